@@ -1,4 +1,4 @@
-"""The time of an answer: warm in process, and from a cold start of the command line."""
+"""The time of an answer: warm in one process, and from a cold start of the command line."""
 
 from __future__ import annotations
 
@@ -9,14 +9,13 @@ from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Any
 
-from casewright.bench.harness import first_scope, open_ground, p50, p95, timed
+from casewright.bench.harness import first_scope, open_ground, p50, p95, timed, tracked
 from casewright.bench.report import Report
 from casewright.graph import ExtractiveGenerator, RunContext, build_graph
 from casewright.planner import CasePlanner, plan_schema
 from casewright.stores import CaseStore
-from casewright.stores.progress import progress_bar
 
-#: Cold starts of each command; the figure is their median.
+#: Cold starts of each command.
 STARTS = 5
 PARTS = ("planning", "execution", "generation")
 
@@ -24,8 +23,8 @@ PARTS = ("planning", "execution", "generation")
 def measure_answer(domain_name: str, count: int) -> Report:
     """Time whole answers (plan, look-ups, wording) to annotated queries, and cold starts.
 
-    Questions are encoded without a cache. The queries are among the plan cases: the work is timed,
-    not the accuracy.
+    Questions are encoded without a cache. The queries are among the plan cases: accuracy is not
+    measured.
     """
     rows: list[dict[str, Any]] = []
     with open_ground(domain_name) as ground, CaseStore(plan_schema(ground.uncached)) as plans:
@@ -39,13 +38,11 @@ def measure_answer(domain_name: str, count: int) -> Report:
         ]
         ask = partial(graph.invoke, context=RunContext(scope=first_scope(domain)))
         ask(questions[0])
-        with progress_bar("Answering", len(questions)) as advance:
-            for given in questions:
-                state, spent = timed(partial(ask, given))
-                answer = state["answer"]
-                parts = {name: answer["usage"][f"{name}_ms"] for name in PARTS}
-                rows.append({"steps": len(answer["steps"]), "ms": spent, **parts})
-                advance(1)
+        for question in tracked("Answering", questions):
+            state, spent = timed(partial(ask, question))
+            answer = state["answer"]
+            parts = {name: answer["usage"][f"{name}_ms"] for name in PARTS}
+            rows.append({"steps": len(answer["steps"]), "ms": spent, **parts})
     cold = [_start("ask", "--domain", domain_name, domain.questions[0]) for _ in range(STARTS)]
     usage = [_start("--help") for _ in range(STARTS)]
     times = [row["ms"] for row in rows]
@@ -66,10 +63,10 @@ def measure_answer(domain_name: str, count: int) -> Report:
         rows=[
             {
                 "steps": steps,
-                "answers": len(own),
-                **{name: p50([row[name] for row in own]) for name in ("ms", *PARTS)},
+                "answers": len(group),
+                **{name: p50([row[name] for row in group]) for name in ("ms", *PARTS)},
             }
-            for steps, own in by_steps.items()
+            for steps, group in by_steps.items()
         ],
         notes=["Milliseconds at the median, by the number of steps of the plan."],
         draw=lambda axes: _draw(axes, by_steps),
@@ -82,8 +79,7 @@ def _start(*arguments: str) -> float:
 
 
 def _draw(axes: Any, by_steps: Mapping[int, Sequence[Mapping[str, Any]]]) -> None:
-    times = [[row["ms"] for row in own] for own in by_steps.values()]
+    times = [[row["ms"] for row in group] for group in by_steps.values()]
     axes.boxplot(times, tick_labels=list(by_steps))
-    axes.set(
-        xlabel="steps of the plan", ylabel="ms an answer", title="Warm answers", ylim=(0, None)
-    )
+    axes.set(xlabel="steps of the plan", ylabel="ms an answer", ylim=(0, None))
+    axes.set_title("Warm answers")

@@ -1,4 +1,4 @@
-"""The plans of a chat model over HTTP, beside the case planner: calls, tokens, time, shares."""
+"""The plans of a chat model over HTTP beside the case planner's: calls, tokens, time, accuracy."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from uuid import UUID
 from langchain_core.callbacks import BaseCallbackHandler
 from langchain_core.messages import HumanMessage
 
-from casewright.bench.harness import mean, p50, p95, read_ground, running, timed
+from casewright.bench.harness import finish, mean, p50, p95, read_ground, running, timings
 from casewright.bench.models import save_random_model
 from casewright.bench.report import Report
 from casewright.errors import DependencyError, InputError
@@ -37,10 +37,10 @@ if TYPE_CHECKING:
 
 #: The random model's name, and the most tokens that it writes: those of a long plan.
 RANDOM, RANDOM_TOKENS = "random-mistral", 64
-#: Completions of one token that are timed, after some that are not: a server's first are slower.
+#: Timed completions of one token, after untimed ones: a server's first are slower.
 ROUND_TRIPS, WARM = 20, 2
 #: The packages that `transformers serve` needs beside transformers, and the server's code: it ends
-#: with its standard input. A killed parent ends nobody, but its end of the pipe is closed.
+#: when its standard input closes, as it does when the parent is killed.
 NEEDED = ("fastapi", "openai", "uvicorn")
 SERVER = """\
 import os, sys, threading
@@ -60,7 +60,7 @@ COLUMNS = (
 
 @dataclass(slots=True)
 class Call:
-    """A call of a chat model, by ``time.perf_counter``; one that was given up has not ended."""
+    """A call of a chat model, by ``time.perf_counter``; an abandoned call has no end."""
 
     started: float
     ended: float | None = None
@@ -68,7 +68,7 @@ class Call:
 
 
 class CallLog(BaseCallbackHandler):
-    """Keeps the calls of the model that it is given to (``callbacks=[log]``), in their order."""
+    """A LangChain callback that logs a model's calls in order."""
 
     def __init__(self) -> None:
         self._calls: dict[UUID, Call] = {}
@@ -78,16 +78,16 @@ class CallLog(BaseCallbackHandler):
         """All calls so far."""
         return list(self._calls.values())
 
-    def on_chat_model_start(self, *given: Any, run_id: UUID, **more: Any) -> None:
+    def on_chat_model_start(self, *arguments: Any, run_id: UUID, **options: Any) -> None:
         """See LangChain."""
         self._calls[run_id] = Call(time.perf_counter())
 
-    def on_llm_end(self, response: Any, *, run_id: UUID, **more: Any) -> None:
+    def on_llm_end(self, response: Any, *, run_id: UUID, **options: Any) -> None:
         """See LangChain."""
         call = self._calls[run_id]
         call.ended, call.answered = time.perf_counter(), True
 
-    def on_llm_error(self, error: BaseException, *, run_id: UUID, **more: Any) -> None:
+    def on_llm_error(self, error: BaseException, *, run_id: UUID, **options: Any) -> None:
         """See LangChain."""
         self._calls[run_id].ended = time.perf_counter()
 
@@ -97,18 +97,14 @@ class Planned:
     """The plan of one query.
 
     Attributes:
-        milliseconds: Of the whole plan.
-        calls: Calls of the model.
-        waited: Milliseconds in them.
-        tokens: ``input`` and ``output``, by the server's own count.
-        fallback: Why the plan is not the planner's own; empty where it is.
-        unanswered: The last call failed, or was not over in time.
-        right: The tool sequence is the annotated one, or one that also counts as right.
+        call_ms: Milliseconds in calls.
+        fallback: Why the plan is not the planner's own; empty if it is.
+        unanswered: The last call failed, or timed out.
     """
 
     milliseconds: float
     calls: int
-    waited: float
+    call_ms: float
     tokens: Mapping[str, int]
     fallback: str
     unanswered: bool
@@ -117,48 +113,38 @@ class Planned:
 
 @dataclass(frozen=True, slots=True)
 class Served:
-    """A model behind an OpenAI-compatible API; of the random one, how many parameters it has."""
+    """A model behind an OpenAI-compatible API; ``parameters`` are the random model's."""
 
     url: str
     name: str
     parameters: int | None = None
 
     def client(self, tokens: int | None, **settings: Any) -> BaseChatModel:
-        """Return the client, by LangChain's name for it, as users have it.
-
-        Args:
-            tokens: The most that an answer may have; ``None`` leaves it to the server.
-            settings: Passed on.
-        """
-        bound = {} if tokens is None else {"max_tokens": tokens}
-        return chat_model(f"openai:{self.name}", base_url=self.url, **bound, **settings)
+        """Return a LangChain client; ``tokens`` are the most of an answer, if given."""
+        limit = {} if tokens is None else {"max_tokens": tokens}
+        return chat_model(f"openai:{self.name}", base_url=self.url, **limit, **settings)
 
     def round_trips(self, seconds: float) -> list[float]:
-        """Return the milliseconds of completions of one token, which take little computing.
+        """Return the milliseconds of completions of one token.
 
         Raises:
-            InputError: The server does not answer within so many seconds.
+            InputError: The server does not answer within ``seconds``.
         """
         client = self.client(1)
         call = partial(ask, client, [HumanMessage("Hello")], seconds)
         try:
-            return [timed(call)[1] for _ in range(WARM + ROUND_TRIPS)][WARM:]
+            return timings(call, WARM + ROUND_TRIPS)[WARM:]
         except Exception as error:  # a server may fail in any way
             raise InputError(f"{failure(client, error)}. Look at --url and --model.") from error
 
 
 @contextmanager
 def served(url: str | None, model: str | None, texts: Iterable[str]) -> Iterator[Served]:
-    """Yield the model of a URL; without one, a random model that is served until the block ends.
-
-    Args:
-        url: Of an API.
-        model: The server's name of its model.
-        texts: The training texts of the random model's tokenizer.
+    """Yield the model of a URL; without one, a random model, its tokenizer trained on the texts.
 
     Raises:
         InputError: Only one of ``url`` and ``model`` is given.
-        CasewrightError: The server on this machine cannot be started, or fails.
+        CasewrightError: The local server cannot be started, or fails.
     """
     if (url is None) != (model is None):
         raise InputError("--url and --model go together: where the server is, and what it serves.")
@@ -174,15 +160,11 @@ def served(url: str | None, model: str | None, texts: Iterable[str]) -> Iterator
 
 @contextmanager
 def local_server(folder: Path, *, seconds: float = 120.0) -> Iterator[str]:
-    """Serve a folder's model by `transformers serve`, and yield the URL of its API.
-
-    Args:
-        folder: The model's; requests name the model by the folder's name.
-        seconds: How long it may take to start.
+    """Run `transformers serve` for a model's folder, and yield the URL of its API.
 
     Raises:
         DependencyError: A package that it needs is not installed.
-        CasewrightError: It does not start in time, or ends before it is told to.
+        CasewrightError: It does not start in time, or ends early.
     """
     if missing := [name for name in NEEDED if find_spec(name) is None]:
         raise DependencyError(
@@ -193,20 +175,23 @@ def local_server(folder: Path, *, seconds: float = 120.0) -> Iterator[str]:
         port = str(free.getsockname()[1])
     command = [sys.executable, "-c", SERVER, "serve", folder.name]
     command += ["--host", "127.0.0.1", "--port", port, "--device", "cpu"]
-    # A proxy of the environment does not lead to this machine.
+    # Without a proxy, even if the environment names one.
     opener = build_opener(ProxyHandler({}))
 
-    def address(written: str) -> str | None:
+    def address(log: str) -> str | None:
         with suppress(OSError, HTTPException):
             opener.open(f"http://127.0.0.1:{port}/health", timeout=1).close()
             return f"http://127.0.0.1:{port}/v1"
         return None
 
     with TemporaryDirectory(prefix="casewright-caches-") as caches:
-        # It fetches nothing, and writes its caches into a folder that is removed.
+        # It downloads nothing, and its caches are in a temporary folder.
         settings = {"HF_HUB_OFFLINE": "1", "HF_HUB_DISABLE_UPDATE_CHECK": "1", "HF_HOME": caches}
-        options: dict[str, Any] = {"cwd": folder.parent, "env": {**os.environ, **settings}}
-        with running(command, address, seconds=seconds, **options) as (url, _):
+        environment = {**os.environ, **settings}
+        with running(command, address, seconds=seconds, cwd=folder.parent, env=environment) as (
+            url,
+            _,
+        ):
             yield url
 
 
@@ -219,15 +204,14 @@ def measure_chat(
     tokens: int | None = None,
     seconds: float = 30.0,
 ) -> Report:
-    """Plan for the same queries by a chat model over HTTP and by the case planner.
+    """Plan for the same measuring queries by a chat model over HTTP and by the case planner.
 
-    The queries are no plan cases. Without a URL a server is started on this machine with a small
-    model of random weights, which plans nothing: then transport and control flow are measured, and
-    no quality.
+    Without a URL, a local server has a small model of random weights, which cannot plan: then
+    transport and control flow are measured, and no quality.
     """
     ground = read_ground(domain_name)
-    known, kept = ground.domain.queries(), ground.measuring(queries)
-    picked = [kept[number * len(kept) // queries] for number in range(queries)]
+    known, measuring = ground.domain.queries(), ground.measuring(queries)
+    sample = [measuring[number * len(measuring) // queries] for number in range(queries)]
     limit = RANDOM_TOKENS if tokens is None and url is None else tokens
     log = CallLog()
     with served(url, model, (f"{query.query}\n{query.plan}" for query in known)) as server:
@@ -236,17 +220,17 @@ def measure_chat(
             case_planner = make_planner(CASE_PLANNER, cases, ground.domain.open_reader())
             planner = ChatPlanner(chat, fallback=case_planner, plan_cases=cases, seconds=seconds)
             planned = {
-                name: _plan_all(own, picked, ground.toolbox, log)
-                for name, own in (("chat", planner), ("case", case_planner))
+                name: _plan_all(candidate, sample, ground.toolbox, log)
+                for name, candidate in (("chat", planner), ("case", case_planner))
             }
     reasons = Counter(p.fallback for p in planned["chat"] if p.fallback and p.unanswered)
     notes = [COLUMNS, *(f"{count} × {why}" for why, count in reasons.most_common(3))]
     if server.parameters is not None:
-        random = (
+        notes.insert(
+            0,
             f"A random model of {server.parameters:,} parameters answered: it cannot plan. Only "
-            "transport and control flow are measured: requests, answers, repair and fallback."
+            "transport and control flow are measured: requests, answers, repair and fallback.",
         )
-        notes = [random, *notes]
     return Report(
         bench="chat",
         settings={
@@ -258,14 +242,12 @@ def measure_chat(
             "seconds": seconds,
         },
         figures={
-            "queries": float(len(picked)),
+            "queries": float(len(sample)),
             "one_token_ms_p50": p50(trips),
             "one_token_ms_p95": p95(trips),
-            "chat_ms_outside_calls_p50": p50(
-                [plan.milliseconds - plan.waited for plan in planned["chat"]]
-            ),
+            "chat_ms_outside_calls_p50": p50([p.milliseconds - p.call_ms for p in planned["chat"]]),
         },
-        rows=[{"planner": name, **_row(own)} for name, own in planned.items()],
+        rows=[{"planner": name, **_row(plans)} for name, plans in planned.items()],
         notes=notes,
         draw=lambda axes: _draw(axes, planned, trips),
     )
@@ -274,7 +256,7 @@ def measure_chat(
 def _plan_all(
     planner: Planner, queries: Sequence[AnnotatedQuery], toolbox: Toolbox, log: CallLog
 ) -> list[Planned]:
-    """Return the plans of the queries in turn; the first is planned for once before."""
+    """Return the plans of the queries in turn, after an untimed plan of the first."""
     planner.plan(queries[0].record.request(toolbox))
     plans = []
     for query in queries:
@@ -296,8 +278,8 @@ def _plan_all(
 
 
 def _row(plans: Sequence[Planned]) -> dict[str, Any]:
-    """Return the table's row of a planner: means over its plans, and shares of them."""
-    spent = [plan.milliseconds for plan in plans]
+    """Return a planner's row: means over its plans, and shares of them."""
+    times = [plan.milliseconds for plan in plans]
     shares = {
         "valid_at_first": [not plan.fallback and plan.calls < 2 for plan in plans],
         "valid_repaired": [not plan.fallback and plan.calls >= 2 for plan in plans],
@@ -311,17 +293,15 @@ def _row(plans: Sequence[Planned]) -> dict[str, Any]:
         "calls": round(mean([plan.calls for plan in plans]), 3),
         "tokens_in": round(mean([plan.tokens.get("input", 0) for plan in plans]), 1),
         "tokens_out": round(mean([plan.tokens.get("output", 0) for plan in plans]), 1),
-        "ms_p50": round(p50(spent), 2),
-        "ms_p95": round(p95(spent), 2),
+        "ms_p50": round(p50(times), 2),
+        "ms_p95": round(p95(times), 2),
         **{name: round(mean(values), 4) for name, values in shares.items()},
     }
 
 
 def _draw(axes: Any, planned: Mapping[str, Sequence[Planned]], trips: Sequence[float]) -> None:
-    times = {name: [plan.milliseconds for plan in own] for name, own in planned.items()}
-    for name, spent in {**times, "a call of one token": trips}.items():
-        axes.ecdf(spent, label=name)
-    axes.set_xscale("log")
-    axes.set(xlabel="milliseconds", ylabel="share that takes no longer", title="Time to a plan")
-    axes.grid(alpha=0.3)
-    axes.legend()
+    times = {name: [plan.milliseconds for plan in plans] for name, plans in planned.items()}
+    for name, milliseconds in {**times, "a call of one token": trips}.items():
+        axes.ecdf(milliseconds, label=name)
+    axes.set(xlabel="milliseconds", ylabel="share that takes no longer")
+    finish(axes, "Time to a plan", xscale="log")

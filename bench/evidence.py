@@ -1,4 +1,4 @@
-"""The ends of the steps of gold plans: what a domain's stores hold for its annotated queries."""
+"""The results of gold plans' steps: what a domain's stores hold for its annotated queries."""
 
 from __future__ import annotations
 

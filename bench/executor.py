@@ -1,4 +1,4 @@
-"""The time of plans over their critical path, by the executor and by LangGraph ``Send`` waves."""
+"""The time of plans over their critical path, by the executor and by LangGraph's ``Send``."""
 
 from __future__ import annotations
 
@@ -7,39 +7,37 @@ import operator
 import random
 import time
 from collections.abc import Sequence
-from typing import Annotated, Any
+from typing import Annotated, Any, cast
 
 import numpy as np
 from langgraph.graph import END, START, StateGraph
 from langgraph.types import Send
 from typing_extensions import TypedDict
 
-from casewright.bench.harness import p50, p95
+from casewright.bench.harness import mean, p50, p95, tracked
 from casewright.bench.report import Report
 from casewright.graph import Limits, RunContext, build_graph
 from casewright.graph.random_plans import Dag, random_dag, work_toolbox
 from casewright.planner.fixed import FixedPlanner
-from casewright.stores.progress import progress_bar
 
 
 def measure_executor(dags: int, seed: int) -> Report:
-    """Run random plans of 1 to 12 steps of 50 to 150 ms: by this graph, async and from a thread.
+    """Run random plans of 1 to 12 steps of 50 to 150 ms: by this graph, async and blocking.
 
-    The whole graph (plan, execute, generate) is timed with a planner that knows the plan, so that
-    LangGraph's own overhead counts; each plan is run by all three in turn.
+    The whole graph is timed, with a planner that knows the plan: LangGraph's overhead counts.
     """
     rng = random.Random(seed)
     plans = [random_dag(rng) for _ in range(dags)]
     times = asyncio.run(_time_all(plans))
     paths = np.array([dag.critical_path() for dag in plans])
     ratios = np.array(times) / paths[:, None]
-    own, blocking, waves = ratios.T
+    nonblocking, blocking, waves = ratios.T
     rows = [
         {
             "steps": f"{low}–{high}",
             "plans": int(chosen.sum()),
             "path_ms": p50(paths[chosen] * 1000),
-            "casewright": p50(own[chosen]),
+            "casewright": p50(nonblocking[chosen]),
             "blocking": p50(blocking[chosen]),
             "send_waves": p50(waves[chosen]),
         }
@@ -50,18 +48,18 @@ def measure_executor(dags: int, seed: int) -> Report:
         bench="executor",
         settings={"dags": dags, "seed": seed, "step_ms": [50, 150], "steps": [1, 12]},
         figures={
-            "ratio_casewright_over_critical_path_p50": p50(own),
-            "ratio_casewright_over_critical_path_p95": p95(own),
+            "ratio_casewright_over_critical_path_p50": p50(nonblocking),
+            "ratio_casewright_over_critical_path_p95": p95(nonblocking),
             "ratio_casewright_blocking_over_critical_path_p50": p50(blocking),
             "ratio_send_waves_over_critical_path_p50": p50(waves),
-            "ratio_send_waves_over_casewright_p50": p50(waves / own),
+            "ratio_send_waves_over_casewright_p50": p50(waves / nonblocking),
             # Where every step of a wave is over when the next may start, waves lose nothing.
-            "share_of_plans_with_a_costly_barrier": float(np.mean(list(map(_is_costly, plans)))),
+            "share_of_plans_with_a_costly_barrier": mean([_is_costly(dag) for dag in plans]),
         },
         rows=rows,
         notes=[
             "Each plan ran by all three in turn, in one process. Columns: wall time of the whole "
-            "graph over the critical path, at the median; async, blocking, and Send waves.",
+            "graph over the critical path, at the median; async, blocking, and Send waves."
         ],
         draw=lambda axes: _draw(axes, ratios),
     )
@@ -69,25 +67,25 @@ def measure_executor(dags: int, seed: int) -> Report:
 
 async def _time_all(plans: Sequence[Dag]) -> list[tuple[float, float, float]]:
     times = []
-    with progress_bar("Running plans", len(plans), show=None) as advance:
-        for dag in plans:
-            limits = Limits(steps=len(dag.seconds), concurrency=len(dag.seconds))
-            graph = build_graph(work_toolbox(), FixedPlanner(dag.plan()), limits=limits)
-            question: Any = {"question": "how long"}
-            waves = send_waves(dag)
-            started = time.perf_counter()
-            await graph.ainvoke(question, context=RunContext())
-            own = time.perf_counter()
-            graph.invoke(question, context=RunContext())
-            blocking = time.perf_counter()
-            await waves.ainvoke({})
-            times.append((own - started, blocking - own, time.perf_counter() - blocking))
-            advance(1)
+    for dag in tracked("Running plans", plans):
+        limits = Limits(steps=len(dag.seconds), concurrency=len(dag.seconds))
+        graph = build_graph(work_toolbox(), FixedPlanner(dag.plan()), limits=limits)
+        question: Any = {"question": "how long"}
+        waves = send_waves(dag)
+        started = time.perf_counter()
+        await graph.ainvoke(question, context=RunContext())
+        nonblocking = time.perf_counter()
+        graph.invoke(question, context=RunContext())
+        blocking = time.perf_counter()
+        await waves.ainvoke({})
+        times.append(
+            (nonblocking - started, blocking - nonblocking, time.perf_counter() - blocking)
+        )
     return times
 
 
 def _is_costly(dag: Dag) -> bool:
-    """Return whether waves take longer than the critical path."""
+    """Return true if waves take longer than the critical path."""
     by_waves = sum(max(dag.seconds[step] for step in wave) for wave in dag.waves())
     return by_waves > dag.critical_path() + 1e-9
 
@@ -98,12 +96,12 @@ class _State(TypedDict, total=False):
 
 
 def send_waves(dag: Dag) -> Any:
-    """Return the usual graph for a plan in LangGraph: waves, one by one, each by ``Send``."""
+    """Return LangGraph's usual graph of a plan: it runs waves of steps by ``Send``."""
     waves = dag.waves()
 
-    async def step(given: dict[str, int]) -> dict[str, list[int]]:
-        await asyncio.sleep(dag.seconds[given["step"]])
-        return {"done": [given["step"]]}
+    async def step(state: dict[str, int]) -> dict[str, list[int]]:
+        await asyncio.sleep(dag.seconds[state["step"]])
+        return {"done": [state["step"]]}
 
     def advance(state: _State) -> dict[str, int]:
         return {"wave": state.get("wave", -1) + 1}
@@ -115,8 +113,7 @@ def send_waves(dag: Dag) -> Any:
 
     graph = StateGraph(_State)
     graph.add_node("advance", advance)
-    fanned_out: Any = step
-    graph.add_node("step", fanned_out)
+    graph.add_node("step", cast(Any, step))
     graph.add_edge(START, "advance")
     graph.add_conditional_edges("advance", fan_out, ["step", END])
     graph.add_edge("step", "advance")

@@ -1,4 +1,4 @@
-"""The accuracy of the planners as they are shipped, on queries that are for measuring only."""
+"""The accuracy of the shipped planners on queries that are for measuring only."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from casewright.planner.shipped import SHIPPED, is_shipped
 
 
 def shipped_planners() -> tuple[str, ...]:
-    """Return the case planner, the plan parser, and the language model where it ships."""
+    """Return the names of the case planner, the plan parser, and the language model if it ships."""
     return (CASE_PLANNER, PARSER, *((SHIPPED,) if is_shipped() else ()))
 
 
@@ -25,20 +25,20 @@ def measure_frozen(domain_name: str) -> Report:
     """Plan for the queries that were written after the planners were frozen."""
     ground = read_ground(domain_name)
     domain, encoder = ground.domain, ground.encoder
-    kept, known = ground.measuring(), domain.queries()
-    groups = similarity_groups([query.query for query in (*known, *kept)], encoder)
-    taught = set(groups[: len(known)])
-    near = [group in taught for group in groups[len(known) :]]
+    frozen, known = ground.measuring(), domain.queries()
+    groups = similarity_groups([query.query for query in (*known, *frozen)], encoder)
+    known_groups = set(groups[: len(known)])
+    near = [group in known_groups for group in groups[len(known) :]]
     rows: list[dict[str, Any]] = []
-    figures = {"queries": float(len(kept)), "queries_with_a_neighbour": float(sum(near))}
+    figures = {"queries": float(len(frozen)), "queries_with_a_neighbour": float(sum(near))}
     with plan_store(known, ground.uncached) as store:
         reader = domain.open_reader()
         planners: dict[str, Planner] = {
             name: make_planner(name, store, reader) for name in shipped_planners()
         }
         for name, planner in {**planners, "fallback": FallbackPlanner()}.items():
-            planner.plan(kept[0].record.request(ground.toolbox))
-            verdicts = verdicts_of(planner, kept, ground.toolbox, name)
+            planner.plan(frozen[0].record.request(ground.toolbox))
+            verdicts = verdicts_of(planner, frozen, ground.toolbox, name)
             rows += [{"planner": name, **as_row(score)} for score in score_classes(verdicts)]
             far = [v for v, close in zip(verdicts, near, strict=True) if not close]
             figures |= planner_figures(f"_{name}", verdicts)
@@ -51,6 +51,6 @@ def measure_frozen(domain_name: str) -> Report:
         rows=rows,
         notes=[
             "The queries took no part in training, tuning or plan cases. A neighbour is a query "
-            f"to learn from whose similarity is above {SAME_GROUP}.",
+            f"to learn from whose similarity is above {SAME_GROUP}."
         ],
     )

@@ -1,4 +1,4 @@
-"""The parts that benches share: a domain to measure on, verdicts, turns, times, servers."""
+"""The shared parts of the benches: domain, verdicts, times, plot panels, servers."""
 
 from __future__ import annotations
 
@@ -32,14 +32,14 @@ if TYPE_CHECKING:
     from numpy.typing import ArrayLike
 
 Work = TypeVar("Work")
-Done = TypeVar("Done")
-#: Lines of a server's log that are shown when it fails; seconds until it is killed.
-SHOWN, ENDING = 30, 5.0
+Result = TypeVar("Result")
+#: Lines of a failed server's log that are printed; seconds between its SIGTERM and its SIGKILL.
+LOG_LINES, GRACE_SECONDS = 30, 5.0
 
 
 @dataclass(frozen=True, slots=True)
 class Ground:
-    """A domain that is measured on, and the encoder that its stores were opened with."""
+    """A domain under test, and the encoder that its stores were opened with."""
 
     domain: Domain
     opened: OpenDomain
@@ -52,11 +52,11 @@ class Ground:
 
     @property
     def uncached(self) -> UncachedQuestions:
-        """The encoder that encodes a question each time, as if it were new."""
+        """The encoder without its cache of questions."""
         return UncachedQuestions(self.encoder)
 
     def measuring(self, count: int = 1) -> list[AnnotatedQuery]:
-        """Return the queries that are for measuring only; ``InputError`` where there are fewer."""
+        """Return the measuring queries; ``InputError`` if there are fewer than ``count``."""
         queries = self.domain.measuring_queries()
         if len(queries) < count:
             raise InputError(
@@ -68,12 +68,7 @@ class Ground:
 
 @contextmanager
 def open_ground(name: str, *, uncached: bool = False) -> Iterator[Ground]:
-    """Open a domain's stores while the block lasts.
-
-    Args:
-        name: The domain's.
-        uncached: Encode the tools' arguments each time, too.
-    """
+    """Open a domain's stores for the block; ``uncached`` also encodes tool arguments anew."""
     from casewright.domains import find_domain
 
     domain, encoder = find_domain(name), default_encoder()
@@ -86,14 +81,22 @@ def open_ground(name: str, *, uncached: bool = False) -> Iterator[Ground]:
 
 
 def read_ground(name: str) -> Ground:
-    """Return a domain to plan for: nothing is looked up with its tools."""
+    """Return a domain to plan for, its stores closed: its tools cannot be called."""
     with open_ground(name) as ground:
         return ground
 
 
 def first_scope(domain: Domain) -> dict[str, str]:
-    """Return the first values of a domain's scope fields that have any."""
+    """Return the first value of each scope field of a domain."""
     return {field: values[0] for field, values in domain.scopes.items() if values}
+
+
+def tracked(label: str, items: Sequence[Work]) -> Iterator[Work]:
+    """Yield the items, and show the progress; see ``progress_bar``."""
+    with progress_bar(label, len(items)) as advance:
+        for item in items:
+            yield item
+            advance(1)
 
 
 def verdicts_of(
@@ -103,16 +106,14 @@ def verdicts_of(
     label: str = "Planning",
     histories: Sequence[Sequence[Turn]] | None = None,
 ) -> list[Verdict]:
-    """Return verdicts on the plans of queries, with the turns before each where there are any."""
+    """Return the verdicts on a planner's plans of queries, each with its conversation history."""
     verdicts = []
-    with progress_bar(label, len(queries), show=None) as advance:
-        for number, query in enumerate(queries):
-            request = query.record.request(toolbox)
-            if histories is not None:
-                request = replace(request, history=histories[number])
-            result = planner.plan(request)
-            verdicts.append(judge(query, result.plan, result.milliseconds))
-            advance(1)
+    for number, query in enumerate(tracked(label, queries)):
+        request = query.record.request(toolbox)
+        if histories is not None:
+            request = replace(request, history=histories[number])
+        result = planner.plan(request)
+        verdicts.append(judge(query, result.plan, result.milliseconds))
     return verdicts
 
 
@@ -133,56 +134,94 @@ def p95(values: ArrayLike) -> float:
 
 
 def take_turns(
-    systems: Mapping[str, Callable[[Work], Done]],
+    systems: Mapping[str, Callable[[Work], Result]],
     work: Sequence[Work],
     repeats: int,
     description: str,
     warmed: Collection[str] = (),
     warm: int = 1,
-) -> dict[str, list[Done]]:
-    """Let every system do every piece of work, one system after the other, none always first.
+) -> dict[str, list[Result]]:
+    """Run every system on every item, interleaved in rotating order: they share any other load.
 
-    Other load on the machine meets all of them. Before, each does the first pieces untimed,
-    ``warm`` of them, and those that are ``warmed`` all, since they record what they need first.
+    Before, each runs on the first ``warm`` items without a result; ``warmed`` systems on all.
 
     Returns:
         The results by system, in the order of the work, ``repeats`` times.
     """
     names = list(systems)
-    results: dict[str, list[Done]] = {name: [] for name in names}
-    before = [
-        (name, piece) for name in names for piece in (work if name in warmed else work[:warm])
-    ]
-    count = len(before) + len(names) * len(work) * repeats
+    results: dict[str, list[Result]] = {name: [] for name in names}
+    warm_up = [(name, item) for name in names for item in (work if name in warmed else work[:warm])]
+    count = len(warm_up) + len(names) * len(work) * repeats
     with slow_progress(description, count) as advance:
-        for name, piece in before:
-            systems[name](piece)
+        for name, item in warm_up:
+            systems[name](item)
             advance(1)
         for repeat in range(repeats):
-            for number, piece in enumerate(work):
+            for number, item in enumerate(work):
                 first = (repeat + number) % len(names)
                 for name in (*names[first:], *names[:first]):
-                    results[name].append(systems[name](piece))
+                    results[name].append(systems[name](item))
                     advance(1)
     return results
 
 
 def slow_progress(description: str, total: int) -> AbstractContextManager[Callable[[int], None]]:
-    """Show the progress over few items, each of which takes long; see ``progress_bar``."""
+    """Return a progress bar for few slow items; see ``progress_bar``."""
     return progress_bar(description, total, show=sys.stderr.isatty() or None)
 
 
-def timed(work: Callable[[], Done], device: torch.device | None = None) -> tuple[Done, float]:
-    """Return the result of some work, on a GPU perhaps, and its milliseconds."""
+def timed(work: Callable[[], Result], device: torch.device | None = None) -> tuple[Result, float]:
+    """Return the result of a call and its milliseconds, GPU work included."""
     synchronize(device)
     started = time.perf_counter()
-    done = work()
+    result = work()
     synchronize(device)
-    return done, (time.perf_counter() - started) * 1000
+    return result, (time.perf_counter() - started) * 1000
+
+
+def timings(work: Callable[[], Any], count: int, device: torch.device | None = None) -> list[float]:
+    """Return the milliseconds of ``count`` calls."""
+    return [timed(work, device)[1] for _ in range(count)]
+
+
+def resident_bytes(pid: int | str = "self") -> int | None:
+    """Return the resident memory of a process; ``None`` without ``/proc``."""
+    try:
+        pages = Path(f"/proc/{pid}/statm").read_text(encoding="ascii").split()[1]
+    except OSError:
+        return None
+    return int(pages) * os.sysconf("SC_PAGE_SIZE")
+
+
+def panels(axes: Any, across: int, down: int, size: tuple[float, float]) -> Any:
+    """Replace matplotlib axes by a grid of panels of ``size`` inches, array (down, across)."""
+    figure = axes.figure
+    axes.remove()
+    figure.set_size_inches(size[0] * across, size[1] * down)
+    return figure.subplots(down, across, squeeze=False)
+
+
+def grouped_bars(
+    axes: Any, labels: Sequence[str], bars: Mapping[str, Sequence[float]], **style: Any
+) -> None:
+    """Draw a group of bars over each label, one for each name of ``bars``."""
+    positions, width = np.arange(len(labels)), 0.8 / len(bars)
+    for number, (name, heights) in enumerate(bars.items()):
+        shift = width * (number - (len(bars) - 1) / 2)
+        axes.bar(positions + shift, heights, width, label=name)
+    axes.set_xticks(positions, labels, **style)
+    axes.legend()
+
+
+def finish(axes: Any, title: str, **settings: Any) -> None:
+    """Give a plot of lines its title, grid, legend, and other settings."""
+    axes.set(title=title, **settings)
+    axes.grid(alpha=0.3)
+    axes.legend()
 
 
 def synchronize(device: torch.device | None) -> None:
-    """Wait until a GPU has done its work."""
+    """Wait for the work of a GPU."""
     if device is not None and device.type == "cuda":
         import torch
 
@@ -198,20 +237,17 @@ def running(
     may_end: bool = False,
     **options: Any,
 ) -> Iterator[tuple[str, int]]:
-    """Run a server while the block lasts; yield its address and its process id.
+    """Run a server for the block; yield its address and its process id.
 
-    Its standard input is a pipe that ends with this process, however that ends. When it fails, the
-    end of its log is printed to stderr.
+    Its standard input is a pipe that closes when this process ends. When it fails, the end of its
+    log is printed to stderr.
 
     Args:
-        command: The server's.
         address: Returns the address from the server's log so far; ``None`` while it is not up.
-        seconds: How long it may take to start.
         may_end: The block may end the server itself.
-        options: Of ``subprocess.Popen``.
 
     Raises:
-        CasewrightError: It does not start in time, or ends by itself.
+        CasewrightError: The server does not start in time, or ends by itself.
     """
     with TemporaryDirectory(prefix="casewright-server-") as folder:
         log = Path(folder) / "log"
@@ -224,12 +260,13 @@ def running(
             if (code := process.poll()) is not None and not may_end:
                 raise CasewrightError(f"The server ended by itself, with code {code}.")
         except CasewrightError:
-            note("The end of the server's log:\n" + "\n".join(_read(log).splitlines()[-SHOWN:]))
+            lines = _read(log).splitlines()[-LOG_LINES:]
+            note("The end of the server's log:\n" + "\n".join(lines))
             raise
         finally:
             process.terminate()
             try:
-                process.wait(ENDING)
+                process.wait(GRACE_SECONDS)
             except subprocess.TimeoutExpired:
                 process.kill()
                 process.wait()
@@ -240,17 +277,17 @@ def running(
 def serving(
     domain: str, *options: str, may_end: bool = False
 ) -> AbstractContextManager[tuple[str, int]]:
-    """Serve a domain, as users start it, on a free port; see ``running``."""
+    """Run ``casewright serve`` for a domain on a free port; see ``running``."""
     command = [sys.executable, "-P", "-m", "casewright", "serve", "--without-tokens"]
     command += ["--host", "127.0.0.1", "--port", "0", "--domain", domain, *options]
     # The user's own settings of a service must not change what is measured.
-    settings = {**os.environ, "CASEWRIGHT_LOG_LEVEL": "warning", "CASEWRIGHT_RETAIN": "off"}
+    environment = {**os.environ, "CASEWRIGHT_LOG_LEVEL": "warning", "CASEWRIGHT_RETAIN": "off"}
 
-    def address(written: str) -> str | None:
-        line = re.search(r"Serving on (http://\S+)", written)
-        return line and line[1]
+    def address(log: str) -> str | None:
+        match = re.search(r"Serving on (http://\S+)", log)
+        return match and match[1]
 
-    return running(command, address, may_end=may_end, env=settings)
+    return running(command, address, may_end=may_end, env=environment)
 
 
 def _address(
@@ -259,8 +296,8 @@ def _address(
     address: Callable[[str], str | None],
     seconds: float,
 ) -> str:
-    ends = time.perf_counter() + seconds
-    while time.perf_counter() < ends:
+    deadline = time.perf_counter() + seconds
+    while time.perf_counter() < deadline:
         if (code := process.poll()) is not None:
             raise CasewrightError(f"The server ended with code {code} before it was up.")
         if url := address(_read(log)):

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from casewright.bench.harness import mean, open_ground, p50, p95, take_turns, timed
+from casewright.bench.harness import finish, mean, open_ground, p50, p95, take_turns, timed
+from casewright.bench.models import Writer, WritingTrial
 from casewright.bench.report import Report
 from casewright.bench.scripts import Script, ScriptWriter, shuffled_queries
-from casewright.bench.writing import Writer, WritingTrial
 from casewright.domains.gold_plans import run_plan, scopes_of
 from casewright.errors import GrammarError
 from casewright.graph import RunContext, build_graph
@@ -51,39 +51,36 @@ _NOTES = (
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """A question, its asker, and the scripts of its plan.
+    """A question, and the scripts of its plan.
 
     Attributes:
-        query: The annotated query.
-        request: Its request.
-        scope: An asker for whom every step of the plan finds something.
-        whole: The script of the plan in one call.
-        parts: The scripts of its steps, a call each, and of the word that ends them.
+        scope: A user's scope for whom every step of the plan finds something.
+        script: Of the plan in one call.
+        steps: The scripts of its steps, a call each, and of the word that ends them.
     """
 
     query: AnnotatedQuery
     request: PlanRequest
     scope: Mapping[str, str]
-    whole: Script
-    parts: Sequence[Script]
+    script: Script
+    steps: Sequence[Script]
 
 
 def measure_latency(trial: WritingTrial) -> Report:
     """Ask the same questions by one call and by the agent, with the domain's own tools.
 
-    Args:
-        trial: The options; ``plans`` is for each number of steps.
+    ``trial.plans`` is for each number of steps.
 
     Raises:
-        InputError: The model cannot be had, or the domain has no queries with such plans.
+        InputError: The model cannot be loaded, or the domain has no queries with such plans.
     """
     trial.model.check_device()
     # The tools' arguments are encoded each time, as they would be for a new question.
     with open_ground(trial.domain, uncached=True) as ground:
         writer, toolbox = Writer(trial, ground), ground.toolbox
         queries = shuffled_queries(ground.domain.queries(), trial.seed)
-        askers = scopes_of(ground.domain)
-        questions = list(_questions(trial, writer.model, toolbox, queries, askers))
+        scopes = scopes_of(ground.domain)
+        questions = list(_questions(trial, writer.model, toolbox, queries, scopes))
         if not questions:
             raise trial.no_tasks()
         systems = _Systems(trial, writer.model, toolbox).named()
@@ -93,8 +90,10 @@ def measure_latency(trial: WritingTrial) -> Report:
     steps = [len(question.query.plan.steps) for question in questions]
     parts: dict[int, Runs] = {
         count: {
-            name: [run for number, run in enumerate(own) if steps[number % len(steps)] == count]
-            for name, own in runs.items()
+            name: [
+                run for number, run in enumerate(own_runs) if steps[number % len(steps)] == count
+            ]
+            for name, own_runs in runs.items()
         }
         for count in sorted(set(steps))
     }
@@ -118,46 +117,46 @@ def _questions(
     model: LanguageModel,
     toolbox: Toolbox,
     queries: Iterable[AnnotatedQuery],
-    askers: Sequence[Mapping[str, str]],
+    scopes: Sequence[Mapping[str, str]],
 ) -> Iterator[Question]:
     """Yield questions in the order of the queries, as many for each number of steps.
 
-    Queries whose plans cannot be written, or find nothing for anybody, are left out.
+    Queries are left out if their plans cannot be written, or find nothing in any scope.
     """
     scripts, grammar = ScriptWriter(model), PlanGrammar(model.grammar_tokenizer)
-    wanted = dict.fromkeys(STEPS, trial.plans)
+    missing = dict.fromkeys(STEPS, trial.plans)
     for query in queries:
         steps = query.plan.steps
-        if not wanted.get(len(steps)):
+        if not missing.get(len(steps)):
             continue
         request = query.record.request(toolbox)
         try:
-            whole = scripts.script(grammar.plan(request), str(query.plan))
-            if not trial.fits(whole.tokens):
+            script = scripts.script(grammar.plan(request), str(query.plan))
+            if not trial.fits(script.tokens):
                 continue
             lines = [*(f"s{number} = {step}" for number, step in enumerate(steps, 1)), DONE]
-            parts = [
+            step_scripts = [
                 scripts.script(grammar.next_step(request, query.plan.tools[:number]), line)
                 for number, line in enumerate(lines)
             ]
         except GrammarError:
             continue
-        for scope in askers:
+        for scope in scopes:
             if all(end.status == "done" for end in run_plan(toolbox, query, scope)):
-                wanted[len(steps)] -= 1
-                yield Question(query, request, scope, whole, parts)
+                missing[len(steps)] -= 1
+                yield Question(query, request, scope, script, step_scripts)
                 break
 
 
 class _Systems:
-    """The systems that are compared: one model, one decoder, one grammar."""
+    """The compared systems, which share a model, a decoder and a grammar."""
 
     def __init__(self, trial: WritingTrial, model: LanguageModel, toolbox: Toolbox) -> None:
         self._trial = trial
         self._model = model
         self._grammar = PlanGrammar(model.grammar_tokenizer)
         self._decoder = Decoder(model)
-        # Each run brings the planner that knows its plan.
+        # Each run has a planner of its own in its context.
         self._graph = build_graph(toolbox, FixedPlanner(parse_plan("s1 = no_evidence()")))
 
     def named(self) -> Mapping[str, Callable[[Question], AgentRun]]:
@@ -165,9 +164,9 @@ class _Systems:
         return {ONE_CALL: self._one_call, AGENT: self._agent(False), STATELESS: self._agent(True)}
 
     def _one_call(self, question: Question) -> AgentRun:
-        """Write the whole plan, then let the graph run it."""
+        """Write the plan in one call, then let the graph run it."""
         prompt = self._encoded(render_prompt(question.request))
-        choose = question.whole.choose()
+        choose = question.script.choose()
 
         def planned() -> tuple[Written, Any]:
             matcher = self._grammar.plan(question.request)
@@ -191,13 +190,13 @@ class _Systems:
         )
 
     def _agent(self, stateless: bool) -> Callable[[Question], AgentRun]:
-        """Return the agent: it writes and runs one step after the other."""
+        """Return the agent, which writes and runs one step after the other."""
         agent = StepAgent(self._model, self._grammar, self._decoder, stateless=stateless)
         return lambda question: agent.run(
             question.request,
             self._encoded(agent_prompt(render_prompt(question.request))),
             question.scope,
-            [part.choose() for part in question.parts],
+            [script.choose() for script in question.steps],
         )
 
     def _encoded(self, prompt: Prompt) -> PromptTokens:
@@ -205,23 +204,23 @@ class _Systems:
 
 
 def _rows(parts: Mapping[int, Runs], step_limit: float) -> list[dict[str, Any]]:
-    """Return a row for each number of steps and system; memory takes so many ms a model step."""
+    """Return a row by number of steps and system; ``step_limit`` is the memory's ms a step."""
     means = ("model_calls", "model_steps", "prompt_tokens", "written_tokens")
     return [
         {
             "steps": count,
             "system": name,
-            "plans": len(own),
-            **{column: mean(_values(own, column)) for column in means},
-            "model_ms_p50": p50(_values(own, "model_ms")),
-            "model_ms_p95": p95(_values(own, "model_ms")),
-            "memory_limit_ms": p50(_values(own, "model_steps") * step_limit),
-            "tools_ms_p50": p50(_values(own, "tools_ms")),
-            "total_ms_p50": p50(_values(own, "total_ms")),
-            "over_one_call": _ratio(own, part[ONE_CALL], "model_ms"),
+            "plans": len(runs),
+            **{column: mean(_values(runs, column)) for column in means},
+            "model_ms_p50": p50(_values(runs, "model_ms")),
+            "model_ms_p95": p95(_values(runs, "model_ms")),
+            "memory_limit_ms": p50(_values(runs, "model_steps") * step_limit),
+            "tools_ms_p50": p50(_values(runs, "tools_ms")),
+            "total_ms_p50": p50(_values(runs, "total_ms")),
+            "over_one_call": _ratio(runs, part[ONE_CALL], "model_ms"),
         }
         for count, part in parts.items()
-        for name, own in part.items()
+        for name, runs in part.items()
     ]
 
 
@@ -236,11 +235,13 @@ def _figures(
             over = f"ratio_{NAMES[name]}_over_one_call"
             for column in ("model_ms", "total_ms"):
                 yield f"{over}_{column}_{end}", _ratio(part[name], once, column)
-            read = [mean(_values(own, "prompt_tokens")) for own in (part[name], once)]
+            read = [mean(_values(own_runs, "prompt_tokens")) for own_runs in (part[name], once)]
             yield f"{over}_prompt_tokens_{end}", read[0] / read[1]
-    for name, own in runs.items():
-        gold = [str(question.query.plan) for question in questions] * (len(own) // len(questions))
-        right = [run.plan == plan for run, plan in zip(own, gold, strict=True)]
+    for name, own_runs in runs.items():
+        gold = [str(question.query.plan) for question in questions] * (
+            len(own_runs) // len(questions)
+        )
+        right = [run.plan == plan for run, plan in zip(own_runs, gold, strict=True)]
         yield f"scripted_plans_right_{NAMES[name]}", mean(right)
 
 
@@ -251,20 +252,18 @@ def _values(runs: Sequence[AgentRun], column: str) -> np.ndarray[Any, np.dtype[n
 
 
 def _ratio(above: Sequence[AgentRun], below: Sequence[AgentRun], column: str) -> float:
-    """Return the median of the ratios question by question."""
+    """Return the median over the questions of their ratios."""
     return p50(_values(above, column) / _values(below, column))
 
 
 def _draw(axes: Any, parts: Mapping[int, Runs]) -> None:
-    """Draw the milliseconds until the last look-up over the number of steps, a line a system."""
+    """Draw the time until the last look-up over the number of steps, a line for each system."""
     counts = list(parts)
     for name, style in ((STATELESS, "^-"), (AGENT, "s-"), (ONE_CALL, "o-")):
-        own = [p50(_values(parts[count][name], "total_ms")) for count in counts]
-        axes.plot(counts, own, style, label=f"{name}, with its tools")
+        times = [p50(_values(parts[count][name], "total_ms")) for count in counts]
+        axes.plot(counts, times, style, label=f"{name}, with its tools")
     tools = [p50(_values(parts[count][ONE_CALL], "tools_ms")) for count in counts]
     axes.plot(counts, tools, ":", color="grey", label=f"the tools of {ONE_CALL}")
     axes.set_xticks(counts)
-    axes.set(xlabel="steps of the plan", ylabel="milliseconds, median", ylim=(0, None))
-    axes.set_title("From the question to what was looked up")
-    axes.grid(alpha=0.3)
-    axes.legend()
+    axes.set(xlabel="steps of the plan", ylabel="milliseconds, median")
+    finish(axes, "From the question to the last look-up", ylim=(0, None))

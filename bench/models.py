@@ -1,21 +1,26 @@
-"""Language models of benches: trained ones, or random weights of a size."""
+"""The language model that a bench measures: a trained one, or random weights of a size."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+import os
+import re
+from collections.abc import Iterable, Mapping, Sequence
 from copy import deepcopy
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from importlib import import_module
+from itertools import cycle, islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from casewright.bench.harness import timed
+from casewright.bench.harness import Ground, timings
 from casewright.errors import InputError
 from casewright.finetune.training.base import new_mistral, train_tokenizer
 from casewright.planner import AnnotatedQuery
+from casewright.planner.language_model import PromptTokens
 from casewright.planner.language_model.device import check_names, find_device, find_dtype
 from casewright.planner.prompt import render_head
 from casewright.planner.shipped import SHIPPED, load_shipped
+from casewright.stores.progress import note
 from casewright.tools import Toolbox
 
 if TYPE_CHECKING:
@@ -23,10 +28,10 @@ if TYPE_CHECKING:
 
     from casewright.planner.language_model import LanguageModel
 
-#: The tokens of a random model's tokenizer, and the copies of a prompt's head in its training
-#: texts: with these, prompts and plans have about as many tokens, and leave about as many choices
-#: to a grammar, as with Mistral's own.
-VOCABULARY, HEAD_WEIGHT = 4096, 20
+#: The vocabulary of a random model's tokenizer, and the copies of the prompt's head that it is
+#: trained on: prompts and plans then have about as many tokens, and a grammar leaves about as many
+#: choices, as with Mistral's own.
+VOCABULARY, HEAD_COPIES = 4096, 20
 
 
 def _size(*numbers: int, **more: Any) -> dict[str, Any]:
@@ -37,23 +42,23 @@ def _size(*numbers: int, **more: Any) -> dict[str, Any]:
     return {"max_position_embeddings": 8192, **dict(zip(names, numbers, strict=True)), **more}
 
 
-#: Mistral's settings by size; the largest is Mistral-7B v0.3. A random network costs the time of a
-#: trained one.
+#: Mistral's settings by size; the largest is Mistral-7B v0.3. Random weights take the same time as
+#: trained ones.
 SIZES: Mapping[str, Mapping[str, Any]] = {
     "tiny": _size(8192, 32, 2, 4, 2, 64),
     "100m": _size(32_000, 768, 12, 12, 4, 3072),
     "7b": _size(32_768, 4096, 32, 32, 8, 14_336, rope_theta=1e6),
 }
-#: Bytes of the tensor that is read to measure memory: far more than caches hold.
+#: Bytes of the tensor that is read to measure the bandwidth: far more than caches hold.
 HOST_BYTES, DEVICE_BYTES = 2**28, 2**32
 
 
 @dataclass(frozen=True, slots=True)
 class ModelChoice:
-    """The model of a bench, by the command's options; without a name, random weights of a size.
+    """The model of a bench, by the command's options; random weights without a name.
 
     Raises:
-        InputError: There is no such size, device or number format, or an adapter without a model.
+        InputError: The size, device or dtype does not exist, or an adapter has no model.
     """
 
     name: str | None = None
@@ -74,15 +79,15 @@ class ModelChoice:
 
     @property
     def random(self) -> bool:
-        """Return whether the weights are drawn."""
+        """True if the weights are random."""
         return self.name is None
 
     def check_device(self) -> None:
-        """Raise ``InputError`` where this machine has no such device."""
+        """Raise ``InputError`` if this machine lacks the device."""
         find_device(self.device)
 
     def open(self, texts: Iterable[str]) -> LanguageModel:
-        """Load the model, or make it, with a tokenizer trained on the texts."""
+        """Load the model, or make it with a tokenizer trained on the texts."""
         from casewright.planner.language_model import LanguageModel, load_language_model
 
         if self.name == SHIPPED:
@@ -98,15 +103,15 @@ class ModelChoice:
 
 
 def tokenizer_texts(toolbox: Toolbox, queries: Iterable[AnnotatedQuery]) -> Sequence[str]:
-    """Return the training texts of a random model's tokenizer: a prompt's head, and questions.
+    """Return the training texts of a random model's tokenizer: the prompt's head, and questions.
 
-    No gold plan is among them: whole calls would become tokens, which no real tokenizer has.
+    Gold plans are left out: whole calls would become tokens, as in no real tokenizer.
     """
-    return [*[render_head(toolbox)] * HEAD_WEIGHT, *(query.query for query in queries)]
+    return [*[render_head(toolbox)] * HEAD_COPIES, *(query.query for query in queries)]
 
 
-def described(model: LanguageModel) -> dict[str, Any]:
-    """Return the settings of a report that tell of a model and its device."""
+def _described(model: LanguageModel) -> dict[str, Any]:
+    """Return the settings of a report that describe a model and its device."""
     import torch
 
     device = str(model.device)
@@ -142,12 +147,7 @@ def random_twin(model: LanguageModel, seed: int) -> LanguageModel:
 
 
 def save_random_model(folder: Path, texts: Iterable[str]) -> int:
-    """Write a small random Mistral for a server, always the same; return its parameters.
-
-    Args:
-        folder: Where it is written, as ``transformers`` reads it.
-        texts: The training texts of its tokenizer.
-    """
+    """Write a small random Mistral for a server, always the same; return its parameters."""
     from transformers.utils import logging
 
     # As Mistral's, which has no turn of the system: the system's text stands before the user's.
@@ -185,7 +185,6 @@ def measure_bandwidth(device: torch.device, size: int | None = None) -> float:
     """Return the bytes a second that a device's memory gives at best, by reading and by copying.
 
     Args:
-        device: Whose memory.
         size: Bytes of the tensor; by default larger than any cache. A copy moves twice as many.
     """
     import torch
@@ -194,8 +193,149 @@ def measure_bandwidth(device: torch.device, size: int | None = None) -> float:
     source = torch.ones(size // 4, dtype=torch.float32, device=device)
     target = torch.empty_like(source)
 
-    def seconds(work: Callable[[], Any]) -> float:
-        return min(timed(work, device)[1] for _ in range(3)) / 1000
+    copying, reading = (
+        min(timings(work, 3, device)) / 1000
+        for work in (lambda: target.copy_(source), lambda: source.sum())
+    )
+    return max(size / reading, 2 * size / copying)
 
-    copying = seconds(lambda: target.copy_(source))
-    return max(size / seconds(lambda: source.sum()), 2 * size / copying)
+
+#: The fewest and most tokens of a plan; ``None`` for any.
+Range = tuple[int, int] | None
+
+
+@dataclass(frozen=True, slots=True)
+class PromptShape:
+    """The lengths in tokens that prompts are cut or padded to: the constant head, and the rest."""
+
+    head: int
+    tail: int
+
+    def fit(self, prompt: PromptTokens) -> PromptTokens:
+        """Return the prompt in these lengths, cut or with its tokens repeated."""
+        head = islice(cycle(prompt.head), self.head)
+        # The end of a prompt is its question.
+        tail = [*islice(cycle(reversed(prompt.tail)), self.tail)]
+        return PromptTokens(tuple(head), tuple(reversed(tail)))
+
+
+def read_shape(text: str | None) -> PromptShape | None:
+    """Return the lengths in a text such as ``700+100``; raises ``InputError``."""
+    numbers = None if text is None else _two_numbers(text, "+")
+    if text is None or (numbers and all(numbers)):
+        return numbers and PromptShape(*numbers)
+    raise InputError(
+        f"--prompt-tokens {text!r} cannot be read. Give those of the prompt that do not change "
+        "and those that do: 700+100."
+    )
+
+
+def read_range(text: str | None) -> Range:
+    """Return the range in a text such as ``30-60``; raises ``InputError``."""
+    numbers = None if text is None else _two_numbers(text, "-")
+    if text is None or (numbers and numbers[0] <= numbers[1]):
+        return numbers
+    raise InputError(f"--plan-tokens {text!r} cannot be read. Give the fewest and the most: 30-60.")
+
+
+def _two_numbers(text: str, sign: str) -> Range:
+    match = re.fullmatch(rf"(\d+)\{sign}(\d+)", text)
+    return (int(match[1]), int(match[2])) if match else None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WritingTrial:
+    """The options of benches in which a model writes plans.
+
+    Raises:
+        InputError: A shape is given for the prompts of a trained model.
+    """
+
+    domain: str = "shopping"
+    model: ModelChoice = field(default_factory=ModelChoice)
+    plans: int = 5
+    repeats: int = 1
+    shape: PromptShape | None = None
+    plan_tokens: Range = None
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        if self.shape is not None and not self.model.random:
+            raise InputError(
+                "--prompt-tokens cuts prompts in the middle, which a trained model would misread. "
+                "Leave it out, or give --size."
+            )
+
+    def fits(self, tokens: Sequence[int]) -> bool:
+        """Return true if a plan of these tokens is in the range of lengths."""
+        return self.plan_tokens is None or (
+            self.plan_tokens[0] <= len(tokens) <= self.plan_tokens[1]
+        )
+
+    def fitted(self, prompt: PromptTokens) -> PromptTokens:
+        """Return a prompt in the lengths of ``shape``."""
+        return prompt if self.shape is None else self.shape.fit(prompt)
+
+    def no_tasks(self) -> InputError:
+        """Return the error that the domain has no annotated queries to plan for."""
+        lengths = " of {} to {} tokens".format(*self.plan_tokens) if self.plan_tokens else ""
+        return InputError(
+            f"Domain {self.domain!r} has no annotated queries whose plans{lengths} can be written. "
+            "Take --domain shopping, and a wider range of --plan-tokens."
+        )
+
+
+class Writer:
+    """The model of a trial, and the bandwidth of the memory that holds its weights.
+
+    Raises:
+        InputError: The model cannot be loaded.
+
+    Attributes:
+        weight_bytes: Bytes of weights that a step reads.
+        bandwidth: Bytes a second.
+    """
+
+    def __init__(self, trial: WritingTrial, ground: Ground) -> None:
+        self._trial = trial
+        self._load = os.getloadavg()[0]
+        texts = tokenizer_texts(ground.toolbox, ground.domain.queries())
+        self.model: LanguageModel = trial.model.open(texts)
+        note(f"Planning with {self.model.name} on {self.model.device}.")
+        self.weight_bytes = weight_bytes(self.model)
+        self.bandwidth = measure_bandwidth(self.model.device)
+
+    @property
+    def warms(self) -> bool:
+        """True for a model on a GPU, which records each width of a step at its first call."""
+        return self.model.device.type == "cuda"
+
+    @property
+    def step_limit(self) -> float:
+        """The milliseconds that memory needs for the weights of a model step."""
+        return 1000 * self.weight_bytes / self.bandwidth
+
+    def measure_again(self) -> None:
+        """Measure the bandwidth once more, after the work, and keep the larger one."""
+        self.bandwidth = max(self.bandwidth, measure_bandwidth(self.model.device))
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """The settings of a report that describe the model and the trial."""
+        trial = self._trial
+        return {
+            **_described(self.model),
+            "load_average_at_start": round(self._load, 2),
+            "repeats": trial.repeats,
+            "prompts_brought_to": trial.shape and [trial.shape.head, trial.shape.tail],
+            "plan_tokens": trial.plan_tokens,
+            "seed": trial.seed,
+        }
+
+    @property
+    def figures(self) -> dict[str, float]:
+        """The figures of the memory."""
+        return {
+            "memory_gb_per_s": self.bandwidth / 1e9,
+            "weights_gb_per_model_step": self.weight_bytes / 1e9,
+        }

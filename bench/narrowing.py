@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import random
 import time
-from collections.abc import Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from casewright.bench.harness import p50
+from casewright.bench.harness import p50, timed, tracked
 from casewright.bench.report import Report
+from casewright.bench.unseen import draw_cases
 from casewright.bench.unseen_planners import Maker, maker
-from casewright.bench.unseen_sets import drawn
 from casewright.finetune.corpus import CorpusToolbox, Split, read_corpus
 from casewright.finetune.evaluation import judge
 from casewright.planner import AnnotatedQuery, Planner, plan_store
@@ -21,7 +23,6 @@ from casewright.planner.named import CASE_PLANNER, ModelSettings
 from casewright.planner.narrowing import MOST, NarrowingPlanner
 from casewright.stores import CachedEncoder, default_encoder
 from casewright.stores.encoders.minilm import MiniLMEncoder
-from casewright.stores.progress import progress_bar
 from casewright.tools import NO_EVIDENCE, Toolbox
 
 NOTES = (
@@ -48,31 +49,26 @@ def measure_narrowing(
     """Plan for messages with their own toolbox alone, and joined with others.
 
     Args:
-        joins: How many toolboxes are joined, in turn.
-        planner: The name of the planner, which has the tools that are kept.
-        split: Whose messages are asked.
-        cases: Messages of each such toolbox that the planner knows, which are not asked.
-        messages: Of each toolbox so many are planned for; all of them without it.
-        first: Tools of a toolbox whose first plan is timed, with narrowing and without, with no
-            text of it in any cache; none is where it is 0.
-        seed: Of every draw.
-        encoder: Of tools and messages; the packaged one by default.
+        joins: The numbers of toolboxes that are joined, in turn.
+        cases: Messages of each toolbox that are plan cases and not asked.
+        messages: Messages of each toolbox that are planned for; all without it.
+        first: Tools of a toolbox whose first plan is timed with empty caches, with narrowing and
+            without; 0 leaves that out.
 
     Raises:
-        InputError: A toolbox has too few messages for these cases, or there is no such planner.
+        InputError: A toolbox has too few messages for these cases, or the planner does not exist.
         DependencyError: A package that the planner needs is not installed.
     """
     make = maker(planner, ModelSettings())
-    used, boxes, others = encoder or default_encoder(), read_corpus(split), read_corpus("training")
-    measured: dict[int, list[Mapping[str, float]]] = {joined: [] for joined in joins}
-    with progress_bar("Planning", len(boxes)) as advance:
-        for number, box in enumerate(boxes):
-            drawn_boxes = random.Random(f"{seed}:{number}").sample(others, len(others))
-            wholes = {joined: _joined(box, drawn_boxes[: joined - 1]) for joined in joins}
-            known = drawn(box, cases, seed)
-            for joined, rows in _asked(box, wholes, known, used, make, messages).items():
-                measured[joined] += rows
-            advance(1)
+    encoder, boxes = encoder or default_encoder(), read_corpus(split)
+    others = read_corpus("training")
+    measured: dict[int, list[Mapping[str, float]]] = defaultdict(list)
+    for number, box in enumerate(tracked("Planning", boxes)):
+        shuffled = random.Random(f"{seed}:{number}").sample(others, len(others))
+        joined = {count: _joined(box, shuffled[: count - 1]) for count in joins}
+        known = draw_cases(box, cases, seed)
+        for count, row in _measured(box, joined, known, encoder, make, messages):
+            measured[count].append(row)
     return Report(
         bench="narrowing",
         settings={
@@ -87,53 +83,54 @@ def measure_narrowing(
             "messages": float(len(measured[joins[0]])),
             **(_first_plans(first, others, make) if first else {}),
         },
-        rows=[{"toolboxes": joined, **_row(rows)} for joined, rows in measured.items()],
+        rows=[{"toolboxes": count, **_row(measured[count])} for count in joins],
         notes=NOTES,
     )
 
 
 def _joined(box: CorpusToolbox, others: Sequence[CorpusToolbox]) -> Toolbox:
-    """Return a toolbox with the tools of others, but for those that have a name of its own."""
+    """Return a toolbox with the tools of others, except those with a name of its own."""
     tools = {tool.name: tool for other in reversed(others) for tool in other.toolbox}
-    own = {tool.name: tool for tool in box.toolbox}
-    return Toolbox({**own, **{name: t for name, t in tools.items() if name not in own}}.values())
+    named_tools = {tool.name: tool for tool in box.toolbox}
+    return Toolbox(
+        {
+            **named_tools,
+            **{name: t for name, t in tools.items() if name not in named_tools},
+        }.values()
+    )
 
 
-def _asked(
+def _measured(
     box: CorpusToolbox,
-    wholes: Mapping[int, Toolbox],
+    joined: Mapping[int, Toolbox],
     known: Sequence[AnnotatedQuery],
     encoder: CachedEncoder,
     make: Maker,
     messages: int | None,
-) -> dict[int, list[Mapping[str, float]]]:
-    """Return for each joined toolbox a row of each message."""
-    measured: dict[int, list[Mapping[str, float]]] = {joined: [] for joined in wholes}
+) -> Iterator[tuple[int, dict[str, float]]]:
+    """Yield the figures of each message with each joined toolbox, by how many it joins."""
     with plan_store(known, encoder) as store:
         planner = make(store)
-        narrowings = {
-            joined: NarrowingPlanner(planner, encoder, store if known else None)
-            for joined in wholes
+        narrowing = {
+            count: NarrowingPlanner(planner, encoder, store if known else None) for count in joined
         }
         queries = [query for query in box.queries if query not in known and _needed(query)]
         for number, query in enumerate(queries):
             planned = messages is None or number < messages
             alone = _right_tools(planner, query, box.toolbox) if planned else 0.0
-            for joined, whole in wholes.items():
-                request = query.record.request(whole)
-                narrowings[joined].prepare(whole)
-                started = time.perf_counter()
-                narrowed = narrowings[joined].narrowed(request)
+            for count, toolbox in joined.items():
+                request = query.record.request(toolbox)
+                narrowing[count].index(toolbox)
+                narrowed, spent = timed(partial(narrowing[count].narrowed, request))
                 row = {
-                    "tools": float(len(whole)),
+                    "tools": float(len(toolbox)),
                     "kept": float(_needed(query) <= set(narrowed.toolbox.names)),
-                    "ms": 1000 * (time.perf_counter() - started),
+                    "ms": spent,
                 }
                 if planned:
-                    row["right tools"] = _right_tools(planner, query, narrowed.toolbox)
-                    row["alone"] = alone
-                measured[joined].append(row)
-    return measured
+                    right = _right_tools(planner, query, narrowed.toolbox)
+                    row |= {"right tools": right, "alone": alone}
+                yield count, row
 
 
 def _needed(query: AnnotatedQuery) -> set[str]:
@@ -144,29 +141,24 @@ def _right_tools(planner: Planner, query: AnnotatedQuery, toolbox: Toolbox) -> f
     return float(judge(query, planner.plan(query.record.request(toolbox)).plan).tools)
 
 
-def _row(measured: Sequence[Mapping[str, float]]) -> dict[str, Any]:
+def _row(rows: Sequence[Mapping[str, float]]) -> dict[str, Any]:
     def mean(name: str) -> float:
-        values = [row[name] for row in measured if name in row]
+        values = [row[name] for row in rows if name in row]
         return sum(values) / len(values)
 
-    return {
-        "tools": round(mean("tools")),
-        "kept": mean("kept"),
-        "right tools": mean("right tools"),
-        "alone": mean("alone"),
-        "ms": p50([row["ms"] for row in measured]),
-    }
+    means = {name: mean(name) for name in ("kept", "right tools", "alone")}
+    return {"tools": round(mean("tools")), **means, "ms": p50([row["ms"] for row in rows])}
 
 
-def _first_plans(tools: int, boxes: Sequence[CorpusToolbox], make: Maker) -> dict[str, float]:
-    """Return the seconds to the first plan with so many tools, narrowed and with all of them."""
-    own = [tool for box in boxes for tool in box.toolbox if tool.name != NO_EVIDENCE.name]
-    # Of as many applications that are alike: each tool once more, under another name.
-    named = [(own[k % len(own)], k) for k in range(tools)]
+def _first_plans(count: int, boxes: Sequence[CorpusToolbox], make: Maker) -> dict[str, float]:
+    """Return the seconds to the first plan with ``count`` tools, narrowed and with all."""
+    tools = [tool for box in boxes for tool in box.toolbox if tool.name != NO_EVIDENCE.name]
+    # As many as are wanted: each once more, under another name.
+    named = [(tools[k % len(tools)], k) for k in range(count)]
     toolbox = Toolbox(replace(tool, name=f"{tool.name}_{k}") for tool, k in named)
     request = boxes[0].queries[0].record.request(toolbox)
     seconds = {}
-    for narrowed in (True, False):
+    for label, narrows in (("narrowed", True), ("with all", False)):
         with (
             TemporaryDirectory(prefix="casewright-narrowing-") as folder,
             plan_store([], CachedEncoder(MiniLMEncoder(), Path(folder))) as store,
@@ -174,8 +166,6 @@ def _first_plans(tools: int, boxes: Sequence[CorpusToolbox], make: Maker) -> dic
             planner = make(store)
             encoder = CachedEncoder(MiniLMEncoder(), Path(folder))
             started = time.perf_counter()
-            (NarrowingPlanner(planner, encoder) if narrowed else planner).plan(request)
-            took = time.perf_counter() - started
-        how = "narrowed" if narrowed else "with all"
-        seconds[f"first plan of {tools} tools, {how}, s"] = took
+            (NarrowingPlanner(planner, encoder) if narrows else planner).plan(request)
+            seconds[f"first plan of {count} tools, {label}, s"] = time.perf_counter() - started
     return seconds

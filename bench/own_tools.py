@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import random
+from collections import defaultdict
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import product
@@ -11,21 +13,31 @@ from typing import Any
 
 import numpy as np
 
-from casewright.bench.own_tools_sets import own_folder
 from casewright.bench.report import Report
-from casewright.bench.unseen import TOLD, figures_of, stores_of, with_intervals
+from casewright.bench.unseen import (
+    COLUMNS,
+    UnseenSet,
+    corpus_set,
+    figures_of,
+    stores_of,
+    with_intervals,
+)
 from casewright.bench.unseen_planners import FALLBACK, ToolboxPlanner, maker, names_with_controls
-from casewright.bench.unseen_sets import UnseenSet, corpus_set
+from casewright.domains.python_file import object_of, own_code
 from casewright.errors import InputError
 from casewright.finetune.corpus import Split, read_corpus
-from casewright.finetune.evaluation import Figure, evaluate
+from casewright.finetune.evaluation import EvaluationItem, Figure, evaluate, items_of, plan_class
 from casewright.finetune.evaluation.intervals import Resamples, percentile_interval, shares
 from casewright.finetune.evaluation.outcome import Outcome
+from casewright.planner import AnnotatedQuery, read_annotated
 from casewright.planner.named import ModelSettings
 from casewright.stores import CachedEncoder, default_encoder
 from casewright.stores.progress import told_progress
+from casewright.tools import Toolbox
 
-#: Annotated messages that planners know, where nobody says otherwise.
+#: The files of a folder with a user's own tools.
+TOOLS, LEARN, TEST = "tools.py", "learn.jsonl", "test.jsonl"
+#: The default numbers of annotated messages that planners know.
 CASES = (0, 5, 20, 60)
 NOTES = (
     "right tools: the plan's tool sequence is the gold one. whole plans: its graph is the gold "
@@ -38,17 +50,71 @@ NOTES = (
 
 
 @dataclass(frozen=True, slots=True)
+class OwnFolder:
+    """A toolbox with messages."""
+
+    name: str
+    toolbox: Toolbox
+    learn: Sequence[AnnotatedQuery]
+    items: Sequence[EvaluationItem]
+
+    def known(self, cases: int, seed: int) -> UnseenSet:
+        """Return the set with plan cases drawn from the messages to learn from."""
+        cases_of = stratified(self.learn, cases, seed)
+        classes = [(item.query.label,) for item in self.items]
+        key = self.toolbox.fingerprint()
+        return UnseenSet(self.name, self.items, classes, range(len(self.items)), {key: cases_of})
+
+
+def own_folder(folder: Path) -> OwnFolder:
+    """Return a folder's toolbox, by running its ``tools.py``, and its two files of messages.
+
+    ``toolbox`` in ``tools.py`` is a ``Toolbox``, or a function that returns one.
+
+    Raises:
+        InputError: A file is missing or cannot be read, or a plan is not valid for the tools.
+    """
+    name = f"{folder / TOOLS}:toolbox"
+    toolbox: Any = object_of(name, "--data", "a Toolbox, or a function that returns one")
+    if not isinstance(toolbox, Toolbox):
+        with own_code(f"--data {name}"):
+            toolbox = toolbox()
+    if not isinstance(toolbox, Toolbox):
+        raise InputError(f"--data {name} is a {type(toolbox).__name__}. Name a Toolbox so.")
+    parts = []
+    for name in (LEARN, TEST):
+        try:
+            parts.append(items_of(read_annotated(folder / name), toolbox))
+        except InputError as error:
+            raise InputError(f"--data {folder / name}: {error}") from error
+    learn, test = parts
+    if not test:
+        raise InputError(f"--data {folder / TEST} holds no message to measure on.")
+    return OwnFolder(folder.resolve().name, toolbox, [item.query for item in learn], test)
+
+
+def stratified(queries: Sequence[AnnotatedQuery], count: int, seed: int) -> list[AnnotatedQuery]:
+    """Return a stratified sample by class; a smaller count gives a part of a larger one."""
+    rng = random.Random(seed)
+    by_class: dict[str, list[AnnotatedQuery]] = defaultdict(list)
+    for query in queries:
+        by_class[query.label or plan_class(query.plan)].append(query)
+    spread = []
+    for members in by_class.values():
+        rng.shuffle(members)
+        start = rng.random()
+        spread += [((n + start) / len(members), query) for n, query in enumerate(members)]
+    return [query for _, query in sorted(spread, key=lambda pair: pair[0])[:count]]
+
+
+@dataclass(frozen=True, slots=True)
 class OwnToolsTrial:
     """The options of the command.
 
     Attributes:
-        planners: Their names.
         data: A folder with tools and messages; ``None`` measures on the corpus alone.
-        cases: How many annotated messages planners know, in turn.
-        seeds: Draws of these messages.
-        split: Of the corpus, toolboxes to measure on, too; ``None`` for none.
-        limit: Most messages that are asked of each.
-        settings: Of planners with a language model.
+        cases: The numbers of annotated messages that planners know, in turn.
+        split: The split of the corpus to measure on, too; ``None`` for none.
     """
 
     planners: Sequence[str]
@@ -60,26 +126,29 @@ class OwnToolsTrial:
     settings: ModelSettings = field(default_factory=ModelSettings)
 
 
+@dataclass(frozen=True, slots=True)
+class _Run:
+    """A row's settings: a table, a number of known cases, and a set for each draw of them."""
+
+    table: str
+    cases: int
+    sets: Sequence[UnseenSet]
+
+
 def measure_own_tools(trial: OwnToolsTrial, encoder: CachedEncoder | None = None) -> Report:
-    """Plan for every message by every planner, with ever more cases drawn again and again.
+    """Plan for every message by every planner, for each number and each draw of known cases.
 
     Controls are the plan parser and the fallback plan.
 
-    Args:
-        trial: The options.
-        encoder: Of plan cases; the packaged one by default.
-
     Raises:
-        InputError: A planner or a file is not there, or there is nothing to measure on.
+        InputError: A planner or a file does not exist, or there is nothing to measure on.
         DependencyError: A package that a planner needs is not installed.
     """
     runs = _runs(trial)
-    makers = {
-        name: maker(name, trial.settings)
-        for name in names_with_controls(trial.planners, base=False)
-    }
-    used = encoder or default_encoder()
-    rows = []
+    names = names_with_controls(trial.planners, base=False)
+    makers = {name: maker(name, trial.settings) for name in names}
+    encoder = encoder or default_encoder()
+    rows: list[dict[str, Any]] = []
     # The fallback plan knows no case.
     pairs = [
         (name, run)
@@ -90,27 +159,44 @@ def measure_own_tools(trial: OwnToolsTrial, encoder: CachedEncoder | None = None
         for name, run in pairs:
             outcomes: list[Outcome] = []
             cpu: list[float] = []
-            for own in run.sets:
-                with stores_of([own], used) as (stores, empty):
+            for data in run.sets:
+                with stores_of([data], encoder) as (stores, empty):
                     planner = ToolboxPlanner(name, makers[name], stores, empty)
-                    outcomes += evaluate(own.items, {name: planner}).outcomes[name]
+                    outcomes += evaluate(data.items, {name: planner}).outcomes[name]
                 cpu += planner.cpu
                 advance(1)
-            groups = [group for own in run.sets for group in own.groups]
-            figures = figures_of(outcomes, partial(_clustered, groups=groups))
-            row = {"planner": name, "cases": run.cases, "draws": len(run.sets), **figures}
-            row["cpu ms"] = round(float(np.median(cpu)), 1) if cpu else None
-            rows.append({"table": run.table, **row})
-    return _report(trial, rows)
-
-
-@dataclass(frozen=True, slots=True)
-class _Run:
-    """The questions to a planner that knows so many cases: a set for each draw of them."""
-
-    table: str
-    cases: int
-    sets: Sequence[UnseenSet]
+            groups = [group for data in run.sets for group in data.groups]
+            rows.append(
+                {
+                    "table": run.table,
+                    "planner": name,
+                    "cases": run.cases,
+                    "draws": len(run.sets),
+                    **figures_of(outcomes, partial(_clustered, groups=groups)),
+                    "cpu ms": round(float(np.median(cpu)), 1) if cpu else None,
+                }
+            )
+    tables = dict.fromkeys(row["table"] for row in rows)
+    return Report(
+        bench="own-tools",
+        settings={
+            "planners": list(trial.planners),
+            "data": trial.data and str(trial.data),
+            "cases": list(trial.cases),
+            "seeds": trial.seeds,
+            "split": trial.split,
+            "limit": trial.limit,
+        },
+        figures={
+            f"{words}, {row['table']}, {row['planner']}, {row['cases']} cases": row[words]
+            for row in rows
+            for words in COLUMNS.values()
+        },
+        rows=rows,
+        notes=NOTES,
+        titles={name: f"{name}, by annotated messages known" for name in tables},
+        cells=with_intervals,
+    )
 
 
 def _runs(trial: OwnToolsTrial) -> list[_Run]:
@@ -121,7 +207,7 @@ def _runs(trial: OwnToolsTrial) -> list[_Run]:
         for cases in _fitting(trial, most):
             draws = 1 if cases in (0, most) else trial.seeds
             sets = [folder.known(cases, seed) for seed in range(draws)]
-            runs.append(_run(trial, folder.name, cases, sets))
+            runs.append(_Run(folder.name, cases, sets))
     if trial.split is not None:
         fitting = _fitting(trial, min(len(box.queries) for box in read_corpus(trial.split)) - 1)
         for cases in fitting:
@@ -133,10 +219,10 @@ def _runs(trial: OwnToolsTrial) -> list[_Run]:
                 )
                 for seed in range(trial.seeds)
             ]
-            runs.append(_run(trial, trial.split, cases, sets))
+            runs.append(_Run(trial.split, cases, sets))
     if not runs:
         raise InputError("There is nothing to measure on. Give --data DIR, or --corpus.")
-    return runs
+    return [replace(run, sets=[data.limited(trial.limit, 0) for data in run.sets]) for run in runs]
 
 
 def _fitting(trial: OwnToolsTrial, most: int) -> list[int]:
@@ -144,38 +230,7 @@ def _fitting(trial: OwnToolsTrial, most: int) -> list[int]:
     return [cases for cases in sorted(set(trial.cases)) if cases <= most]
 
 
-def _run(trial: OwnToolsTrial, table: str, cases: int, sets: Sequence[UnseenSet]) -> _Run:
-    return _Run(table, cases, [own.limited(trial.limit, 0) for own in sets])
-
-
 def _clustered(values: Sequence[bool], groups: Sequence[int]) -> Figure:
-    """Return a share with the interval of a bootstrap that weighs all answers of a group alike."""
-    drawn = shares(values, Resamples(len(values), tuple(groups)))
-    return Figure(sum(values) / len(values), *percentile_interval(drawn), len(values))
-
-
-def _report(trial: OwnToolsTrial, rows: Sequence[dict[str, Any]]) -> Report:
-    tables = list(dict.fromkeys(row["table"] for row in rows))
-    return Report(
-        bench="own-tools",
-        settings={
-            "planners": list(trial.planners),
-            "data": trial.data and str(trial.data),
-            "cases": list(trial.cases),
-            "seeds": trial.seeds,
-            "split": trial.split,
-            "limit": trial.limit,
-        },
-        figures=dict(_figures(rows)),
-        rows=rows,
-        notes=NOTES,
-        titles={name: f"{name}, by annotated messages known" for name in tables},
-        cells=with_intervals,
-    )
-
-
-def _figures(rows: Sequence[dict[str, Any]]) -> Iterator[tuple[str, float]]:
-    for row in rows:
-        for words in TOLD.values():
-            end = f"{row['table']}, {row['planner']}, {row['cases']} cases"
-            yield f"{words}, {end}", row[words]
+    """Return a share with the interval of a bootstrap over groups of equal weight."""
+    interval = percentile_interval(shares(values, Resamples(len(values), tuple(groups))))
+    return Figure(sum(values) / len(values), *interval, len(values))

@@ -1,9 +1,12 @@
-"""The result of a bench: figures, tables, settings, notes, and a plot."""
+"""The result of a bench: figures, tables, settings, notes, a plot; and papers' figures."""
 
 from __future__ import annotations
 
+import tomllib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cache
+from pathlib import Path
 from typing import Any
 
 Row = Mapping[str, Any]
@@ -18,11 +21,7 @@ class Report:
     """The result of one bench.
 
     Attributes:
-        bench: Its name on the command line.
-        settings: The settings of the run.
-        figures: Named in plain words with their unit.
         rows: The table; or lines of several tables, told apart by their ``table``.
-        notes: What a reader must know to read the figures.
         draw: Draws the plot onto matplotlib axes.
         titles: Of several tables the titles by their rows' ``table``, in their order.
         cells: Returns the rows of one table as they are shown.
@@ -48,9 +47,16 @@ class Report:
         }
 
     def tables(self) -> Iterator[tuple[str, Sequence[Row]]]:
-        """Yield title and rows of each table that has rows; of a single one always."""
+        """Yield title and rows of each table that has rows; of a single table always."""
         if not self.titles:
             yield self.bench, self.rows
         for name, title in self.titles.items():
             if rows := [row for row in self.rows if row["table"] == name]:
                 yield title, self.cells(rows)
+
+
+@cache
+def published(paper: str) -> dict[str, Any]:
+    """Return the tables that a paper printed, by the paper's name in ``published.toml``."""
+    text = Path(__file__).with_name("published.toml").read_text(encoding="utf-8")
+    return dict(tomllib.loads(text)[paper])

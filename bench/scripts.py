@@ -1,8 +1,8 @@
-"""Scripts by which a language model writes the plans of annotated queries.
+"""Scripts by which a language model writes the gold plans of annotated queries.
 
-Random weights write nonsense of any length. So a system writes an annotated query's own plan: at
-each step the network's logits are computed and the likeliest of the allowed tokens is determined,
-as in greedy decoding; the token that is written is the longest allowed one that continues the plan.
+Random weights would write nonsense of any length. With a script, each step computes the network's
+logits and the likeliest allowed token, as greedy decoding does, and then writes the longest allowed
+token that continues the gold plan.
 """
 
 from __future__ import annotations
@@ -34,27 +34,25 @@ class Script:
     """The tokens of a text that a model writes under a grammar.
 
     Attributes:
-        tokens: The text's, without the one that ends it.
-        choices: Those of them that are chosen, in order, with the one that ends the text where its
-            end is a choice.
+        choices: The tokens that are not forced, with the end token if the end is a choice.
     """
 
     tokens: tuple[int, ...]
     choices: tuple[int, ...]
 
     def choose(self) -> Choose:
-        """Return a choice function of these tokens, for one plan, as slow as greedy decoding."""
-        left: Iterator[int] = iter(self.choices)
+        """Return a choice function for one plan that writes these tokens, as slow as greedy."""
+        choices: Iterator[int] = iter(self.choices)
 
         def follow(logits: NDArray[np.float32], matcher: Matcher) -> int:
             greedy(logits, matcher)
-            return next(left)
+            return next(choices)
 
         return follow
 
 
 class ScriptWriter:
-    """Finds the scripts of one model."""
+    """A writer of scripts for one model."""
 
     def __init__(self, model: LanguageModel) -> None:
         self._ends = model.ends
@@ -67,40 +65,38 @@ class ScriptWriter:
         self._longest = max(map(len, self._tokens))
 
     def script(self, matcher: PlanMatcher, text: str, *, forced: bool = True) -> Script:
-        """Return the script of a text.
+        """Return the script of a text; ``forced`` tokens are then no choices.
 
         Args:
             matcher: Of the text's grammar; it is used up.
-            text: The text.
-            forced: Write tokens without an alternative without a choice.
 
         Raises:
             GrammarError: The grammar cannot write this text.
         """
-        left = text.encode()
+        rest = text.encode()
         tokens: list[int] = []
         choices: list[int] = []
         while True:
             new = matcher.forced() if forced else []
-            if not left.startswith(written := self._decode(new)):
-                raise GrammarError(f"The grammar writes {written[:40]!r}, not {left[:40]!r}.")
+            if not rest.startswith(start := self._decode(new)):
+                raise GrammarError(f"The grammar writes {start[:40]!r}, not {rest[:40]!r}.")
             tokens += new
-            left = left[len(written) :]
-            if matcher.finished or not left:
+            rest = rest[len(start) :]
+            if matcher.finished or not rest:
                 break
-            token = self._longest_start(matcher.allowed(), left)
+            token = self._longest_start(matcher.allowed(), rest)
             matcher.consume(token)
             choices.append(token)
             tokens.append(token)
-            left = left[len(self._decode([token])) :]
-        if left or not matcher.accepting:
+            rest = rest[len(self._decode([token])) :]
+        if rest or not matcher.accepting:
             raise GrammarError(f"The grammar does not end a plan where {text[:40]!r} ends.")
         if not (forced and matcher.finished):
             choices.append(self._ends[0])
         return Script(tuple(tokens), tuple(choices))
 
     def _longest_start(self, allowed: NDArray[np.intp], text: bytes) -> int:
-        """Return the longest of the allowed tokens, which ascend, that a text starts with."""
+        """Return the longest allowed token (``allowed`` is sorted) that starts a text."""
         for length in range(min(self._longest, len(text)), 0, -1):
             for token in self._tokens.get(text[:length], ()):
                 at = int(np.searchsorted(allowed, token))
@@ -111,7 +107,7 @@ class ScriptWriter:
 
 @dataclass(frozen=True, slots=True)
 class Task:
-    """A query to plan for, with the scripts of its plan with forced tokens and without."""
+    """A query, and the scripts of its plan with forced tokens and without."""
 
     query: AnnotatedQuery
     request: PlanRequest
@@ -132,16 +128,7 @@ def make_tasks(
     count: int,
     fits: Callable[[Sequence[int]], bool] = lambda tokens: True,
 ) -> tuple[list[Task], int]:
-    """Return tasks of the first queries whose plans can be written, and how many cannot.
-
-    Args:
-        model: Writes.
-        grammar: Of its plans.
-        toolbox: The tools.
-        queries: The queries.
-        count: Most tasks.
-        fits: Returns whether a plan of these tokens is wanted.
-    """
+    """Return up to ``count`` tasks of queries whose plans fit, and how many cannot be written."""
     scripts, tasks, refused = ScriptWriter(model), list[Task](), 0
     for query in queries:
         if len(tasks) == count:
@@ -159,10 +146,7 @@ def make_tasks(
 
 
 def shuffled_queries(queries: Iterable[AnnotatedQuery], seed: int) -> list[AnnotatedQuery]:
-    """Return, in an order drawn by the seed, the queries that take the domain's tools as they are.
-
-    Those of one toolbox have one prompt head.
-    """
+    """Return in random order the queries with the domain's own tools: they share a prompt head."""
     plain = [q for q in queries if not (q.record.tools_extra or q.record.tools_removed)]
     random.Random(seed).shuffle(plain)
     return plain
@@ -172,12 +156,9 @@ def shuffled_queries(queries: Iterable[AnnotatedQuery], seed: int) -> list[Annot
 def other_plan_cases(
     queries: Sequence[AnnotatedQuery], questions: Sequence[AnnotatedQuery], encoder: Encoder
 ) -> Iterator[CaseStore]:
-    """Open a store of the queries' plans, without those of the questions and their neighbours.
-
-    Neighbours are joined by a chain of similarities; see ``similarity_groups``.
-    """
+    """Open a store of the queries' plans, without the ``similarity_groups`` of the questions."""
     groups = similarity_groups([query.query for query in (*queries, *questions)], encoder)
-    taken = set(groups[len(queries) :])
-    others = [q for q, group in zip(queries, groups, strict=False) if group not in taken]
+    excluded = set(groups[len(queries) :])
+    others = [q for q, group in zip(queries, groups, strict=False) if group not in excluded]
     with plan_store(others, encoder) as store:
         yield store

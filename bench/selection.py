@@ -1,23 +1,24 @@
-"""The time of selection beside LangChain's and a naive one, and the share that is certified."""
+"""The time of selection beside LangChain's and a naive one, and the share of certified picks."""
 
 from __future__ import annotations
 
 import tempfile
 from collections.abc import Callable, Sequence
 from functools import partial
+from itertools import product
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from casewright.bench.harness import mean, p50, p95, read_ground, timed
+from casewright.bench.harness import grouped_bars, mean, p50, p95, read_ground, timed, tracked
 from casewright.bench.report import Report
 from casewright.errors import InputError
 from casewright.stores import Case, CaseSchema, CaseStore, Encoder, Hit, select, text_facet
 from casewright.stores.hit import DECIMALS
-from casewright.stores.progress import progress_bar
 
 Floats = NDArray[np.float64]
+SYSTEMS = ("casewright", "naive", "langchain")
 LAMBDAS = (0.5, 0.75, 0.95)
 DIMENSION, CLUSTERS, SPREAD = 384, 100, 1.0
 #: Picks and first candidates of the certified selections.
@@ -31,17 +32,14 @@ def measure_selection(
     ground = read_ground(domain_name)
     questions = [query.query for query in ground.measuring()[:queries]]
     rows, figures = [], {}
-    with progress_bar("Timing selections", len(sizes) * len(LAMBDAS), show=None) as advance:
-        for count, k in sizes:
-            for lambda_d in LAMBDAS:
-                row = _timed(count, k, lambda_d, repeats, seed)
-                rows.append(row)
-                name = f"{count}_to_{k}_lambda_{lambda_d}"
-                for system in ("casewright", "naive", "langchain"):
-                    figures[f"selection_{system}_ms_{name}"] = row[f"{system}_ms"]
-                figures[f"ratio_langchain_over_casewright_{name}"] = row["langchain_over"]
-                figures[f"same_picks_as_naive_{name}"] = float(row["same_as_naive"])
-                advance(1)
+    for (count, k), lambda_d in tracked("Timing selections", list(product(sizes, LAMBDAS))):
+        row = _timed(count, k, lambda_d, repeats, seed)
+        rows.append(row)
+        name = f"{count}_to_{k}_lambda_{lambda_d}"
+        for system in SYSTEMS:
+            figures[f"selection_{system}_ms_{name}"] = row[f"{system}_ms"]
+        figures[f"ratio_langchain_over_casewright_{name}"] = row["langchain_over"]
+        figures[f"same_picks_as_naive_{name}"] = float(row["same_as_naive"])
     known = [query.query for query in ground.domain.queries()[:queries]]
     return Report(
         bench="selection",
@@ -88,7 +86,7 @@ def read_sizes(text: str) -> list[tuple[int, int]]:
 def naive(
     vectors: Floats, scores: Floats, ids: Sequence[str], k: int, lambda_d: float
 ) -> list[int]:
-    """Return the rows that Algorithm 1 picks, all similarities made anew at every pick."""
+    """Return the rows that Algorithm 1 picks; it computes all similarities at every pick."""
     ties = np.array(
         sorted(range(len(ids)), key=lambda i: (-round(float(scores[i]), DECIMALS), ids[i]))
     )
@@ -113,12 +111,11 @@ def _timed(count: int, k: int, lambda_d: float, repeats: int, seed: int) -> dict
     ids = [hit.case.id for hit in hits]
     # Arrays are faster for it than the lists that its signature names.
     candidates: Any = [np.asarray(hit.vector, dtype=np.float64) for hit in hits]
-    together = np.array(candidates)
     ours, picks = _median(partial(select, hits, k, schema, lambda_d=lambda_d), repeats)
-    plain, expected = _median(
-        partial(naive, together, scores, ids, k, lambda_d), max(1, repeats // 3)
+    naive_ms, naive_rows = _median(
+        partial(naive, np.array(candidates), scores, ids, k, lambda_d), max(1, repeats // 3)
     )
-    theirs, other = _median(
+    langchain_ms, langchain_rows = _median(
         partial(maximal_marginal_relevance, query, candidates, lambda_mult=lambda_d, k=k), 1
     )
     chosen = [pick.hit.case.id for pick in picks]
@@ -127,12 +124,12 @@ def _timed(count: int, k: int, lambda_d: float, repeats: int, seed: int) -> dict
         "picks": k,
         "lambda_d": lambda_d,
         "casewright_ms": ours,
-        "naive_ms": plain,
-        "langchain_ms": theirs,
-        "naive_over": plain / ours,
-        "langchain_over": theirs / ours,
-        "same_as_naive": chosen == [ids[row] for row in expected],
-        "shared_with_langchain": mean([ids[row] in set(chosen) for row in other]),
+        "naive_ms": naive_ms,
+        "langchain_ms": langchain_ms,
+        "naive_over": naive_ms / ours,
+        "langchain_over": langchain_ms / ours,
+        "same_as_naive": chosen == [ids[row] for row in naive_rows],
+        "shared_with_langchain": mean([ids[row] in set(chosen) for row in langchain_rows]),
     }
 
 
@@ -146,8 +143,8 @@ def _clustered(count: int, seed: int) -> tuple[Floats, Floats]:
     return query / np.linalg.norm(query), vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
 
 
-class _Given:
-    """An encoder of no text: the vectors are given."""
+class _NoEncoder:
+    """An encoder of a schema whose vectors are not made of text."""
 
     name, dimension = "given", DIMENSION
 
@@ -163,64 +160,58 @@ def _hits(query: Floats, vectors: Floats) -> tuple[CaseSchema, list[Hit]]:
         Hit(Case({}, id=f"{n:08d}"), scores[row], scores[row], {"text": scores[row]}, rows[row])
         for n, row in enumerate(np.argsort(-np.array(scores), kind="stable"))
     ]
-    return CaseSchema("given", (text_facet("text", _Given()),)), hits
+    return CaseSchema("given", (text_facet("text", _NoEncoder()),)), hits
 
 
 def _median(work: Callable[[], Any], repeats: int) -> tuple[float, Any]:
-    done = [timed(work) for _ in range(repeats)]
-    return p50([spent for _, spent in done]), done[-1][0]
+    results, times = zip(*(timed(work) for _ in range(repeats)), strict=True)
+    return p50(times), results[-1]
 
 
 def _certified(
     encoder: Encoder, known: Sequence[str], questions: Sequence[str]
 ) -> dict[str, float]:
-    """Return the shares of selections that are proved exact, or are exact, and their times."""
+    """Return the shares of selections that are certified or exact, and their times."""
     schema = CaseSchema("queries", (text_facet("query", encoder, inter=False),))
     figures: dict[str, float] = {}
     with tempfile.TemporaryDirectory() as folder, CaseStore(schema, folder) as store:
         store.add(Case({"query": query}) for query in known)
-        whole = store.search(questions[0], store.count())
-        vectors = np.array([hit.vector for hit in whole], dtype=np.float64)
-        ids = [hit.case.id for hit in whole]
+        hits = store.search(questions[0], store.count())
+        vectors = np.array([hit.vector for hit in hits], dtype=np.float64)
+        ids = [hit.case.id for hit in hits]
         units = schema.vectors([schema.query(text) for text in questions], query=True)
-        with progress_bar("Certifying", len(LAMBDAS) * len(questions), show=None) as advance:
-            for lambda_d in LAMBDAS:
-                rows = []
-                for question, unit in zip(questions, units, strict=True):
-                    ask = partial(
-                        store.select, question, PICKS, lambda_d=lambda_d, candidates=CANDIDATES
-                    )
-                    first, first_ms = timed(partial(ask, most=CANDIDATES))
-                    last, last_ms = timed(ask)
-                    exact = naive(vectors, vectors @ unit, ids, PICKS, lambda_d)
-                    same = [
-                        [hit.case.id for hit in selected.hits] == [ids[row] for row in exact]
-                        for selected in (first, last)
-                    ]
-                    flags = (first.certified, same[0], last.certified, same[1])
-                    rows.append((*flags, last.candidates, first_ms, last_ms))
-                    advance(1)
-                columns = np.array(rows, dtype=np.float64).T
-                values = {
-                    f"certified_from_{CANDIDATES}_candidates": mean(columns[0]),
-                    f"exact_from_{CANDIDATES}_candidates": mean(columns[1]),
-                    "certified": mean(columns[2]),
-                    "exact_where_certified": mean(columns[3][columns[2] == 1]),
-                    "candidates_p50": p50(columns[4]),
-                    "candidates_p95": p95(columns[4]),
-                    f"ms_p50_from_{CANDIDATES}_candidates": p50(columns[5]),
-                    "ms_p50_certified": p50(columns[6]),
-                }
-                figures |= {f"{name}_lambda_{lambda_d}": value for name, value in values.items()}
+        for lambda_d in LAMBDAS:
+            rows = []
+            pairs = list(zip(questions, units, strict=True))
+            for question, unit in tracked(f"Certifying, λ_d {lambda_d}", pairs):
+                ask = partial(
+                    store.select, question, PICKS, lambda_d=lambda_d, candidates=CANDIDATES
+                )
+                first, first_ms = timed(partial(ask, most=CANDIDATES))
+                last, last_ms = timed(ask)
+                exact = naive(vectors, vectors @ unit, ids, PICKS, lambda_d)
+                same = [
+                    [hit.case.id for hit in selected.hits] == [ids[row] for row in exact]
+                    for selected in (first, last)
+                ]
+                flags = (first.certified, same[0], last.certified, same[1])
+                rows.append((*flags, last.candidates, first_ms, last_ms))
+            columns = np.array(rows, dtype=np.float64).T
+            values = {
+                f"certified_from_{CANDIDATES}_candidates": mean(columns[0]),
+                f"exact_from_{CANDIDATES}_candidates": mean(columns[1]),
+                "certified": mean(columns[2]),
+                "exact_where_certified": mean(columns[3][columns[2] == 1]),
+                "candidates_p50": p50(columns[4]),
+                "candidates_p95": p95(columns[4]),
+                f"ms_p50_from_{CANDIDATES}_candidates": p50(columns[5]),
+                "ms_p50_certified": p50(columns[6]),
+            }
+            figures |= {f"{name}_lambda_{lambda_d}": value for name, value in values.items()}
     return figures
 
 
 def _draw(axes: Any, rows: Sequence[dict[str, Any]]) -> None:
     names = [f"{row['candidates']}→{row['picks']}\nλ_d {row['lambda_d']}" for row in rows]
-    positions = np.arange(len(rows))
-    for shift, system in enumerate(("casewright", "naive", "langchain")):
-        heights = [row[f"{system}_ms"] for row in rows]
-        axes.bar(positions + 0.27 * (shift - 1), heights, 0.27, label=system)
+    grouped_bars(axes, names, {s: [row[f"{s}_ms"] for row in rows] for s in SYSTEMS})
     axes.set(yscale="log", ylabel="milliseconds", title="Selection by maximal marginal relevance")
-    axes.set_xticks(positions, names)
-    axes.legend()

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import os
 import random
-import re
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
@@ -17,7 +16,7 @@ from typing import Any
 import httpx
 import numpy as np
 
-from casewright.bench.harness import first_scope, p50, serving
+from casewright.bench.harness import first_scope, p50, resident_bytes, serving
 from casewright.bench.report import Report
 from casewright.errors import InputError
 from casewright.graph import RunContext
@@ -25,22 +24,19 @@ from casewright.graph.named import EXTRACTIVE
 from casewright.stores.progress import progress_bar
 
 CLIENTS = (1, 8, 32)
-#: Of the requests that memory is watched over, those that fill caches at first.
+#: The share of the requests after which memory is first read: caches are full by then.
 WARM_UP = 0.1
-#: Asks one question; returns the milliseconds of the graph's stages, ``None`` without an answer.
+#: Answers a question; returns the milliseconds of the graph's stages, ``None`` without an answer.
 Ask = Callable[[str], Awaitable[float | None]]
 
 
 @dataclass(frozen=True, slots=True)
 class Load:
-    """The outcome of some questions.
+    """The measured load of some questions.
 
     Attributes:
-        milliseconds: Of each answer.
-        seconds: Of all together.
-        errors: Questions without an answer.
-        cpu_seconds: Of the process that answered, without those of other processes.
-        stages: Of each answer, the milliseconds that its graph's stages took by themselves.
+        cpu_seconds: CPU time of the process that answered.
+        stages: Milliseconds of each answer in its graph's stages.
     """
 
     milliseconds: Sequence[float]
@@ -51,21 +47,21 @@ class Load:
 
     @property
     def per_second(self) -> float:
-        """Return how many were answered in a second."""
+        """Answers a second."""
         return len(self.milliseconds) / self.seconds
 
     @property
     def cpu_milliseconds(self) -> float:
-        """Return the computing time of one answer."""
+        """CPU time of one answer."""
         return self.cpu_seconds * 1000 / max(1, len(self.milliseconds))
 
     def percentile(self, share: float) -> float:
-        """Return a percentile of the answers' milliseconds; 0 of none."""
+        """Return a percentile of the answers' milliseconds; 0 without answers."""
         return float(np.percentile(self.milliseconds, share)) if self.milliseconds else 0.0
 
     @property
     def outside_milliseconds(self) -> float:
-        """Return the median of an answer's time beside its stages; 0 where they are unknown."""
+        """The median of an answer's time outside its stages; 0 if these are unknown."""
         return p50(np.subtract(self.milliseconds, self.stages)) if self.stages else 0.0
 
 
@@ -76,23 +72,15 @@ async def load(
     advance: Callable[[int], None] = lambda number: None,
     cpu: Callable[[], float] = time.process_time,
 ) -> Load:
-    """Return the times of the questions, in this order, by so many clients at once.
-
-    Args:
-        ask: Asks one.
-        questions: Each is asked once.
-        clients: How many ask at the same time.
-        advance: Is called after every answer.
-        cpu: Returns the computing seconds of the answering process so far.
-    """
-    left = iter(questions)
+    """Ask the questions in order by concurrent clients; ``cpu`` returns the answering CPU time."""
+    remaining = iter(questions)
     times: list[float] = []
     stages: list[float] = []
     errors = 0
 
     async def client() -> None:
         nonlocal errors
-        for question in left:
+        for question in remaining:
             started = time.perf_counter()
             inside = await ask(question)
             if inside is None:
@@ -102,34 +90,27 @@ async def load(
                 stages.append(inside)
             advance(1)
 
-    computed, started = cpu(), time.perf_counter()
+    cpu_before, started = cpu(), time.perf_counter()
     await asyncio.gather(*(client() for _ in range(clients)))
-    return Load(times, time.perf_counter() - started, errors, cpu() - computed, stages)
+    return Load(times, time.perf_counter() - started, errors, cpu() - cpu_before, stages)
 
 
 @dataclass(frozen=True, slots=True)
-class Served:
+class Service:
     """A running service: its address, and its process."""
 
     url: str
     pid: int
 
-    def megabytes(self) -> float:
-        """Return its resident memory; 0 where the system does not tell."""
-        line = re.search(r"VmRSS:\s+(\d+) kB", self._read("status"))
-        return int(line[1]) / 1024 if line else 0.0
-
     def cpu_seconds(self) -> float:
-        """Return its computing time so far; 0 where the system does not tell."""
-        fields = self._read("stat").rpartition(")")[2].split()
-        # The 14th and 15th field of the whole line.
-        return sum(map(int, fields[11:13])) / os.sysconf("SC_CLK_TCK")
-
-    def _read(self, name: str) -> str:
+        """Return its CPU time so far; 0 on a system without ``/proc``."""
         try:
-            return Path(f"/proc/{self.pid}/{name}").read_text(encoding="utf-8")
+            line = Path(f"/proc/{self.pid}/stat").read_text(encoding="utf-8")
         except OSError:
-            return ""
+            return 0.0
+        # The 14th and 15th field; the second one, in brackets, may hold spaces.
+        fields = line.rpartition(")")[2].split()[11:13]
+        return sum(map(int, fields)) / os.sysconf("SC_CLK_TCK")
 
 
 def measure_service(
@@ -138,12 +119,8 @@ def measure_service(
     """Return the times of questions to a domain, and the service's memory.
 
     Args:
-        domain: The domain's name.
-        each: Questions for each number of clients.
         requests: Requests that memory is watched over.
-        open_session: Opens the domain as a service does, by its name; the bare graph is the
-            session's.
-        seed: Of the choice of questions.
+        open_session: Opens the domain as a service does, by its name, for the bare graph.
 
     Raises:
         InputError: The domain has no annotated queries.
@@ -157,7 +134,7 @@ def measure_service(
     questions = list(islice(cycle(known), each))
     bare = asyncio.run(_bare(open_session(domain), questions))
     with serving(domain) as (url, pid):
-        service = Served(url, pid)
+        service = Service(url, pid)
         over_http = asyncio.run(_service(service, questions))
         memory = asyncio.run(_memory(service, known, requests)) if requests else {}
     rows = [
@@ -175,7 +152,7 @@ def measure_service(
             "the same machine: they share its cores. Questions are asked in the same order. cpu_ms "
             "is the computing time of an answer, of the process that answers; outside_ms is the "
             "median of what an answer takes beside the stages that its usage tells: LangGraph, and "
-            "of the service also HTTP and waiting for a place.",
+            "of the service also HTTP and waiting for a place."
         ],
         draw=lambda axes: _draw(axes, bare, over_http),
     )
@@ -195,7 +172,7 @@ async def _bare(session: Any, questions: Sequence[str]) -> dict[int, Load]:
         session.close()
 
 
-async def _service(service: Served, questions: Sequence[str]) -> dict[int, Load]:
+async def _service(service: Service, questions: Sequence[str]) -> dict[int, Load]:
     async with _asking(service) as ask:
         return await _each(ask, questions, "The service", service.cpu_seconds)
 
@@ -203,31 +180,32 @@ async def _service(service: Served, questions: Sequence[str]) -> dict[int, Load]
 async def _each(
     ask: Ask, questions: Sequence[str], label: str, cpu: Callable[[], float]
 ) -> dict[int, Load]:
-    # Work that is done once, at the first questions, and each question's embedding, is not timed.
+    # Untimed: what is loaded at the first questions, and the embedding of each question.
     await load(ask, questions, max(CLIENTS))
     with progress_bar(label, len(CLIENTS) * len(questions), show=None) as advance:
         return {n: await load(ask, questions, n, advance, cpu) for n in CLIENTS}
 
 
-async def _memory(service: Served, known: Sequence[str], requests: int) -> dict[str, float]:
+async def _memory(service: Service, known: Sequence[str], requests: int) -> dict[str, float]:
     """Return the service's memory before, in the middle of and after so many requests."""
     first = max(1, int(requests * WARM_UP))
     middle = first + (requests - first) // 2
     questions = cycle(known)
     figures: dict[str, float] = {}
-    errors = done = 0
+    errors = completed = 0
     with progress_bar("Watching memory", requests, show=None) as advance:
         async with _asking(service) as ask:
             for until in (first, middle, requests):
-                part = list(islice(questions, until - done))
+                part = list(islice(questions, until - completed))
                 errors += (await load(ask, part, max(CLIENTS), advance)).errors
-                figures[f"service_memory_mb_after_{until}_requests"] = service.megabytes()
-                done = until
+                memory = (resident_bytes(service.pid) or 0) / 2**20
+                figures[f"service_memory_mb_after_{until}_requests"] = memory
+                completed = until
     return {**figures, f"errors_in_{requests}_requests": float(errors)}
 
 
 @asynccontextmanager
-async def _asking(service: Served) -> AsyncIterator[Ask]:
+async def _asking(service: Service) -> AsyncIterator[Ask]:
     limits = httpx.Limits(max_connections=max(CLIENTS), max_keepalive_connections=max(CLIENTS))
     async with httpx.AsyncClient(base_url=service.url, timeout=120, limits=limits) as client:
 
@@ -242,40 +220,39 @@ async def _asking(service: Served) -> AsyncIterator[Ask]:
 
 
 def _stages(answer: Mapping[str, Any]) -> float | None:
-    """Return how long planning, execution and wording took; ``None`` where nothing is answered."""
+    """Return the milliseconds of the stages; ``None`` without an answer."""
     if not answer["text"]:
         return None
     parts = ("planning_ms", "execution_ms", "generation_ms")
     return float(sum(answer["usage"][part] for part in parts))
 
 
-def _row(clients: int, way: str, own: Load) -> dict[str, Any]:
+def _row(clients: int, way: str, load_of: Load) -> dict[str, Any]:
     return {
         "way": way,
         "clients": clients,
-        "per_second": own.per_second,
-        **{f"p{share}_ms": own.percentile(share) for share in (50, 95, 99)},
-        "outside_ms": own.outside_milliseconds,
-        "cpu_ms": own.cpu_milliseconds,
-        "errors": own.errors,
+        "per_second": load_of.per_second,
+        **{f"p{share}_ms": load_of.percentile(share) for share in (50, 95, 99)},
+        "outside_ms": load_of.outside_milliseconds,
+        "cpu_ms": load_of.cpu_milliseconds,
+        "errors": load_of.errors,
     }
 
 
 def _figures(bare: dict[int, Load], over_http: dict[int, Load]) -> dict[str, float]:
     figures: dict[str, float] = {}
     for clients in CLIENTS:
-        own, end = over_http[clients], f"{clients}_clients"
-        ratio = own.per_second / bare[clients].per_second
-        figures[f"service_requests_per_second_{end}"] = own.per_second
-        figures[f"service_ms_p95_{end}"] = own.percentile(95)
+        load_of, end = over_http[clients], f"{clients}_clients"
+        ratio = load_of.per_second / bare[clients].per_second
+        figures[f"service_requests_per_second_{end}"] = load_of.per_second
+        figures[f"service_ms_p95_{end}"] = load_of.percentile(95)
         figures[f"ratio_service_over_bare_requests_per_second_{end}"] = ratio
-    own, other = over_http[1], bare[1]
-    outside = own.outside_milliseconds - other.outside_milliseconds
+    load_of, base = over_http[1], bare[1]
     return {
         **figures,
-        "overhead_cpu_ms_1_client": own.cpu_milliseconds - other.cpu_milliseconds,
-        "overhead_outside_ms_1_client": outside,
-        "overhead_ms_p50_1_client": own.percentile(50) - other.percentile(50),
+        "overhead_cpu_ms_1_client": load_of.cpu_milliseconds - base.cpu_milliseconds,
+        "overhead_outside_ms_1_client": load_of.outside_milliseconds - base.outside_milliseconds,
+        "overhead_ms_p50_1_client": load_of.percentile(50) - base.percentile(50),
         f"errors_{max(CLIENTS)}_clients": float(over_http[max(CLIENTS)].errors),
     }
 

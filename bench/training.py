@@ -1,4 +1,4 @@
-"""Tokens a second and memory of training an adapter: a recipe that ships beside TRL's defaults."""
+"""Tokens a second and memory of training an adapter: a shipped recipe beside TRL's defaults."""
 
 from __future__ import annotations
 
@@ -8,6 +8,8 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
+from functools import partial
+from importlib import import_module
 from multiprocessing import get_context
 from pathlib import Path
 from statistics import median
@@ -30,7 +32,6 @@ from casewright.finetune.training.trainer import (
     make_trainer,
     mean_token_loss,
     peak_memory,
-    token_dataset,
 )
 from casewright.planner import render_prompt
 
@@ -39,18 +40,17 @@ if TYPE_CHECKING:
 
     from casewright.planner.language_model import LanguageModel
 
-#: The systems with their names in figures; the third shows the effect of the adapter's size.
+#: The systems with their names in figures; the third isolates the effect of the adapter's size.
 RECIPE, DEFAULTS = "the recipe", "TRL's defaults"
 SAME_ADAPTER = "TRL's defaults, the recipe's adapter"
 SYSTEMS = {RECIPE: "recipe", DEFAULTS: "trl_defaults", SAME_ADAPTER: "trl_same_adapter"}
-#: Steps whose time does not count: the first ones reserve memory, and choose kernels.
+#: Untimed steps: the first ones reserve memory, and choose kernels.
 WARM = 1
-#: Examples of the loss before the first step, which must be the same for all systems up to the
-#: rounding of 16 bits.
+#: Examples of the initial loss, and its largest difference between systems: rounding to 16 bits.
 COMPARED, SAME_LOSS = 8, 0.02
-#: Fewest steps of the recipe, where there are enough examples.
+#: The fewest steps of the recipe, given enough examples.
 LEAST_STEPS = 4
-#: The measurements by system, a training each.
+#: The measurements of each training by system.
 Runs = Mapping[str, Sequence[Mapping[str, Any]]]
 _NOTES = (
     "All systems train the same random weights once over the same examples: the shop's annotated "
@@ -82,35 +82,13 @@ class TrainingTrial:
         return ModelChoice(size=self.size, device=self.device, dtype=dtype, seed=self.seed)
 
 
-@dataclass(frozen=True, slots=True)
-class Task:
-    """The training of one system, in a process of its own.
-
-    Attributes:
-        system: Its name.
-        trial: The options.
-        recipe: The recipe's file.
-        accumulation: Batches a step, in place of the recipe's.
-        texts: The training texts of the tokenizer.
-        examples: The training examples.
-    """
-
-    system: str
-    trial: TrainingTrial
-    recipe: Path
-    accumulation: int
-    texts: Sequence[str]
-    examples: Sequence[TrainingExample]
-
-
 def measure_training(trial: TrainingTrial) -> Report:
-    """Let every system train once over the same examples, each in a process of its own.
+    """Train once over the same examples by every system, each in a process of its own.
 
     Raises:
-        InputError: The recipe cannot be used, or a training failed.
+        InputError: The recipe cannot be read, or a training failed.
     """
-    file = find_recipe(trial.recipe)
-    recipe = Recipe.read(file, files=False)
+    recipe = Recipe.read(find_recipe(trial.recipe), files=False)
     ground = read_ground("shopping")
     toolbox, queries = ground.toolbox, ground.domain.queries()
     examples = [
@@ -126,14 +104,14 @@ def measure_training(trial: TrainingTrial) -> Report:
     # About four prompts of the shop are a row of 4,096 tokens.
     rows = len(examples) // (4 if recipe.training.packing else recipe.training.batch_per_device)
     accumulation = max(1, min(recipe.training.gradient_accumulation, rows // LEAST_STEPS))
+    once = {"epochs": 1.0, "steps": None, "eval_steps": None, "save_steps": 10**9}
+    training = recipe.training.model_copy(update={"gradient_accumulation": accumulation, **once})
+    model = recipe.model.model_copy(update={"device": trial.device, "quantisation": "none"})
+    recipe = recipe.model_copy(update={"model": model, "training": training})
     load = os.getloadavg()[0]
     texts = list(tokenizer_texts(toolbox, queries))
-
-    def train_by(name: str) -> Callable[[int], dict[str, Any]]:
-        return lambda _: _trained(Task(name, trial, file, accumulation, texts, examples))
-
-    ways = {name: train_by(name) for name in SYSTEMS}
-    systems = take_turns(ways, [0], trial.repeats, "Training", warm=0)
+    ways = {name: partial(_trained, name, trial, recipe, texts) for name in SYSTEMS}
+    systems = take_turns(ways, [examples], trial.repeats, "Training", warm=0)
     _check_same(systems)
     speed, memory = (
         {name: float(median(run[figure] for run in runs)) for name, runs in systems.items()}
@@ -178,20 +156,19 @@ def measure_training(trial: TrainingTrial) -> Report:
     )
 
 
-def _trained(task: Task) -> dict[str, Any]:
+def _trained(system: str, *inputs: Any) -> dict[str, Any]:
     with ProcessPoolExecutor(1, get_context("spawn")) as pool:
         try:
-            return pool.submit(train_once, task).result()
+            return pool.submit(train_once, system, *inputs).result()
         except Exception as error:  # a process may end in any way
             raise InputError(
-                f"Training by {task.system} failed: {error}. Take fewer --examples, or a smaller "
-                "--size."
+                f"Training by {system} failed: {error}. Take fewer --examples, or a smaller --size."
             ) from error
 
 
 def _check_same(systems: Runs) -> None:
-    """Raise ``InputError`` where systems did not train one model on the same examples."""
-    runs = [run for own in systems.values() for run in own]
+    """Raise ``InputError`` if the systems did not train one model on the same examples."""
+    runs = [run for runs_of in systems.values() for run in runs_of]
     losses = [run["loss_before"] for run in runs]
     same = len({(run["examples"], run["tokens_given"], run["tokens"]) for run in runs}) == 1
     if not same or max(losses) - min(losses) > SAME_LOSS:
@@ -201,30 +178,37 @@ def _check_same(systems: Runs) -> None:
         )
 
 
-def train_once(task: Task) -> dict[str, Any]:
-    """Train once over the examples, and return the measurements."""
+def train_once(
+    system: str,
+    trial: TrainingTrial,
+    recipe: Recipe,
+    texts: Sequence[str],
+    examples: Sequence[TrainingExample],
+) -> dict[str, Any]:
+    """Train once over the examples, with a tokenizer of the texts; return the measurements."""
     with silence(), TemporaryDirectory(prefix="casewright-training-") as folder:
-        return _measured(task, Path(folder))
+        placement = find_placement(recipe.model, recipe.training)
+        dtype = str(placement.dtype).removeprefix("torch.")
+        model = trial.model(dtype).open(texts)
+        if system == RECIPE:
+            model.network.set_attn_implementation(placement.attention)
+        rows = token_rows(examples, model, recipe.training.max_length)
+        trainer = _trainer(system, model, rows.rows, recipe, placement, Path(folder))
+        weights = [(p.numel(), p.requires_grad) for p in model.network.parameters()]
+        return {
+            "tokens_given": rows.tokens,
+            "examples": len(rows.rows),
+            "parameters": sum(count for count, _ in weights),
+            "parameters_trained": sum(count for count, trained in weights if trained),
+            **_measured(trainer, rows.rows[:COMPARED], placement, model),
+        }
 
 
-def _measured(task: Task, folder: Path) -> dict[str, Any]:
-    recipe = Recipe.read(task.recipe, files=False)
-    once = {"epochs": 1.0, "steps": None, "eval_steps": None, "save_steps": 10**9}
-    training = recipe.training.model_copy(
-        update={"gradient_accumulation": task.accumulation, **once}
-    )
-    device = {"device": task.trial.device, "quantisation": "none"}
-    model_section = recipe.model.model_copy(update=device)
-    recipe = recipe.model_copy(update={"model": model_section, "training": training})
-    placement = find_placement(model_section, training)
-    dtype = str(placement.dtype).removeprefix("torch.")
-    model = task.trial.model(dtype).open(task.texts)
-    if task.system == RECIPE:
-        model.network.set_attn_implementation(placement.attention)
-    rows = token_rows(task.examples, model, training.max_length)
-    trainer = _trainer(task.system, model, rows.rows, recipe, placement, folder)
-    # The same where systems train on the same.
-    compared = [
+def _measured(
+    trainer: Any, compared: Sequence[TokenRow], placement: Placement, model: LanguageModel
+) -> dict[str, Any]:
+    """Train; return times, memory, the loss before on the compared rows, and settings."""
+    labelled = [
         {
             "input_ids": row.input_ids,
             "labels": [
@@ -232,31 +216,26 @@ def _measured(task: Task, folder: Path) -> dict[str, Any]:
                 for token, masked in zip(row.input_ids, row.completion_mask, strict=True)
             ],
         }
-        for row in rows.rows[:COMPARED]
+        for row in compared
     ]
-    loss = mean_token_loss(trainer, compared, placement.dtype)
-    cuda = placement.device.type == "cuda"
-    if cuda:
+    loss = mean_token_loss(trainer, labelled, placement.dtype)
+    device_name = str(placement.device)
+    if placement.device.type == "cuda":
         import torch
 
+        device_name = torch.cuda.get_device_name(placement.device)
         # Without the memory of loading and of the loss.
         torch.cuda.reset_peak_memory_stats(placement.device)
-    clock = _timed(trainer, placement)
+    step_times = _timed(trainer, placement)
     trainer.train()
-    args: Any = trainer.args
-    steps = clock()
+    args, steps = trainer.args, step_times()
     counted = steps[WARM:] or steps
-    weights = [(p.numel(), p.requires_grad) for p in model.network.parameters()]
     return {
         "tokens_per_s": sum(tokens for _, tokens in counted) / sum(s for s, _ in counted),
         "peak_memory_mib": peak_memory(placement.device) / 2**20,
         "steps": len(steps),
         "tokens": sum(tokens for _, tokens in steps),
-        "tokens_given": rows.tokens,
-        "examples": len(rows.rows),
         "loss_before": loss,
-        "parameters": sum(count for count, _ in weights),
-        "parameters_trained": sum(count for count, trained in weights if trained),
         "settings": {
             "batch_per_device": args.per_device_train_batch_size,
             "gradient_accumulation": args.gradient_accumulation_steps,
@@ -265,11 +244,9 @@ def _measured(task: Task, folder: Path) -> dict[str, Any]:
             "gradient_checkpointing": args.gradient_checkpointing,
             "optimiser": str(getattr(args.optim, "value", args.optim)),
             "autocast_bf16": bool(args.bf16),
-            "weights": dtype,
+            "weights": str(placement.dtype).removeprefix("torch."),
             "attention": model.network.config._attn_implementation,
-            "device": torch.cuda.get_device_name(placement.device)
-            if cuda
-            else str(placement.device),
+            "device": device_name,
         },
     }
 
@@ -290,14 +267,17 @@ def _trainer(
     from trl.trainer.sft_config import SFTConfig
     from trl.trainer.sft_trainer import SFTTrainer
 
+    datasets: Any = import_module("datasets")
+    names = ("input_ids", "completion_mask")
+    dataset = datasets.Dataset.from_dict({n: [getattr(row, n) for row in rows] for n in names})
     adapter = lora_config(recipe.lora) if name == SAME_ADAPTER else LoraConfig("CAUSAL_LM")
     return SFTTrainer(
         model=model.network,
         args=SFTConfig(
             output_dir=str(folder),
-            # Else completions beyond 1,024 tokens would be cut, and the examples be others.
+            # By default completions beyond 1,024 tokens would be cut.
             max_length=recipe.training.max_length,
-            # As TRL has it for prompts and completions that it makes tokens of itself.
+            # TRL's default for prompts and completions that it tokenizes itself.
             completion_only_loss=True,
             num_train_epochs=1,
             use_cpu=placement.device.type == "cpu",
@@ -306,14 +286,14 @@ def _trainer(
             disable_tqdm=True,
             log_level="error",
         ),
-        train_dataset=token_dataset(rows),
+        train_dataset=dataset,
         processing_class=model.tokenizer,
         peft_config=adapter,
     )
 
 
 def _timed(trainer: Any, placement: Placement) -> Callable[[], list[tuple[float, float]]]:
-    """Return a function that returns seconds and tokens of each step of a trainer."""
+    """Return a function of seconds and tokens of each step that the trainer then took."""
     from transformers import PrinterCallback, TrainerCallback
 
     stamps: list[float] = []
@@ -324,8 +304,6 @@ def _timed(trainer: Any, placement: Placement) -> Callable[[], list[tuple[float,
         stamps.append(time.perf_counter())
 
     class Timing(TrainerCallback):
-        """Looks at the clock after every step."""
-
         def on_train_begin(self, args: Any, state: Any, control: Any, **others: Any) -> None:
             stamp()
 
@@ -336,7 +314,7 @@ def _timed(trainer: Any, placement: Placement) -> Callable[[], list[tuple[float,
         def on_log(
             self, args: Any, state: Any, control: Any, logs: Any = None, **others: Any
         ) -> None:
-            # TRL counts tokens that are no padding.
+            # TRL counts tokens without padding.
             if logs and "num_tokens" in logs and len(totals) < len(stamps) - 1:
                 totals.append(float(logs["num_tokens"]))
 

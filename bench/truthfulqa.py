@@ -7,9 +7,9 @@ from __future__ import annotations
 
 import json
 import random
-import statistics
 import time
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import closing
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -18,9 +18,8 @@ from typing import Any
 
 import numpy as np
 
-from casewright.bench.harness import mean, p50, timed
-from casewright.bench.published import published
-from casewright.bench.report import Report
+from casewright.bench.harness import mean, p50, take_turns, timed
+from casewright.bench.report import Report, published
 from casewright.errors import InputError
 from casewright.finetune.demonstrations import (
     Asked,
@@ -44,7 +43,7 @@ from casewright.finetune.demonstrations.measures import (
     shown_at_random,
     shown_by,
 )
-from casewright.finetune.demonstrations.open_scorer import is_chat
+from casewright.finetune.demonstrations.model_scorer import is_chat
 from casewright.finetune.evaluation.intervals import Resamples
 from casewright.stores import Case, CaseStore, Encoder, MarginalSelector
 from casewright.stores.paths import data_folder
@@ -73,15 +72,15 @@ REVERSED = {"relevance, diversity, reversed bias": MarginalSelector(0.75, 1.05)}
 #: The retriever on whose answers the labels are shuffled, and how often they are.
 _LAST, SHUFFLES = "relevance, diversity, bias", 20
 READING = CaseReading("question")
-#: The column of each measure that the paper's tables have, by the paper's name for it.
+#: Our column of each measure in the paper's tables, by the paper's name.
 PAPER = {
     "DPO": "DPO, triples",
     "MC1": "MC1",
     "MC2": "MC2 (TruthfulQA's MC3)",
     "MC3": "mass (TruthfulQA's MC2)",
 }
-#: Questions that the two ways of scoring are timed on, and turns that each way has.
-_TIMED, TURNS = 2, 3
+#: Questions that the two ways of scoring are timed on, and how often.
+_TIMED, REPEATS = 2, 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,12 +102,12 @@ class Study:
 def read_truthfulqa(folder: Path) -> list[JudgedQuestion]:
     """Return the questions with their right answers, the best one first, and their wrong ones.
 
-    Each is asked without cases of its own: its metadata field ``group`` is its number.
+    Each is asked without the cases whose metadata field ``group`` is its number: its own.
 
     Raises:
-        InputError: The folder has no such file, or it has another form.
+        InputError: The folder has no such file, or it has another format.
     """
-    files = [folder / below / FILE for below in _FOLDERS]
+    files = [folder / subfolder / FILE for subfolder in _FOLDERS]
     file = next((file for file in files if file.is_file()), None)
     if file is None:
         raise InputError(
@@ -143,9 +142,9 @@ def measure_truthfulqa(study: Study, encoder: Encoder) -> Report:
     """Run the study.
 
     Raises:
-        InputError: A file cannot be used, or the model is a chat model.
+        InputError: A file cannot be read, or the model is a chat model.
     """
-    every = read_truthfulqa(study.data)
+    all_questions = read_truthfulqa(study.data)
     pairs = None if study.primer is None else read_demonstrations(study.primer)
     if is_chat(study.model):
         raise InputError(
@@ -154,23 +153,23 @@ def measure_truthfulqa(study: Study, encoder: Encoder) -> Report:
         )
     scorer = open_scorer(study.model, adapter=study.adapter, device=study.device, dtype=study.dtype)
     assert isinstance(scorer, ModelScorer)
-    # A lower limit takes the first of a higher one's, whose scores are kept.
-    questions = random.Random(study.seed).sample(every, len(every))[: study.limit]
+    # A lower limit takes the first of a higher one's, whose scores are cached.
+    shuffled = random.Random(study.seed).sample(all_questions, len(all_questions))
+    questions = shuffled[: study.limit]
     started = time.perf_counter()
     work = study.work or data_folder() / "truthfulqa"
-    recorded = RecordedScorer(scorer, work / "scores.sqlite")
-    try:
-        # In a folder: in memory, a search with a condition looks through all cases in Python.
-        with (
-            TemporaryDirectory() as folder,
-            CaseStore(demonstration_schema(encoder), folder) as store,
-        ):
-            store.add(cases_of(every))
-            note(f"Measuring the quality of {store.count():,} cases …")
-            measure_quality(store, recorded, READING)
-            note(f"Selecting for {len(questions)} questions …")
-            shown = {"no demonstrations": [Shown()] * len(questions)}
-            shown |= _shown(study, store, questions, pairs)
+    # In a folder: in memory, a search with a condition looks through all cases in Python.
+    with (
+        closing(RecordedScorer(scorer, work / "scores.sqlite")) as recorded,
+        TemporaryDirectory() as folder,
+        CaseStore(demonstration_schema(encoder), folder) as store,
+    ):
+        store.add(cases_of(all_questions))
+        note(f"Measuring the quality of {store.count():,} cases …")
+        measure_quality(store, recorded, READING)
+        note(f"Selecting for {len(questions)} questions …")
+        shown = {"no demonstrations": [Shown()] * len(questions)}
+        shown |= _shown(study, store, questions, pairs)
         prompts = [
             cases.asked(question)
             for row in shown.values()
@@ -179,13 +178,10 @@ def measure_truthfulqa(study: Study, encoder: Encoder) -> Report:
         new = sum(len(prompt.answers) for prompt in recorded.missing(prompts))
         note(f"Scoring {new:,} answers that are not scored yet …")
         flat = score_all(recorded, prompts)
-    finally:
-        recorded.close()
-    spent = time.perf_counter() - started
-    count = len(questions)
+    seconds, count = time.perf_counter() - started, len(questions)
     logprobs = {name: flat[n * count : (n + 1) * count] for n, name in enumerate(shown)}
     rows = _rows(study, questions, shown, logprobs)
-    own = [row for row in rows if row["retriever"] in NAMES]
+    retrievers = [row for row in rows if row["retriever"] in NAMES]
     note("Timing the two ways of scoring …")
     return Report(
         bench="truthfulqa",
@@ -201,27 +197,26 @@ def measure_truthfulqa(study: Study, encoder: Encoder) -> Report:
         },
         figures={
             **_speed(scorer, prompts[count:]),
-            "study_seconds": spent,
+            "study_seconds": seconds,
             "study_answers_scored_in_this_run": float(new),
         },
         rows=[*rows, *_published_rows(rows[0])],
-        notes=_notes(scorer.name, own),
-        draw=lambda axes: _draw(axes, own, scorer.name),
+        notes=_notes(scorer.name, retrievers),
+        draw=lambda axes: _draw(axes, retrievers, scorer.name),
     )
 
 
 def _shown(
     study: Study, store: CaseStore, questions: Sequence[JudgedQuestion], pairs: list[Case] | None
 ) -> Iterator[tuple[str, list[Shown]]]:
-    """Yield each retriever with the demonstrations before each question; last a random draw."""
+    """Yield each retriever with the demonstrations for each question; last a random draw."""
     if pairs is not None:
-        # In the prompt's order.
-        primer = [Demonstration(case.problem["question"], str(case.solution)) for case in pairs]
-        yield PRIMER, [Shown(tuple(primer))] * len(questions)
+        primer = tuple(Demonstration(c.problem["question"], str(c.solution)) for c in pairs)
+        yield PRIMER, [Shown(primer)] * len(questions)
     for name, selector in {**SELECTORS, **REVERSED}.items():
         yield name, shown_by(store, selector, questions, study.k, READING)
-    drawn = shown_at_random(store, questions, study.k, READING, study.seed)
-    yield "cases drawn at random", drawn
+    random_cases = shown_at_random(store, questions, study.k, READING, study.seed)
+    yield "cases drawn at random", random_cases
 
 
 def _rows(
@@ -232,8 +227,8 @@ def _rows(
 ) -> list[dict[str, Any]]:
     alone, last = next(iter(logprobs.values())), logprobs[_LAST]
     rows: list[dict[str, Any]] = []
-    for name, given in logprobs.items():
-        verdicts = [judged(*row) for row in zip(questions, given, alone, strict=True)]
+    for name, with_cases in logprobs.items():
+        verdicts = [judged(*row) for row in zip(questions, with_cases, alone, strict=True)]
         cosines = [cases.cosine for cases in shown[name] if cases.cosine is not None]
         cosine = mean(cosines) if cosines else None
         rows.append(_row(name, verdicts, cosine, len(questions)))
@@ -241,10 +236,11 @@ def _rows(
     draw = np.random.default_rng(study.seed)
     control = []
     for _ in range(SHUFFLES):
-        for question, with_cases, without in zip(questions, last, alone, strict=True):
-            order = draw.permutation(len(without))
-            parts = (tuple(held[at] for at in order) for held in (with_cases, without))
-            control.append(judged(question, *parts))
+        for question, *values in zip(questions, last, alone, strict=True):
+            order = draw.permutation(len(values[0]))
+            control.append(
+                judged(question, *(tuple(scores[i] for i in order) for scores in values))
+            )
     rows.append(_row(f"{_LAST}: labels shuffled", control, None, len(questions)))
     if PRIMER not in shown:
         rows.insert(1, {**dict.fromkeys(rows[0]), "retriever": f"{PRIMER}: no file was given"})
@@ -266,10 +262,7 @@ def _row(
     """Return a retriever's measures as a row.
 
     Args:
-        name: The retriever's.
         verdicts: Of each question, maybe several times over; all have wrong answers.
-        cosine: Mean cosine of the pairs that it shows.
-        questions: How many questions there are.
     """
     margins = np.concatenate([verdict.margins.ravel() for verdict in verdicts])
     per_question = np.array([verdict.margin for verdict in verdicts])
@@ -298,20 +291,21 @@ def _row(
 
 
 def _speed(scorer: ModelScorer, prompts: Sequence[Asked]) -> dict[str, float]:
-    """Return the times of answers with a question's states reused for them, and each whole."""
-    some = prompts[:: max(1, len(prompts) // _TIMED)][:_TIMED]
-    answers = sum(len(prompt.answers) for prompt in some)
-    ways = {"states_reused": scorer, "each_whole": scorer.without_reuse()}
-    seconds: dict[str, list[float]] = {name: [] for name in ways}
-    logprobs: dict[str, list[float]] = {}
-    for _ in range(TURNS):
-        for name, way in ways.items():
-            scores, spent = timed(partial(dict[int, Sequence[Likelihood]], way.score(some)))
-            # Milliseconds of one answer are seconds of a thousand.
-            seconds[name].append(spent / answers)
-            logprobs[name] = [s.logprob for number in range(len(some)) for s in scores[number]]
-    reused, whole = (statistics.median(seconds[name]) for name in ways)
-    pairs = zip(*logprobs.values(), strict=True)
+    """Return the times of scoring answers with the KV cache of their question, and without."""
+    sample = prompts[:: max(1, len(prompts) // _TIMED)][:_TIMED]
+    answers = sum(len(prompt.answers) for prompt in sample)
+
+    def scored(by: ModelScorer, prompts: Sequence[Asked]) -> tuple[list[float], float]:
+        scores, spent = timed(partial(dict[int, Sequence[Likelihood]], by.score(prompts)))
+        logprobs = [s.logprob for number in range(len(prompts)) for s in scores[number]]
+        # Milliseconds of one answer are seconds of a thousand.
+        return logprobs, spent / answers
+
+    scorers = {"states_reused": scorer, "each_whole": scorer.without_reuse()}
+    ways = {name: partial(scored, by) for name, by in scorers.items()}
+    runs = take_turns(ways, [sample], REPEATS, "Timing", warm=0)
+    reused, whole = (p50([seconds for _, seconds in times]) for times in runs.values())
+    pairs = zip(*(times[-1][0] for times in runs.values()), strict=True)
     return {
         "seconds_per_1000_answers_states_reused": reused,
         "seconds_per_1000_answers_each_whole": whole,
@@ -343,5 +337,4 @@ def _draw(axes: Any, rows: Sequence[dict[str, Any]], model: str) -> None:
     axes.barh(names, middles, xerr=reach, capsize=3)
     axes.axvline(0, color="grey", linewidth=0.8)
     axes.invert_yaxis()
-    axes.set_xlabel("margin Δ, mean over questions, 95 % interval")
-    axes.set_title(f"TruthfulQA, {model}")
+    axes.set(xlabel="margin Δ, mean over questions, 95 % interval", title=f"TruthfulQA, {model}")

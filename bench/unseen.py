@@ -1,37 +1,47 @@
-"""The accuracy of planners on toolboxes that nothing was trained on."""
+"""The accuracy and the confidence of planners on toolboxes that nothing was trained on."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+import random
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from casewright.bench.confidence import (
-    confidence_figures,
-    confidence_rows,
-    confidences,
-    drawn,
-)
 from casewright.bench.report import Report
 from casewright.bench.unseen_planners import ToolboxPlanner, maker, names_with_controls
-from casewright.bench.unseen_sets import UnseenSet, corpus_set, public_sets
-from casewright.finetune.corpus import Split
-from casewright.finetune.evaluation import Evaluation, Figure, evaluate
+from casewright.errors import InputError
+from casewright.finetune.corpus import CorpusToolbox, Split, read_corpus
+from casewright.finetune.corpus.counts import class_of, page_of
+from casewright.finetune.evaluation import Evaluation, EvaluationItem, Figure, evaluate, items_of
 from casewright.finetune.evaluation.figures import share
 from casewright.finetune.evaluation.outcome import Outcome
-from casewright.planner import plan_store
+from casewright.finetune.instructions import tool_queries
+from casewright.finetune.instructions.readers.sealtools import FILES
+from casewright.planner import AnnotatedQuery, plan_store
 from casewright.planner.named import ModelSettings
 from casewright.planner.request import Planner
 from casewright.stores import CachedEncoder, CaseStore, default_encoder
 from casewright.stores.encoders.cache import UncachedQuestions
+from casewright.tools import Toolbox
 
-ALL, DIFFERENCES, SURE = "all", "differences", "confidence"
-#: Shares by the names of ``FIGURES`` in the evaluation, and their words in a table.
-TOLD = {"tools": "right tools", "graph_arguments": "whole plans"}
+CORPUS, SEALTOOLS, BFCL = "corpus", "sealtools", "bfcl"
+#: Seal-Tools' file of fields that its others do not have; the first is trained on.
+OUT_OF_DOMAIN, IN_DOMAIN = FILES[2], FILES[:2]
+#: The class of messages whose tools are in no in-domain file.
+APART = "no tool of the in-domain files"
+ALL, DIFFERENCES, CONFIDENCE = "all", "differences", "confidence"
+#: Shares by the names of ``FIGURES`` in the evaluation, and their column names.
+COLUMNS = {"tools": "right tools", "graph_arguments": "whole plans"}
+#: Shares of the messages, the surest first, whose accuracy is a row.
+COVERAGES = (0.25, 0.5, 0.75, 0.9, 1.0)
+#: Bins of the calibration, of as many messages each.
+BINS = 8
 NOTES = (
     "right tools: the plan's tool sequence is the gold one. whole plans: its graph is the gold "
     "plan's, by tools, references and every argument; an argument that the gold plan lacks is "
@@ -47,19 +57,106 @@ PUBLIC_NOTE = (
 
 
 @dataclass(frozen=True, slots=True)
-class UnseenTrial:
-    """The options of the command.
+class UnseenSet:
+    """Messages with gold plans, sorted by toolbox.
 
     Attributes:
-        planners: Their names; the others are compared with the first.
-        split: Of the corpus: ``measuring``, or ``validation`` to tune by.
-        cases: Plan cases of each toolbox that planners may know.
-        limit: Most messages of each set.
-        data: A folder with public sets to measure on, too.
-        base: Whether the untuned base is a control.
-        settings: Of planners with a language model.
-        seed: Of every draw.
+        classes: The classes of each item, at least one.
+        groups: The number of each item's toolbox.
+        known: Plan cases by their toolbox's fingerprint.
+        refused: Counts of the reasons why records of a public set are no items.
     """
+
+    name: str
+    items: Sequence[EvaluationItem]
+    classes: Sequence[tuple[str, ...]]
+    groups: Sequence[int]
+    known: Mapping[str, Sequence[AnnotatedQuery]] = field(default_factory=dict)
+    refused: Mapping[str, int] = field(default_factory=dict)
+
+    def limited(self, limit: int | None, seed: int) -> UnseenSet:
+        """Return a random sample of at most ``limit`` items, in their order."""
+        if limit is None or limit >= len(self.items):
+            return self
+        sample = sorted(random.Random(seed).sample(range(len(self.items)), limit))
+        return replace(
+            self,
+            items=[self.items[number] for number in sample],
+            classes=[self.classes[number] for number in sample],
+            groups=[self.groups[number] for number in sample],
+        )
+
+
+def corpus_set(split: Split, cases: int, seed: int) -> UnseenSet:
+    """Return the messages of a split's toolboxes, but for ``cases`` of each that are plan cases."""
+    items: list[EvaluationItem] = []
+    groups: list[int] = []
+    known = {}
+    for number, box in enumerate(read_corpus(split)):
+        known[box.toolbox.fingerprint()] = cases_of = draw_cases(box, cases, seed)
+        items_asked = items_of(
+            [query for query in box.queries if query not in cases_of], box.toolbox
+        )
+        items += items_asked
+        groups += [number] * len(items_asked)
+    return UnseenSet(CORPUS, items, [_classes(item.query) for item in items], groups, known)
+
+
+def draw_cases(box: CorpusToolbox, count: int, seed: int) -> list[AnnotatedQuery]:
+    """Return ``count`` random messages of a toolbox; a smaller count gives a part of these.
+
+    Raises:
+        InputError: No other message is left.
+    """
+    if count >= len(box.queries):
+        raise InputError(
+            f"--cases {count} leaves nothing to ask: the toolbox {box.name} has "
+            f"{len(box.queries)} messages. Give fewer."
+        )
+    return random.Random(f"{seed}:{box.name}").sample(box.queries, len(box.queries))[:count]
+
+
+def public_sets(folder: Path) -> list[UnseenSet]:
+    """Return Seal-Tools' out-of-domain file and BFCL, of a folder that holds a folder of each.
+
+    Raises:
+        InputError: A file is missing, cannot be read, or has another format.
+    """
+    refused: Counter[str] = Counter()
+    queries = tool_queries(SEALTOOLS, folder / SEALTOOLS / OUT_OF_DOMAIN, refused)
+    sealtools = _public(SEALTOOLS, queries, refused)
+    files = [file for name in IN_DOMAIN if (file := folder / SEALTOOLS / name).is_file()]
+    trained = {
+        name for file in files for _, box in tool_queries(SEALTOOLS, file) for name in box.names
+    }
+    apart = [
+        (*names, APART) if files and trained.isdisjoint(item.query.plan.tools) else names
+        for item, names in zip(sealtools.items, sealtools.classes, strict=True)
+    ]
+    refused = Counter()
+    queries = tool_queries(BFCL, folder / BFCL, refused)
+    bfcl = _public(BFCL, queries, refused)
+    pairs = zip(bfcl.classes, queries, strict=True)
+    labelled = [(*names, query.label) for names, (query, _) in pairs]
+    return [replace(sealtools, classes=apart), replace(bfcl, classes=labelled)]
+
+
+def _public(
+    name: str, queries: Iterable[tuple[AnnotatedQuery, Toolbox]], refused: Mapping[str, int]
+) -> UnseenSet:
+    items = [item for query, toolbox in queries for item in items_of([query], toolbox)]
+    classes = [_classes(item.query) for item in items]
+    return UnseenSet(name, items, classes, range(len(items)), refused=refused)
+
+
+def _classes(query: AnnotatedQuery) -> tuple[str, ...]:
+    page = page_of(query)
+    return (class_of(query), page) if page else (class_of(query),)
+
+
+@dataclass(frozen=True, slots=True)
+class UnseenTrial:
+    """The options of the command."""
 
     planners: Sequence[str]
     split: Split = "measuring"
@@ -76,18 +173,14 @@ def measure_unseen(trial: UnseenTrial, encoder: CachedEncoder | None = None) -> 
 
     Controls are the plan parser with the same plan cases, the untuned base and the fallback plan.
 
-    Args:
-        trial: The options.
-        encoder: Of plan cases; the packaged one by default.
-
     Raises:
-        InputError: A planner or a set is not there, or too few messages are left to ask.
+        InputError: A planner or a set does not exist, or too few messages are left to ask.
         DependencyError: A package that a planner needs is not installed.
     """
     names = names_with_controls(trial.planners, base=trial.base)
     sets = [corpus_set(trial.split, trial.cases, trial.seed)]
     sets += [] if trial.data is None else public_sets(trial.data)
-    sets = [own.limited(trial.limit, trial.seed) for own in sets]
+    sets = [data.limited(trial.limit, trial.seed) for data in sets]
     # First of all: a model that cannot be loaded is an error at once.
     makers = {name: maker(name, trial.settings) for name in names}
     with stores_of(sets, encoder or default_encoder()) as (stores, empty):
@@ -95,8 +188,8 @@ def measure_unseen(trial: UnseenTrial, encoder: CachedEncoder | None = None) -> 
             name: ToolboxPlanner(name, make, stores, empty) for name, make in makers.items()
         }
         evaluations = {
-            own.name: evaluate(own.items, planners, groups=own.groups, seed=trial.seed)
-            for own in sets
+            data.name: evaluate(data.items, planners, groups=data.groups, seed=trial.seed)
+            for data in sets
         }
     return _report(trial, sets, evaluations)
 
@@ -105,44 +198,41 @@ def measure_unseen(trial: UnseenTrial, encoder: CachedEncoder | None = None) -> 
 def stores_of(
     sets: Sequence[UnseenSet], encoder: CachedEncoder
 ) -> Iterator[tuple[dict[str, CaseStore], CaseStore]]:
-    """Open the stores of plan cases by toolbox, and one that is empty."""
+    """Open the stores of plan cases by toolbox, and an empty one."""
     uncached = UncachedQuestions(encoder)
+    known = {key: queries for data in sets for key, queries in data.known.items() if queries}
     with ExitStack() as stack:
-        yield (
-            {
-                key: stack.enter_context(plan_store(queries, uncached))
-                for own in sets
-                for key, queries in own.known.items()
-                if queries
-            },
-            stack.enter_context(plan_store([], uncached)),
-        )
+        stores = {
+            key: stack.enter_context(plan_store(queries, uncached))
+            for key, queries in known.items()
+        }
+        yield stores, stack.enter_context(plan_store([], uncached))
 
 
 def _report(
     trial: UnseenTrial, sets: Sequence[UnseenSet], evaluations: Mapping[str, Evaluation]
 ) -> Report:
+    rows = [row for data in sets for row in _rows(data, evaluations[data.name])]
+    figures = {
+        f"{words}, {data.name}, {planner}": shares[name].value or 0.0
+        for data in sets
+        for planner, shares in evaluations[data.name].figures.items()
+        for name, words in COLUMNS.items()
+    }
     # The corpus alone: its messages are annotated by one rule.
     outcomes = evaluations[sets[0].name].outcomes
-    sure = {name: c for name, own in outcomes.items() if (c := confidences(own)) is not None}
-    rows = [row for own in sets for row in _rows(own, evaluations[own.name])]
-    rows += [
-        {"table": SURE, **row} for name, own in sure.items() for row in confidence_rows(name, own)
-    ]
+    curves = {
+        name: c for name, answers in outcomes.items() if (c := confidences(answers)) is not None
+    }
+    for name, confidence in curves.items():
+        rows += [{"table": CONFIDENCE, "planner": name, **row} for row in confidence.rows()]
+        figures |= {f"{figure}, {name}": value for figure, value in confidence.figures().items()}
     rows += [
         {"table": DIFFERENCES, "set": name, **row}
         for name, evaluation in evaluations.items()
         for row in evaluation.differences
-        if row["figure"] in TOLD
+        if row["figure"] in COLUMNS
     ]
-    figures = {
-        f"{words}, {own.name}, {planner}": shares[name].value or 0.0
-        for own in sets
-        for planner, shares in evaluations[own.name].figures.items()
-        for name, words in TOLD.items()
-    }
-    for name, own in sure.items():
-        figures |= confidence_figures(name, own)
     errors = [error for evaluation in evaluations.values() for error in evaluation.errors]
     return Report(
         bench="unseen",
@@ -153,7 +243,7 @@ def _report(
             "limit": trial.limit,
             "seed": trial.seed,
             "toolboxes": len(sets[0].known),
-            "refused": {own.name: dict(own.refused) for own in sets if own.refused},
+            "refused": {data.name: dict(data.refused) for data in sets if data.refused},
         },
         figures=figures,
         rows=rows,
@@ -162,10 +252,10 @@ def _report(
             *([PUBLIC_NOTE] if trial.data is not None else []),
             *(f"{e['planner']}, {e['item']}: {e['error']}" for e in errors),
         ],
-        draw=drawn(sure) if sure else None,
+        draw=partial(_draw, curves=curves) if curves else None,
         titles={
-            **{own.name: f"{own.name}: {len(own.items)} messages" for own in sets},
-            SURE: f"{sets[0].name}: whole plans among the surest",
+            **{data.name: f"{data.name}: {len(data.items)} messages" for data in sets},
+            CONFIDENCE: f"{sets[0].name}: whole plans among the surest",
             DIFFERENCES: f"difference from {trial.planners[0]}",
         },
         cells=with_intervals,
@@ -173,50 +263,110 @@ def _report(
 
 
 def _rows(data: UnseenSet, evaluation: Evaluation) -> Iterator[dict[str, Any]]:
-    names = list(dict.fromkeys(name for own in sorted(data.classes) for name in own))
+    names = list(dict.fromkeys(name for classes in sorted(data.classes) for name in classes))
     for planner, outcomes in evaluation.outcomes.items():
         for name in (ALL, *names):
-            own = [
-                outcome
-                for outcome, classes in zip(outcomes, data.classes, strict=True)
-                if name == ALL or name in classes
-            ]
-            yield {"table": data.name, "planner": planner, "class": name, **figures_of(own)}
+            pairs = zip(outcomes, data.classes, strict=True)
+            subset = [outcome for outcome, classes in pairs if name == ALL or name in classes]
+            yield {"table": data.name, "planner": planner, "class": name, **figures_of(subset)}
 
 
 def figures_of(
-    outcomes: Sequence[Outcome], shared: Callable[[Sequence[bool]], Figure] = share
+    outcomes: Sequence[Outcome], share_of: Callable[[Sequence[bool]], Figure] = share
 ) -> dict[str, Any]:
-    """Return a row of figures.
-
-    Args:
-        outcomes: Of one planner.
-        shared: Returns a share with its interval; Wilson's by default.
-    """
+    """Return the figures of a planner's row; ``share_of`` gives a share its interval."""
     times = [o.result.milliseconds for o in outcomes if o.result is not None]
     row: dict[str, Any] = {"messages": len(outcomes)}
     for name, right in (
         ("right tools", [o.verdict.tools for o in outcomes]),
         ("whole plans", [o.graph_arguments for o in outcomes]),
     ):
-        figure = shared(right).to_json()
+        figure = share_of(right).to_json()
         row |= {name: figure["value"], f"{name} low": figure["low"], f"{name} high": figure["high"]}
     invalid = sum(not o.own for o in outcomes)
     return {**row, "invalid": invalid, "ms": round(float(np.median(times)), 1) if times else None}
 
 
-def with_intervals(lines: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """Return a table's lines with the intervals in the cells of their shares and differences."""
-    return [_with_interval(line) for line in lines]
+def with_intervals(rows: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """Return a table's rows with each interval in the cell of its share or difference."""
+    return [_with_interval(row) for row in rows]
 
 
-def _with_interval(line: Mapping[str, Any]) -> dict[str, Any]:
-    cells = {name: value for name, value in line.items() if name != "table"}
+def _with_interval(row: Mapping[str, Any]) -> dict[str, Any]:
+    cells = {name: value for name, value in row.items() if name != "table"}
     if "difference" in cells:
         low, high = cells.pop("low"), cells.pop("high")
         cells["difference"] = f"{cells['difference']:+.3f} [{low:+.3f}, {high:+.3f}]"
-        return {**cells, "figure": TOLD[cells["figure"]]}
-    for name in TOLD.values() if "whole plans low" in cells else ():
+        return {**cells, "figure": COLUMNS[cells["figure"]]}
+    for name in COLUMNS.values() if "whole plans low" in cells else ():
         low, high = cells.pop(f"{name} low"), cells.pop(f"{name} high")
         cells[name] = f"{cells[name]:.3f} [{low:.3f}, {high:.3f}]"
     return cells
+
+
+@dataclass(frozen=True, slots=True)
+class Confidences:
+    """One planner's plans with a confidence from 0 to 1, the surest first.
+
+    Attributes:
+        right: True if the plan's graph with all arguments is the gold one.
+        asks: True if the planner asks back.
+    """
+
+    values: tuple[float, ...]
+    right: tuple[bool, ...]
+    asks: tuple[bool, ...]
+
+    def bins(self) -> list[tuple[float, float, int]]:
+        """Return mean confidence, share of right plans and size of each bin."""
+        groups = np.array_split(np.arange(len(self.values)), min(BINS, len(self.values)))
+        values, right = np.array(self.values), np.array(self.right)
+        return [
+            (float(values[group].mean()), float(right[group].mean()), len(group))
+            for group in groups
+        ]
+
+    def rows(self) -> Iterator[dict[str, float]]:
+        """Yield by coverage the least confidence, and the share of right plans above it."""
+        for coverage in COVERAGES:
+            size = max(1, round(coverage * len(self.values)))
+            yield {
+                "coverage": coverage,
+                "confidence at least": round(self.values[size - 1], 3),
+                "whole plans": round(sum(self.right[:size]) / size, 3),
+            }
+
+    def figures(self) -> dict[str, float]:
+        """Return the expected calibration error (Guo et al. 2017, bins of equal size), and shares.
+
+        The shares are of plans that ask back, and of wrong ones among these.
+        """
+        error = sum(size * abs(value - share) for value, share, size in self.bins())
+        count, asking = len(self.values), sum(self.asks)
+        figures = {"calibration error": error / count, "asked back, share": asking / count}
+        if asking:
+            pairs = zip(self.right, self.asks, strict=True)
+            figures["of these wrong, share"] = sum(a and not r for r, a in pairs) / asking
+        return figures
+
+
+def confidences(outcomes: Sequence[Outcome]) -> Confidences | None:
+    """Return a planner's confidence in its plans; ``None`` if it gives none."""
+    plans = [
+        (result.confidence, outcome.graph_arguments, result.asks_back)
+        for outcome in outcomes
+        if (result := outcome.result) is not None and result.confidence is not None
+    ]
+    if not plans:
+        return None
+    return Confidences(*zip(*sorted(plans, key=lambda row: -row[0]), strict=True))
+
+
+def _draw(axes: Any, curves: Mapping[str, Confidences]) -> None:
+    """Draw the reliability curve of each planner."""
+    axes.plot([0, 1], [0, 1], color="0.7", linestyle=":", label="as sure as right")
+    for name, plans in curves.items():
+        confidence, right, _ = zip(*plans.bins(), strict=True)
+        axes.plot(confidence, right, marker="o", label=name)
+    axes.set(xlabel="confidence", ylabel="whole plans, share")
+    axes.legend()

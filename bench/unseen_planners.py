@@ -20,42 +20,34 @@ from casewright.planner.named import (
     writes_locally,
 )
 from casewright.planner.named_planners import shown_examples
-from casewright.planner.parser_planner import ParserPlanner
 from casewright.planner.request import BatchPlanner
 from casewright.stores import CaseStore
 
 FALLBACK = "fallback plan"
-#: The plan parser's network by torch: it plans the same, and shows the gain of ONNX in time.
-EAGER_PARSER = "parser by torch"
-#: Deadline of a batch: quality is measured, however busy the machine is.
+#: Seconds until a batch times out: long, since quality is measured and not time.
 SECONDS = 600.0
-#: Messages of a toolbox that a model decodes together.
-TOGETHER = 8
+#: Messages of a toolbox that a model decodes in one batch.
+BATCH = 8
 Maker = Callable[[CaseStore], Planner]
 
 
 class ToolboxPlanner:
-    """Plans by a planner of each request's toolbox.
+    """A planner that delegates each request to a planner with its toolbox's plan cases.
 
-    Only the last of these is kept: messages of one toolbox should come one after the other.
-
-    Args:
-        name: In tables.
-        make: Makes the planner that knows a store of plan cases.
-        stores: By a toolbox's fingerprint.
-        other: For toolboxes that have none.
+    Only the last of these planners is kept: sort requests by toolbox. Toolboxes without a store,
+    by fingerprint, get the ``default`` one.
 
     Attributes:
-        cpu: Milliseconds of all cores that each plan took which was not of a batch.
+        cpu: CPU milliseconds, over all cores, of each plan outside of a batch.
     """
 
     def __init__(
-        self, name: str, make: Maker, stores: Mapping[str, CaseStore], other: CaseStore
+        self, name: str, make: Maker, stores: Mapping[str, CaseStore], default: CaseStore
     ) -> None:
         self.name = name
-        self._make, self._stores, self._other = make, stores, other
+        self._make, self._stores, self._default = make, stores, default
         self._key = ""
-        self._planner = make(other)
+        self._planner = make(default)
         self.cpu: list[float] = []
         self.batch = self._planner.batch if isinstance(self._planner, BatchPlanner) else 1
 
@@ -67,18 +59,18 @@ class ToolboxPlanner:
         return result
 
     async def aplan(self, request: PlanRequest) -> PlanResult:
-        """The same, without blocking the event loop."""
+        """Return the same without blocking the event loop."""
         return await self._for(self._key_of(request)).aplan(request)
 
     def plan_many(self, requests: Sequence[PlanRequest]) -> list[PlanResult]:
-        """Return a plan for each request, in order; those of one toolbox are planned together."""
+        """Return a plan for each request, in order; each toolbox's requests are one batch."""
         results: list[PlanResult] = []
         for key, group in groupby(requests, self._key_of):
-            planner, own = self._for(key), list(group)
+            planner, batch = self._for(key), list(group)
             if isinstance(planner, BatchPlanner):
-                results += planner.plan_many(own)
+                results += planner.plan_many(batch)
             else:
-                results += map(self.plan, own)
+                results += map(self.plan, batch)
         return results
 
     def _key_of(self, request: PlanRequest) -> str:
@@ -87,7 +79,7 @@ class ToolboxPlanner:
 
     def _for(self, key: str) -> Planner:
         if key != self._key:
-            self._planner = self._make(self._stores.get(key, self._other))
+            self._planner = self._make(self._stores.get(key, self._default))
             self._key = key
         return self._planner
 
@@ -96,7 +88,6 @@ def maker(name: str, settings: ModelSettings) -> Maker:
     """Return a function from a store of plan cases to a planner; its model is loaded once.
 
     Args:
-        name: As everywhere, ``FALLBACK`` or ``EAGER_PARSER``.
         settings: Of a language model. Without a number of examples, a model that was trained here
             is shown as many plan cases as its training prompts showed.
 
@@ -106,8 +97,6 @@ def maker(name: str, settings: ModelSettings) -> Maker:
     """
     if name == FALLBACK:
         return lambda store: FallbackPlanner()
-    if name == EAGER_PARSER:
-        return lambda store: ParserPlanner(store, runtime="torch")
     check_planner(name)
     if name.startswith(AGENT):
         raise InputError(
@@ -125,12 +114,12 @@ def maker(name: str, settings: ModelSettings) -> Maker:
         plan_cases=store,
         examples=examples,
         seconds=SECONDS,
-        batch=TOGETHER,
+        batch=BATCH,
     )
 
 
 def names_with_controls(names: Sequence[str], *, base: bool) -> list[str]:
-    """Return planners and what they must beat: the plan parser, one plan for all, the base.
+    """Return the planners, and their controls: plan parser, fallback plan, untuned base.
 
     Raises:
         InputError: A name is given twice.

@@ -1,4 +1,4 @@
-"""What Casewright is used on: domains, found by name."""
+"""Domains, found by name."""
 
 from casewright.domains.domain import Domain, OpenDomain
 from casewright.domains.own import own_domain

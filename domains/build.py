@@ -1,4 +1,4 @@
-"""Building a domain's stores once, and again when its data or schemas change."""
+"""Building a domain's stores once, and again after its data or schemas change."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ MakeCases = Callable[[], Sequence[Case]]
 
 
 def digest(files: Iterable[Traversable], schemas: Iterable[CaseSchema]) -> str:
-    """Return a hash of the data and of what the collections must agree on."""
-    made = hashlib.sha256()
+    """Return a hash of the files and of the schemas' layouts."""
+    result = hashlib.sha256()
     for file in files:
-        made.update(file.read_bytes())
+        result.update(file.read_bytes())
     for schema in schemas:
-        made.update(json.dumps(schema.layout(), sort_keys=True).encode())
-    return made.hexdigest()
+        result.update(json.dumps(schema.layout(), sort_keys=True).encode())
+    return result.hexdigest()
 
 
 def open_built(
@@ -37,17 +37,16 @@ def open_built(
     *,
     anew: bool = False,
 ) -> dict[str, CaseStore]:
-    """Open a domain's stores in one folder; build them where the folder holds others than wanted.
+    """Open a domain's stores in one folder, after building them if they are missing or stale.
 
-    A build that was interrupted left no mark, and is done again. Processes that want the same
-    folder wait for each other.
+    An interrupted build leaves no mark, and is repeated. Processes that want the same folder wait
+    for each other.
 
     Args:
         folder: The domain's own folder.
-        name: The domain's name.
-        wanted: Digest of what the stores are to hold.
-        parts: Store name to its schema and to what makes its cases.
-        anew: Build whatever is there, damaged files too.
+        wanted: Digest of the stores' content.
+        parts: Store name to its schema and to the function that makes its cases.
+        anew: Rebuild in any case, over damaged files too.
 
     Raises:
         StoreLockedError: Another process holds the folder for longer than a minute.
@@ -65,29 +64,29 @@ def open_built(
     key, engine = _acquire(cases, name, anew=anew)
     try:
         built = _mark(mark) == wanted and not anew
-        made: dict[str, Sequence[Case]] = {}
+        contents: dict[str, Sequence[Case]] = {}
         if not built:
             note(f"Building the {name} stores, once …")
-            # Before anything is removed: making them may fail.
-            made = {part: make() for part, (_, make) in parts.items()}
+            # This may fail, and so precedes any removal.
+            contents = {part: make() for part, (_, make) in parts.items()}
             mark.unlink(missing_ok=True)
             for schema, _ in parts.values():
                 engine.drop(schema.name)
         stores = {part: _opened(schema, cases, name) for part, (schema, _) in parts.items()}
         if not built:
-            total = sum(map(len, made.values()))
+            total = sum(map(len, contents.values()))
             with told_progress(f"Building the {name} stores", total, "cases") as advance:
-                for part, cases_of_part in made.items():
-                    stores[part].add(cases_of_part, progress=advance)
+                for part, content in contents.items():
+                    stores[part].add(content, progress=advance)
             mark.write_text(json.dumps({"digest": wanted}), encoding="utf-8")
         return stores
     finally:
-        # The stores hold the folder now; where they do not, nobody does.
+        # From here on the stores hold the folder, if they are open.
         connections.release(key, engine)
 
 
 def _opened(schema: CaseSchema, cases: Path, name: str) -> CaseStore:
-    """Open a store and read from it, so that damage shows here and not in the middle of a run."""
+    """Open a store and read from it, so that damage shows at once."""
     try:
         store = CaseStore(schema, cases)
         try:
@@ -96,30 +95,27 @@ def _opened(schema: CaseSchema, cases: Path, name: str) -> CaseStore:
             store.close()
             raise
     except StoreDamagedError as error:
-        raise _with_mend(error, name) from error
+        raise _with_advice(error, name) from error
     return store
 
 
-def _with_mend(error: StoreDamagedError, name: str) -> StoreDamagedError:
+def _with_advice(error: StoreDamagedError, name: str) -> StoreDamagedError:
     return StoreDamagedError(
         f"{error} For this domain's own stores: casewright domains --build {name}"
     )
 
 
 def _acquire(cases: Path, name: str, *, anew: bool) -> tuple[str, Engine]:
+    def acquire(seconds: float) -> tuple[str, Engine]:
+        return connections.acquire(cases, lock_seconds=seconds)
+
     try:
-        return _acquire_in_turn(cases, name)
+        return in_turn(acquire, f"the {name} stores")
     except StoreDamagedError as error:
         if not anew:
-            raise _with_mend(error, name) from error
+            raise _with_advice(error, name) from error
         shutil.rmtree(cases)
-        return _acquire_in_turn(cases, name)
-
-
-def _acquire_in_turn(cases: Path, name: str) -> tuple[str, Engine]:
-    return in_turn(
-        lambda seconds: connections.acquire(cases, lock_seconds=seconds), f"the {name} stores"
-    )
+        return in_turn(acquire, f"the {name} stores")
 
 
 def _mark(file: Path) -> str:

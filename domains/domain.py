@@ -1,15 +1,15 @@
-"""What a domain is: stores, tools and plan cases for one kind of question."""
+"""A domain: stores, tools and plan cases for one kind of question."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 from casewright.domains.own_answer import Option, OwnAnswer, OwnRequest
 from casewright.planner import AnnotatedQuery, Reader
-from casewright.planner.conversations import Conversation
+from casewright.planner.annotated import Conversation
 from casewright.stores import CaseStore, Encoder
 from casewright.stores.feedback import Strategy
 from casewright.tools import Search, Toolbox
@@ -18,30 +18,14 @@ if TYPE_CHECKING:
     from casewright.graph import Generator
 
 
-class MakeSearch(Protocol):
-    """Makes a search of a store by relevance feedback, which returns what was confirmed alone."""
-
-    def __call__(
-        self, store: CaseStore, strategy: Strategy, weights: Mapping[str, float] | None
-    ) -> Search:
-        """Return the search.
-
-        Args:
-            store: What is searched.
-            strategy: How later rounds search.
-            weights: Facet name to weight, where they are not the schema's own.
-        """
+#: Makes a search of a store by relevance feedback, which returns only the confirmed hits. The facet
+#: weights are the schema's by default.
+MakeSearch = Callable[[CaseStore, Strategy, Mapping[str, float] | None], Search]
 
 
 @dataclass(frozen=True, slots=True)
 class OpenDomain:
-    """A domain whose stores are open.
-
-    Attributes:
-        toolbox: The domain's tools, bound to its stores.
-        plan_cases: Its annotated queries as plan cases.
-        stores: All its stores by name, to count and to close.
-    """
+    """An open domain: its tools, its plan cases, and all its stores by name."""
 
     toolbox: Toolbox
     plan_cases: CaseStore
@@ -58,30 +42,26 @@ class Domain:
     """A domain that can be opened.
 
     Attributes:
-        name: How it is called on the command line.
+        name: Its name on the command line.
         description: One sentence.
         questions: Questions to try, the best first.
-        open: Opens its stores in a folder, building them first where they are missing or stale, or
-            in any case where its third argument, ``anew``, is true.
+        open: Opens its stores in a folder; builds them first if they are missing or stale, or if
+            the third argument, ``anew``, is true.
         queries: Reads its annotated queries.
-        measuring_queries: Reads those that no planner may learn from, nor be tuned on.
-        conversations: Reads its annotated conversations; of those that are for measuring no planner
-            may learn.
-        scopes: Scope field to the values that a request may have, the default first; without any
-            it may have any, and has to give one.
-        reader: Folder of a reader that was trained on its annotated queries; ``None`` where there
-            is none.
-        planner: Who plans where nobody says; ``case`` where that cannot run here.
-        options: Options that it adds to ``ask``; those of its scope fields are added to them.
-        openers: By an option's name, what opens its stores by that option's value, in a folder.
-        mark: The file that its folder has once its stores are built.
-        looping: Returns the open domain with a toolbox whose steps search by relevance feedback;
-            ``None`` where a single search does as well.
-        generator: Makes what quotes its evidence where no language model words the answer.
-        answer: Answers what its options, but for those of ``openers``, ask without a question;
-            ``None`` where each question is in words.
-        tool_pools: File of other names and descriptions for its tools, that training prompts draw
-            from; ``None`` where there is none.
+        measuring_queries: Reads queries for measuring, which no planner is trained or tuned on.
+        conversations: Reads its annotated conversations, some of them for measuring only.
+        scopes: Scope field to the allowed values, the default first; a field without values allows
+            any, and is required.
+        reader: Folder of a reader that was trained on its annotated queries.
+        planner: The default planner's name; ``case`` replaces it if it cannot run.
+        options: Options that it adds to ``ask``, beside those of its scope fields.
+        openers: Option name to the function that opens its stores by the option's value.
+        mark: A file in its folder that exists if its stores are built.
+        looping: Returns the open domain with tools that search by relevance feedback; ``None`` if
+            a single search is as good.
+        generator: Makes the generator that quotes evidence, used without a language model.
+        tool_pools: File of other names and descriptions of its tools, for training prompts.
+        answer: Answers requests by options (other than those of ``openers``) without a question.
     """
 
     name: str

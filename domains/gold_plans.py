@@ -1,4 +1,4 @@
-"""Runs of a domain's gold plans: what its stores hold for its annotated queries."""
+"""Runs of gold plans, which show what a domain's stores hold for its annotated queries."""
 
 from __future__ import annotations
 
@@ -10,8 +10,7 @@ from typing import Any
 
 from casewright.domains.domain import Domain, OpenDomain
 from casewright.graph import Outcome
-from casewright.graph.outcome import Status
-from casewright.graph.references import Known, MissingReferenceError
+from casewright.graph.outcome import MissingReferenceError, Status, StepInputs
 from casewright.planner import AnnotatedQuery, Literal
 from casewright.stores import Encoder
 from casewright.stores.progress import progress_bar
@@ -23,10 +22,9 @@ class GoldRun:
     """A run of a gold plan.
 
     Attributes:
-        query: The annotated query.
-        scope: The asker.
-        steps: The ends of its steps.
-        elsewhere: Those that ended ``empty`` here and ``done`` for another asker.
+        scope: The scope of the request.
+        steps: The outcomes of its steps.
+        elsewhere: The steps that ended ``empty`` here and ``done`` in another scope.
     """
 
     query: AnnotatedQuery
@@ -36,29 +34,27 @@ class GoldRun:
 
     @property
     def done(self) -> int:
-        """The number of steps that found something, or needed nothing."""
+        """The number of steps that ended ``done``."""
         return sum(step.status == "done" for step in self.steps)
 
 
-class _Watched(Mapping[str, str]):
-    """A scope that records whether it was read: where it was not, the asker does not matter."""
+class _WatchedScope(Mapping[str, str]):
+    """A scope that records whether it was read; if not, the plan does not depend on it."""
 
     def __init__(self, scope: Mapping[str, str]) -> None:
-        self._own = scope
+        self._scope = scope
         self.read = False
 
-    @property
-    def _scope(self) -> Mapping[str, str]:
-        self.read = True
-        return self._own
-
     def __getitem__(self, field: str) -> str:
+        self.read = True
         return self._scope[field]
 
     def __iter__(self) -> Iterator[str]:
+        self.read = True
         return iter(self._scope)
 
     def __len__(self) -> int:
+        self.read = True
         return len(self._scope)
 
 
@@ -69,10 +65,10 @@ def scopes_of(domain: Domain) -> list[dict[str, str]]:
 
 
 def run_plan(toolbox: Toolbox, query: AnnotatedQuery, scope: Mapping[str, str]) -> list[Outcome]:
-    """Run a gold plan as the graph does, but one step after the other and without time limits."""
+    """Run a gold plan as the graph does, but one step at a time and without time limits."""
     outcomes: dict[int, Outcome] = {}
     for number, step in enumerate(query.plan.steps, 1):
-        known = Known(query.query, query.record.context, outcomes)
+        known = StepInputs(query.query, query.record.context, outcomes)
         tool = toolbox[step.tool]
         try:
             assert tool.run is not None
@@ -86,29 +82,29 @@ def run_plan(toolbox: Toolbox, query: AnnotatedQuery, scope: Mapping[str, str]) 
 
 
 def run_gold_plans(domain: Domain, opened: OpenDomain, encoder: Encoder) -> list[GoldRun]:
-    """Run the gold plans of a domain's queries, but for those that bring tools of their own.
+    """Run the gold plans of a domain's queries without tools of their own.
 
-    Each is run for the asker for whom most steps end ``done``, with the encoder of the stores.
+    Each is run in the scope in which most steps end ``done``, with the encoder of the stores.
     """
-    chosen = [query for query in domain.queries() if not query.record.tools_extra]
-    # Together, texts are encoded several times faster than one by one; the cache keeps them.
-    encoder.embed(sorted({text for query in chosen for text in _texts(query)}))
-    askers = scopes_of(domain)
+    queries = [query for query in domain.queries() if not query.record.tools_extra]
+    # Texts are encoded faster in one batch; the encoder's cache keeps them.
+    encoder.embed(sorted({text for query in queries for text in _texts(query)}))
+    scopes = scopes_of(domain)
     runs = []
-    with progress_bar("Running gold plans", len(chosen)) as advance:
-        for query in chosen:
-            runs.append(_best_run(opened.toolbox, query, askers))
+    with progress_bar("Running gold plans", len(queries)) as advance:
+        for query in queries:
+            runs.append(_best_run(opened.toolbox, query, scopes))
             advance(1)
     return runs
 
 
 def _best_run(
-    toolbox: Toolbox, query: AnnotatedQuery, askers: Sequence[Mapping[str, str]]
+    toolbox: Toolbox, query: AnnotatedQuery, scopes: Sequence[Mapping[str, str]]
 ) -> GoldRun:
     runs: list[GoldRun] = []
-    for asker in askers:
-        watched = _Watched(asker)
-        runs.append(GoldRun(query, asker, run_plan(toolbox, query, watched)))
+    for scope in scopes:
+        watched = _WatchedScope(scope)
+        runs.append(GoldRun(query, scope, run_plan(toolbox, query, watched)))
         if runs[-1].done == len(query.plan.steps) or not watched.read:
             break
     best = max(runs, key=lambda run: run.done)
@@ -119,13 +115,14 @@ def _best_run(
 
 def _texts(query: AnnotatedQuery) -> Iterator[str]:
     yield query.query
-    for value in (value for step in query.plan.steps for _, value in step.arguments):
-        if isinstance(value, Literal) and isinstance(value.value, str):
-            yield value.value
+    for step in query.plan.steps:
+        for _, value in step.arguments:
+            if isinstance(value, Literal) and isinstance(value.value, str):
+                yield value.value
 
 
 def ends_by_tool(runs: Sequence[GoldRun]) -> list[dict[str, Any]]:
-    """Return the numbers of steps by their ends, a row for each tool and last one for all."""
+    """Return the numbers of steps by status, a row for each tool and a last one for all."""
     ends: Counter[tuple[str, str]] = Counter(
         (name, "elsewhere" if step.step in run.elsewhere else step.status)
         for run in runs

@@ -1,4 +1,4 @@
-"""A domain of the user's own: tools, and the annotated queries that say how they are used."""
+"""A user's own domain: tools, and annotated queries that show how to use them."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from casewright.stores import CaseStore, Encoder
 from casewright.tools import Toolbox
 
 _NAME = re.compile(r"[a-z][a-z0-9_-]{0,63}")
-#: Whose request it is: the service says it to tools, beside the domain's own scope fields.
+#: The scope field that the service sets to the tenant of a request.
 RESERVED = "tenant"
 
 
@@ -33,28 +33,27 @@ def own_domain(
 ) -> Domain:
     """Return a domain that commands take as ``--domain FILE.py:NAME``.
 
-    What commands keep of it, such as the service's kept answers and threads, is kept by its name:
-    two domains of one name share it, whatever their files are.
+    Stored data of commands, such as kept answers and threads, belongs to the domain's name: two
+    domains of one name share it.
 
     Args:
-        name: At most 64 lower-case letters, digits, ``_`` and ``-``, a letter first; none of the
-            packaged domains'.
-        toolbox: The tools; or what returns them, where opening them takes long.
-        queries: Annotated queries, from whose plans the case planner plans; or questions with
-            their plans; or a JSON Lines file. Without any, the tools' own examples are all that it
-            knows.
+        name: At most 64 lower-case letters, digits, ``_`` and ``-``, a letter first; not the name
+            of a packaged domain.
+        toolbox: The tools, or a function that returns them if opening them is slow.
+        queries: Annotated queries for the planner; or questions with their plans; or a JSON Lines
+            file. Without any, the planner knows only the tools' own examples.
         description: One sentence.
-        questions: Questions to try; by default the first of the annotated ones.
-        scopes: Scope field to the values that a request may have, the default first; a field
-            without values takes any, and has to be given. None is called ``tenant``.
-        reader: The folder that ``casewright finetune reader`` wrote, if it was trained.
-        stores: Stores that the tools search: the service is ready once they answer, and they are
+        questions: Questions to try; the first annotated ones by default.
+        scopes: Scope field to the allowed values, the default first; a field without values allows
+            any, and is required. ``tenant`` is reserved.
+        reader: The folder of a reader that ``casewright finetune reader`` wrote.
+        stores: Stores that the tools search: the service is ready when they answer, and they are
             closed with the domain.
 
     Raises:
-        InputError: The name cannot be one, something is of another type, the queries' file cannot
-            be read, or the reader's folder is not there. When it is opened: the toolbox cannot be
-            made, or an annotated query's plan cannot be run with it.
+        InputError: The name is not allowed, an argument has another type, the queries' file cannot
+            be read, or the reader's folder does not exist. On opening: the toolbox cannot be made,
+            or an annotated query's plan is not valid for it.
     """
     if not _NAME.fullmatch(name):
         raise InputError(
@@ -67,8 +66,8 @@ def own_domain(
             "function that returns one."
         )
     known = _queries(name, queries)
-    asked = _texts(questions, f"The questions of {name!r}")
-    who = _scopes(name, scopes or {})
+    examples = _texts(questions, f"The questions of {name!r}")
+    scope_values = _scopes(name, scopes or {})
     folder = None if reader is None else Path(reader)
     if folder is not None and not folder.is_dir():
         raise InputError(
@@ -76,84 +75,84 @@ def own_domain(
         )
     opened_stores = dict(stores or {})
 
-    def open_it(place: Path, encoder: Encoder, anew: bool) -> OpenDomain:
-        made = toolbox if isinstance(toolbox, Toolbox) else _made(name, toolbox)
-        _check_plans(name, known, made)
-        return OpenDomain(made, plan_store(known, encoder), opened_stores)
+    def open_domain(folder: Path, encoder: Encoder, anew: bool) -> OpenDomain:
+        tools = toolbox if isinstance(toolbox, Toolbox) else _make_toolbox(name, toolbox)
+        _check_plans(name, known, tools)
+        return OpenDomain(tools, plan_store(known, encoder), opened_stores)
 
     return Domain(
         name=name,
         description=description,
-        questions=asked or tuple(one.query for one in known[:4]),
-        open=open_it,
+        questions=examples or tuple(query.query for query in known[:4]),
+        open=open_domain,
         queries=lambda: list(known),
-        scopes=who,
+        scopes=scope_values,
         reader=folder,
         planner=PARSER if folder is None else CASE_PLANNER,
     )
 
 
 def _queries(
-    name: str, given: Sequence[AnnotatedQuery] | Mapping[str, str] | str | Path
+    name: str, queries: Sequence[AnnotatedQuery] | Mapping[str, str] | str | Path
 ) -> list[AnnotatedQuery]:
-    if isinstance(given, str | Path):
-        return read_annotated(Path(given))
-    if isinstance(given, Mapping):
-        return [AnnotatedQuery.read({"id": q, "query": q, "plan": p}) for q, p in given.items()]
-    known: list[Any] = list(given)
-    if other := [one for one in known if not isinstance(one, AnnotatedQuery)]:
+    if isinstance(queries, str | Path):
+        return read_annotated(Path(queries))
+    if isinstance(queries, Mapping):
+        return [AnnotatedQuery.read({"id": q, "query": q, "plan": p}) for q, p in queries.items()]
+    known: list[Any] = list(queries)
+    if wrong := [query for query in known if not isinstance(query, AnnotatedQuery)]:
         raise InputError(
-            f"A query of {name!r} is a {type(other[0]).__name__}. Give AnnotatedQuery.read({{…}}) "
+            f"A query of {name!r} is a {type(wrong[0]).__name__}. Give AnnotatedQuery.read({{…}}) "
             "of each, or their JSON Lines file."
         )
     return known
 
 
-def _scopes(name: str, given: Mapping[str, Sequence[str]]) -> dict[str, tuple[str, ...]]:
-    if not isinstance(given, Mapping) or not all(isinstance(field, str) for field in given):
+def _scopes(name: str, scopes: Mapping[str, Sequence[str]]) -> dict[str, tuple[str, ...]]:
+    if not isinstance(scopes, Mapping) or not all(isinstance(field, str) for field in scopes):
         raise InputError(
             f'The scopes of {name!r} are no mapping. Give fields with their values: {{"hall": '
             '["B", "C"]}.'
         )
-    if RESERVED in given:
+    if RESERVED in scopes:
         raise InputError(
             f"{name!r} has the scope field {RESERVED!r}, which the service fills in by itself: "
-            "tools find it in their call's scope. Name the field else."
+            "tools find it in their call's scope. Give the field another name."
         )
     return {
         field: _texts(values, f"The values of the scope field {field!r} of {name!r}")
-        for field, values in given.items()
+        for field, values in scopes.items()
     }
 
 
-def _texts(given: Sequence[str], what: str) -> tuple[str, ...]:
-    # A text is a sequence of texts too: of its letters.
-    if not isinstance(given, Sequence) or isinstance(given, str | bytes):
-        raise InputError(f"{what} are a {type(given).__name__}. Give a list of texts.")
-    if other := [one for one in given if not isinstance(one, str)]:
-        raise InputError(f"{what} hold a {type(other[0]).__name__}. Give texts only.")
-    return tuple(given)
+def _texts(texts: Sequence[str], name: str) -> tuple[str, ...]:
+    # A str is a sequence of str too.
+    if not isinstance(texts, Sequence) or isinstance(texts, str | bytes):
+        raise InputError(f"{name} are a {type(texts).__name__}. Give a list of texts.")
+    if wrong := [text for text in texts if not isinstance(text, str)]:
+        raise InputError(f"{name} hold a {type(wrong[0]).__name__}. Give texts only.")
+    return tuple(texts)
 
 
-def _made(name: str, make: Callable[[], Toolbox]) -> Toolbox:
+def _make_toolbox(name: str, make: Callable[[], Toolbox]) -> Toolbox:
     with own_code(f"The function that makes the toolbox of {name!r}"):
-        made: Any = make()
-    if not isinstance(made, Toolbox):
+        toolbox: Any = make()
+    if not isinstance(toolbox, Toolbox):
         raise InputError(
-            f"The function that makes the toolbox of {name!r} returned a {type(made).__name__}. "
+            f"The function that makes the toolbox of {name!r} returned a {type(toolbox).__name__}. "
             "Return Toolbox([…])."
         )
-    return made
+    return toolbox
 
 
-def _check_plans(name: str, known: Sequence[AnnotatedQuery], toolbox: Toolbox) -> None:
-    """Raise ``InputError`` for the first query whose plan cannot be run: it would never be used."""
-    for number, query in enumerate(known, 1):
+def _check_plans(name: str, queries: Sequence[AnnotatedQuery], toolbox: Toolbox) -> None:
+    """Raise ``InputError`` for the first query whose plan is not valid: it would never be used."""
+    for number, query in enumerate(queries, 1):
         try:
             query.record.request(toolbox).validate(query.plan)
         except CasewrightError as error:
-            called = f"query {number}" if query.record.id is None else f"query {query.record.id!r}"
+            label = f"query {number}" if query.record.id is None else f"query {query.record.id!r}"
             raise InputError(
-                f"The domain {name!r} cannot use its annotated {called:.80}: {error} Mend its plan "
+                f"The domain {name!r} cannot use its annotated {label:.80}: {error} Mend its plan "
                 "or the toolbox, or leave the query out."
             ) from error

@@ -1,4 +1,4 @@
-"""What a domain adds to ``casewright ask``: options, and its own answers to them."""
+"""Options that a domain adds to ``casewright ask``, and its answers to them."""
 
 from __future__ import annotations
 
@@ -13,13 +13,7 @@ from casewright.planner.chat_call import Chat
 
 @dataclass(frozen=True, slots=True)
 class Option:
-    """An option of ``casewright ask`` that one domain adds.
-
-    Attributes:
-        name: Without its dashes.
-        help: One sentence.
-        metavar: What stands for its value; a flag has none.
-    """
+    """An option of ``casewright ask`` that a domain adds; a flag has no ``metavar``."""
 
     name: str
     help: str
@@ -28,13 +22,7 @@ class Option:
 
 @dataclass(frozen=True, slots=True)
 class OwnRequest:
-    """A request without a question.
-
-    Attributes:
-        options: What was given, by the options' names; a flag's value is ``True``.
-        chat: A chat model, if one is to answer.
-        name: Its name.
-    """
+    """A request by options (a flag's value is ``True``), and a chat model, by its name."""
 
     options: Mapping[str, Any]
     chat: Chat | None = None
@@ -42,14 +30,10 @@ class OwnRequest:
 
     @property
     def image(self) -> Path:
-        """The file of the image.
-
-        Raises:
-            InputError: None was given.
-        """
+        """The image file; ``InputError`` if there is none."""
         if "image" not in self.options:
-            given = ", ".join(f"--{name}" for name in self.options)
-            raise InputError(f"Add --image FILE: {given} go with --image alone.")
+            names = ", ".join(f"--{name}" for name in self.options)
+            raise InputError(f"Add --image FILE: {names} go with --image only.")
         return Path(self.options["image"])
 
 
@@ -58,8 +42,8 @@ class OwnAnswer:
     """An answer, ready to be shown.
 
     Attributes:
-        lines: For people, a line each: what was read, the cases, the answer, the check.
-        told: For machines, JSON-plain.
+        lines: As text: what was read, the cases, the answer, the check.
+        told: JSON-plain.
         page: As one HTML document with its images.
         right: Whether the answer is proved.
     """
@@ -70,11 +54,7 @@ class OwnAnswer:
     right: bool
 
     def save_page(self, request: OwnRequest) -> OwnAnswer:
-        """Write the page where the option ``html`` says, if it does; return this answer.
-
-        Raises:
-            StoreError: It cannot be written.
-        """
+        """Write the page to the file of the option ``html``, if given, and return this answer."""
         if "html" in request.options:
             file = Path(request.options["html"])
             try:
@@ -84,7 +64,7 @@ class OwnAnswer:
         return self
 
 
-#: Those of a domain that answers about an image.
+#: The options of a domain that answers about an image.
 IMAGE_OPTIONS = (
     Option("image", "An image to ask about, without a question.", "FILE"),
     Option("html", "With --image, also write the answer as a page.", "FILE"),

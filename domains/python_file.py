@@ -1,9 +1,10 @@
-"""An object of a Python file of the user's, by ``FILE.py:NAME``."""
+"""Objects of a user's Python file, by ``FILE.py:NAME``."""
 
 from __future__ import annotations
 
 import hashlib
 import importlib.util
+import os.path
 import re
 import sys
 from collections.abc import Iterator
@@ -18,45 +19,41 @@ _PLACE = re.compile(r"(?P<file>.+\.py):(?P<name>[A-Za-z_]\w*)", re.DOTALL)
 
 
 def is_place(text: str) -> bool:
-    """Say whether a text has the form ``FILE.py:NAME``."""
+    """Return whether a text has the form ``FILE.py:NAME``."""
     return _PLACE.fullmatch(text) is not None
 
 
 def object_of(place: str, option: str, wanted: str) -> Any:
-    """Run a Python file, once a process, and return the object of a name in it.
+    """Run a Python file, once a process, and return an object in it.
 
     Args:
-        place: ``FILE.py:NAME``.
-        option: What it was given as, for errors.
-        wanted: What the name has to be, for errors: ``a CaseStore``.
-
-    Raises:
-        InputError: There is no such file, it fails, or it has nothing of that name.
+        place: ``FILE.py:NAME``; ``InputError`` if the file fails, or has no such name.
+        option: The option's name, for errors.
+        wanted: The kind of object, for errors: ``a CaseStore``.
     """
     parts = _PLACE.fullmatch(place)
-    if parts is None or not _is_file(Path(parts["file"])):
+    if parts is None or not os.path.isfile(parts["file"]):
         raise InputError(
             f"{option} {place}: there is no such file. Write FILE.py:NAME, where NAME is {wanted}."
         )
     file = Path(parts["file"]).resolve()
     with own_code(f"{option} {place}"):
-        found = vars(_module(file)).get(parts["name"])
-    if found is None:
+        value = vars(_module(file)).get(parts["name"])
+    if value is None:
         raise InputError(
             f"{option} {place}: {file.name} has no {parts['name']}. Name {wanted} in it."
         )
-    return found
+    return value
 
 
 @contextmanager
 def own_code(what: str) -> Iterator[None]:
-    """Run the user's code: what it prints goes to stderr, and its errors are the user's to mend.
+    """Run a user's code: its output goes to stderr, and errors become ``InputError``.
 
-    Raises:
-        InputError: It fails, or ends the process; an error that Casewright raised stays as it is.
+    An error of Casewright's is passed on.
     """
     try:
-        # Of what a command prints on stdout, another program may read every line.
+        # Other programs may parse a command's stdout.
         with redirect_stdout(sys.stderr):
             yield
     except CasewrightError:
@@ -70,25 +67,17 @@ def own_code(what: str) -> Iterator[None]:
         raise InputError(f"{what} failed: {told(error).rstrip('.')}. Mend the file.") from error
 
 
-def _is_file(path: Path) -> bool:
-    try:
-        return path.is_file()
-    except (OSError, ValueError):
-        # No system has files of such names.
-        return False
-
-
 @cache
 def _module(file: Path) -> Any:
-    # A name that no installed module has, and no other file: the file's own may be `json`.
+    # A unique name: the file may be called like an installed module.
     name = f"casewright_file_{file.stem}_{hashlib.sha256(str(file).encode()).hexdigest()[:12]}"
     spec = importlib.util.spec_from_file_location(name, file)
     assert spec is not None
     assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
-    # Annotations of its functions and dataclasses are looked up by the module's name.
+    # Annotations are looked up by the module's name.
     sys.modules[name] = module
-    # It may import what lies beside it, as a script does.
+    # It may import modules beside it, as a script does.
     folder = str(file.parent)
     sys.path.insert(0, folder)
     try:
@@ -99,8 +88,7 @@ def _module(file: Path) -> Any:
     finally:
         if folder in sys.path:
             sys.path.remove(folder)
-    # Its functions may do so too, when they are called: from now on after all that is installed,
-    # since other code imports meanwhile.
+    # So may its functions, later: now installed modules come first, for other code's imports.
     if folder not in sys.path:
         sys.path.append(folder)
     return module

@@ -1,32 +1,28 @@
-"""A single search and what relevance feedback confirmed, as one list."""
+"""Parts that the domains' searches share."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+from casewright.planner import AnnotatedQuery
 from casewright.stores import CaseStore, Hit
 from casewright.stores.hit import near_best as worth_showing
-from casewright.tools import CallContext, Search
+from casewright.tools import CallContext, Search, Toolbox, ToolExample, tool_from_function
 
 
 def united(first: Sequence[Hit], then: Sequence[Hit]) -> list[Hit]:
-    """Return the hits of one search, and after them those of another that it has not."""
-    have = {hit.case.id for hit in first}
-    return [*first, *(hit for hit in then if hit.case.id not in have)]
+    """Return the hits of one search, followed by the new ones of another."""
+    known = {hit.case.id for hit in first}
+    return [*first, *(hit for hit in then if hit.case.id not in known)]
 
 
 def searches(
     store: CaseStore, k: int, min_relevance: float, near_best: float, loop: Search | None
 ) -> dict[str, Any]:
-    """Return how ``tool_from_store`` is to search a store, alone or with what a loop confirms.
+    """Return arguments of ``tool_from_store`` for a search, with or without relevance feedback.
 
-    Args:
-        store: What is searched.
-        k: Most hits of a single search; with a loop, twice as many may be confirmed.
-        min_relevance: See ``tool_from_store``.
-        near_best: See there, too.
-        loop: Searches with relevance feedback and returns what was confirmed, which comes first.
+    A single search returns at most ``k`` hits; a loop may confirm twice as many before them.
     """
     if loop is None:
         return {"k": k, "min_relevance": min_relevance, "near_best": near_best}
@@ -38,3 +34,19 @@ def searches(
         return united(loop(query, 2 * k, where, context), hits)
 
     return {"k": 3 * k, "search": search}
+
+
+def search_toolbox(search: Callable[..., Sequence[dict[str, Any]]], question: str) -> Toolbox:
+    """Return a toolbox of one search by ``query``; a question is its example."""
+    example = ToolExample(question, f"s1 = {search.__name__}(query=question)")
+    sources = {"query": ("question", "literal")}
+    return Toolbox([tool_from_function(search, sources=sources, example=example)])
+
+
+def search_queries(prefix: str, tool: str, questions: Sequence[str]) -> list[AnnotatedQuery]:
+    """Return annotated queries that are each answered by one search."""
+    plan = f"s1 = {tool}(query=question)"
+    return [
+        AnnotatedQuery.read({"id": f"{prefix}{number}", "query": query, "plan": plan})
+        for number, query in enumerate(questions, 1)
+    ]

@@ -1,4 +1,4 @@
-"""One training example: a prompt and what the model is to write."""
+"""One training example: a prompt and its completion."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ class TrainingExample:
     """A prompt and its completion.
 
     Attributes:
-        task: What is asked for: ``plan``, one of the secondary tasks, or ``instruction``.
-        source: Where it comes from: a query's id, or a data set and a place in it.
+        task: ``plan``, one of the secondary tasks, or ``instruction``.
+        source: A query's id, or a data set and an index in it.
         prompt: Its head may be empty, as it is for instructions.
-        completion: What the model is to write, without what ends it.
+        completion: The text to write, without the token that ends it.
     """
 
     id: str
@@ -45,10 +45,10 @@ class TrainingExample:
 
     @classmethod
     def from_row(cls, row: Mapping[str, Any]) -> TrainingExample:
-        """Read what ``to_row`` returns.
+        """Read the result of ``to_row``.
 
         Raises:
-            InputError: It has another form.
+            InputError: It is malformed.
         """
         try:
             texts = [row[name] for name in ("id", "task", "source", "prompt", "completion")]
@@ -57,13 +57,13 @@ class TrainingExample:
             raise InputError(f"A training example lacks the field {error}.") from error
         if not all(isinstance(text, str) for text in texts) or not isinstance(seam, int):
             raise InputError(
-                "A training example has a field that is no text, or a seam, no number."
+                "A training example has a field that is no text, or a seam that is no number."
             )
         id_, task, source, prompt, completion = texts
         if seam and prompt[seam : seam + len(_SEAM)] != _SEAM:
             raise InputError(f"Training example {id_!r} has no blank line at its seam, {seam}.")
         tail = prompt[seam + len(_SEAM) :] if seam else prompt
-        # Many examples have one head: it is kept once.
+        # Many examples share one head: it is kept once.
         head = sys.intern(prompt[:seam])
         return cls(id_, task, source, Prompt(head, tail), completion)
 
@@ -72,7 +72,7 @@ def without_duplicates(examples: Iterable[TrainingExample]) -> list[TrainingExam
     """Return the examples, of those with one prompt and completion only the first."""
     first: dict[tuple[str, str, str], TrainingExample] = {}
     for example in examples:
-        # Not the whole prompt as one text: many examples share their head's.
+        # Head and tail apart: many examples share one head.
         key = (example.prompt.head, example.prompt.tail, example.completion)
         first.setdefault(key, example)
     return list(first.values())

@@ -9,12 +9,11 @@ import numpy as np
 from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components
 
+from casewright.finetune.shots import BLOCK, units
 from casewright.stores import Encoder
 
 #: Questions this similar are one group.
 SAME_GROUP = 0.9
-#: Rows of the similarity matrix that are held at once.
-BLOCK = 1024
 
 
 def similarity_groups(
@@ -22,18 +21,14 @@ def similarity_groups(
 ) -> list[int]:
     """Return a group number a text: texts joined by a chain of similarities above the threshold.
 
-    The similarity matrix is made block by block; memory grows with the pairs above the threshold.
+    Memory grows with the pairs above the threshold.
     """
     if not texts:
         return []
-    vectors = encoder.embed(texts)
-    # No encoder promises unit vectors; a zero vector is like nothing.
-    lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
-    units = vectors / np.where(lengths > 0, lengths, 1)
+    vectors = units(encoder, texts)
     rows, columns = [], []
     for start in range(0, len(texts), BLOCK):
-        near = units[start : start + BLOCK] @ units.T > threshold
-        row, column = np.nonzero(near)
+        row, column = np.nonzero(vectors[start : start + BLOCK] @ vectors.T > threshold)
         rows.append(row + start)
         columns.append(column)
     pairs = (np.concatenate(rows), np.concatenate(columns))

@@ -1,4 +1,4 @@
-"""Labelled questions for the offline judge, and how people give their own."""
+"""Labelled questions for the offline judge, and files of a user's own."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ Labelled = TypeVar("Labelled", "_Case", "_Question")
 
 @dataclass(frozen=True, slots=True)
 class LabelledQuestion:
-    """A question, and the ids of all cases that are relevant to it."""
+    """A question, and the ids of all cases relevant to it."""
 
     id: str
     text: str
@@ -32,11 +32,11 @@ class LabelledQuestion:
 
 @dataclass(frozen=True, slots=True)
 class LabelledSet:
-    """Cases that are searched, and labelled questions.
+    """Cases and labelled questions.
 
     Attributes:
-        strategies: How later rounds search; states of all of them are learned from.
-        settings: What the set was made of, kept with the judge.
+        strategies: Searches of later rounds; the judge learns from the states of all of them.
+        settings: Facts of the set, kept with the judge.
     """
 
     name: str
@@ -48,7 +48,7 @@ class LabelledSet:
 
 
 def is_labelled_folder(folder: Path) -> bool:
-    """Return whether a folder holds labelled questions of somebody's own."""
+    """Return whether a folder holds a user's labelled questions."""
     return (folder / QUESTIONS).is_file() or (folder / CASES).is_file()
 
 
@@ -67,35 +67,35 @@ class _Question(Record):
 def read_labelled(folder: Path) -> tuple[list[Case], list[LabelledQuestion]]:
     """Read ``cases.jsonl`` and ``questions.jsonl``: one JSON object a line.
 
-    A case has ``id``, ``text`` and, if it likes, ``title``; a question has ``id``, ``question`` and
+    A case has ``id``, ``text`` and optionally ``title``; a question has ``id``, ``question`` and
     ``relevant``, a list of case ids. The cases' own ids are kept in their metadata as ``key``.
 
     Raises:
-        InputError: A file is not there, or a line has another form; the message has its number.
+        InputError: A file is missing, or a line is malformed; the message has its number.
     """
     cases: dict[str, Case] = {}
-    for key, line, _ in _lines(folder / CASES, _Case):
-        problem = {**({"title": line.title} if line.title else {}), "text": line.text}
-        id_ = str(uuid.uuid5(CASE_NAMESPACE, json.dumps(["labelled", key])))
-        cases[key] = Case(problem, line.text, metadata={"key": key}, id=id_)
+    for _, case in _lines(folder / CASES, _Case):
+        problem = {**({"title": case.title} if case.title else {}), "text": case.text}
+        id_ = str(uuid.uuid5(CASE_NAMESPACE, json.dumps(["labelled", case.id])))
+        cases[case.id] = Case(problem, case.text, metadata={"key": case.id}, id=id_)
     questions = []
-    for key, asked, where in _lines(folder / QUESTIONS, _Question):
-        if unknown := [name for name in asked.relevant if name not in cases]:
-            raise InputError(f"{where}: {CASES} has no case with the id {unknown[0]!r:.80}.")
-        relevant = frozenset(cases[name].id for name in asked.relevant)
-        questions.append(LabelledQuestion(key, asked.question, relevant))
+    for location, item in _lines(folder / QUESTIONS, _Question):
+        if unknown := [name for name in item.relevant if name not in cases]:
+            raise InputError(f"{location}: {CASES} has no case with the id {unknown[0]!r:.80}.")
+        relevant = frozenset(cases[name].id for name in item.relevant)
+        questions.append(LabelledQuestion(item.id, item.question, relevant))
     return list(cases.values()), questions
 
 
-def _lines(file: Path, form: type[Labelled]) -> Iterator[tuple[str, Labelled, str]]:
-    """Yield the ids of a file's records, the records, and their places."""
+def _lines(file: Path, model: type[Labelled]) -> Iterator[tuple[str, Labelled]]:
+    """Yield the locations of a file's records, and the records."""
     seen: set[str] = set()
-    for number, record in read_records(file, form, f"See {CASES} and {QUESTIONS} in the docs."):
-        where = f"{file}, line {number}"
+    for number, record in read_records(file, model, f"See {CASES} and {QUESTIONS} in the docs."):
+        location = f"{file}, line {number}"
         if record.id in seen:
-            raise InputError(f"{where}: another line has the id {record.id!r}. Give each its own.")
+            raise InputError(f"{location}: the id {record.id!r} is not unique. Change it.")
         seen.add(record.id)
-        yield record.id, record, where
+        yield location, record
     if not seen:
         raise InputError(f"{file} is empty. Give one JSON object a line.")
 
@@ -103,7 +103,7 @@ def _lines(file: Path, form: type[Labelled]) -> Iterator[tuple[str, Labelled, st
 def labelled_store(
     cases: Sequence[Case], encoder: Encoder, location: str | Path = ":memory:"
 ) -> CaseStore:
-    """Return a store of such cases, compared by text, and by title where any has one."""
+    """Return a store of such cases, with a facet of texts, and of titles where any has one."""
     facets = [text_facet("text", encoder, weight=0.7)]
     if any("title" in case.problem for case in cases):
         facets.append(text_facet("title", encoder, weight=0.3))
@@ -119,7 +119,7 @@ def labelled_store(
 def halves(
     name: str, questions: Sequence[LabelledQuestion], is_training: Callable[[str], bool]
 ) -> tuple[list[LabelledQuestion], list[LabelledQuestion]]:
-    """Return a set's questions to train with, and those to test with.
+    """Return the training questions and the test questions of a set.
 
     Raises:
         InputError: A half has no question.
@@ -129,6 +129,6 @@ def halves(
     if not (training and test):
         raise InputError(
             f"Set {name} has {len(training)} questions to train with and {len(test)} to test "
-            "with; a hash of its id says which half a question is of. Give more questions."
+            "with; a hash of its id decides a question's half. Give more questions."
         )
     return training, test

@@ -1,40 +1,36 @@
-"""The shape of a plan: which tools, fed from where, whatever the literals say."""
+"""Properties of a plan apart from its literals: its shape, its class, the sources of arguments."""
 
 from __future__ import annotations
 
-from casewright.planner.plan import ContextRef, ListValue, Literal, Plan, Step, StepRef, Value
+from casewright.planner.plan import ContextRef, Literal, Plan, StepRef
+
+MULTI_STEP = "multi_step"
 
 
 def shape(plan: Plan) -> str:
-    """Return the plan's text form with every literal left open."""
-    return str(Plan(tuple(_open(step) for step in plan.steps)))
+    """Return the plan's text with every literal empty."""
+    steps = (
+        step.mapped(lambda value: Literal("") if isinstance(value, Literal) else value)
+        for step in plan.steps
+    )
+    return str(Plan(tuple(steps)))
 
 
-def task(plan: Plan) -> str:
-    """Return the one tool whose results no other step needs, or ``several``."""
+def plan_class(plan: Plan) -> str:
+    """Return the class of a plan: the one tool whose results no step needs, or ``multi_step``."""
     needed = {reference.step for step in plan.steps for reference in step.references()}
     last = [step.tool for number, step in enumerate(plan.steps, 1) if number not in needed]
-    return last[0] if len(last) == 1 else "several"
+    return last[0] if len(last) == 1 else MULTI_STEP
 
 
 def feeds(plan: Plan) -> list[str]:
-    """Return where arguments come from that are no literals: ``tool.parameter<source`` each."""
-    results = []
+    """Return the sources of arguments that are references: ``tool.parameter<source`` each."""
+    results = set()
     for step in plan.steps:
         for name, value in step.arguments:
             if isinstance(value, ContextRef):
-                results.append(f"{step.tool}.{name}<context")
+                results.add(f"{step.tool}.{name}<context")
             elif isinstance(value, StepRef) and 1 <= value.step <= len(plan.steps):
                 # Plan cases are parsed, not validated: a reference may point past the last step.
-                results.append(f"{step.tool}.{name}<{plan.steps[value.step - 1].tool}")
-    return sorted(set(results))
-
-
-def _open(step: Step) -> Step:
-    return Step(step.tool, tuple((name, _opened(value)) for name, value in step.arguments))
-
-
-def _opened(value: Value) -> Value:
-    if isinstance(value, ListValue):
-        return ListValue(tuple(Literal("") if isinstance(v, Literal) else v for v in value.items))
-    return Literal("") if isinstance(value, Literal) else value
+                results.add(f"{step.tool}.{name}<{plan.steps[value.step - 1].tool}")
+    return sorted(results)

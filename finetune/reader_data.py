@@ -1,4 +1,4 @@
-"""Annotated queries as the reader's network learns from them."""
+"""Annotated queries as training data of the reader's network."""
 
 from __future__ import annotations
 
@@ -8,21 +8,20 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from casewright.planner import AnnotatedQuery
-from casewright.planner.asks import Ask, asks_of
 from casewright.planner.parse import parse_plan
-from casewright.planner.reader_input import ReaderInput, read_input
-from casewright.planner.reader_weights import FormExample
+from casewright.planner.reader_input import ReaderInput, Span, read_input
+from casewright.planner.reader_weights import TemplateExample
+from casewright.planner.sub_queries import SubQuery, sub_queries_of
 
 if TYPE_CHECKING:
     from tokenizers import Tokenizer
 
-Span = tuple[int, int]
-#: A form of fewer asks is not trained: one example teaches no more than the example itself.
+#: A template of fewer sub-queries is not trained: the examples themselves teach as much.
 LEAST = 2
 
 
 @dataclass(frozen=True, slots=True)
-class Example:
+class OwnToolExample:
     """The example of a tool that only some requests have, with the tool's name."""
 
     tool: str
@@ -31,85 +30,85 @@ class Example:
 
 @dataclass(frozen=True, slots=True)
 class Lesson:
-    """One query to learn from.
+    """One query to learn from; its sub-queries are in the plan's order.
 
     Attributes:
-        forms: The number of each ask's form, in order; ``None`` for one that is not trained.
-        tools: For an ask by a tool of this record only: its name; else empty.
-        spans: Where each ask's literals stand; ``None`` where they are no span.
-        admitted: Numbers of the forms that the record's toolbox and context allow.
+        templates: Each sub-query's template by number; ``None`` for one that is not trained.
+        tools: Each sub-query's tool of this record only; else empty.
+        spans: The words of each sub-query's literals; ``None`` for a literal without a span.
+        admitted: Numbers of the templates that the record's toolbox and context allow.
     """
 
     read: ReaderInput
-    forms: tuple[int | None, ...]
+    templates: tuple[int | None, ...]
     tools: tuple[str, ...]
     spans: tuple[tuple[Span | None, ...], ...]
     admitted: frozenset[int]
-    examples: tuple[Example, ...]
+    examples: tuple[OwnToolExample, ...]
 
 
-def trained_forms(queries: Sequence[AnnotatedQuery]) -> list[FormExample]:
-    """Return an example of every form that is frequent enough, the most frequent form first.
+def trained_templates(queries: Sequence[AnnotatedQuery]) -> list[TemplateExample]:
+    """Return an example of every template that is frequent enough, the most frequent one first.
 
-    Asks by a record's own tools are left out: another record has other tools.
+    Sub-queries by a record's own tools are left out: another record has other tools.
     """
     counts: Counter[str] = Counter()
-    examples: dict[str, FormExample] = {}
+    examples: dict[str, TemplateExample] = {}
     for query in queries:
-        own = own_tools(query)
-        for index, (ask, _) in enumerate(asks_of(query.plan, query.query)):
-            if own.isdisjoint(ask.tools):
-                counts[ask.form] += 1
-                examples.setdefault(ask.form, FormExample(str(query.plan), index, query.query))
-    return [examples[form] for form, count in counts.most_common() if count >= LEAST]
+        own = _own_tools(query)
+        for index, (part, _) in enumerate(sub_queries_of(query.plan, query.query)):
+            if own.isdisjoint(part.tools):
+                counts[part.template] += 1
+                example = TemplateExample(str(query.plan), index, query.query)
+                examples.setdefault(part.template, example)
+    return [examples[template] for template, count in counts.most_common() if count >= LEAST]
 
 
-def own_tools(query: AnnotatedQuery) -> set[str]:
-    """Return the names of the tools that a record brings along."""
+def _own_tools(query: AnnotatedQuery) -> set[str]:
     return {str(tool.get("name", "")) for tool in query.record.tools_extra}
 
 
 def lessons(
-    queries: Sequence[AnnotatedQuery], forms: Sequence[FormExample], tokenizer: Tokenizer
+    queries: Sequence[AnnotatedQuery], templates: Sequence[TemplateExample], tokenizer: Tokenizer
 ) -> list[Lesson]:
-    """Turn queries to lessons; those whose plan has no asks are left out."""
-    known = [form.read() for form in forms]
-    numbers = {ask.form: number for number, ask in enumerate(known, 1)}
+    """Return a lesson a query; queries whose plan has no sub-queries are left out."""
+    known = [example.read() for example in templates]
+    numbers = {part.template: number for number, part in enumerate(known, 1)}
     results = []
     for query in queries:
-        read = read_input(tokenizer, query.query, query.record.context)
-        asks = asks_of(query.plan, query.query)
-        if not asks:
+        parts = sub_queries_of(query.plan, query.query)
+        if not parts:
             continue
-        own = own_tools(query)
+        read = read_input(tokenizer, query.query, query.record.context)
+        own = _own_tools(query)
         results.append(
             Lesson(
                 read,
-                tuple(numbers.get(ask.form) for ask, _ in asks),
-                tuple(next((t for t in ask.tools if t in own), "") for ask, _ in asks),
-                tuple(tuple(read.find(text) for text in texts) for _, texts in asks),
-                frozenset(n for n, ask in enumerate(known, 1) if _allowed(ask, query)),
+                tuple(numbers.get(part.template) for part, _ in parts),
+                tuple(next((t for t in part.tools if t in own), "") for part, _ in parts),
+                tuple(tuple(read.find(text) for text in texts) for _, texts in parts),
+                frozenset(n for n, part in enumerate(known, 1) if _allowed(part, query)),
                 tuple(_examples(query, tokenizer)),
             )
         )
     return results
 
 
-def _allowed(ask: Ask, query: AnnotatedQuery) -> bool:
+def _allowed(part: SubQuery, query: AnnotatedQuery) -> bool:
     record = query.record
-    return not set(record.tools_removed) & set(ask.tools) and all(
-        record.context.get(field) is not None for field in ask.context_fields()
+    return not set(record.tools_removed) & set(part.tools) and all(
+        record.context.get(field) is not None for field in part.context_fields()
     )
 
 
-def _examples(query: AnnotatedQuery, tokenizer: Tokenizer) -> list[Example]:
+def _examples(query: AnnotatedQuery, tokenizer: Tokenizer) -> list[OwnToolExample]:
     results = []
     for tool in query.record.tools_extra:
         example = tool.get("example") or {}
         question = str(example.get("query") or tool.get("description") or tool["name"])
         context: dict[str, str] = {}
         if example.get("plan"):
-            asks = asks_of(parse_plan(str(example["plan"])), question)
-            context = {field: "given" for ask, _ in asks for field in ask.context_fields()}
-        results.append(Example(str(tool["name"]), read_input(tokenizer, question, context)))
+            parts = sub_queries_of(parse_plan(str(example["plan"])), question)
+            context = {field: "given" for part, _ in parts for field in part.context_fields()}
+        results.append(OwnToolExample(str(tool["name"]), read_input(tokenizer, question, context)))
     return results

@@ -1,4 +1,4 @@
-"""Training the plan reader: LoRA on the packaged encoder, decoder and pointers from scratch."""
+"""Training of the plan reader: LoRA on the packaged encoder, decoder and pointers from scratch."""
 
 from __future__ import annotations
 
@@ -10,10 +10,15 @@ from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 from casewright.errors import DependencyError, InputError
-from casewright.finetune.reader_data import Example, Lesson, lessons, trained_forms
+from casewright.finetune.reader_data import (
+    Lesson,
+    OwnToolExample,
+    lessons,
+    trained_templates,
+)
 from casewright.planner import AnnotatedQuery
 from casewright.planner.reader import reader_tokenizer
-from casewright.planner.reader_input import ReaderInput, padded
+from casewright.planner.reader_input import MAX_SLOTS, ReaderInput, padded
 from casewright.planner.reader_weights import ReaderCard
 from casewright.stores.encoders.minilm import packaged_minilm
 from casewright.stores.encoders.onnx_export import quiet
@@ -26,11 +31,11 @@ if TYPE_CHECKING:
 
 #: Batches whose questions are sorted by length together, so that little is padding.
 BUCKET = 16
-#: Passes over queries in their thousands.
+#: Epochs over thousands of queries.
 EPOCHS = 6
-#: Of training, at least: with 200 queries six epochs are 78 steps, 60 of them warming up.
+#: Minimum of steps: with 200 queries six epochs are 78 steps, 60 of them for the warm-up.
 STEPS = 200
-#: Target of what is not to be learned; torch's own choice.
+#: Target of positions that are not learned; torch's default.
 IGNORED = -100
 OUT = -1e4
 
@@ -42,7 +47,7 @@ class ReaderSettings:
     Attributes:
         epochs: Passes over the queries; ``None`` for ``passes``.
         contrast: Weight of the contrastive loss over latents (Khosla et al. 2020).
-        hidden: Share of asks before that are shown as an unknown form.
+        hidden: Share of previous sub-queries that are shown as an unknown template.
         distracted: Share of queries that are shown another record's tool as well.
     """
 
@@ -60,7 +65,7 @@ class ReaderSettings:
     seed: int = 0
 
     def passes(self, queries: int) -> int:
-        """Return the number of epochs: six, or more where so few steps would hardly warm up."""
+        """Return the number of epochs: six, or more where those are too few steps."""
         if self.epochs is not None:
             return self.epochs
         return max(EPOCHS, -(-STEPS // -(-queries // self.batch)))
@@ -75,7 +80,7 @@ def train_reader(
     """Train a reader on annotated queries.
 
     Args:
-        queries: What to learn from; at least 20, of at least two forms.
+        queries: At least 20, of at least two templates.
         settings: ``None`` for those of the shipped reader.
         progress: Show a bar on stderr; ``None`` shows it on a terminal.
 
@@ -95,13 +100,12 @@ def train_reader(
     from casewright.planner.reader_network import ReaderNetwork
 
     chosen = settings or ReaderSettings()
-    forms = trained_forms(queries)
-    tokenizer = reader_tokenizer()
-    taught = lessons(queries, forms, tokenizer)
-    if len(taught) < 20 or len(forms) < 2:
+    templates = trained_templates(queries)
+    taught = lessons(queries, templates, reader_tokenizer())
+    if len(taught) < 20 or len(templates) < 2:
         raise InputError(
-            f"{len(taught)} queries with {len(forms)} forms of plans are too few to train a "
-            "reader. Annotate at least 20 queries, with at least two kinds of plans, twice each."
+            f"{len(taught)} queries with {len(templates)} plan templates are too few to train a "
+            "reader. Annotate at least 20 queries, with at least two templates, twice each."
         )
     started = time.time()
     torch.manual_seed(chosen.seed)
@@ -116,17 +120,17 @@ def train_reader(
                 target_modules=["query", "key", "value", "dense"],
             ),
         )
-    network = ReaderNetwork(base, len(forms))
+    network = ReaderNetwork(base, len(templates))
     _fit(network, taught, chosen, progress)
     facts = {
         **asdict(chosen),
         "epochs": chosen.passes(len(taught)),
         "queries": len(taught),
-        "forms": len(forms),
+        "forms": len(templates),
         "seconds": round(time.time() - started),
         "torch": torch.__version__,
     }
-    return network, ReaderCard(tuple(forms), 2.0, facts)
+    return network, ReaderCard(tuple(templates), 2.0, facts)
 
 
 def _fit(
@@ -168,69 +172,67 @@ def _fit(
 
 def _batches(taught: Sequence[Lesson], size: int, draw: random.Random) -> list[list[Lesson]]:
     """Deal the lessons to batches of similar length, in random order."""
-    order = draw.sample(range(len(taught)), len(taught))
+    order = draw.sample(taught, len(taught))
     results = []
     for start in range(0, len(order), size * BUCKET):
-        bucket = sorted(order[start : start + size * BUCKET], key=lambda i: len(taught[i].read.ids))
-        results += [bucket[at : at + size] for at in range(0, len(bucket), size)]
+        bucket = sorted(order[start : start + size * BUCKET], key=lambda item: len(item.read.ids))
+        results += [bucket[first : first + size] for first in range(0, len(bucket), size)]
     draw.shuffle(results)
-    return [[taught[i] for i in batch] for batch in results]
+    return results
 
 
 def _loss(
     network: ReaderNetwork,
     batch: Sequence[Lesson],
-    tools: Sequence[Example],
+    tools: Sequence[OwnToolExample],
     chosen: ReaderSettings,
     draw: random.Random,
 ) -> Tensor:
-    """Forms, contrast of latents, and pointers."""
+    """Return the sum of the losses of templates, contrast of latents, and pointers."""
     import torch
     from torch.nn import functional
 
     states, mask = _encoded(network, [lesson.read for lesson in batch])
-    width, forms = states.shape[1], network.unknown - 1
-    asks = max(len(lesson.forms) for lesson in batch) + 1
-    before = torch.zeros((len(batch), asks), dtype=torch.long)
-    wanted = torch.full((len(batch), asks), IGNORED)
-    covered = torch.zeros((len(batch), asks, width))
+    width, count = states.shape[1], network.unknown - 1
+    positions = max(len(lesson.templates) for lesson in batch) + 1
+    before = torch.zeros((len(batch), positions), dtype=torch.long)
+    target = torch.full((len(batch), positions), IGNORED)
+    covered = torch.zeros((len(batch), positions, width))
     shown = [_shown(lesson, tools, chosen, draw) for lesson in batch]
     for row, lesson in enumerate(batch):
         names = [example.tool for example in shown[row]]
         before[row, 0] = network.start
-        for index, (form, tool) in enumerate(zip(lesson.forms, lesson.tools, strict=True)):
+        for index, (template, tool) in enumerate(zip(lesson.templates, lesson.tools, strict=True)):
             if tool:
-                wanted[row, index] = forms + 1 + names.index(tool)
-            elif form is not None:
-                wanted[row, index] = form
+                target[row, index] = count + 1 + names.index(tool)
+            elif template is not None:
+                target[row, index] = template
             hidden = draw.random() < chosen.hidden
-            before[row, index + 1] = network.unknown if hidden or form is None else form
+            before[row, index + 1] = network.unknown if hidden or template is None else template
             covered[row, index + 1] = torch.from_numpy(
                 lesson.read.coverage(lesson.spans[index], width)
             )
-        wanted[row, len(lesson.forms)] = 0
+        target[row, len(lesson.templates)] = 0
     decoded = network.decode(states, mask, before, covered)
     latents = network.latents(decoded)
     likeness, examples, owners = _examples(network, latents, shown)
     logits = torch.cat([network.scores(latents), likeness], dim=-1)
     for row, lesson in enumerate(batch):
-        barred = [n for n in range(1, forms + 1) if n not in lesson.admitted]
+        barred = [n for n in range(1, count + 1) if n not in lesson.admitted]
         logits[row, :, barred] = OUT
-    loss: Tensor = functional.cross_entropy(
-        logits.flatten(0, 1), wanted.flatten(), label_smoothing=0.0
-    )
+    loss: Tensor = functional.cross_entropy(logits.flatten(0, 1), target.flatten())
     if chosen.smoothing:
-        loss = loss + chosen.smoothing * _evenness(logits, wanted)
+        loss = loss + chosen.smoothing * _evenness(logits, target)
     loss = loss + chosen.contrast * _contrast(
-        latents, wanted, shown, examples, owners, forms, chosen.temperature
+        latents, target, shown, examples, owners, count, chosen.temperature
     )
     return loss + _pointers(network, decoded, states, mask, batch)
 
 
 def _shown(
-    lesson: Lesson, tools: Sequence[Example], chosen: ReaderSettings, draw: random.Random
-) -> list[Example]:
-    """Return the examples that a lesson shows: its own, and now and then another record's."""
+    lesson: Lesson, tools: Sequence[OwnToolExample], chosen: ReaderSettings, draw: random.Random
+) -> list[OwnToolExample]:
+    """Return a lesson's examples, and at random another record's."""
     shown = list(lesson.examples)
     if tools and draw.random() < chosen.distracted:
         other = draw.choice(tools)
@@ -247,9 +249,9 @@ def _encoded(network: ReaderNetwork, read: Sequence[ReaderInput]) -> tuple[Tenso
 
 
 def _examples(
-    network: ReaderNetwork, latents: Tensor, shown: Sequence[Sequence[Example]]
+    network: ReaderNetwork, latents: Tensor, shown: Sequence[Sequence[OwnToolExample]]
 ) -> tuple[Tensor, Tensor, list[str]]:
-    """Return logits (batch, asks, most shown) of the examples, their latents, their tools."""
+    """Return logits (batch, positions, most shown) of the examples, their latents, their tools."""
     import torch
 
     flat = list({id(example): example for example in chain(*shown)}.values())
@@ -260,21 +262,20 @@ def _examples(
     states, mask = _encoded(network, [example.read for example in flat])
     start = torch.full((len(flat), 1), network.start)
     nothing = torch.zeros((len(flat), 1, states.shape[1]))
-    own = network.latents(network.decode(states, mask, start, nothing))[:, 0]
-    positions = {id(example): number for number, example in enumerate(flat)}
+    points = network.latents(network.decode(states, mask, start, nothing))[:, 0]
+    rows = {id(example): number for number, example in enumerate(flat)}
     for row, examples in enumerate(shown):
         if examples:
-            chosen = own[[positions[id(example)] for example in examples]]
+            chosen = points[[rows[id(example)] for example in examples]]
             likeness[row, :, : len(examples)] = network.likeness(latents[row], chosen)
-    return likeness, own, [example.tool for example in flat]
+    return likeness, points, [example.tool for example in flat]
 
 
-def _evenness(logits: Tensor, wanted: Tensor) -> Tensor:
-    """Label smoothing over the admitted forms alone."""
+def _evenness(logits: Tensor, target: Tensor) -> Tensor:
+    """Return the loss of label smoothing over the admitted templates alone."""
     from torch.nn import functional
 
-    kept = wanted.flatten() != IGNORED
-    flat = logits.flatten(0, 1)[kept]
+    flat = logits.flatten(0, 1)[target.flatten() != IGNORED]
     admitted = flat > OUT / 2
     likely = functional.log_softmax(flat, dim=-1).masked_fill(~admitted, 0.0)
     return -(likely.sum(-1) / admitted.sum(-1)).mean()
@@ -282,26 +283,26 @@ def _evenness(logits: Tensor, wanted: Tensor) -> Tensor:
 
 def _contrast(
     latents: Tensor,
-    wanted: Tensor,
-    shown: Sequence[Sequence[Example]],
+    target: Tensor,
+    shown: Sequence[Sequence[OwnToolExample]],
     examples: Tensor,
     owners: Sequence[str],
-    forms: int,
+    count: int,
     temperature: float,
 ) -> Tensor:
-    """Supervised contrast: asks of one form are near to each other, those of others far."""
+    """Return the loss of supervised contrast: near latents for one template, far for others."""
     import torch
 
-    kept, labels = [], []
-    tools = {tool: forms + 1 + number for number, tool in enumerate(dict.fromkeys(owners))}
-    for row, numbers in enumerate(wanted.tolist()):
+    selected, labels = [], []
+    tools = {tool: count + 1 + number for number, tool in enumerate(dict.fromkeys(owners))}
+    for row, numbers in enumerate(target.tolist()):
         for index, number in enumerate(numbers):
             if number == IGNORED:
                 continue
-            own = number > forms
-            kept.append(latents[row, index])
-            labels.append(tools[shown[row][number - forms - 1].tool] if own else number)
-    points = torch.cat([torch.stack(kept), examples])
+            own = number > count
+            selected.append(latents[row, index])
+            labels.append(tools[shown[row][number - count - 1].tool] if own else number)
+    points = torch.cat([torch.stack(selected), examples])
     label = torch.tensor([*labels, *(tools[tool] for tool in owners)])
     same_one = torch.eye(len(points), dtype=torch.bool)
     likeness = (points @ points.T / temperature).masked_fill(same_one, OUT)
@@ -320,27 +321,25 @@ def _pointers(
     mask: Tensor,
     batch: Sequence[Lesson],
 ) -> Tensor:
-    """Cross-entropy of where each literal starts and ends."""
+    """Return the cross-entropy of each literal's first and last token."""
     import torch
     from torch.nn import functional
 
-    from casewright.planner.reader_limits import MAX_SLOTS
-
-    rows, places, forms, slots, starts, ends = [], [], [], [], [], []
-    for row, lesson in enumerate(batch):
-        for index, (form, spans) in enumerate(zip(lesson.forms, lesson.spans, strict=True)):
-            for slot, span in enumerate(spans[:MAX_SLOTS]):
-                if span is not None:
-                    rows.append(row)
-                    places.append(index)
-                    forms.append(network.unknown if form is None else form)
-                    slots.append(slot)
-                    starts.append(lesson.read.first[span[0]])
-                    ends.append(lesson.read.last[span[1]])
-    if not rows:
+    literals = [
+        (
+            *(row, index, network.unknown if template is None else template, slot),
+            *(lesson.read.first[span[0]], lesson.read.last[span[1]]),
+        )
+        for row, lesson in enumerate(batch)
+        for index, (template, spans) in enumerate(zip(lesson.templates, lesson.spans, strict=True))
+        for slot, span in enumerate(spans[:MAX_SLOTS])
+        if span is not None
+    ]
+    if not literals:
         return states.new_zeros(())
+    rows, positions, templates, slots, starts, ends = map(list, zip(*literals, strict=True))
     start, end = network.point(
-        decoded[rows, places], torch.tensor(forms), torch.tensor(slots), states[rows]
+        decoded[rows, positions], torch.tensor(templates), torch.tensor(slots), states[rows]
     )
     padding = mask[rows] == 0
     return 0.5 * sum(

@@ -1,4 +1,4 @@
-"""Plan cases for training prompts: the questions most like one, and others at random."""
+"""Plan cases for training prompts: the nearest queries to a question, and others at random."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from itertools import islice
 import numpy as np
 from numpy.typing import NDArray
 
-from casewright.finetune.plan_shape import task
+from casewright.finetune.plan_shape import plan_class
 from casewright.planner import AnnotatedQuery, PlanRequest
 from casewright.planner.plan import context_fields
 from casewright.planner.spans import RUNS, normalized
@@ -21,7 +21,7 @@ from casewright.tools import Toolbox
 
 #: Neighbours that are kept of each query.
 NEAREST = 64
-#: Rows of the similarity matrix that are held at once.
+#: Rows of a similarity matrix that are held at once.
 BLOCK = 1024
 
 
@@ -33,58 +33,56 @@ def plain(text: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class _Need:
-    """The tools and fields that a plan needs, and its task; many queries share one.
+    """The tools and context fields that a plan needs, and its class; many queries share one."""
 
-    Attributes:
-        task: The tool that alone ends the plan, or ``several``.
-    """
-
-    task: str
+    plan_class: str
     tools: frozenset[str]
     fields: frozenset[str]
 
 
 class Neighbours:
-    """Queries by their likeness, to show as plan cases.
+    """Queries by their similarity, to show as plan cases.
 
     A query whose record changes the toolbox has neighbours and is none: its plan is of its own
     tools, or of what was left.
 
     Args:
-        queries: Usually the training queries: whatever is shown is one of these.
+        queries: Usually the training queries: every plan case is one of these.
     """
 
     def __init__(
         self, queries: Sequence[AnnotatedQuery], encoder: Encoder, *, nearest: int = NEAREST
     ) -> None:
-        self._shown = [
+        self._cases = [
             query
             for query in queries
             if not query.record.tools_extra and not query.record.tools_removed
         ]
         self._encoder = encoder
         self._nearest = nearest
-        self._plain = [plain(query.query) for query in self._shown]
-        numbers = {words: number for number, words in enumerate(dict.fromkeys(self._plain))}
-        self._word_numbers = numbers
-        self._words = np.array([numbers[words] for words in self._plain], np.int64)
-        self._needs = [_need(query) for query in self._shown]
+        self._plain = [plain(query.query) for query in self._cases]
+        self._word_numbers = {words: n for n, words in enumerate(dict.fromkeys(self._plain))}
+        self._words = np.array([self._word_numbers[words] for words in self._plain], np.int64)
+        self._needs = [
+            _Need(plan_class(q.plan), frozenset(q.plan.tools), frozenset(context_fields(q.plan)))
+            for q in self._cases
+        ]
         self._groups: dict[_Need, list[int]] = defaultdict(list)
         for number, need in enumerate(self._needs):
             self._groups[need].append(number)
         rows = {text: row for row, text in enumerate(dict.fromkeys(q.query for q in queries))}
         vectors = units(encoder, list(rows))
-        self._vectors = vectors[[rows[query.query] for query in self._shown]]
+        self._vectors = vectors[[rows[query.query] for query in self._cases]]
         self._near = dict(zip(rows, self._search(list(rows), vectors), strict=True))
 
     def near(self, question: str) -> list[AnnotatedQuery]:
-        """Return the queries most like a question, the best first, none with the same words."""
-        return [self._shown[number] for number in self._numbers(question)]
+        """Return the nearest queries to a question, the best first, none with the same words."""
+        return [self._cases[number] for number in self._numbers(question)]
 
     def shots(
         self, request: PlanRequest, count: int, random_share: float, rng: random.Random
     ) -> list[AnnotatedQuery]:
-        """Draw plan cases that can be run in a request, those like its question first.
+        """Draw plan cases that can be run in a request, neighbours of its question first.
 
         Args:
             request: Has the tools, by their own names, and the context; no plan case has the words
@@ -105,33 +103,33 @@ class Neighbours:
         alike = sum(rng.random() >= random_share for _ in range(count))
         # A few more than are wanted: the same neighbours every time would be learnt by heart.
         near = list(islice(result, 2 * alike + 1))
-        places = sorted(rng.sample(range(len(near)), min(alike, len(near))))
-        picks = [int(near[index]) for index in places]
+        indices = sorted(rng.sample(range(len(near)), min(alike, len(near))))
+        picks = [int(near[index]) for index in indices]
         while len(picks) < count:
-            number = self._any(usable, {plain(request.question)}, picks, rng)
+            number = self._draw(usable, {plain(request.question)}, picks, rng)
             if number is None:
                 break
             picks.append(number)
-        return [self._shown[number] for number in picks]
+        return [self._cases[number] for number in picks]
 
     def example(
         self, tool: str, toolbox: Toolbox, avoid: Container[str], rng: random.Random
     ) -> AnnotatedQuery | None:
-        """Draw a query whose plan ends in one tool alone, and needs no other than those there.
+        """Draw a query whose plan ends in one tool alone, and needs none outside a toolbox.
 
         Args:
-            toolbox: Holds the tools that are there, by their own names.
+            toolbox: The tools by their own names.
             avoid: Questions that it must not have, as ``plain`` gives them.
         """
         tools = set(toolbox.names)
 
         def usable(need: _Need) -> bool:
-            return need.task == tool and need.tools <= tools
+            return need.plan_class == tool and need.tools <= tools
 
-        number = self._any(usable, avoid, (), rng)
-        return None if number is None else self._shown[number]
+        number = self._draw(usable, avoid, (), rng)
+        return None if number is None else self._cases[number]
 
-    def _any(
+    def _draw(
         self,
         usable: Callable[[_Need], bool],
         avoid: Container[str],
@@ -158,28 +156,20 @@ class Neighbours:
     def _search(
         self, texts: Sequence[str], vectors: NDArray[np.float32]
     ) -> Iterator[NDArray[np.int32]]:
-        """Yield for each text the numbers of those most like it, (at most ``nearest``,).
-
-        The similarity matrix is made block by block: memory does not grow with the queries.
-        """
-        keep = min(self._nearest, len(self._shown))
+        """Yield for each text the numbers of its neighbours, (at most ``nearest``,)."""
+        keep = min(self._nearest, len(self._cases))
         if not keep:
             # There are no vectors either to compare with.
             yield from (np.zeros(0, np.int32) for _ in texts)
             return
         for start in range(0, len(texts), BLOCK):
-            likeness = vectors[start : start + BLOCK] @ self._vectors.T
-            for row, text in zip(likeness, texts[start : start + BLOCK], strict=True):
+            similarity = vectors[start : start + BLOCK] @ self._vectors.T
+            for row, text in zip(similarity, texts[start : start + BLOCK], strict=True):
                 row[self._words == self._word_numbers.get(plain(text), -1)] = -np.inf
                 best = np.argpartition(-row, keep - 1)[:keep]
                 best = best[np.isfinite(row[best])]
-                # Rounded: what is equally alike may differ in its last digits.
+                # Rounded: equal similarities may differ in their last digits.
                 yield best[np.lexsort((best, -np.round(row[best], 5)))].astype(np.int32)
-
-
-def _need(query: AnnotatedQuery) -> _Need:
-    plan = query.plan
-    return _Need(task(plan), frozenset(plan.tools), frozenset(context_fields(plan)))
 
 
 def units(encoder: Encoder, texts: Sequence[str]) -> NDArray[np.float32]:

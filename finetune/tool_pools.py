@@ -1,7 +1,7 @@
-"""Pools of other names and descriptions for tools, that say the same in other words.
+"""Pools of other names and descriptions for tools.
 
 TEvo (REAPER, Joshi et al. 2024, section on Tool Evolve) draws from them, so that a planner reads
-what a tool is for, and does not learn its name by heart.
+a tool's purpose, and does not learn its name by heart.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ from casewright.stores.case import check_text
 from casewright.tools import NO_EVIDENCE, Toolbox
 from casewright.tools.alias import NAME
 
-#: What stands for something else in a plan.
+#: Words that mean something else in a plan.
 _RESERVED = re.compile(r"question|context|true|false|s[0-9]+")
-#: A name that ordinary words are not: with an underscore or a capital inside.
+#: A name that is no ordinary word: with an underscore or a capital inside.
 _CODED = re.compile(r"\w_\w|[a-z][A-Z]")
 
 
@@ -54,12 +54,12 @@ def read_pools(path: str | Path, toolbox: Toolbox | None = None) -> dict[str, To
     """Read pools from a JSON file: tool name to ``names, descriptions, parameters, results``.
 
     Args:
-        toolbox: Whose tools, parameters and result fields alone the file may name.
+        toolbox: The file may name its tools, parameters and result fields only.
 
     Raises:
-        InputError: The file cannot be read or has another form; a name is no identifier, could be
-            two tools' at once, or is unknown to the toolbox; a description is empty, no Unicode,
-            or names a tool. Says where, and what to do.
+        InputError: The file cannot be read or is malformed; a name is no identifier, could be two
+            tools' at once, or is unknown to the toolbox; a description is empty, no Unicode, or
+            names a tool.
     """
     try:
         pools = _POOLS.validate_python(json.loads(Path(path).read_text(encoding="utf-8")))
@@ -76,7 +76,7 @@ def read_pools(path: str | Path, toolbox: Toolbox | None = None) -> dict[str, To
 
 
 def name_problem(name: str) -> str:
-    """Return why a text cannot name a tool, parameter or field; nothing where it can."""
+    """Return why a text cannot name a tool, parameter or field; empty where it can."""
     if not NAME.fullmatch(name):
         return (
             f"{name!r} is no identifier. Names are letters, digits and underscores, and do not "
@@ -88,10 +88,7 @@ def name_problem(name: str) -> str:
 
 
 def description_problem(text: str, tools: Iterable[str]) -> str:
-    """Return why a text cannot describe a tool or parameter; nothing where it can.
-
-    It may name none of the tools: they may be renamed, or not be there.
-    """
+    """Return why a text cannot describe a tool or parameter; empty where it can."""
     if not text.strip() or "\n" in text:
         return f"The description {text!r:.60} is empty or has several lines. Write one line."
     try:
@@ -107,19 +104,18 @@ def description_problem(text: str, tools: Iterable[str]) -> str:
 
 
 def named_tools(text: str, tools: Iterable[str]) -> Iterator[str]:
-    """Yield the tools that a text names, but for names that may be ordinary words."""
+    """Yield the tools that a text names; names that may be ordinary words do not count."""
     for tool in tools:
         if tool in text and _CODED.search(tool) and re.search(rf"\b{re.escape(tool)}\b", text):
             yield tool
 
 
 def key_of(name: str) -> str:
-    """Return what two names share that differ in case and underscores alone."""
+    """Return a name without case and underscores."""
     return name.replace("_", "").casefold()
 
 
 def _problems(pools: ToolPools) -> Iterator[str]:
-    """Yield what is wrong with pools by themselves, with the place."""
     owners = {key_of(tool): tool for tool in pools}
     for tool, pool in pools.items():
         if tool == NO_EVIDENCE.name and pool.names:
@@ -131,32 +127,31 @@ def _problems(pools: ToolPools) -> Iterator[str]:
                     f"{tool}.names: {name!r} could be the name of {owner} too. "
                     "Give each tool names of its own."
                 )
-        own = {f"{tool}.parameters.{name}": each for name, each in pool.parameters.items()}
-        described = {tool: pool, **own}
-        names = {f"{index}.names": each.names for index, each in described.items()}
-        names |= {f"{tool}.results.{field}": each for field, each in pool.results.items()}
-        for index, texts in names.items():
-            yield from (f"{index}: {why}" for text in texts if (why := name_problem(text)))
-        for index, each in described.items():
-            for text in each.descriptions:
+        entries: dict[str, ParameterPool] = {tool: pool}
+        entries |= {f"{tool}.parameters.{name}": part for name, part in pool.parameters.items()}
+        names = {f"{path}.names": entry.names for path, entry in entries.items()}
+        names |= {f"{tool}.results.{field}": texts for field, texts in pool.results.items()}
+        for path, texts in names.items():
+            yield from (f"{path}: {why}" for text in texts if (why := name_problem(text)))
+        for path, entry in entries.items():
+            for text in entry.descriptions:
                 if why := description_problem(text, pools):
-                    yield f"{index}.descriptions: {why}"
+                    yield f"{path}.descriptions: {why}"
 
 
 def _unknown(pools: ToolPools, toolbox: Toolbox) -> Iterator[str]:
-    """Yield what pools name that the toolbox does not have."""
     for tool, pool in pools.items():
         if tool not in toolbox:
             yield f"The toolbox has no tool {tool!r}. Its tools are {', '.join(toolbox.names)}."
             continue
         spec = toolbox[tool]
         names = [parameter.name for parameter in spec.parameters]
-        for index, asked, there in (
+        for field, entries, known in (
             ("parameters", pool.parameters, names),
             ("results", pool.results, spec.results),
         ):
-            if missing := [name for name in asked if name not in there]:
+            if unknown := [name for name in entries if name not in known]:
                 yield (
-                    f"{tool}.{index}: The tool has no {missing[0]!r}; it has "
-                    f"{', '.join(there) or 'none'}. Remove it or correct its name."
+                    f"{tool}.{field}: The tool has no {unknown[0]!r}; it has "
+                    f"{', '.join(known) or 'none'}. Remove it or correct its name."
                 )

@@ -1,4 +1,4 @@
-"""How it runs: state, executor, generators, and the compiled graph."""
+"""State, executor, generators, and the compiled graph."""
 
 from casewright.graph.answer import Answer
 from casewright.graph.as_node import as_node

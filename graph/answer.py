@@ -1,4 +1,4 @@
-"""The answer: text, checked citations, and how it came about."""
+"""The answer: text, checked citations, and how it was made."""
 
 from __future__ import annotations
 
@@ -19,11 +19,9 @@ class Answer:
         evidence: All evidence, JSON-plain; see ``Evidence``.
         missing: One sentence for each step that found nothing.
         plan: The plan's text form.
-        planner: Who planned, in how many attempts and milliseconds, and why it fell back.
-        generator: Who worded the answer.
+        planner: Name, attempts and milliseconds of the planner, and why it fell back.
         steps: One JSON-plain ``Outcome`` a step.
         usage: Token counts and milliseconds of planning, execution and generation.
-        run_id: The run.
     """
 
     text: str
@@ -48,15 +46,15 @@ class Answer:
 
     @classmethod
     def from_state(cls, state: Mapping[str, Any]) -> Answer:
-        """Read the answer from what the graph returned.
+        """Read the answer from the output of the graph.
 
         Raises:
             CasewrightError: The run paused before there was one.
         """
         if "answer" not in state:
-            asked = [pause.value for pause in state.get("__interrupt__", ())]
+            questions = [pause.value for pause in state.get("__interrupt__", ())]
             raise CasewrightError(
-                f"The run has no answer yet: it paused, asking {asked}. Resume it on its thread: "
-                "graph.invoke(Command(resume=…), config)."
+                f"The run has no answer yet: it paused, asking {questions}. Resume it on its "
+                "thread: graph.invoke(Command(resume=…), config)."
             )
         return cls.from_json(state["answer"])

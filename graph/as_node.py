@@ -10,14 +10,13 @@ from langgraph.runtime import get_runtime
 
 from casewright.errors import InputError
 from casewright.graph.answer import Answer
-from casewright.graph.build import Graph
-from casewright.graph.nested import nested_config
+from casewright.graph.build import Graph, nested_config
 from casewright.graph.state import AskInput, RunContext
 
-#: A key of the parent's state, or what reads it.
+#: A key of the parent's state, or a function that reads it.
 Read = str | Callable[[Any], Any]
-#: A key for the answer's text; keys with the answer's fields, or what makes one of it; or what
-#: makes the whole update.
+#: A key for the answer's text; keys with fields of the answer, or functions of it; or a function
+#: that makes the whole update.
 Write = str | Mapping[str, str | Callable[[Answer], Any]] | Callable[[Answer], Mapping[str, Any]]
 
 
@@ -37,40 +36,41 @@ def as_node(
     a step counts as finished once it is kept.
 
     Args:
-        graph: What ``build_graph`` made, without a checkpointer of its own.
-        question: Where the question is: a key of the parent's state, or a function of the state.
-        context: The same for the request's context; nothing by default.
-        history: The same for the earlier turns; nothing by default.
-        answer: Where the answer goes: a key that is given its text; or keys with fields of
-            ``Answer`` by name, or functions of it, ``{"reply": "text", "sources": "citations"}``;
-            or a function of the ``Answer`` that returns the parent's update.
-        run_context: Makes this run's ``RunContext`` of the parent's own context. Without it, what
-            the parent's context has under the names of ``RunContext`` is handed on.
+        graph: The graph of ``build_graph``, without a checkpointer of its own.
+        question: A key of the parent's state with the question, or a function of the state.
+        context, history: The same for context and earlier turns; nothing by default.
+        answer: A key for the answer's text; or keys with fields of ``Answer`` by name, or functions
+            of it, ``{"reply": "text", "sources": "citations"}``; or a function of the ``Answer``
+            that returns the parent's update.
+        run_context: Makes this run's ``RunContext`` of the parent's own context. By default, the
+            values of the parent's context under the names of ``RunContext`` are handed on.
 
     Raises:
-        InputError: ``answer`` names what an ``Answer`` does not have. When it runs: the state does
-            not have a key that was named, or what it has there is unusable.
+        InputError: ``answer`` names no field of ``Answer``. When it runs: the state does not have a
+            named key, or its value is unusable.
     """
-    written = _writer(answer)
+    update = _writer(answer)
     reads = {"question": question, "context": context, "history": history}
 
-    def asked(state: Any) -> AskInput:
-        given = {name: _read(name, read, state) for name, read in reads.items() if read is not None}
+    def inputs(state: Any) -> AskInput:
+        values = {
+            name: _read(name, read, state) for name, read in reads.items() if read is not None
+        }
         # A channel that nobody has written holds None, which is no context and no history.
         return cast(
-            "AskInput", {n: v for n, v in given.items() if v is not None or n == "question"}
+            "AskInput", {n: v for n, v in values.items() if v is not None or n == "question"}
         )
 
-    def chosen() -> dict[str, Any]:
+    def options() -> dict[str, Any]:
         return {} if run_context is None else {"context": run_context(get_runtime().context)}
 
     def blocking(state: Any, config: RunnableConfig) -> dict[str, Any]:
-        returned = graph.invoke(asked(state), nested_config(config), **chosen())
-        return written(Answer.from_state(returned))
+        output = graph.invoke(inputs(state), nested_config(config), **options())
+        return update(Answer.from_state(output))
 
     async def awaiting(state: Any, config: RunnableConfig) -> dict[str, Any]:
-        returned = await graph.ainvoke(asked(state), nested_config(config), **chosen())
-        return written(Answer.from_state(returned))
+        output = await graph.ainvoke(inputs(state), nested_config(config), **options())
+        return update(Answer.from_state(output))
 
     return RunnableLambda(blocking, awaiting, name="casewright")
 
@@ -78,29 +78,27 @@ def as_node(
 def _read(name: str, read: Read, state: Any) -> Any:
     if not isinstance(read, str):
         return read(state)
-    found = state if isinstance(state, Mapping) else getattr(state, "__dict__", {})
-    if read in found:
-        return found[read]
-    if name != "question":
-        return None
+    values = state if isinstance(state, Mapping) else getattr(state, "__dict__", {})
+    if read in values or name != "question":
+        return values.get(read)
     raise InputError(
         f"The parent's state has no {read!r}, where as_node reads the question. It has "
-        f"{sorted(map(str, found))}. Name its key: as_node(graph, question=…)."
+        f"{sorted(map(str, values))}. Name its key: as_node(graph, question=…)."
     )
 
 
 def _writer(answer: Write) -> Callable[[Answer], dict[str, Any]]:
     if isinstance(answer, str):
-        return lambda made: {answer: made.text}
+        return lambda output: {answer: output.text}
     if not isinstance(answer, Mapping):
-        return lambda made: dict(answer(made))
+        return lambda output: dict(answer(output))
     fields = {read for read in answer.values() if isinstance(read, str)}
     if unknown := sorted(fields - set(Answer.__slots__)):
         raise InputError(
             f"as_node is to write {unknown} of an Answer, which has {', '.join(Answer.__slots__)}. "
             "Name one of these, or give a function of the Answer."
         )
-    return lambda made: {
-        key: made.to_json()[read] if isinstance(read, str) else read(made)
+    return lambda output: {
+        key: output.to_json()[read] if isinstance(read, str) else read(output)
         for key, read in answer.items()
     }

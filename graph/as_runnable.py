@@ -11,30 +11,23 @@ from typing_extensions import override
 
 from casewright.errors import InputError
 from casewright.graph.answer import Answer
-from casewright.graph.build import Graph
-from casewright.graph.nested import nested_config
+from casewright.graph.build import Graph, nested_config
 from casewright.graph.state import AskInput, RunContext
 
-Asked = str | AskInput
-Made = TypeVar("Made", Answer, str)
+Question = str | AskInput
+Output = TypeVar("Output", Answer, str)
 _STREAMS: Any = ["custom", "values"]
 
 
 @overload
 def as_runnable(
-    graph: Graph,
-    output: Literal["answer"] = "answer",
-    *,
-    run_context: RunContext | None = None,
+    graph: Graph, output: Literal["answer"] = "answer", *, run_context: RunContext | None = None
 ) -> AskRunnable[Answer]: ...
 
 
 @overload
 def as_runnable(
-    graph: Graph,
-    output: Literal["text"],
-    *,
-    run_context: RunContext | None = None,
+    graph: Graph, output: Literal["text"], *, run_context: RunContext | None = None
 ) -> AskRunnable[str]: ...
 
 
@@ -49,7 +42,7 @@ def as_runnable(
     Its input is a question, or an ``AskInput`` with context and history.
 
     Args:
-        graph: What ``build_graph`` made.
+        graph: The graph of ``build_graph``.
         output: ``"answer"`` for ``Answer`` objects; ``"text"`` for their texts, which are streamed
             in pieces that add up to the text.
         run_context: Of every run; ``invoke(…, context=RunContext(…))`` gives another one.
@@ -62,7 +55,7 @@ def as_runnable(
     return AskRunnable(graph, output, run_context)
 
 
-class AskRunnable(Runnable[Asked, Made], Generic[Made]):
+class AskRunnable(Runnable[Question, Output], Generic[Output]):
     """Asks the graph; see ``as_runnable``.
 
     All of LangChain's ways to call it take ``context=RunContext(…)``, and so does ``bind``. While
@@ -72,10 +65,7 @@ class AskRunnable(Runnable[Asked, Made], Generic[Made]):
     """
 
     def __init__(
-        self,
-        graph: Graph,
-        output: Literal["answer", "text"],
-        run_context: RunContext | None,
+        self, graph: Graph, output: Literal["answer", "text"], run_context: RunContext | None
     ) -> None:
         self._graph = graph
         self._output = output
@@ -85,115 +75,110 @@ class AskRunnable(Runnable[Asked, Made], Generic[Made]):
     @override
     def InputType(self) -> Any:
         """A question, or one with context and history."""
-        return Asked
+        return Question
 
     @property
     @override
-    def OutputType(self) -> type[Made]:
+    def OutputType(self) -> type[Output]:
         """``Answer`` or ``str``."""
-        return cast("type[Made]", Answer if self._output == "answer" else str)
+        return cast("type[Output]", Answer if self._output == "answer" else str)
 
     @override
-    def invoke(self, input: Asked, config: RunnableConfig | None = None, **more: Any) -> Made:
+    def invoke(self, input: Question, config: RunnableConfig | None = None, **more: Any) -> Output:
         """Answer one question.
 
         Raises:
             InputError: Question, context, history or run context are unusable.
         """
 
-        def run(asked: Asked, config: RunnableConfig, **more: Any) -> Made:
-            return self._made(
-                self._graph.invoke(_input(asked), nested_config(config), **self._kept(more))
-            )
+        def run(question: Question, config: RunnableConfig, **more: Any) -> Output:
+            inputs, options = self._arguments(question, config, more)
+            return self._result(self._graph.invoke(*inputs, **options))
 
         return self._call_with_config(cast("Any", run), input, config, **more)
 
     @override
     async def ainvoke(
-        self, input: Asked, config: RunnableConfig | None = None, **more: Any
-    ) -> Made:
-        """The same, without blocking the event loop."""
+        self, input: Question, config: RunnableConfig | None = None, **more: Any
+    ) -> Output:
+        """Answer one question without blocking the event loop."""
 
-        async def run(asked: Asked, config: RunnableConfig, **more: Any) -> Made:
-            given = _input(asked)
-            return self._made(
-                await self._graph.ainvoke(given, nested_config(config), **self._kept(more))
-            )
+        async def run(question: Question, config: RunnableConfig, **more: Any) -> Output:
+            inputs, options = self._arguments(question, config, more)
+            return self._result(await self._graph.ainvoke(*inputs, **options))
 
         return await self._acall_with_config(cast("Any", run), input, config, **more)
 
     @override
     def stream(
-        self, input: Asked, config: RunnableConfig | None = None, **more: Any
-    ) -> Iterator[Made]:
+        self, input: Question, config: RunnableConfig | None = None, **more: Any
+    ) -> Iterator[Output]:
         """Yield the answer: its text line by line, or the one ``Answer``.
 
-        No text is yielded before all of it was checked: a citation of what was not found must not
-        be shown first and taken back later.
+        No text is yielded before all of it was checked: a citation of unknown evidence must not be
+        shown first and taken back later.
         """
         pieces: Any = self._pieces
         yield from self._transform_stream_with_config(iter([input]), pieces, config, **more)
 
     @override
     async def astream(
-        self, input: Asked, config: RunnableConfig | None = None, **more: Any
-    ) -> AsyncIterator[Made]:
-        """The same, without blocking the event loop."""
+        self, input: Question, config: RunnableConfig | None = None, **more: Any
+    ) -> AsyncIterator[Output]:
+        """Yield the same as ``stream``, without blocking the event loop."""
 
-        async def one() -> AsyncIterator[Asked]:
+        async def inputs() -> AsyncIterator[Question]:
             yield input
 
         pieces: Any = self._apieces
-        async for piece in self._atransform_stream_with_config(one(), pieces, config, **more):
+        async for piece in self._atransform_stream_with_config(inputs(), pieces, config, **more):
             yield piece
 
     def _pieces(
-        self, inputs: Iterator[Asked], config: RunnableConfig, **more: Any
-    ) -> Iterator[Made]:
-        for asked in inputs:
-            last: Any = {}
-            for mode, chunk in self._graph.stream(
-                _input(asked), nested_config(config), stream_mode=_STREAMS, **self._kept(more)
-            ):
+        self, questions: Iterator[Question], config: RunnableConfig, **more: Any
+    ) -> Iterator[Output]:
+        for question in questions:
+            state: Any = {}
+            inputs, options = self._arguments(question, config, more)
+            for mode, chunk in self._graph.stream(*inputs, stream_mode=_STREAMS, **options):
                 if mode == "custom":
                     dispatch_custom_event(chunk["event"], chunk, config=config)
                 else:
-                    last = chunk
-            yield from self._cut(last)
+                    state = chunk
+            yield from self._cut(state)
 
     async def _apieces(
-        self, inputs: AsyncIterator[Asked], config: RunnableConfig, **more: Any
-    ) -> AsyncIterator[Made]:
-        async for asked in inputs:
-            last: Any = {}
-            async for mode, chunk in self._graph.astream(
-                _input(asked), nested_config(config), stream_mode=_STREAMS, **self._kept(more)
-            ):
+        self, questions: AsyncIterator[Question], config: RunnableConfig, **more: Any
+    ) -> AsyncIterator[Output]:
+        async for question in questions:
+            state: Any = {}
+            inputs, options = self._arguments(question, config, more)
+            async for mode, chunk in self._graph.astream(*inputs, stream_mode=_STREAMS, **options):
                 if mode == "custom":
                     await adispatch_custom_event(chunk["event"], chunk, config=config)
                 else:
-                    last = chunk
-            for piece in self._cut(last):
+                    state = chunk
+            for piece in self._cut(state):
                 yield piece
 
-    def _kept(self, more: dict[str, Any]) -> dict[str, Any]:
-        return more if self._run_context is None else {"context": self._run_context, **more}
+    def _arguments(
+        self, question: Any, config: RunnableConfig, more: dict[str, Any]
+    ) -> tuple[tuple[AskInput, RunnableConfig], dict[str, Any]]:
+        """Return the positional arguments of a run of the graph, and those by name."""
+        if isinstance(question, str):
+            question = {"question": question}
+        if not isinstance(question, Mapping):
+            raise InputError(
+                f"The question is {type(question).__name__}. Give a text, or "
+                '{"question": "…", "context": {…}, "history": […]}.'
+            )
+        options = more if self._run_context is None else {"context": self._run_context, **more}
+        return (cast("AskInput", dict(question)), nested_config(config)), options
 
-    def _made(self, state: Any) -> Made:
+    def _result(self, state: Any) -> Output:
         answer = Answer.from_state(state)
-        return cast("Made", answer if self._output == "answer" else answer.text)
+        return cast("Output", answer if self._output == "answer" else answer.text)
 
-    def _cut(self, state: Any) -> list[Made]:
-        made = self._made(state)
-        return made.splitlines(keepends=True) if isinstance(made, str) else [made]
-
-
-def _input(asked: Any) -> AskInput:
-    if isinstance(asked, str):
-        return {"question": asked}
-    if isinstance(asked, Mapping):
-        return cast("AskInput", dict(asked))
-    raise InputError(
-        f"The question is {type(asked).__name__}. Give a text, or "
-        '{"question": "…", "context": {…}, "history": […]}.'
-    )
+    def _cut(self, state: Any) -> list[Output]:
+        result = self._result(state)
+        return result.splitlines(keepends=True) if isinstance(result, str) else [result]

@@ -4,26 +4,26 @@ from __future__ import annotations
 
 from typing import Any
 
-from langchain_core.runnables import RunnableConfig, ensure_config
+from langchain_core.runnables import ensure_config
 from langchain_core.tools import StructuredTool, ToolException
 from langgraph.errors import GraphBubbleUp
 from pydantic import BaseModel, Field, ValidationError
 
 from casewright.errors import CasewrightError, cleaned, told
 from casewright.graph.answer import Answer
-from casewright.graph.build import Graph
-from casewright.graph.nested import nested_config
+from casewright.graph.build import Graph, nested_config
 from casewright.graph.state import AskInput, RunContext
+from casewright.tools.body import Body, Work, arun, run
 
 
 class QuestionArgument(BaseModel):
-    """Arguments of a tool that takes no context from the model."""
+    """Arguments of a tool without a context."""
 
     question: str = Field(description="One question, complete in itself.")
 
 
 class ToolArguments(QuestionArgument):
-    """Arguments of a tool that takes a context too."""
+    """Arguments of a tool with a context."""
 
     context: dict[str, Any] | None = Field(
         default=None, description="What is known beside it, by name; leave it out if nothing is."
@@ -40,37 +40,45 @@ def as_tool(
 ) -> StructuredTool:
     """Make a LangChain tool of the graph, for ``create_agent``, ``ToolNode`` or ``bind_tools``.
 
-    Its content is the answer's text with the sources that it cites; its artifact is the answer,
-    JSON-plain (``Answer.from_json``). What goes wrong is said in a message of status ``error``, so
-    that the agent goes on. A pause, as of a tool that asks the user something, is the agent's.
+    Its content is the answer's text with the cited sources; its artifact is the answer, JSON-plain
+    (``Answer.from_json``). Errors become a message of status ``error``, so that the agent goes on.
+    A pause, as of a tool that asks the user something, is the agent's.
 
-    An agent that is given a ``RunContext`` as LangGraph's context hands it on.
+    An agent's ``RunContext``, given as LangGraph's context, is handed on.
 
     Args:
-        graph: What ``build_graph`` made, without a checkpointer of its own.
+        graph: The graph of ``build_graph``, without a checkpointer of its own.
         name: The tool's name.
         description: For the agent's model: what the tool knows, and what to ask it.
-        takes_context: Whether the agent's model may give a context. A plan may take identifiers
-            from there, so without it no model can name what it has not looked up.
+        takes_context: The agent's model may give a context. A plan may take identifiers from there,
+            so without it no model can name one that it has not looked up.
         run_context: Of every call, in place of the agent's.
     """
-    chosen: dict[str, Any] = {} if run_context is None else {"context": run_context}
+    options: dict[str, Any] = {} if run_context is None else {"context": run_context}
+
+    def body(question: str, context: dict[str, Any] | None) -> Body[tuple[str, Any]]:
+        inputs = AskInput(question=question, context=context or {})
+        try:
+            # LangChain sets the config for what a tool calls, with the callbacks of the tool's run.
+            config = nested_config(ensure_config())
+            state = yield Work(
+                lambda: graph.invoke(inputs, config, **options),
+                lambda: graph.ainvoke(inputs, config, **options),
+            )
+            return _output(Answer.from_state(state))
+        except GraphBubbleUp:
+            raise
+        except Exception as error:
+            # Our own errors say what to do; of others a model is told no more than their kind.
+            ours = isinstance(error, CasewrightError)
+            message = cleaned(str(error)) if ours else told(error)
+            raise ToolException(f"{name} could not answer. {message}") from error
 
     def blocking(question: str, context: dict[str, Any] | None = None) -> tuple[str, Any]:
-        try:
-            return _returned(graph.invoke(_asked(question, context), _config(), **chosen))
-        except GraphBubbleUp:
-            raise
-        except Exception as error:
-            raise _failed(name, error) from error
+        return run(body(question, context))
 
     async def awaiting(question: str, context: dict[str, Any] | None = None) -> tuple[str, Any]:
-        try:
-            return _returned(await graph.ainvoke(_asked(question, context), _config(), **chosen))
-        except GraphBubbleUp:
-            raise
-        except Exception as error:
-            raise _failed(name, error) from error
+        return await arun(body(question, context))
 
     return StructuredTool.from_function(
         blocking,
@@ -84,17 +92,7 @@ def as_tool(
     )
 
 
-def _config() -> RunnableConfig:
-    # LangChain sets it for what a tool calls: its callbacks are those of the tool's own run.
-    return nested_config(ensure_config())
-
-
-def _asked(question: str, context: dict[str, Any] | None) -> Any:
-    return AskInput(question=question, context=context or {})
-
-
-def _returned(state: Any) -> tuple[str, dict[str, Any]]:
-    answer = Answer.from_state(state)
+def _output(answer: Answer) -> tuple[str, dict[str, Any]]:
     sources = [
         f"[{item['id']}] {item['source']}"
         for item in answer.evidence
@@ -104,15 +102,9 @@ def _returned(state: Any) -> tuple[str, dict[str, Any]]:
     return text, answer.to_json()
 
 
-def _failed(name: str, error: Exception) -> ToolException:
-    # Our own errors say what to do; of others a model is told no more than what they were.
-    said = cleaned(str(error)) if isinstance(error, CasewrightError) else told(error)
-    return ToolException(f"{name} could not answer. {said}")
-
-
 def _misused(error: Any) -> str:
     wrong = "; ".join(
-        f"{'.'.join(map(str, one['loc'])) or 'the arguments'}: {one['msg']}"
-        for one in (error.errors() if isinstance(error, ValidationError) else ())
+        f"{'.'.join(map(str, item['loc'])) or 'the arguments'}: {item['msg']}"
+        for item in (error.errors() if isinstance(error, ValidationError) else ())
     )
     return f"The tool was called wrongly: {wrong or error}. Give question, a text."

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import time
 import uuid
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, cast
 
 from langchain_core.runnables import RunnableConfig
-from langgraph._internal._constants import CONFIG_KEY_DURABILITY
+from langgraph._internal._constants import CONFIG_KEY_CHECKPOINTER, CONFIG_KEY_DURABILITY
 from langgraph.config import get_config, get_stream_writer
 from langgraph.graph import END, START, StateGraph
 from langgraph.graph.state import CompiledStateGraph
@@ -19,13 +20,12 @@ from casewright.graph.checkpoint_reading import strict
 from casewright.graph.evidence import collect, shortfalls
 from casewright.graph.execute import Execution
 from casewright.graph.extractive import ExtractiveGenerator
-from casewright.graph.generator import Generation, GenerationRequest, Generator, checked
+from casewright.graph.generator import GenerationRequest, Generator, checked
 from casewright.graph.limits import Limits
 from casewright.graph.outcome import Outcome
-from casewright.graph.run_context import run_context
-from casewright.graph.state import AskInput, AskOutput, RunContext, RunState
+from casewright.graph.state import AskInput, AskOutput, RunContext, RunState, run_context
 from casewright.graph.traces import TracedNode
-from casewright.planner import Planner, PlanRequest, PlanResult, parse_plan
+from casewright.planner import Planner, PlanRequest, parse_plan
 from casewright.tools import CallContext, Toolbox
 from casewright.tools.body import Body, Work
 
@@ -44,7 +44,7 @@ def build_graph(
 ) -> Graph:
     """Compile the graph that plans, executes and answers.
 
-    It is invoked with ``AskInput`` and, where tools need to know who asks, a ``RunContext``; it
+    It is invoked with ``AskInput`` and, where tools need to know the user, a ``RunContext``; it
     returns ``AskOutput``, read by ``Answer.from_state``. With ``stream_mode="custom"`` it yields
     events: ``plan``, ``step_started``, ``step_report``, ``step_ended``, ``answer``.
 
@@ -53,9 +53,9 @@ def build_graph(
         planner: Writes the plan.
         generator: Words the answer; by default it quotes the evidence.
         limits: The budgets.
-        checkpointer: None is compiled in unless given: whoever embeds the graph supplies one, and
-            then had better run it with ``durability="sync"``, as is done here where one is given.
-            One that is given makes nothing of what it reads but plain values; see ``strict``.
+        checkpointer: By default none is compiled in: a program that embeds the graph supplies one,
+            and then had better run it with ``durability="sync"``, as is done here with one. The
+            checkpointer reads nothing but plain values; see ``strict``.
 
     Raises (when invoked):
         InputError: Question, context or run context are unusable.
@@ -81,51 +81,37 @@ def build_graph(
     }
     if checkpointer is not None:
         # LangGraph saves while the next node runs, by default: a run killed then would be resumed
-        # with another plan and other keys. No tool is called before its plan is kept.
+        # with another plan and other keys. No tool is called before its plan is saved.
         config["configurable"] = {CONFIG_KEY_DURABILITY: "sync"}
     return compiled.with_config(config)
 
 
+def nested_config(outer: RunnableConfig) -> RunnableConfig:
+    """Return the config for a run of the graph inside the run of ``outer``.
+
+    LangGraph saves while the next node runs, by default: a run killed then would call tools again
+    that have been called. So results are saved at once, unless the outer run chose otherwise. Its
+    bound of concurrency is for its own nodes, or for a batch, and not for a plan's steps.
+    """
+    config: Any = {name: value for name, value in outer.items() if name != "max_concurrency"}
+    configurable = outer.get("configurable", {})
+    if configurable.get(CONFIG_KEY_CHECKPOINTER):
+        config["configurable"] = {CONFIG_KEY_DURABILITY: "sync", **configurable}
+    return cast("RunnableConfig", config)
+
+
+@dataclass(frozen=True)
 class _Nodes:
     """The three nodes, each as the body of a blocking and of an awaiting call."""
 
-    def __init__(
-        self, toolbox: Toolbox, planner: Planner, generator: Generator, limits: Limits
-    ) -> None:
-        self.toolbox = toolbox
-        self.planner = planner
-        self.generator = generator
-        self.limits = limits
+    toolbox: Toolbox
+    planner: Planner
+    generator: Generator
+    limits: Limits
 
     def plan(self, state: RunState) -> Body[dict[str, Any]]:
-        planner, request = self._asked(state)
+        planner, request = run_context().planner or self.planner, self._request(state)
         result = yield Work(lambda: planner.plan(request), lambda: planner.aplan(request))
-        return self._planned(result)
-
-    def execute(self, state: RunState) -> Body[dict[str, Any]]:
-        execution = self._execution(state)
-        return {"outcomes": (yield Work(lambda: execution.run(get_config()), execution.arun))}
-
-    def generate(self, state: RunState) -> Body[dict[str, Any]]:
-        started = time.perf_counter()
-        request, generator = self._evidence(state), self.generator
-        worded = yield Work(
-            lambda: generator.generate(request), lambda: generator.agenerate(request)
-        )
-        return self._answered(state, request, worded, started)
-
-    def _asked(self, state: RunState) -> tuple[Planner, PlanRequest]:
-        chosen = run_context()
-        request = PlanRequest(
-            question=state.get("question", ""),
-            toolbox=chosen.toolbox or self.toolbox,
-            context=_given(state, "context", {}),
-            history=_given(state, "history", ()),
-            max_steps=self.limits.within(chosen.limits).steps,
-        )
-        return chosen.planner or self.planner, request
-
-    def _planned(self, result: PlanResult) -> dict[str, Any]:
         planning = {
             "name": result.planner,
             "attempts": result.attempts,
@@ -137,40 +123,41 @@ class _Nodes:
         get_stream_writer()({"event": "plan", "plan": str(result.plan), "planner": planning})
         return {"plan": str(result.plan), "planning": planning, "run_id": str(uuid.uuid4())}
 
-    def _execution(self, state: RunState) -> Execution:
-        chosen = run_context()
-        _, request = self._asked(state)
+    def execute(self, state: RunState) -> Body[dict[str, Any]]:
+        context, request = run_context(), self._request(state)
         plan = parse_plan(str(state["plan"]))
-        # Whoever wrote it: a planner of somebody's own, or an edit of the state.
+        # A planner of another package, or an edit of the state, may have written it.
         request.validate(plan)
-        return Execution(
+        execution = Execution(
             plan=plan,
             toolbox=request.toolbox,
             question=request.question,
             context=request.context,
             caller=CallContext(
-                run_id=state["run_id"], question=request.question, scope=dict(chosen.scope)
+                run_id=state["run_id"], question=request.question, scope=dict(context.scope)
             ),
-            limits=self.limits.within(chosen.limits),
+            limits=self.limits.within(context.limits),
             write=get_stream_writer(),
         )
+        return {"outcomes": (yield Work(lambda: execution.run(get_config()), execution.arun))}
 
-    def _evidence(self, state: RunState) -> GenerationRequest:
+    def generate(self, state: RunState) -> Body[dict[str, Any]]:
+        started = time.perf_counter()
+        generator = self.generator
         outcomes = [Outcome.from_json(outcome) for outcome in state["outcomes"]]
         toolbox = run_context().toolbox or self.toolbox
-        return GenerationRequest(
+        request = GenerationRequest(
             question=state["question"],
             evidence=collect(parse_plan(state["plan"]), outcomes, toolbox),
             missing=shortfalls(outcomes),
-            history=_given(state, "history", ()),
+            history=_value(state, "history", ()),
         )
-
-    def _answered(
-        self, state: RunState, request: GenerationRequest, made: Generation, started: float
-    ) -> dict[str, Any]:
-        text, citations = made.text, made.citations
+        generation = yield Work(
+            lambda: generator.generate(request), lambda: generator.agenerate(request)
+        )
+        text, citations = generation.text, generation.citations
         if citations is None:
-            text, citations = checked(made.text, request.evidence)
+            text, citations = checked(text, request.evidence)
         ends = [step["started"] + step["milliseconds"] for step in state["outcomes"]]
         answer = Answer(
             text=text,
@@ -179,14 +166,14 @@ class _Nodes:
             missing=list(request.missing),
             plan=state["plan"],
             planner=state["planning"],
-            generator=made.generator or self.generator.name,
+            generator=generation.generator or generator.name,
             steps=state["outcomes"],
             usage={
                 "planning_ms": state["planning"]["milliseconds"],
                 "execution_ms": round(max(ends, default=0.0), 3),
                 "generation_ms": since(started),
                 "planner_tokens": state["planning"]["tokens"],
-                "generator_tokens": dict(made.tokens),
+                "generator_tokens": dict(generation.tokens),
             },
             run_id=state["run_id"],
         ).to_json()
@@ -194,7 +181,17 @@ class _Nodes:
         # The next question on this thread starts with a context and a history of its own.
         return {"answer": answer, "context": {}, "history": []}
 
+    def _request(self, state: RunState) -> PlanRequest:
+        context = run_context()
+        return PlanRequest(
+            question=state.get("question", ""),
+            toolbox=context.toolbox or self.toolbox,
+            context=_value(state, "context", {}),
+            history=_value(state, "history", ()),
+            max_steps=self.limits.within(context.limits).steps,
+        )
 
-def _given(state: RunState, name: str, empty: Any) -> Any:
+
+def _value(state: RunState, name: str, empty: Any) -> Any:
     value = state.get(name)
     return empty if value is None else value

@@ -1,4 +1,4 @@
-"""One tool call: in time, with retries, and with exactly one outcome whatever the tool does."""
+"""One tool call: in time, with retries, and with exactly one outcome for any tool."""
 
 from __future__ import annotations
 
@@ -6,9 +6,10 @@ import asyncio
 import json
 import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from concurrent.futures import wait as wait_for_futures
+from contextlib import contextmanager
 from copy import deepcopy
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -18,13 +19,12 @@ from langgraph.errors import GraphBubbleUp
 from langgraph.types import RetryPolicy
 
 from casewright.errors import ToolError, cleaned, told
-from casewright.graph.containment import contained
 from casewright.graph.limits import Limits
 from casewright.graph.outcome import Outcome, Status
 from casewright.tools import CallContext, ToolSpec, rows
 from casewright.tools.body import Body, Work, arun, run
 from casewright.tools.deadline import await_within, let_go, start_daemon
-from casewright.tools.plain import plain
+from casewright.tools.results import plain
 
 Row = Mapping[str, Any]
 #: Seconds between giving a call up and cancelling it, ample on a busy machine.
@@ -36,7 +36,7 @@ class Call:
     """One call of a tool with resolved arguments.
 
     After ``run`` or ``arun``: ``rows`` where it succeeded, else ``error`` or ``timed_out``; and
-    the ``reports`` of the last attempt, each of which ``told`` was given at once.
+    the ``reports`` of the last attempt, each of which was passed to ``on_report`` at once.
     """
 
     tool: ToolSpec
@@ -48,7 +48,7 @@ class Call:
     timed_out: bool = False
     attempts: int = 0
     reports: list[Row] = field(default_factory=list)
-    told: Callable[[Row], None] = field(default=lambda report: None)
+    on_report: Callable[[Row], None] = field(default=lambda report: None)
     _abandoned: threading.Event = field(default_factory=threading.Event)
 
     def run(self) -> None:
@@ -80,20 +80,13 @@ class Call:
         self._finish(work, in_time=bool(done))
 
     def outcome(self, step: str, *, started: float, began: float) -> Outcome:
-        """Return how the step ended that made this call.
+        """Return the outcome of the call's step.
 
-        Args:
-            step: Its name.
-            started: When the call was made, by ``time.perf_counter()``.
-            began: When the plan was begun, by the same.
+        The call ``started``, and the plan ``began``, at these values of ``time.perf_counter()``.
         """
-        status: Status
-        if self.timed_out:
-            status = "timed_out"
-        elif self.error:
-            status = "failed"
-        else:
-            status = "done" if self.rows or not self.tool.results else "empty"
+        status: Status = "done" if self.rows or not self.tool.results else "empty"
+        if self.error:
+            status = "timed_out" if self.timed_out else "failed"
         return Outcome(
             step=step,
             tool=self.tool.name,
@@ -133,64 +126,61 @@ class Call:
             self.reports.clear()
             try:
                 with contained(self.tool.name):
-                    own = deepcopy(dict(self.arguments))
+                    arguments = deepcopy(dict(self.arguments))
                     returned = yield Work(
-                        partial(self._blocking, own), partial(self._awaiting, own)
+                        partial(self._blocking, arguments), partial(self._awaiting, arguments)
                     )
                     return self._bounded(returned)
             except Exception as error:
-                if not self._again(policy, error):
+                final = isinstance(error, (GraphBubbleUp, ToolError)) or self._abandoned.is_set()
+                if final or self.attempts >= policy.max_attempts or not _retries(policy, error):
                     raise
-            pause = _pause(policy, self.attempts)
+            pause = policy.initial_interval * policy.backoff_factor ** (self.attempts - 1)
+            pause = min(pause, policy.max_interval)
             if (yield Work(partial(self._abandoned.wait, pause), partial(asyncio.sleep, pause))):
                 # Nobody waits any more: a further call could only do harm.
                 raise TimeoutError
 
     @property
-    def _heard(self) -> CallContext:
-        """The context with a place to report to, of this attempt."""
+    def _reporting(self) -> CallContext:
+        """The context with a function for the reports of this attempt."""
         attempt = self.attempts
 
-        def report(said: Row) -> None:
+        def report(content: Row) -> None:
             try:
-                kept = json.loads(json.dumps(plain(dict(said)), allow_nan=False))
+                row = json.loads(json.dumps(plain(dict(content)), allow_nan=False))
             except (TypeError, ValueError, RecursionError) as error:
                 raise ToolError(
                     f"Tool {self.tool.name!r} reported what JSON cannot hold: {error}."
                 ) from error
-            # Nobody listens to an attempt that was given up, and none may report without end.
+            # An attempt that was given up is not heard, and none may report without end.
             if self._abandoned.is_set() or attempt != self.attempts:
                 return
             if len(self.reports) < self.limits.rows:
-                self.reports.append(kept)
-                self.told(kept)
+                self.reports.append(row)
+                self.on_report(row)
 
         return replace(self.context, report=report)
 
-    def _again(self, policy: RetryPolicy, error: Exception) -> bool:
-        if isinstance(error, (GraphBubbleUp, ToolError)) or self._abandoned.is_set():
-            return False
-        return self.attempts < policy.max_attempts and _worth_it(policy, error)
-
-    def _blocking(self, own: Mapping[str, Any]) -> Any:
+    def _blocking(self, arguments: Mapping[str, Any]) -> Any:
         if self.tool.run is not None:
-            return self.tool.run(own, self._heard)
+            return self.tool.run(arguments, self._reporting)
         if self.tool.run_async is not None:
-            # Cancelled soon after nobody waits for it any more, so that it can clean up.
-            work = self.tool.run_async(own, self._heard)
+            # Cancelled soon after it is given up, so that it can clean up.
+            work = self.tool.run_async(arguments, self._reporting)
             return asyncio.run(await_within(work, self.limits.step_seconds + _GRACE))
         raise ToolError(
             f"Tool {self.tool.name!r} was declared for planning only and cannot be called. "
             "Give it run= or run_async=."
         )
 
-    async def _awaiting(self, own: Mapping[str, Any]) -> Any:
+    async def _awaiting(self, arguments: Mapping[str, Any]) -> Any:
         assert self.tool.run_async is not None
-        return await self.tool.run_async(own, self._heard)
+        return await self.tool.run_async(arguments, self._reporting)
 
     def _bounded(self, returned: Any) -> Sequence[Row]:
-        kept = rows(self.tool, returned)[: self.limits.rows]
-        return [{name: self._cut(value) for name, value in row.items()} for row in kept]
+        results = rows(self.tool, returned)[: self.limits.rows]
+        return [{name: self._cut(value) for name, value in row.items()} for row in results]
 
     def _cut(self, value: Any) -> Any:
         if isinstance(value, str) and len(value) > self.limits.characters:
@@ -202,20 +192,21 @@ class Call:
         return value
 
 
-def _pause(policy: RetryPolicy, attempts: int) -> float:
-    return min(
-        policy.initial_interval * policy.backoff_factor ** (attempts - 1), policy.max_interval
-    )
+def _retries(policy: RetryPolicy, error: Exception) -> bool:
+    kinds: Any = policy.retry_on
+    if isinstance(kinds, (type, Sequence)):
+        return isinstance(error, kinds if isinstance(kinds, type) else tuple(kinds))
+    return bool(kinds(error))
 
 
-def _worth_it(policy: RetryPolicy, error: Exception) -> bool:
-    wanted: Any = policy.retry_on
-    if isinstance(wanted, type):
-        return isinstance(error, wanted)
-    if isinstance(wanted, Sequence):
-        return isinstance(error, tuple(wanted))
-    decide: Callable[[Exception], bool] = wanted
-    return decide(error)
+@contextmanager
+def contained(caller: str) -> Iterator[None]:
+    """Turn an exception into an error that ends a call, and no process or waiting coroutine."""
+    try:
+        yield
+    except (SystemExit, StopIteration, StopAsyncIteration) as error:
+        # Not "from error": contextlib would take that for its own conversion of StopIteration.
+        raise RuntimeError(f"{caller} raised {type(error).__name__}") from None
 
 
 def since(started: float) -> float:

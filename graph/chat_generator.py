@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import secrets
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from casewright.graph.extractive import ExtractiveGenerator
 from casewright.graph.generator import Generation, GenerationRequest, Generator
-from casewright.planner.chat_call import aask, ask, failure
+from casewright.planner.chat_call import aask, ask, failure, token_counts
 from casewright.planner.chat_planner import model_name
 from casewright.tools.body import Body, Work, arun, run
 
@@ -28,8 +28,8 @@ class ChatGenerator:
     """Asks any LangChain chat model to word the answer.
 
     The evidence stands in delimiters with a nonce of the request, which no retrieved text can know
-    and so none can forge. When the model fails or is too slow, the evidence is quoted instead and
-    the answer says so.
+    or forge. When the model fails or is too slow, the evidence is quoted instead and the answer
+    says so.
 
     Args:
         model: Any LangChain chat model.
@@ -60,12 +60,19 @@ class ChatGenerator:
             answer = yield Work(
                 lambda: ask(model, messages, seconds), lambda: aask(model, messages, seconds)
             )
-            return self._read(answer)
+            text = str(answer.text).strip()
+            if not text:
+                raise ValueError("the model's answer was empty")
+            return Generation(text, token_counts(answer), self.name)
         except Exception as error:  # noqa: BLE001 - a model's failure must not lose the evidence
+            late = isinstance(error, TimeoutError)
+            why = f"it gave no answer within {seconds:g} s" if late else failure(model, error)
             other = yield Work(
                 lambda: fallback.generate(request), lambda: fallback.agenerate(request)
             )
-            return self._without(error, other)
+            text = f"The model {self.name} could not word the answer ({why}).\n{other.text}"
+            name = f"{other.generator} (after {self.name} failed)"
+            return Generation(text, other.tokens, name, other.citations)
 
     def _messages(self, request: GenerationRequest) -> list[BaseMessage]:
         from langchain_core.messages import HumanMessage, SystemMessage
@@ -77,34 +84,12 @@ class ChatGenerator:
             for item in request.evidence
         ]
         if request.missing:
-            # What a tool says when it fails is found text too.
-            told_missing = "\n".join(request.missing)
-            parts.append(f'<{tag} id="none">\nNot found: {told_missing}\n</{tag}>')
+            # A tool's error message is retrieved text too.
+            missing = "\n".join(request.missing)
+            parts.append(f'<{tag} id="none">\nNot found: {missing}\n</{tag}>')
         parts += [
             f"Earlier question: {turn['question']}\nEarlier answer: {turn['answer']}"
             for turn in request.history
         ]
         parts.append(f"Question: {request.question}")
         return [SystemMessage(_ROLE.format(nonce=nonce)), HumanMessage("\n\n".join(parts))]
-
-    def _read(self, answer: Any) -> Generation:
-        text = str(answer.text).strip()
-        if not text:
-            raise ValueError("the model's answer was empty")
-        usage = getattr(answer, "usage_metadata", None) or {}
-        tokens = {
-            name: int(usage[key])
-            for name, key in (("input", "input_tokens"), ("output", "output_tokens"))
-            if key in usage
-        }
-        return Generation(text, tokens, self.name)
-
-    def _without(self, error: Exception, other: Generation) -> Generation:
-        why = (
-            f"it gave no answer within {self._seconds:g} s"
-            if isinstance(error, TimeoutError)
-            else failure(self._model, error)
-        )
-        text = f"The model {self.name} could not word the answer ({why}).\n{other.text}"
-        name = f"{other.generator} (after {self.name} failed)"
-        return Generation(text, other.tokens, name, other.citations)

@@ -1,4 +1,4 @@
-"""Checkpoints are data: whatever one names, reading it calls nothing."""
+"""Reading of checkpoints as data: no function that a checkpoint names is called."""
 
 from __future__ import annotations
 
@@ -11,20 +11,18 @@ from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
 
 
 def strict(saver: Any) -> Any:
-    """Return a checkpointer that makes plain values and LangGraph's own types of what it reads.
+    """Return a copy of a checkpointer that reads nothing but plain values and LangGraph's types.
 
     By LangGraph's default a checkpoint may name any function of any module, which is called when
-    the checkpoint is read: whoever can write to its file could run code. A serializer with a list
-    of the types that it makes (``allowed_msgpack_modules``) stays as it is.
-
-    Args:
-        saver: A checkpointer, which is left as it is; or what ``compile`` takes in its place.
+    the checkpoint is read: an attacker who can write to its file could run code. A serializer with
+    a list of allowed types (``allowed_msgpack_modules``) stays as it is; so do the other values
+    that ``compile`` takes in place of a checkpointer.
     """
     if not isinstance(saver, BaseCheckpointSaver):
         return saver
-    made = copy.copy(saver)
-    made.serde = _strict(saver.serde)
-    return made
+    copied = copy.copy(saver)
+    copied.serde = _strict(saver.serde)
+    return copied
 
 
 def _strict(serde: Any) -> Any:

@@ -1,4 +1,4 @@
-"""Evidence: what the steps found, each piece with an id that the executor gave it."""
+"""Evidence: the results of the steps, each with an id."""
 
 from __future__ import annotations
 
@@ -17,12 +17,10 @@ class Evidence:
 
     Attributes:
         id: ``E1``, ``E2``, … in plan order.
-        step: The step that found it.
-        tool: Its tool.
         text: The result as text.
-        source: Where the tool says that it comes from.
+        source: The origin that the tool gives.
         row: The result's fields.
-        final: No other step needed this step's results: they are what was asked for.
+        final: No other step needed this step's results: they answer the question.
     """
 
     id: str
@@ -45,16 +43,16 @@ def collect(plan: Plan, outcomes: Sequence[Outcome], toolbox: Toolbox) -> list[E
     """
     used = {(ref.step, ref.index) for step in plan.steps for ref in step.references()}
     needed = {number for number, _ in used}
-    found: list[Evidence] = []
+    items: list[Evidence] = []
     for number, outcome in enumerate(outcomes, 1):
         results = toolbox[outcome.tool].results if outcome.tool in toolbox else ()
         for index, row in enumerate(outcome.rows):
             if number in needed and (number, index) not in used:
                 continue
             text = evidence_text(row, results or [name for name in row if name != "source"])
-            found.append(
+            items.append(
                 Evidence(
-                    id=f"E{len(found) + 1}",
+                    id=f"E{len(items) + 1}",
                     step=outcome.step,
                     tool=outcome.tool,
                     text=text,
@@ -63,11 +61,11 @@ def collect(plan: Plan, outcomes: Sequence[Outcome], toolbox: Toolbox) -> list[E
                     final=number not in needed,
                 )
             )
-    return found
+    return items
 
 
 def shortfalls(outcomes: Iterable[Outcome]) -> list[str]:
-    """Return one sentence for each step that found nothing: what is missing, and why."""
+    """Return one sentence for each step that found nothing, with the reason."""
     reasons = {
         "empty": "found nothing",
         "failed": "failed",

@@ -1,4 +1,4 @@
-"""The generator without a language model: it quotes the evidence, and says that it does."""
+"""The generator without a language model, which quotes the evidence."""
 
 from __future__ import annotations
 
@@ -12,16 +12,14 @@ from casewright.graph.evidence import Evidence
 from casewright.graph.generator import Generation, GenerationRequest
 from casewright.stores import Encoder
 
-#: Results of one step that are quoted.
+#: Most results of one step that are quoted.
 QUOTES = 3
-#: Longer evidence is cut down to its sentences nearest to the question.
-LONG = 320
-#: Sentences that are kept of long evidence.
-SENTENCES = 4
+#: Longer evidence, in characters, is cut to this many sentences nearest to the question.
+LONG, SENTENCES = 320, 4
 
 _CITATION_START = re.compile(r"\[(?=\s*E)")
 _SENTENCE = re.compile(r"(?<=[.!?])\s+|\n+")
-#: The end of a line that goes on in the next: long, and that one begins no item of a list.
+#: The end of a long line that goes on in the next, which begins no item of a list.
 _WRAPPED = re.compile(r"(?<=[^\n]{50})(?<![.!?:;])[ \t]*\n[ \t]*(?![-*•#>|\s]|\(?\w{1,3}[.)])")
 
 
@@ -59,7 +57,7 @@ class ExtractiveGenerator:
         return Generation("\n".join(lines), generator=self.name, citations=quoted)
 
     async def agenerate(self, request: GenerationRequest) -> Generation:
-        """The same; it takes some milliseconds and waits for nothing."""
+        """Return the same as ``generate``; it takes some milliseconds and waits for nothing."""
         return self.generate(request)
 
     def _quote(self, request: GenerationRequest, item: Evidence) -> str:
@@ -69,13 +67,13 @@ class ExtractiveGenerator:
         return self._cut(request, item.text)
 
     def _cut(self, request: GenerationRequest, text: str) -> str:
-        """Return a text, or those sentences of a long one that are nearest to the question."""
+        """Return a text, or the sentences of a long one that are nearest to the question."""
         if len(text) <= LONG:
             return " ".join(text.split())
         flowing = _WRAPPED.sub(" ", text)
         sentences = [part for part in _SENTENCE.split(flowing) if part.strip()]
-        kept = sorted(self._nearest(request.question, sentences))
-        return " … ".join(" ".join(sentences[i].split()) for i in kept)[: 2 * LONG]
+        nearest = sorted(self._nearest(request.question, sentences))
+        return " … ".join(" ".join(sentences[i].split()) for i in nearest)[: 2 * LONG]
 
     def _nearest(self, question: str, sentences: Sequence[str]) -> list[int]:
         if self._encoder is None or len(sentences) <= SENTENCES:
@@ -85,7 +83,7 @@ class ExtractiveGenerator:
 
 
 def _tame(text: str) -> str:
-    """Return the text with what looks like a citation in other brackets: it cites nothing."""
+    """Return the text with other brackets around what looks like a citation."""
     return _CITATION_START.sub("(", text)
 
 
@@ -94,7 +92,7 @@ def _short(item: Evidence) -> str:
 
 
 def _fields(item: Evidence) -> list[tuple[str, str]]:
-    """Return the readable fields of a result: ids are for machines."""
+    """Return the readable fields of a result, without ids."""
     return [
         (name, str(value))
         for name, value in item.row.items()

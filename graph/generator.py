@@ -1,4 +1,4 @@
-"""What a generator is: evidence in, a cited text out."""
+"""Generators: evidence in, a cited text out."""
 
 from __future__ import annotations
 
@@ -16,14 +16,7 @@ _ID = re.compile(r"E[0-9]+")
 
 @dataclass(frozen=True, slots=True)
 class GenerationRequest:
-    """What there is to answer from.
-
-    Attributes:
-        question: What the user asked.
-        evidence: What the steps found, in plan order.
-        missing: What they did not find, one sentence each.
-        history: Earlier turns.
-    """
+    """Question, earlier turns and evidence; ``missing`` has a sentence for each failed step."""
 
     question: str
     evidence: Sequence[Evidence]
@@ -37,10 +30,10 @@ class Generation:
 
     Attributes:
         text: The answer; ``[E1]`` cites evidence.
-        tokens: Token counts where a language model wrote it: ``input`` and ``output``.
-        generator: Who wrote it, where that is not the generator that was asked.
-        citations: The ids that it cites, where the generator knows them; ``None`` has them read
-            from the text, and citations of unknown evidence taken out.
+        tokens: Token counts of a language model: ``input`` and ``output``.
+        generator: Name of the generator that wrote it, if not the first one.
+        citations: The cited ids, where the generator knows them; with ``None`` they are read from
+            the text, and citations of unknown evidence are removed.
     """
 
     text: str
@@ -54,25 +47,25 @@ class Generator(Protocol):
 
     @property
     def name(self) -> str:
-        """How the generator is named in answers."""
+        """Name of the generator in answers."""
 
     def generate(self, request: GenerationRequest) -> Generation:
         """Return the worded answer."""
 
     async def agenerate(self, request: GenerationRequest) -> Generation:
-        """The same, without blocking the event loop."""
+        """Return the same as ``generate``, without blocking the event loop."""
 
 
 def checked(text: str, evidence: Sequence[Evidence]) -> tuple[str, list[str]]:
     """Return the text without citations of unknown evidence, and the ids that it cites."""
     known = {item.id for item in evidence}
 
-    def keep(found: re.Match[str]) -> str:
-        ids = [name for name in _ID.findall(found[2]) if name in known]
-        return found[1] + "".join(f"[{name}]" for name in ids) if ids else ""
+    def keep(match: re.Match[str]) -> str:
+        ids = [name for name in _ID.findall(match[2]) if name in known]
+        return match[1] + "".join(f"[{name}]" for name in ids) if ids else ""
 
-    # Taking one out can put another together: [E[E9]8].
+    # Removing one can put another together: [E[E9]8].
     while (mended := _CITATION.sub(keep, text)) != text:
         text = mended
-    cited = [name for found in _CITATION.finditer(text) for name in _ID.findall(found[2])]
+    cited = [name for match in _CITATION.finditer(text) for name in _ID.findall(match[2])]
     return text.strip(), list(dict.fromkeys(cited))

@@ -1,4 +1,4 @@
-"""JSON as text that UTF-8 can hold, whatever a tool returned."""
+"""JSON as text that UTF-8 can hold, for any result of a tool."""
 
 from __future__ import annotations
 
@@ -10,16 +10,8 @@ from typing import Any
 _SURROGATE = re.compile("[\ud800-\udfff]")
 
 
-def json_text(value: Any, **form: Any) -> str:
-    """Return a value as JSON, unescaped but for halves of surrogate pairs.
-
-    Args:
-        value: JSON-plain.
-        form: What ``json.dumps`` takes beside it: ``indent``, ``separators``.
-
-    Raises:
-        TypeError, ValueError, RecursionError: As ``json.dumps`` does.
-    """
+def json_text(value: Any, **options: Any) -> str:
+    """Return a value as JSON, unescaped except halves of surrogate pairs; see ``json.dumps``."""
     # A surrogate can stand in a text alone, where its escape means the same.
-    text = json.dumps(value, ensure_ascii=False, **form)
+    text = json.dumps(value, ensure_ascii=False, **options)
     return _SURROGATE.sub(lambda half: f"\\u{ord(half[0]):04x}", text)

@@ -1,7 +1,7 @@
 """Generators and judges by name: ours, those of other packages, and chat models.
 
-An entry point of the group ``casewright.generators`` names what makes a ``Generator``, given the
-encoder; one of ``casewright.judges`` what makes a ``Judge``.
+An entry point of the group ``casewright.generators`` names a function that makes a ``Generator``,
+given the encoder; one of ``casewright.judges`` a function that makes a ``Judge``.
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ if TYPE_CHECKING:
     from casewright.stores import Encoder
     from casewright.stores.feedback import Judge
 
-#: The generator, and the judge, that need no language model; and no judge at all.
+#: The generator and the judge without a language model, and the name for no judge.
 EXTRACTIVE, OFFLINE, OFF = "extractive", "offline", "off"
 
 
 def check_generator(name: str) -> None:
-    """Raise ``InputError`` where no generator has this name, before anything is opened."""
+    """Raise ``InputError`` unless a generator has this name."""
     check_extension("generator", name)
 
 
@@ -30,21 +30,15 @@ def make_generator(
 ) -> Generator:
     """Return the generator of this name; a chat model falls back to one that quotes.
 
-    Args:
-        name: The generator's.
-        encoder: Ranks the sentences that are quoted.
-        own: Makes what quotes the evidence of this domain, where it has its own.
-
-    Raises:
-        InputError: There is no such generator or model.
+    ``own`` makes the domain's own quoting generator, if it has one.
     """
     check_generator(name)
     quoting: Generator = extension("generator", EXTRACTIVE)(encoder) if own is None else own()
     if name == EXTRACTIVE:
         return quoting
     if name in extensions("generator"):
-        made: Generator = extension("generator", name)(encoder)
-        return made
+        generator: Generator = extension("generator", name)(encoder)
+        return generator
     from casewright.graph.chat_generator import ChatGenerator
     from casewright.planner import chat_model
 
@@ -52,21 +46,17 @@ def make_generator(
 
 
 def check_judge(name: str | None) -> None:
-    """Raise ``InputError`` where no judge has this name; without one there is nothing to judge."""
+    """Raise ``InputError`` unless a judge has this name, or there is no name."""
     if name is not None:
         check_extension("judge", name, OFF)
 
 
 def make_judge(name: str) -> Judge:
-    """Return the judge of this name.
-
-    Raises:
-        InputError: There is no such judge or chat model.
-    """
-    check_judge(name)
+    """Return the judge of this name."""
+    check_extension("judge", name, OFF)
     if name in extensions("judge"):
-        made: Judge = extension("judge", name)()
-        return made
+        judge: Judge = extension("judge", name)()
+        return judge
     from casewright.graph.feedback import ChatJudge
     from casewright.planner import chat_model
 

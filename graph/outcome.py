@@ -1,30 +1,35 @@
-"""How a step ended: in exactly one of five ways."""
+"""Outcomes of steps, and the resolution of references to their results.
+
+References are resolved by position in the parsed plan, never by substitution in text.
+"""
 
 from __future__ import annotations
 
+import typing
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
-from typing import Any, Literal
+from typing import Any
 
-Status = Literal["done", "empty", "failed", "timed_out", "skipped"]
+from casewright.planner import ContextRef, ListValue, Literal, QuestionRef, Step, StepRef
+from casewright.planner.plan import Value
+
+Status = typing.Literal["done", "empty", "failed", "timed_out", "skipped"]
 
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """How a step ended.
+    """The outcome of a step.
 
     Attributes:
         step: For example ``"s2"``.
-        tool: Its tool.
-        status: ``done``; ``empty`` (no results); ``failed`` (the tool raised, or returned what it
-            had not declared); ``timed_out``; ``skipped`` (what it refers to is not there).
-        arguments: The arguments that the tool was called with.
-        rows: Its results; empty unless ``done``.
-        error: Why it did not end ``done``; never a result for another step.
-        attempts: How often the tool was called.
-        started: Milliseconds from the start of the execution to its first call.
-        milliseconds: Time from its first call to its end.
-        reports: What the tool told of its last attempt: one object a round of relevance feedback,
+        status: ``done``; ``empty`` (no results); ``failed`` (the tool raised, or returned something
+            undeclared); ``timed_out``; ``skipped`` (a referenced result is missing).
+        rows: The results; empty unless ``done``.
+        error: The reason for another status than ``done``; never a result for another step.
+        attempts: Number of calls of the tool.
+        started: Milliseconds from the start of the execution to the first call.
+        milliseconds: Time from the first call to the end.
+        reports: The tool's reports in its last attempt: one object a round of relevance feedback,
             for example.
     """
 
@@ -51,3 +56,53 @@ class Outcome:
     def from_json(cls, data: Mapping[str, Any]) -> Outcome:
         """Rebuild an outcome from its JSON-plain form."""
         return cls(**data)
+
+
+class MissingReferenceError(Exception):
+    """A referenced result is missing, so the step is skipped."""
+
+
+@dataclass(frozen=True, slots=True)
+class StepInputs:
+    """Values for the references of a step: question, context, finished steps by number."""
+
+    question: str
+    context: Mapping[str, Any]
+    outcomes: Mapping[int, Outcome]
+
+    def arguments(self, step: Step) -> dict[str, Any]:
+        """Return the values of a step's arguments.
+
+        Raises:
+            MissingReferenceError: A referenced value is missing; says which and why.
+        """
+        return {name: self._value(value) for name, value in step.arguments}
+
+    def _value(self, value: Value) -> Any:
+        match value:
+            case Literal():
+                return value.value
+            case QuestionRef():
+                return self.question
+            case ContextRef(field):
+                return self.context[field]
+            case StepRef():
+                return self._field(value)
+            case ListValue(items):
+                return [self._value(item) for item in items]
+
+    def _field(self, reference: StepRef) -> Any:
+        outcome = self.outcomes[reference.step]
+        if outcome.status != "done":
+            raise MissingReferenceError(
+                f"It needs {outcome.step} ({outcome.tool}), which ended {outcome.status}."
+            )
+        if reference.index >= len(outcome.rows):
+            raise MissingReferenceError(
+                f"It needs result {reference.index} of {outcome.step} ({outcome.tool}), which "
+                f"returned {len(outcome.rows)}."
+            )
+        value = outcome.rows[reference.index].get(reference.field)
+        if value is None:
+            raise MissingReferenceError(f"It needs {reference}, which {outcome.tool} left empty.")
+        return value

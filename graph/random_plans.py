@@ -12,10 +12,8 @@ from typing import Any
 from casewright.planner import Literal, Plan, Step, StepRef
 from casewright.tools import CallContext, Parameter, Source, Toolbox, ToolSpec
 
-#: Steps of the longest plan.
-MAX_STEPS = 12
-#: Earlier steps that one step refers to at most.
-MAX_NEEDS = 3
+#: Most steps of a plan, and most earlier steps that a step refers to.
+MAX_STEPS, MAX_NEEDS = 12, 3
 _STEP = frozenset({Source.STEP})
 
 
@@ -35,7 +33,7 @@ class Dag:
         return Plan(tuple(steps))
 
     def critical_path(self) -> float:
-        """Return the seconds of the longest chain of steps, which no schedule can go below."""
+        """Return the seconds of the longest chain of steps, the least for any schedule."""
         ends: list[float] = []
         for seconds, needs in zip(self.seconds, self.needs, strict=True):
             ends.append(seconds + max((ends[need] for need in needs), default=0.0))
@@ -50,11 +48,7 @@ class Dag:
 
 
 def random_dag(
-    rng: random.Random,
-    *,
-    shortest: float = 0.05,
-    longest: float = 0.15,
-    max_steps: int = MAX_STEPS,
+    rng: random.Random, *, shortest: float = 0.05, longest: float = 0.15, max_steps: int = MAX_STEPS
 ) -> Dag:
     """Return a random plan of 1 to ``max_steps`` steps of ``shortest`` to ``longest`` seconds."""
     size = rng.randint(1, max_steps)
@@ -71,12 +65,12 @@ def work_toolbox() -> Toolbox:
     inputs = tuple(Parameter(f"in{i}", sources=_STEP, required=False) for i in range(MAX_NEEDS))
     seconds = Parameter("seconds", kind="number", sources=frozenset({Source.NUMBER}))
 
-    def run(given: Mapping[str, Any], context: CallContext) -> dict[str, str]:
-        time.sleep(given["seconds"])
+    def run(arguments: Mapping[str, Any], context: CallContext) -> dict[str, str]:
+        time.sleep(arguments["seconds"])
         return {"value": context.step}
 
-    async def run_async(given: Mapping[str, Any], context: CallContext) -> dict[str, str]:
-        await asyncio.sleep(given["seconds"])
+    async def run_async(arguments: Mapping[str, Any], context: CallContext) -> dict[str, str]:
+        await asyncio.sleep(arguments["seconds"])
         return {"value": context.step}
 
     return Toolbox(

@@ -1,4 +1,4 @@
-"""The check of a saved answer: can its parts be what one run returned?"""
+"""The check of a saved answer: its types, and contradictions between its parts."""
 
 from __future__ import annotations
 
@@ -18,17 +18,20 @@ from casewright.graph.outcome import Outcome
 from casewright.planner import parse_plan
 
 _Milliseconds = Annotated[float, Field(ge=0)]
-#: What no clock and no counter shows is refused.
+#: Fields whose values are at least 0.
 _NOT_NEGATIVE = ("attempts", "started", "milliseconds")
 
 
-@with_config(ConfigDict(strict=True, extra="allow", allow_inf_nan=False))
+_STRICT = ConfigDict(strict=True, extra="allow", allow_inf_nan=False)
+
+
+@with_config(_STRICT)
 class _Planning(TypedDict):
     name: str
     fallback: str
 
 
-@with_config(ConfigDict(strict=True, extra="allow", allow_inf_nan=False))
+@with_config(_STRICT)
 class _Usage(TypedDict):
     planning_ms: _Milliseconds
     execution_ms: _Milliseconds
@@ -36,33 +39,32 @@ class _Usage(TypedDict):
 
 
 def checked_answer(data: Any) -> Answer:
-    """Return the answer that a file's data is.
+    """Return the answer of a file's data.
 
     Raises:
-        ValueError: It is none that a run returned; says what is wrong.
+        ValueError: No run can have returned it; the message says why.
     """
     try:
-        _written().model_validate(data)
+        _answer_model().model_validate(data)
     except ValidationError as error:
         first = error.errors(include_url=False, include_input=False)[0]
         path = first["loc"] if len(first["loc"]) > 1 else ("answer", *first["loc"])
         raise ValueError(f"{'.'.join(map(str, path))}: {first['msg']}") from None
     answer = Answer.from_json(data)
-    for wrong in _contradictions(answer):
-        raise ValueError(wrong)
+    for contradiction in _contradictions(answer):
+        raise ValueError(contradiction)
     return answer
 
 
 def _contradictions(answer: Answer) -> Iterator[str]:
-    """Yield what cannot be true of one run, though each part has its form."""
-    yield from _unlike_its_plan(answer)
+    yield from _plan_contradictions(answer)
     for number, step in enumerate(answer.steps, 1):
         if step["step"] != f"s{number}":
             yield f"its step {number} is called {step['step']!r:.40}, not 's{number}'"
         if step["status"] != "done" and step["rows"]:
             yield f"s{number} is {step['status']} and has results"
     ids = [item["id"] for item in answer.evidence]
-    if twice := [one for one, times in Counter(ids).items() if times > 1]:
+    if twice := [each for each, times in Counter(ids).items() if times > 1]:
         yield f"two pieces of its evidence are called {twice[0]!r:.40}"
     known = {step["step"] for step in answer.steps}
     for item in answer.evidence:
@@ -72,13 +74,12 @@ def _contradictions(answer: Answer) -> Iterator[str]:
         yield f"it cites {sorted(unknown)[0]!r:.40}, which is no evidence"
 
 
-def _unlike_its_plan(answer: Answer) -> Iterator[str]:
-    """Yield where other steps were run than the plan has."""
+def _plan_contradictions(answer: Answer) -> Iterator[str]:
     run = tuple(step["tool"] for step in answer.steps)
     try:
         planned = parse_plan(answer.plan).tools
     except PlanError:
-        # It is shown as the text that it is, a line a step.
+        # It is shown as a text, a line a step.
         planned = run if len(answer.plan.split("\n")) == len(run) else ()
     if len(planned) != len(run):
         yield f"its plan does not have the {len(run)} steps that were run"
@@ -88,30 +89,22 @@ def _unlike_its_plan(answer: Answer) -> Iterator[str]:
 
 
 @cache
-def _written() -> type[BaseModel]:
-    """Return the strict model of an answer as it is written."""
-    return _form(
+def _answer_model() -> type[BaseModel]:
+    return _model(
         Answer,
-        evidence=Sequence[_form(Evidence)],  # type: ignore[misc]
-        steps=Sequence[_form(Outcome)],  # type: ignore[misc]
+        evidence=Sequence[_model(Evidence)],  # type: ignore[misc]
+        steps=Sequence[_model(Outcome)],  # type: ignore[misc]
         planner=_Planning,
         usage=_Usage,
     )
 
 
-def _form(kind: type[Any], **parts: Any) -> type[BaseModel]:
-    """Return a strict model of a dataclass: what is written is checked by what is read.
-
-    A field that has a default is written too: a file without it is no whole one.
-
-    Args:
-        kind: The dataclass.
-        parts: Types of its fields that it leaves open.
-    """
-    hints = get_type_hints(kind) | parts
-    config = ConfigDict(strict=True, extra="forbid", allow_inf_nan=False)
-    given: dict[str, Any] = {
-        one.name: (hints[one.name], Field(ge=0) if one.name in _NOT_NEGATIVE else ...)
-        for one in fields(kind)
+def _model(kind: type[Any], **types: Any) -> type[BaseModel]:
+    """Return a strict model of a dataclass, with narrower types of some fields."""
+    hints = get_type_hints(kind) | types
+    columns: dict[str, Any] = {
+        part.name: (hints[part.name], Field(ge=0) if part.name in _NOT_NEGATIVE else ...)
+        for part in fields(kind)
     }
-    return create_model(kind.__name__, __config__=config, **given)
+    config = ConfigDict(strict=True, extra="forbid", allow_inf_nan=False)
+    return create_model(kind.__name__, __config__=config, **columns)

@@ -1,7 +1,7 @@
-"""A run as a file: its question and its answer with plan, steps and evidence, to look at later.
+"""A run as a file: its question and its answer with plan, steps and evidence.
 
-Beside the question the file holds what ``Answer`` holds and nothing else that the run was given:
-neither context, history nor scope. What tools were called with and what they found is in the steps.
+Of the run's input the file holds the question alone: neither context, history nor scope. The
+arguments and results of tools are in the steps.
 """
 
 from __future__ import annotations
@@ -18,19 +18,14 @@ from casewright.graph.json_text import json_text
 from casewright.graph.run_check import checked_answer
 from casewright.stores.whole_file import write_whole
 
-#: Of the file. Raised whenever older readers could not read a newer file.
+#: Version of the file; raised whenever older readers could not read a newer file.
 FORMAT = 1
 KIND = "casewright run"
 
 
 @dataclass(frozen=True, slots=True)
 class SavedRun:
-    """A run that was saved.
-
-    Attributes:
-        answer: What it returned.
-        question: What was asked; empty where the file does not say.
-    """
+    """A saved run: its answer, and its question if the file has it."""
 
     answer: Answer
     question: str = ""
@@ -41,20 +36,15 @@ class _NotFiniteError(Exception):
 
 
 def save_run(file: Path, answer: Answer, question: str = "") -> None:
-    """Save a run; the file is written whole or not at all.
-
-    Args:
-        file: It is made, or replaced.
-        answer: What the run returned.
-        question: What was asked.
+    """Save a run in a file, which is written whole or not at all.
 
     Raises:
-        InputError: The file cannot be written, or the answer holds what JSON cannot.
+        InputError: The file cannot be written, or JSON cannot hold the answer.
     """
-    asked = {"question": question} if question else {}
-    whole = {"format": FORMAT, "kind": KIND, **asked, "answer": answer.to_json()}
+    optional = {"question": question} if question else {}
+    data = {"format": FORMAT, "kind": KIND, **optional, "answer": answer.to_json()}
     try:
-        text = json_text(whole, allow_nan=False, indent=1)
+        text = json_text(data, allow_nan=False, indent=1)
     except (TypeError, ValueError, RecursionError) as error:
         raise InputError(
             f"The run cannot be saved in {file}: JSON cannot hold it ({error}). Let tools return "
@@ -72,8 +62,8 @@ def read_run(file: Path) -> SavedRun:
     """Read a run that ``save_run`` saved.
 
     Raises:
-        InputError: The file cannot be read, is no saved run or a damaged one, or a newer Casewright
-            wrote it.
+        InputError: The file cannot be read, is no saved run or a damaged one, or is of another
+            version.
     """
     try:
         text = file.read_text(encoding="utf-8")
@@ -87,35 +77,27 @@ def read_run(file: Path) -> SavedRun:
 
 
 def parse_run(text: str, name: str) -> SavedRun:
-    """Read a run from the text of a file that ``save_run`` saved.
-
-    Args:
-        text: The whole file.
-        name: How errors call it.
-
-    Raises:
-        InputError: As ``read_run`` does.
-    """
+    """Read a run from the text of a file, which errors call by ``name``; see ``read_run``."""
     try:
-        whole = json.loads(text, parse_constant=_no_number, parse_float=_finite)
+        data = json.loads(text, parse_constant=_refuse_constant, parse_float=_finite)
     except _NotFiniteError as error:
         raise _damaged(name, str(error)) from None
     except (ValueError, RecursionError) as error:
         raise _no_run(name, error) from error
-    if not isinstance(whole, dict) or whole.get("kind") != KIND:
+    if not isinstance(data, dict) or data.get("kind") != KIND:
         raise InputError(f"{name} is no saved run. Give what casewright ask --save wrote.")
-    form = whole.get("format")
+    version = data.get("format")
     # True and 1.0 are equal to 1, and no format.
-    if type(form) is not int or form != FORMAT:
+    if type(version) is not int or version != FORMAT:
         raise InputError(
-            f"{name} is a saved run of format {str(form)[:20]!r}; this Casewright "
+            f"{name} is a saved run of format {str(version)[:20]!r}; this Casewright "
             f"reads {FORMAT}. Open it with the Casewright that saved it, or ask again."
         )
-    question = whole.get("question", "")
+    question = data.get("question", "")
     if not isinstance(question, str):
         raise _damaged(name, "question: it is no text")
     try:
-        return SavedRun(checked_answer(whole.get("answer")), question)
+        return SavedRun(checked_answer(data.get("answer")), question)
     except RecursionError:
         raise _damaged(name, "it is nested too deeply") from None
     except ValueError as error:
@@ -135,7 +117,7 @@ def _damaged(name: str, what: str) -> InputError:
     )
 
 
-def _no_number(name: str) -> NoReturn:
+def _refuse_constant(name: str) -> NoReturn:
     raise ValueError(f"{name} is no JSON number")
 
 

@@ -1,21 +1,27 @@
-"""The state of a run: JSON-plain, so that every checkpointer keeps it without loss."""
+"""The state of a run, JSON-plain so that every checkpointer keeps it, and the caller's context."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields, is_dataclass, replace
 from typing import Any
 
+from langgraph.runtime import get_runtime
+from pydantic import BaseModel
 from typing_extensions import TypedDict
 
+from casewright.errors import InputError
 from casewright.graph.limits import Limits
 from casewright.planner import Planner
 from casewright.planner.request import Turn
 from casewright.tools import Toolbox
 
+#: The field of the scope in which tools find the tenant.
+TENANT = "tenant"
+
 
 class AskInput(TypedDict, total=False):
-    """What a run is given.
+    """Input of a run.
 
     ``question`` is required; ``context`` is a JSON object; ``history`` the earlier turns.
     """
@@ -26,16 +32,16 @@ class AskInput(TypedDict, total=False):
 
 
 class AskOutput(TypedDict, total=False):
-    """What a run returns: ``answer`` is the JSON form of ``Answer``."""
+    """Output of a run: ``answer`` is the JSON form of ``Answer``."""
 
     answer: dict[str, Any]
 
 
 class RunState(AskInput, AskOutput, total=False):
-    """Everything that is kept of a run.
+    """State of a run.
 
-    ``run_id`` names the run across resumptions. ``plan`` is the plan's text form; ``planning`` says
-    who wrote it and how. ``outcomes`` holds one JSON-plain ``Outcome`` a step.
+    ``run_id`` names the run across resumptions. ``plan`` is the plan's text form; ``planning`` the
+    planner's name, time and doubts. ``outcomes`` holds one JSON-plain ``Outcome`` a step.
     """
 
     run_id: str
@@ -46,18 +52,17 @@ class RunState(AskInput, AskOutput, total=False):
 
 @dataclass(frozen=True, slots=True)
 class RunContext:
-    """What the caller decides for one run, given as LangGraph's ``context``; never checkpointed.
+    """The caller's choices for one run, given as LangGraph's ``context``; never checkpointed.
 
-    A resumed run is given it again.
+    A resumed run needs it again.
 
     Attributes:
-        scope: Who asks: customer, tenant, …. Tools read it, no plan can write it.
-        toolbox: Another toolbox than the graph's.
-        planner: Another planner than the graph's.
+        scope: The user: customer, tenant, …. Tools read it, no plan can write it.
+        toolbox, planner: Replace the graph's.
         limits: Budgets of this run; see ``Limits.within``: they lower the graph's, never raise
             them.
-        tenant: Whose cases this run is about. Tools find it in their scope as ``tenant``; stores
-            whose tool is ``per_tenant`` are opened for it.
+        tenant: The tenant whose cases this run is about. Tools find it in their scope as
+            ``tenant``; stores whose tool is ``per_tenant`` are opened for it.
     """
 
     scope: Mapping[str, str] = field(default_factory=dict)
@@ -65,3 +70,58 @@ class RunContext:
     planner: Planner | None = None
     limits: Limits | Mapping[str, float] | None = None
     tenant: str | None = None
+
+
+def run_context() -> RunContext:
+    """Return the context of this run; its scope holds the tenant, if there is one.
+
+    A parent graph's own context may be a mapping, a dataclass or a pydantic model with more fields:
+    those with the names of ``RunContext`` count.
+
+    Raises:
+        InputError: A value has the wrong type; the message names it.
+    """
+    context = _read(get_runtime(RunContext).context)
+    if context.toolbox is not None and not isinstance(context.toolbox, Toolbox):
+        raise _unusable("toolbox", context.toolbox, "a Toolbox")
+    if context.planner is not None and not callable(getattr(context.planner, "plan", None)):
+        raise _unusable("planner", context.planner, "a Planner")
+    if context.limits is not None and not isinstance(context.limits, (Limits, Mapping)):
+        raise _unusable("limits", context.limits, "Limits, or some of them by name")
+    if not isinstance(context.scope, Mapping):
+        raise _unusable("scope", context.scope, 'a mapping such as {"customer": "C1"}')
+    if context.tenant is None:
+        return context
+    if not isinstance(context.tenant, str) or not context.tenant:
+        raise _unusable("tenant", context.tenant, "a text that names one")
+    if context.scope.get(TENANT, context.tenant) != context.tenant:
+        raise InputError(
+            f"The run's context names two tenants: {context.tenant!r}, and in its scope "
+            f"{context.scope[TENANT]!r}. Name one."
+        )
+    return replace(context, scope={**context.scope, TENANT: context.tenant})
+
+
+def _read(context: Any) -> RunContext:
+    if isinstance(context, RunContext):
+        return context
+    names = [part.name for part in fields(RunContext)]
+    if isinstance(context, Mapping):
+        values = {name: context[name] for name in names if name in context}
+    elif isinstance(context, BaseModel) or (
+        is_dataclass(context) and not isinstance(context, type)
+    ):
+        values = {name: getattr(context, name) for name in names if hasattr(context, name)}
+    else:
+        values = {}
+    if values.get("scope", {}) is None:
+        del values["scope"]
+    return RunContext(**values)
+
+
+def _unusable(name: str, value: Any, wanted: str) -> InputError:
+    return InputError(
+        f"The run's context has {name}={type(value).__name__} {str(value)[:60]!r}. Give {wanted}; "
+        "where a parent graph's own context means something else by it, as_node(run_context=…) "
+        "says what is meant for this one."
+    )

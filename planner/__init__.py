@@ -2,7 +2,7 @@
 
 from casewright.planner.annotated import AnnotatedQuery, QueryRecord, read_annotated
 from casewright.planner.case_planner import CasePlanner
-from casewright.planner.chat_model import chat_model
+from casewright.planner.chat_call import chat_model
 from casewright.planner.chat_planner import ChatPlanner
 from casewright.planner.model_planner import ModelPlanner
 from casewright.planner.narrowing import narrowing

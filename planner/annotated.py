@@ -1,9 +1,12 @@
-"""Annotated queries: the one format of training pools, demonstrations and evaluation sets."""
+"""Annotated queries: the one format of training pools, demonstrations and evaluation sets.
+
+Of an annotated conversation, every turn is an annotated query with the turns before it as history.
+"""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -18,7 +21,7 @@ from casewright.tools import Toolbox, alias, tool_from_record
 
 
 class QueryRecord(BaseModel):
-    """Record to plan for: a query, its context, and changes to the toolbox."""
+    """A query to plan for, with its context, its history and changes to the toolbox."""
 
     model_config = ConfigDict(extra="ignore", strict=True)
 
@@ -31,11 +34,7 @@ class QueryRecord(BaseModel):
 
     @classmethod
     def read(cls, record: Any) -> QueryRecord:
-        """Read a decoded JSON value.
-
-        Raises:
-            InputError: It has another form; names the field.
-        """
+        """Read a decoded JSON value; raise ``InputError`` with the malformed field."""
         if not isinstance(record, Mapping):
             raise InputError(f"The record is a {type(record).__name__}, not a JSON object.")
         try:
@@ -46,11 +45,7 @@ class QueryRecord(BaseModel):
             raise InputError(f"{field_name}: {first['msg']}.") from error
 
     def turns(self) -> list[Turn]:
-        """Return the history without what annotations say of its turns.
-
-        Raises:
-            InputError: It is no list of turns.
-        """
+        """Return the history without the annotations of its turns."""
         check_history(self.history)
         return [Turn(question=turn["question"], answer=turn["answer"]) for turn in self.history]
 
@@ -58,8 +53,7 @@ class QueryRecord(BaseModel):
         """Return the request with this record's changes to the toolbox.
 
         Raises:
-            InputError: Question, context or history are unusable, a tool is declared wrongly, or a
-                removed tool is unknown.
+            InputError: A part of the record is unusable, or a removed tool is unknown.
         """
         extra = [tool_from_record(tool) for tool in self.tools_extra]
         try:
@@ -80,9 +74,7 @@ class AnnotatedQuery:
     """A query with its gold plan.
 
     Attributes:
-        record: Query, context and changes to the toolbox.
-        plan: The gold plan.
-        label: Its class.
+        label: The class of the query.
         must: ``"sN.parameter"`` to the lower-case words that a literal there must contain.
         accept: Other tool sequences that also count as right.
     """
@@ -100,11 +92,7 @@ class AnnotatedQuery:
 
     @classmethod
     def read(cls, record: Any) -> AnnotatedQuery:
-        """Read a decoded JSON value.
-
-        Raises:
-            InputError: It has another form, or its plan is none.
-        """
+        """Read a decoded JSON value; raise ``InputError`` if it or its plan is malformed."""
         query = QueryRecord.read(record)
         try:
             plan = parse_plan(record["plan"])
@@ -120,28 +108,73 @@ class AnnotatedQuery:
 def _texts(value: Any) -> tuple[str, ...]:
     # A text is a sequence of texts too: of its letters.
     if not isinstance(value, list) or not all(isinstance(text, str) for text in value):
-        raise TypeError(f"{value!r:.60} is no list of texts")
+        raise TypeError(f"{value!r:.60} is not a list of texts")
     return tuple(value)
+
+
+@dataclass(frozen=True, slots=True)
+class Conversation:
+    """A conversation whose every turn has a gold plan.
+
+    Attributes:
+        turns: The turns, the earliest first, each with those before it as history.
+        kinds: How each turn depends on those before it: ``first``, ``pronoun``, ``ellipsis`` and
+            the like.
+        measuring: No planner may learn from it, nor be tuned on it.
+    """
+
+    id: str
+    turns: tuple[AnnotatedQuery, ...]
+    kinds: tuple[str, ...]
+    scope: Mapping[str, str]
+    measuring: bool = False
+
+    @classmethod
+    def read(cls, record: Any) -> Conversation:
+        """Read a decoded JSON value: the annotated query of the last turn.
+
+        Each turn of its ``history`` has, beside question and answer, the fields of an annotated
+        query: ``context``, ``plan``, ``class`` and so on.
+
+        Raises:
+            InputError: The record is malformed, or a turn's plan is; the message names the turn.
+        """
+        last = AnnotatedQuery.read(record)
+        history, answers = last.record.history, last.record.turns()
+        turns = []
+        for number, turn in enumerate(history, 1):
+            query = {**turn, "query": turn["question"], "history": answers[: number - 1]}
+            try:
+                turns.append(AnnotatedQuery.read({"id": f"{record.get('id')}.{number}", **query}))
+            except InputError as error:
+                raise InputError(f"turn {number}: {error}") from error
+        kinds = tuple(str(turn.get("kind", "")) for turn in (*history, record))
+        scope = {str(field): str(value) for field, value in (record.get("scope") or {}).items()}
+        measuring = bool(record.get("measuring"))
+        return cls(str(record.get("id")), (*turns, last), kinds, scope, measuring)
+
+    @property
+    def follow_ups(self) -> list[tuple[str, AnnotatedQuery]]:
+        """The turns after the first, each with its kind."""
+        return list(zip(self.kinds, self.turns, strict=True))[1:]
 
 
 def read_annotated(path: Path) -> list[AnnotatedQuery]:
     """Read a JSON Lines file of annotated queries.
 
     Raises:
-        InputError: The file cannot be read, or a line is no annotated query; names the line.
+        InputError: The file cannot be read, or a line is malformed; the message names the line.
     """
     try:
         lines = path.read_text(encoding="utf-8-sig").split("\n")
     except (OSError, UnicodeDecodeError) as error:
-        reason = getattr(error, "strerror", None) or "it is no UTF-8 text"
+        reason = getattr(error, "strerror", None) or "it is not UTF-8 text"
         raise InputError(f"{path} cannot be read: {reason}.") from error
-    return list(_read_lines(lines, path))
-
-
-def _read_lines(lines: Iterable[str], path: Path) -> Iterable[AnnotatedQuery]:
+    queries = []
     for number, line in enumerate(lines, 1):
         if line.strip():
             try:
-                yield AnnotatedQuery.read(json.loads(line))
+                queries.append(AnnotatedQuery.read(json.loads(line)))
             except (ValueError, RecursionError) as error:
                 raise InputError(f"{path}, line {number}: {error}") from error
+    return queries

@@ -7,20 +7,20 @@ import time
 from casewright.errors import InputError
 from casewright.planner.fallback import fallback_plan
 from casewright.planner.history import HistoryReuse
-from casewright.planner.newcomers import NewcomerReuse
 from casewright.planner.parser_planner import ParserReuse
 from casewright.planner.reader import Reader
-from casewright.planner.request import PlanRequest, PlanResult
+from casewright.planner.request import PlanRequest, PlanResult, milliseconds_since
 from casewright.planner.reuse import Reuse, ReusePlanner
+from casewright.planner.sub_query_reuse import SubQueryReuse
 from casewright.stores import CaseStore
 
 
 class CasePlanner(ReusePlanner):
     """Reuses plan cases, their literals adapted to the question.
 
-    With a reader, the sub-queries of plan cases that the question is near to, in the space that the
-    reader was trained to span, are joined; tools that the reader was not trained for are planned
-    with by the plan parser. Without a reader, the plan parser plans, with the plan cases beside it.
+    With a reader, sub-queries of plan cases are joined whose latents are near to the question's;
+    tools that the reader was not trained for are planned with by the plan parser. Without a reader,
+    the plan parser plans, with the plan cases beside it.
 
     Args:
         store: Plan cases; see ``plan_store``. Read once, when the planner is made, and only where
@@ -34,7 +34,7 @@ class CasePlanner(ReusePlanner):
     def __init__(self, store: CaseStore | None, reader: Reader | None = None) -> None:
         if reader is None and store is None:
             raise InputError("A case planner needs plan cases or a reader. Give one of them.")
-        reuse: Reuse = ParserReuse(store) if reader is None else NewcomerReuse(reader)
+        reuse: Reuse = ParserReuse(store) if reader is None else SubQueryReuse(reader)
         super().__init__("case", HistoryReuse(reuse))
 
     def plan(self, request: PlanRequest) -> PlanResult:
@@ -44,5 +44,5 @@ class CasePlanner(ReusePlanner):
             return super().plan(request)
         except InputError as error:
             # More tools than the plan parser reads; other planners fall back on this one.
-            plan, spent = fallback_plan(request), (time.perf_counter() - started) * 1000
+            plan, spent = fallback_plan(request), milliseconds_since(started)
             return PlanResult(plan, self.name, 1, str(error), spent, confidence=0.0)

@@ -1,13 +1,16 @@
-"""Calls of a chat model within a deadline, and one sentence on why a call failed."""
+"""Chat models by ``provider:model`` names, calls of them within a deadline, and their failures."""
 
 from __future__ import annotations
 
 import asyncio
+import os
 import re
+import textwrap
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
 
-from casewright.errors import InputError, cleaned, told
+from casewright.errors import DependencyError, InputError, cleaned, told
 from casewright.tools.deadline import await_within, call_within, start_daemon
 
 if TYPE_CHECKING:
@@ -15,28 +18,86 @@ if TYPE_CHECKING:
     from langchain_core.messages import BaseMessage, MessageLikeRepresentation
     from langchain_core.runnables import Runnable
 
-#: Answers messages of a role (``system``, ``user``, ``assistant``) and a text, in their order.
+#: Answers messages, each a role (``system``, ``user``, ``assistant``) and a text.
 Chat = Callable[[Sequence[tuple[str, str]]], str]
-#: Deadline of an answer.
+#: Default deadline of an answer.
 SECONDS = 120.0
-#: What openai's client says of an answer whose words it does not understand.
+#: The message of openai's client for a response that it cannot read.
 _BARE = re.compile(r"Error code: [0-9]+")
-#: How providers' classes call the address that they were given.
+#: Environment variables with the address of a server, in langchain-openai's order.
+_VARIABLES = ("OPENAI_API_BASE", "OPENAI_BASE_URL")
+#: Sent to a local server where no key is set: the client refuses to send none.
+_NO_KEY = "none"
+#: Names of providers' attributes that hold the server's address.
 _ADDRESSES = ("openai_api_base", "base_url", "anthropic_api_url", "azure_endpoint", "endpoint_url")
+
+
+def chat_model(name: str, **settings: Any) -> BaseChatModel:
+    """Return the chat model of a name such as ``openai:gpt-4o-mini`` or ``ollama:mistral``.
+
+    Args:
+        name: Provider and model; the provider's own settings (keys, URLs) come from its
+            environment variables. ``openai`` reaches any OpenAI-compatible server by its address,
+            ``base_url`` or ``OPENAI_BASE_URL``; such a server needs no key to be set.
+        settings: Passed on, for example ``temperature``, ``base_url`` or ``max_tokens``.
+
+    Raises:
+        InputError: The name is malformed, the address is not a URL, or the provider is unknown or
+            misconfigured.
+        DependencyError: ``langchain`` or the provider's package is not installed.
+    """
+    provider, _, model = name.partition(":")
+    if not provider or not model:
+        raise InputError(
+            f"{name!r} names no chat model. Write provider:model, for example openai:gpt-4o-mini."
+        )
+    server = _server_settings(settings) if provider == "openai" else {}
+    try:
+        from langchain.chat_models import init_chat_model
+    except ImportError as error:
+        raise DependencyError(
+            f"The chat model {name!r} needs LangChain. Run: pip install 'casewright[chat]' and the "
+            f"provider's package, for example langchain-{provider}"
+        ) from error
+    try:
+        chat: BaseChatModel = init_chat_model(
+            model, model_provider=provider, **{"temperature": 0, **server, **settings}
+        )
+    except ImportError as error:
+        raise DependencyError(
+            f"The chat model {name!r} needs its provider's package: {told(error)}"
+        ) from error
+    except Exception as error:  # a provider may refuse its settings in any way
+        # LangChain lists every provider there is.
+        why = textwrap.shorten(told(error), 250, placeholder=" …")
+        raise InputError(f"The chat model {name!r} cannot be used: {why}") from error
+    return chat
+
+
+def _server_settings(settings: dict[str, Any]) -> dict[str, Any]:
+    """Return the settings for an OpenAI-compatible server whose address is set, if one is."""
+    base_url = settings.get("base_url", settings.get("openai_api_base"))
+    sources = {"base_url": base_url, **{name: os.environ.get(name) for name in _VARIABLES}}
+    source, address = next(((name, url) for name, url in sources.items() if url), ("", ""))
+    if not address:
+        return {}
+    parts = urlsplit(str(address))
+    if parts.scheme not in ("http", "https") or not parts.netloc:
+        raise InputError(
+            f"{source} is {cleaned(str(address))!r}, not a URL. Write it whole, for example "
+            "http://localhost:8000/v1."
+        )
+    keyed = os.environ.get("OPENAI_API_KEY") or {"api_key", "openai_api_key"} & set(settings)
+    # A server that needs a key refuses this one, and says so.
+    return {"base_url": address} | ({} if keyed else {"api_key": _NO_KEY})
 
 
 def ask(
     model: Runnable[Any, Any], messages: Sequence[MessageLikeRepresentation], seconds: float
 ) -> Any:
-    """Return the model's message.
+    """Return the model's message; raise ``TimeoutError`` after ``seconds``.
 
-    Args:
-        model: A chat model, also with settings bound to it.
-        messages: LangChain's messages, or pairs of a role and a text.
-        seconds: Its deadline.
-
-    Raises:
-        TimeoutError: It took longer than ``seconds``.
+    The messages are LangChain's, or pairs of a role and a text.
     """
     return call_within(lambda: model.invoke(list(messages)), max(seconds, 0.0))
 
@@ -49,54 +110,66 @@ async def aask(model: BaseChatModel, messages: Sequence[BaseMessage], seconds: f
     abandoned.
 
     Raises:
-        TimeoutError: It took longer than ``seconds``.
+        TimeoutError: The model took longer than ``seconds``.
     """
     from langchain_core.language_models import BaseChatModel, SimpleChatModel
 
-    own = getattr(type(model), "_agenerate", None)
-    if own in (BaseChatModel._agenerate, SimpleChatModel._agenerate):
-        work: Any = _in_thread(model, messages)
-    else:
-        work = asyncio.ensure_future(_awaited(model, messages))
-    return await await_within(work, seconds)
+    def in_thread() -> asyncio.Future[Any]:
+        return asyncio.wrap_future(start_daemon(lambda: model.invoke(list(messages))))
 
-
-def chat_text(model: BaseChatModel, seconds: float = SECONDS) -> Chat:
-    """Return a function that asks a model.
-
-    Args:
-        model: The model.
-        seconds: Deadline of each answer.
-
-    Returns:
-        The function; it raises an ``InputError`` where the model fails, which says why.
-    """
-
-    def said(messages: Sequence[tuple[str, str]]) -> str:
+    async def awaited() -> Any:
         try:
-            return str(ask(model, messages, seconds).text)
+            return await model.ainvoke(list(messages))
+        except SystemExit as error:
+            # A task that ends by it would end the event loop.
+            raise RuntimeError("The model raised SystemExit.") from error
+        except RuntimeError as error:
+            if str(error) != "Event loop is closed":
+                raise
+            # A client that all models of an address share has kept a connection of an event loop
+            # that ended, by an earlier asyncio.run; its blocking twin has none.
+            return await in_thread()
+
+    generate = getattr(type(model), "_agenerate", None)
+    blocks = generate in (BaseChatModel._agenerate, SimpleChatModel._agenerate)
+    return await await_within(in_thread() if blocks else awaited(), seconds)
+
+
+def chat_text(model: BaseChatModel) -> Chat:
+    """Return a function that asks a model and raises ``InputError`` where the model fails."""
+
+    def answer(messages: Sequence[tuple[str, str]]) -> str:
+        try:
+            return str(ask(model, messages, SECONDS).text)
         except Exception as error:
             raise InputError(failure(model, error)) from error
 
-    return said
+    return answer
+
+
+def token_counts(message: Any) -> dict[str, int]:
+    """Return the counts ``input`` and ``output`` of a model's message; none if it has none."""
+    usage = getattr(message, "usage_metadata", None) or {}
+    names = ("input", "output") if usage else ()
+    return {name: int(usage.get(f"{name}_tokens") or 0) for name in names}
 
 
 def failure(model: BaseChatModel, error: BaseException) -> str:
-    """Return one sentence without secrets: which model, and why it failed.
+    """Return one sentence without secrets: the model's server, and why the call failed.
 
     Clients say no more than "Connection error." themselves; the causes beneath say that the server
-    refused, or has no such host. Nor do they repeat what a server says in another form than theirs.
+    refused, or has no such host. Nor do they repeat a server's message in another form than theirs.
     """
-    said, cause = told(error), _root_cause(error)
-    if _BARE.fullmatch(str(error)) and (words := _words(error)):
-        said = f"{said} - {words}"
+    message, cause = told(error), _root_cause(error)
+    if _BARE.fullmatch(str(error)) and (text := _response_text(error)):
+        message = f"{message} - {text}"
     if str(cause) not in str(error):
-        said = f"{said.rstrip('.')} ({told(cause)})"
-    return f"The model{place(model, error)} failed: {said}"
+        message = f"{message.rstrip('.')} ({told(cause)})"
+    return f"The model{place(model, error)} failed: {message}"
 
 
 def place(model: BaseChatModel, error: BaseException | None = None) -> str:
-    """Return " at URL" where a model's settings or its error tell its server, else nothing."""
+    """Return " at URL" where a model's settings or its error have its server, else nothing."""
     for attribute in _ADDRESSES:
         if isinstance(value := getattr(model, attribute, None), str) and value:
             return f" at {cleaned(value)}"
@@ -104,33 +177,14 @@ def place(model: BaseChatModel, error: BaseException | None = None) -> str:
     return f" at {cleaned(str(url))}" if url else ""
 
 
-def _words(error: BaseException) -> str:
-    """Return the server's own words, in one line."""
+def _response_text(error: BaseException) -> str:
     text = getattr(getattr(error, "response", None), "text", "")
     return cleaned(text, 200) if isinstance(text, str) else ""
 
 
 def _root_cause(error: BaseException) -> BaseException:
-    """Return the last of the causes that say anything."""
-    seen = [error]
-    while (cause := seen[-1].__cause__) is not None and cause not in seen:
-        seen.append(cause)
-    return next((each for each in reversed(seen) if str(each).strip()), error)
-
-
-def _in_thread(model: BaseChatModel, messages: Sequence[BaseMessage]) -> asyncio.Future[Any]:
-    return asyncio.wrap_future(start_daemon(lambda: model.invoke(list(messages))))
-
-
-async def _awaited(model: BaseChatModel, messages: Sequence[BaseMessage]) -> Any:
-    try:
-        return await model.ainvoke(list(messages))
-    except SystemExit as error:
-        # A task that ends by it would end the event loop.
-        raise RuntimeError("The model raised SystemExit.") from error
-    except RuntimeError as error:
-        if str(error) != "Event loop is closed":
-            raise
-        # A client that all models of an address share has kept a connection of an event loop that
-        # ended, by an earlier asyncio.run; its blocking twin has none.
-        return await _in_thread(model, messages)
+    """Return the last cause that has a text."""
+    causes = [error]
+    while (cause := causes[-1].__cause__) is not None and cause not in causes:
+        causes.append(cause)
+    return next((cause for cause in reversed(causes) if str(cause).strip()), error)

@@ -1,4 +1,4 @@
-"""The plan for when no other could be had, and what is told of a planner that gave up."""
+"""The plan where no other can be had, and the result of a planner that failed."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from casewright.tools import NO_EVIDENCE, Source
 
 
 def fallback_plan(request: PlanRequest) -> Plan:
-    """Return a plan that is valid for any request: ask one tool the whole question.
+    """Return a plan that is valid for any request: one tool with the whole question.
 
-    The first tool that needs nothing but the question is asked; where there is none, nothing is
+    The first tool that needs nothing but the question is asked; without such a tool, nothing is
     looked up.
     """
     for tool in request.toolbox:
@@ -52,16 +52,9 @@ def in_place_of(
     tokens: Mapping[str, int] | None = None,
     written: str = "",
 ) -> PlanResult:
-    """Return a fallback's result, which says why the planner that was asked has none.
+    """Return a fallback's result with the reason why the first planner has none.
 
-    Args:
-        planner: Name of the one that was asked.
-        why: What went wrong.
-        other: The fallback's.
-        milliseconds: What both took.
-        attempts: Plans that the planner tried.
-        tokens: Of its language model, if it counted them.
-        written: What that wrote; cut to ``MAX_WRITTEN_CHARACTERS``.
+    ``milliseconds`` is the time of both planners; ``written`` is cut to ``MAX_WRITTEN_CHARACTERS``.
     """
     if isinstance(why, Exception):
         why = str(why) if isinstance(why, CasewrightError) else f"It failed: {told(why)}"

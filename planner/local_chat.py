@@ -3,34 +3,26 @@
 from __future__ import annotations
 
 from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from langchain_core.language_models import SimpleChatModel
 from langchain_core.messages import BaseMessage
 
 from casewright.planner.prompt import Prompt
 
-if TYPE_CHECKING:
-    from casewright.planner.language_model import LanguageModel
-
 
 class LocalChat(SimpleChatModel):
     """Samples a language model's answer under its own chat template.
 
     Attributes:
-        model: The language model.
+        model: A ``LanguageModel``.
         tokens: Most tokens of an answer.
-        temperature: Of the sampling.
+        temperature: Temperature of the sampling.
     """
 
     model: Any
     tokens: int = 1024
     temperature: float = 0.8
-
-    @classmethod
-    def of(cls, model: LanguageModel) -> LocalChat:
-        """Return the chat model of a language model."""
-        return cls(model=model)
 
     @property
     def model_name(self) -> str:
@@ -55,7 +47,7 @@ class LocalChat(SimpleChatModel):
         )
         ids = torch.tensor([[*prompt.head, *prompt.tail]], device=self.model.device)
         with torch.inference_mode():
-            written = self.model.network.generate(
+            output = self.model.network.generate(
                 ids,
                 attention_mask=torch.ones_like(ids),
                 max_new_tokens=self.tokens,
@@ -64,4 +56,4 @@ class LocalChat(SimpleChatModel):
                 eos_token_id=list(self.model.ends),
                 pad_token_id=self.model.ends[0],
             )
-        return str(self.model.decode(written[0, ids.shape[1] :].tolist()))
+        return str(self.model.decode(output[0, ids.shape[1] :].tolist()))

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Literal
 from casewright.errors import PlanError
 from casewright.planner.chat_planner import plan_lines
 from casewright.planner.fallback import FallbackPlanner, in_place_of
-from casewright.planner.model_limits import FREE_TOKENS, HEAD_BYTES, MAX_TOKENS
+from casewright.planner.model_limits import FREE_TOKENS, MAX_TOKENS
 from casewright.planner.parse import parse_plan
 from casewright.planner.plan_cases import EXAMPLES, SELECTION, similar_plans
 from casewright.planner.prompt import render_prompt
@@ -23,15 +23,14 @@ from casewright.stores.paths import cache_folder
 from casewright.tools.deadline import start_daemon
 
 if TYPE_CHECKING:
-    from casewright.planner.decoding import Decoder, Written
+    from casewright.planner.decoding import Written
     from casewright.planner.decoding.matcher import Matcher
     from casewright.planner.language_model import LanguageModel, PromptTokens
-    from casewright.tools import ToolExample
 
 
 @dataclass(frozen=True, slots=True)
 class _Prompted:
-    """A request, its prompt, and the seconds that it took to make."""
+    """A request, its prompt, and the seconds that rendering the prompt took."""
 
     request: PlanRequest
     prompt: PromptTokens
@@ -42,35 +41,29 @@ class ModelPlanner:
     """Lets a causal language model write the whole plan in one call (REAPER, Joshi et al. 2024).
 
     It writes under a grammar that is made from the request, so only a valid plan can be written;
-    it is checked all the same. Where the model is out of time or of tokens, or fails, the fallback
-    planner answers, and the result says why.
+    the plan is checked all the same. Where the model is out of time or of tokens, or fails, the
+    fallback planner answers, and the result says why.
 
-    With ``constrained=False`` it writes greedily what it likes until it ends its answer, as the
-    paper's planner does; lines around a plan do not count, as for a chat model. Where that is no
-    valid plan, the fallback planner answers, and the result's ``written`` holds the text.
+    With ``constrained=False`` the model writes greedily without a grammar until it ends its answer,
+    as the paper's planner does; lines around a plan do not count, as for a chat model. Where that
+    is no valid plan, the fallback planner answers, and the result's ``written`` holds the text.
 
     With a draft planner, the model reads that planner's plan in one step and writes on from where
     it would have chosen otherwise. The plan is the one that it writes without (see
-    ``Decoder.write``), in fewer steps: the result's tokens tell ``model_steps``, and how many more
-    there would have been as ``drafted``.
+    ``Decoder.write``), in fewer steps: the result's tokens count ``model_steps``, and as
+    ``drafted`` how many more there would have been.
 
     Args:
         model: The language model; see ``load_language_model``.
-        fallback: Answers where the model does not; without one, one tool is asked the question.
-        plan_cases: Plan cases to show as examples.
-        examples: How many of them.
-        selection: How they are picked; ``casewright calibrate`` finds what helps a model most.
+        fallback, plan_cases, examples, selection: As for ``ChatPlanner``.
         seconds: Deadline of a plan, or of a batch of plans.
         tokens: Most tokens of a plan; by default fewer where no grammar ends it.
         batch: Most questions that ``plan_many`` decodes together.
-        head_bytes: Memory for the key/value states of prompt heads.
-        static: See ``Decoder``.
-        constrained: Whether the grammar is followed.
+        constrained: Write under the grammar.
         draft: Planner whose plans are drafts; a quick one, such as the case planner. Questions that
             are decoded together have none.
-        head_folder: Where the key/value states of prompt heads are kept between processes, if the
-            model was loaded from files: by default ``heads`` in the cache folder; ``None`` keeps
-            them in memory alone.
+        head_folder: Folder of the prefix cache between processes, for a model that was loaded from
+            files: by default ``heads`` in the cache folder; ``None`` keeps it in memory alone.
     """
 
     def __init__(
@@ -84,15 +77,16 @@ class ModelPlanner:
         seconds: float = 30.0,
         tokens: int | None = None,
         batch: int = 8,
-        head_bytes: int = HEAD_BYTES,
-        static: bool | None = None,
         constrained: bool = True,
         draft: Planner | None = None,
         head_folder: Path | Literal["cache"] | None = "cache",
     ) -> None:
+        # Transformers is imported with it.
+        from casewright.planner.decoding import Decoder
+
         self._model = model
-        kept = cache_folder() / "heads" if head_folder == "cache" else head_folder
-        self._decoder = _decoder(model, head_bytes, static, kept)
+        folder = cache_folder() / "heads" if head_folder == "cache" else head_folder
+        self._decoder = Decoder(model, head_folder=folder)
         self._matcher = _matchers(model, constrained=constrained)
         self._draft = draft
         self._fallback = fallback or FallbackPlanner()
@@ -116,35 +110,31 @@ class ModelPlanner:
     def plan_many(self, requests: Sequence[PlanRequest]) -> list[PlanResult]:
         """Return a plan for each request, in order; those with one head are decoded together.
 
-        The time of a result is its share of its batch's.
+        The time of a result is its share of the batch's.
         """
-        results: list[PlanResult | None] = [None] * len(requests)
-        together: dict[tuple[int, ...], list[tuple[int, _Prompted]]] = defaultdict(list)
+        results: dict[int, PlanResult] = {}
+        groups: dict[tuple[int, ...], list[tuple[int, _Prompted]]] = defaultdict(list)
         for number, request in enumerate(requests):
             started = time.perf_counter()
             try:
                 prompt = self._prompt(request)
             except Exception as error:  # noqa: BLE001 - a planner never raises for its model
                 spent = time.perf_counter() - started
-                results[number] = self._given_up(request, error, spent)
+                results[number] = self._fallen_back(request, error, spent)
             else:
                 prompted = _Prompted(request, prompt, time.perf_counter() - started)
-                together[prompt.head].append((number, prompted))
-        for group in together.values():
+                groups[prompt.head].append((number, prompted))
+        for group in groups.values():
             # Shorter prompts are padded to the longest of their batch.
             group.sort(key=lambda numbered: len(numbered[1].prompt.tail))
             for start in range(0, len(group), self.batch):
-                part = group[start : start + self.batch]
-                written = self._write([prompted for _, prompted in part])
-                for (number, _), result in zip(part, written, strict=True):
-                    results[number] = result
-        return [result for result in results if result is not None]
+                numbers, batch = zip(*group[start : start + self.batch], strict=True)
+                results.update(zip(numbers, self._write(batch), strict=True))
+        return [results[number] for number in range(len(requests))]
 
     def _prompt(self, request: PlanRequest) -> PromptTokens:
         """Return the prompt, with as many of its examples as the model has positions for."""
-        examples: list[ToolExample] = []
-        if self._plan_cases is not None:
-            examples = similar_plans(self._plan_cases, request, self._examples, self._selection)
+        examples = similar_plans(self._plan_cases, request, self._examples, self._selection)
         most = self._model.positions
         while True:
             tokens = self._model.encode(render_prompt(request, examples))
@@ -153,34 +143,33 @@ class ModelPlanner:
                 return tokens
             examples.pop()
 
-    def _write(self, prompted: Sequence[_Prompted]) -> list[PlanResult]:
-        """Return the plans of prompts that have one head."""
-        from casewright.planner.decoding.limits import Limits
+    def _write(self, batch: Sequence[_Prompted]) -> list[PlanResult]:
+        from casewright.planner.decoding import DecodingLimits
 
         started = time.perf_counter()
-        limits = Limits(self._tokens, started + self._seconds)
-        prompts = [each.prompt for each in prompted]
+        limits = DecodingLimits(self._tokens, started + self._seconds)
+        prompts = [item.prompt for item in batch]
         matchers: list[Matcher] = []
-        written: Sequence[Written | Exception]
+        outcomes: Sequence[Written | Exception]
         try:
-            matchers = [self._matcher(each.request) for each in prompted]
-            if len(prompted) == 1:
-                draft = self._drafted(prompted[0].request)
-                alone = self._decoder.write(prompts[0], matchers[0], limits=limits, draft=draft)
-                written = [alone]
+            matchers = [self._matcher(item.request) for item in batch]
+            if len(batch) == 1:
+                draft = self._drafted(batch[0].request)
+                plan = self._decoder.write(prompts[0], matchers[0], limits=limits, draft=draft)
+                outcomes = [plan]
             else:
-                written = self._decoder.write_many(prompts, matchers, limits=limits)
+                outcomes = self._decoder.write_many(prompts, matchers, limits=limits)
         except Exception as error:  # noqa: BLE001 - a planner never raises for its model
-            written = [error] * len(prompted)
-        share = (time.perf_counter() - started) / len(prompted)
-        texts = [self._text_so_far(matcher) for matcher in matchers] or [""] * len(prompted)
+            outcomes = [error] * len(batch)
+        share = (time.perf_counter() - started) / len(batch)
+        texts = [self._text_so_far(matcher) for matcher in matchers] or [""] * len(batch)
         return [
-            self._result(each.request, outcome, text, each.seconds + share)
-            for each, outcome, text in zip(prompted, written, texts, strict=True)
+            self._result(item.request, outcome, text, item.seconds + share)
+            for item, outcome, text in zip(batch, outcomes, texts, strict=True)
         ]
 
     def _drafted(self, request: PlanRequest) -> str:
-        """Return the draft planner's plan; an empty text where there is none for the request."""
+        """Return the draft planner's plan; an empty text where it has none for the request."""
         if self._draft is None:
             return ""
         try:
@@ -191,7 +180,7 @@ class ModelPlanner:
         return str(plan)
 
     def _text_so_far(self, matcher: Matcher) -> str:
-        """Return what was written without a grammar, also where decoding was stopped."""
+        """Return the text written without a grammar, also where decoding was stopped."""
         from casewright.planner.decoding.free_matcher import FreeMatcher
 
         return self._model.decode(matcher.tokens) if isinstance(matcher, FreeMatcher) else ""
@@ -200,7 +189,7 @@ class ModelPlanner:
         self, request: PlanRequest, outcome: Written | Exception, text: str, seconds: float
     ) -> PlanResult:
         if isinstance(outcome, Exception):
-            return self._given_up(request, outcome, seconds, text)
+            return self._fallen_back(request, outcome, seconds, text)
         tokens = {
             "input": outcome.prompt_tokens,
             "output": len(outcome.tokens),
@@ -208,15 +197,15 @@ class ModelPlanner:
             "model_steps": outcome.model_steps,
             "drafted": outcome.drafted,
         }
-        whole = self._model.decode(outcome.tokens)
+        text = self._model.decode(outcome.tokens)
         try:
-            plan = parse_plan(plan_lines(whole))
+            plan = parse_plan(plan_lines(text))
             request.validate(plan)
         except PlanError as error:
-            return self._given_up(request, error, seconds, whole, tokens)
+            return self._fallen_back(request, error, seconds, text, tokens)
         return PlanResult(plan, self.name, milliseconds=seconds * 1000, tokens=tokens)
 
-    def _given_up(
+    def _fallen_back(
         self,
         request: PlanRequest,
         why: Exception,
@@ -229,17 +218,7 @@ class ModelPlanner:
         return in_place_of(self.name, why, other, milliseconds=spent, tokens=tokens, written=text)
 
 
-def _decoder(
-    model: LanguageModel, head_bytes: int, static: bool | None, head_folder: Path | None
-) -> Decoder:
-    # Transformers is imported with it.
-    from casewright.planner.decoding import Decoder
-
-    return Decoder(model, head_bytes=head_bytes, static=static, head_folder=head_folder)
-
-
 def _matchers(model: LanguageModel, *, constrained: bool) -> Callable[[PlanRequest], Matcher]:
-    """Return what makes the matcher of a request's plan."""
     if constrained:
         from casewright.planner.grammar import PlanGrammar
 

@@ -21,28 +21,24 @@ if TYPE_CHECKING:
     from casewright.planner.request import Planner
     from casewright.stores import CaseStore, Encoder
 
-#: The case planner, with the domain's reader where it has one.
-CASE_PLANNER = "case"
-#: The ensemble of classifiers with a separate argument step.
-CLASSIFIERS = "classifiers"
-#: The trained plan parser, for which the toolbox is an input.
-PARSER = "parser"
-#: Before the folder or the name of a causal language model that runs in this process.
+#: The case planner, the ensemble of classifiers, and the plan parser.
+CASE_PLANNER, CLASSIFIERS, PARSER = "case", "classifiers", "parser"
+#: Stands before the folder or the name of a causal language model that runs in this process.
 LOCAL = "local:"
-#: Before the name of a local model that is asked for one step at a time.
+#: Stands before the name of a local model that writes one step at a time.
 AGENT = "agent:"
 
 
 @dataclass(frozen=True, slots=True)
 class ModelSettings:
-    """Settings of a planner with a language model.
+    """Settings of a planner with a language model; all but ``examples`` are for local models.
 
     Attributes:
-        adapter: A PEFT adapter for a local model: folder or name.
-        device: Where a local model runs; a GPU where there is one.
-        dtype: In which numbers; bfloat16 on a GPU, float32 elsewhere.
+        adapter: Folder or name of a PEFT adapter.
+        device: By default a GPU if there is one.
+        dtype: By default bfloat16 on a GPU, else float32.
         examples: Plan cases in the prompt; the planner's own number by default.
-        constrained: Whether a local model writes under the request's grammar.
+        constrained: The model writes under the request's grammar.
     """
 
     adapter: str | None = None
@@ -54,16 +50,14 @@ class ModelSettings:
 
 @dataclass(frozen=True, slots=True)
 class PlannerParts:
-    """Parts that a planner may be made of.
+    """Parts of which a planner may be made.
 
     Attributes:
-        name: The planner's, with what stands after its colon.
-        plan_cases: Of the domain.
-        reader: The domain's, where it has one and the planner reads.
-        settings: Those that the planner takes.
-        queries: Reads the annotated queries of the domain.
-        encoder: Theirs; ``None`` for the packaged encoder.
-        scope: Who asks, for a planner that calls tools.
+        name: The planner's name, with the part after its colon.
+        reader: The domain's reader, if it has one and the planner reads.
+        queries: Returns the annotated queries of the domain.
+        encoder: Encoder of the queries; ``None`` for the packaged encoder.
+        scope: The user's scope, for a planner that calls tools.
     """
 
     name: str
@@ -81,12 +75,12 @@ class NamedPlanner:
 
     Attributes:
         make: Makes the planner; raises ``InputError`` where its parts do not do.
-        argument: What stands after the name and a colon, for people; empty where nothing may.
-        bare: Whether the name may also stand alone.
+        argument: Shown to people for the part after the name and a colon; empty for none.
+        bare: The name may also stand without an argument.
         takes: Names of the fields of ``ModelSettings`` that it takes; one that takes ``device``
             has a language model in this process.
-        reads: Whether it uses the domain's reader.
-        shared: Whether it can plan for several askers, and calls no tools.
+        reads: It uses the domain's reader.
+        shared: It can plan for several users, and calls no tools.
         model: Loads its language model, given name and settings, if it has one in this process;
             raises ``InputError`` where there is none.
     """
@@ -99,24 +93,18 @@ class NamedPlanner:
     shared: bool = True
     model: Callable[[str, ModelSettings], LanguageModel] | None = None
 
-    def settings(self, given: ModelSettings) -> ModelSettings:
-        """Return those of the settings that this planner takes."""
-        taken = {name: getattr(given, name) for name in self.takes}
-        return ModelSettings(**taken)
+    def settings(self, settings: ModelSettings) -> ModelSettings:
+        """Return the settings with defaults for those that this planner does not take."""
+        return ModelSettings(**{name: getattr(settings, name) for name in self.takes})
 
 
 def named_planner(name: str) -> NamedPlanner:
-    """Return what makes the planner of a name.
-
-    Raises:
-        InputError: No planner has this name.
-        DependencyError: The package that has it cannot be imported.
-    """
+    """Return the maker of a planner, by the planner's name; see ``extension`` for its errors."""
     head, colon, argument = name.partition(":")
     if head not in extensions("planner"):
         if colon:
             return CHAT
-        known = ", ".join(map(_form, extensions("planner")))
+        known = ", ".join(map(_usage, extensions("planner")))
         raise InputError(
             f"There is no planner {name!r}. Planners are: {known}, or a chat model "
             "as provider:model, for example openai:gpt-4o-mini."
@@ -128,50 +116,33 @@ def named_planner(name: str) -> NamedPlanner:
         return planner
     before = planner.argument.rpartition(":")[0]
     if not argument.startswith(before) or not argument.removeprefix(before).strip(":"):
-        raise InputError(f"{name!r} names no model. Write {_form(head)}.")
+        raise InputError(f"{name!r} names no model. Write {_usage(head)}.")
     return planner
 
 
 def check_planner(name: str, settings: ModelSettings | None = None) -> None:
-    """Raise an error unless a planner has this name and takes these settings.
-
-    Raises:
-        InputError: None has it, or it does not take them.
-    """
-    planner, given = named_planner(name), settings or ModelSettings()
-    refused = {
-        part.name
-        for part in fields(ModelSettings)
-        if getattr(given, part.name) != part.default and part.name not in planner.takes
-    }
-    if "device" not in planner.takes and (of_models := refused & {"adapter", "device", "dtype"}):
-        flags = ", ".join(f"--{setting}" for setting in sorted(of_models))
+    """Raise ``InputError`` unless a planner has this name and takes these settings."""
+    planner, chosen = named_planner(name), settings or ModelSettings()
+    local = f"--planner {LOCAL}FOLDER"
+    for part in fields(ModelSettings):
+        if part.name in planner.takes or getattr(chosen, part.name) == part.default:
+            continue
+        flag = "--no-grammar" if part.name == "constrained" else f"--{part.name}"
+        if part.name == "examples":
+            problem, models = "has no prompt", "a language model"
+        elif part.name == "constrained":
+            problem, models = "has no grammar that can be left off", local
+        elif "device" in planner.takes:
+            problem, models = "is an adapter itself", f"{local}, or without --planner"
+        else:
+            problem, models = "is no local model", local
         raise InputError(
-            f"The planner {name!r} is no local model. Leave {flags} out; "
-            f"local models take it: --planner {LOCAL}FOLDER."
-        )
-    if "adapter" in refused:
-        raise InputError(
-            f"The planner {name!r} is an adapter itself. Leave --adapter out, or give it without "
-            f"--planner; it goes with --planner {LOCAL}FOLDER."
-        )
-    if "constrained" in refused:
-        raise InputError(
-            f"The planner {name!r} has no grammar that can be left off. Leave --no-grammar out; it "
-            f"goes with --planner {LOCAL}FOLDER."
-        )
-    if "examples" in refused:
-        raise InputError(
-            f"The planner {name!r} has no prompt. Leave --examples out; it goes with a language "
-            "model."
+            f"The planner {name!r} {problem}. Leave {flag} out; it goes with {models}."
         )
 
 
 def check_shared(name: str | None) -> None:
-    """Raise ``InputError`` where a planner of this name cannot plan for several askers.
-
-    No name is the domain's own planner, which can.
-    """
+    """Raise ``InputError`` if a planner, unless the domain's own, cannot plan for several users."""
     if name is not None and not named_planner(name).shared:
         raise InputError(
             f"The planner {name!r} calls tools while it plans, for one asker, and here there are "
@@ -225,38 +196,37 @@ def make_planner(
         InputError: There is no such planner or model, or it has nothing to learn from.
         DependencyError: A package that the planner needs is not installed.
     """
-    given = settings or ModelSettings()
-    check_planner(name, given)
+    chosen = settings or ModelSettings()
+    check_planner(name, chosen)
     parts = PlannerParts(
-        name, plan_cases, reader, given, queries or list, encoder, dict(scope or {})
+        name, plan_cases, reader, chosen, queries or list, encoder, dict(scope or {})
     )
     return named_planner(name).make(parts)
 
 
-def _form(name: str) -> str:
-    """Return how a planner's name is written, with what stands after its colon."""
+def _usage(name: str) -> str:
     try:
         argument = extension("planner", name).argument
     except CasewrightError:
-        # Its package cannot be imported; who asks for it is told why.
+        # Its package cannot be imported; naming the planner raises the reason.
         argument = ""
     return f"{name}:{argument}" if argument else name
 
 
 def _chat(parts: PlannerParts) -> Planner:
     from casewright.planner.case_planner import CasePlanner
-    from casewright.planner.chat_model import chat_model
+    from casewright.planner.chat_call import chat_model
     from casewright.planner.chat_planner import ChatPlanner
     from casewright.planner.plan_cases import EXAMPLES
 
-    shown = parts.settings.examples
+    examples = parts.settings.examples
     return ChatPlanner(
         chat_model(parts.name),
         fallback=CasePlanner(parts.plan_cases, parts.reader),
         plan_cases=parts.plan_cases,
-        examples=EXAMPLES if shown is None else shown,
+        examples=EXAMPLES if examples is None else examples,
     )
 
 
-#: Of names that no entry point has: a model of LangChain's, as ``provider:model``.
+#: Planner for names without an entry point: a model of LangChain's, as ``provider:model``.
 CHAT = NamedPlanner(_chat, takes=frozenset({"examples"}), reads=True)

@@ -32,24 +32,23 @@ def _parser(parts: PlannerParts) -> Planner:
 
 
 def _writer(parts: PlannerParts) -> Planner:
-    """Return a planner whose plans a local model writes in one call."""
     fallback = CasePlanner(parts.plan_cases, parts.reader)
-    shown = parts.settings.examples
+    examples = parts.settings.examples
     return ModelPlanner(
         local_model(parts.name, parts.settings),
         fallback=fallback,
         draft=fallback,
         plan_cases=parts.plan_cases,
-        examples=shown_examples(parts.name) if shown is None else shown,
+        examples=shown_examples(parts.name) if examples is None else examples,
         constrained=parts.settings.constrained,
     )
 
 
 def shown_examples(name: str) -> int:
-    """Return how many plan cases a model is shown: where it was trained here, as many as then.
+    """Return the number of plan cases in a model's prompt: of one trained here, as in training.
 
     Args:
-        name: A planner's, of a local model or of a chat model.
+        name: Name of a planner, of a local model or of a chat model.
     """
     if name == SHIPPED:
         return shipped_examples()
@@ -58,17 +57,12 @@ def shown_examples(name: str) -> int:
 
 
 def local_model(name: str, settings: ModelSettings) -> LanguageModel:
-    """Return the language model of a planner's name; the last one is kept.
-
-    Raises:
-        InputError: There is no such model, or it cannot be used.
-        DependencyError: A package that it needs is not installed, or the packaged base is not.
-    """
+    """Return the language model of a planner's name; see ``named.local_model``."""
     if name == SHIPPED:
-        return _trained(shipped_planner(), settings.device, settings.dtype, SHIPPED)
+        return _shipped(shipped_planner(), settings.device, settings.dtype, SHIPPED)
     folder = name.removeprefix(AGENT).removeprefix(LOCAL)
     if settings.adapter is None and is_shipped(Path(folder)):
-        return _trained(Path(folder), settings.device, settings.dtype, folder)
+        return _shipped(Path(folder), settings.device, settings.dtype, folder)
     return _loaded(folder, settings.adapter, settings.device, settings.dtype)
 
 
@@ -80,9 +74,7 @@ def _loaded(name: str, adapter: str | None, device: str | None, dtype: str | Non
     return load_language_model(name, adapter=adapter, device=device, dtype=dtype)
 
 
-@lru_cache(maxsize=1)
-def _trained(folder: Path, device: str | None, dtype: str | None, title: str) -> LanguageModel:
-    return load_shipped(folder, device=device, dtype=dtype, title=title)
+_shipped = lru_cache(maxsize=1)(load_shipped)
 
 
 _TAKES = frozenset({"adapter", "device", "dtype", "examples", "constrained"})

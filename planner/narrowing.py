@@ -1,9 +1,9 @@
-"""Large toolboxes: the tools that a question may need are found first, and planned with.
+"""Narrowing of large toolboxes to the tools that a question may need.
 
 A planner reads every tool of a request. With hundreds it takes minutes for a first plan and chooses
-among tools that have nothing to do with the question. So the nearest are kept: by the meaning of
-what they say of themselves, by words, by what the page has, by plan cases, and since the tools of a
-plan feed each other, by the tools that those are fed by or feed.
+among tools that have nothing to do with the question. So the nearest tools are kept: by the meaning
+of their descriptions, by words, by the page's fields, by plan cases, and since the tools of a plan
+feed each other, by the tools that share fields with those.
 """
 
 from __future__ import annotations
@@ -15,7 +15,6 @@ from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import lru_cache
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,13 +24,13 @@ from casewright.stores import CaseStore, Encoder, default_encoder
 from casewright.stores.progress import told_progress
 from casewright.tools import NO_EVIDENCE, Toolbox, ToolSpec
 
-#: Tools that are planned with; a toolbox of more is narrowed.
+#: Most tools of a request; a larger toolbox is narrowed.
 MOST = 64
 #: Tools that are embedded together, and kept in the cache: a first request may be given up.
 TOGETHER = 256
-#: The best by themselves, whose neighbours count; how much; and plan cases that are looked up.
+#: Best tools whose neighbours count; the neighbours' weight; and plan cases that are looked up.
 SEEDS, NEIGHBOURS, CASES = 32, 10.0, 16
-#: A field of more tools than this links none: a query, a name.
+#: Most tools that a field links; fields of more are as common as a query or a name.
 COMMON = 40
 Scores = NDArray[np.float64]
 
@@ -42,30 +41,24 @@ def narrowing(
     encoder: Encoder | None = None,
     plan_cases: CaseStore | None = None,
 ) -> Planner:
-    """Return a planner that narrows a toolbox before it plans, where that is a large one.
+    """Return a planner that narrows large toolboxes, or the planner itself for a small one.
 
     Args:
-        planner: What plans.
-        toolbox: What it mostly plans with; its tools are read now, and not by the first question.
-        encoder: See ``NarrowingPlanner``.
-        plan_cases: See ``NarrowingPlanner``.
+        planner: Plans with the narrowed toolbox.
+        toolbox: The usual toolbox; its tools are embedded now, and not at the first question.
+        encoder: Of tools and questions; the packaged one by default.
+        plan_cases: Tools of plan cases with near questions count.
     """
     if len(toolbox) <= MOST:
         return planner
     kind = _NarrowingBatchPlanner if isinstance(planner, BatchPlanner) else NarrowingPlanner
     narrowed = kind(planner, encoder, plan_cases)
-    narrowed.prepare(toolbox)
+    narrowed.index(toolbox)
     return narrowed
 
 
 class NarrowingPlanner:
-    """Plans with at most ``MOST`` tools of a toolbox.
-
-    Args:
-        planner: What plans.
-        encoder: Of tools and questions; the packaged one by default.
-        plan_cases: Whose tools count where their questions are near.
-    """
+    """Plans with at most ``MOST`` tools of a toolbox; see ``narrowing``."""
 
     def __init__(
         self, planner: Planner, encoder: Encoder | None = None, plan_cases: CaseStore | None = None
@@ -73,12 +66,12 @@ class NarrowingPlanner:
         self._planner = planner
         self._encoder = encoder
         self._plan_cases = plan_cases
-        # Few toolboxes are so large: a domain's, and perhaps one of a request's own.
-        self._index = lru_cache(maxsize=2)(self._indexed)
+        # Few toolboxes are so large: a domain's, and perhaps one of a request's base.
+        self.index = lru_cache(maxsize=2)(self._index)
         self.name = planner.name
 
     def plan(self, request: PlanRequest) -> PlanResult:
-        """Return the planner's plan, which is valid for the whole toolbox, too."""
+        """Return the planner's plan, which is valid for the whole toolbox too."""
         return self._planner.plan(self.narrowed(request))
 
     async def aplan(self, request: PlanRequest) -> PlanResult:
@@ -87,30 +80,26 @@ class NarrowingPlanner:
             request = await asyncio.to_thread(self.narrowed, request)
         return await self._planner.aplan(request)
 
-    def prepare(self, toolbox: Toolbox) -> None:
-        """Read the tools of a large toolbox now, and not when the first question is asked."""
-        self._index(toolbox)
-
     def narrowed(self, request: PlanRequest) -> PlanRequest:
-        """Return the request with the tools of it that its question may need, in their order."""
+        """Return the request with the tools that its question may need, in their order."""
         if len(request.toolbox) <= MOST:
             return request
-        index = self._index(request.toolbox)
-        scores = index.scores(request, self._cases(request.question, index.places))
+        index = self.index(request.toolbox)
+        scores = index.scores(request, self._cases(request.question, index.numbers))
         best = np.sort(np.argsort(-scores, kind="stable")[: MOST - 1])
         return replace(request, toolbox=Toolbox(index.tools[number] for number in best))
 
-    def _indexed(self, toolbox: Toolbox) -> _Index:
+    def _index(self, toolbox: Toolbox) -> _Index:
         tools = [tool for tool in toolbox if tool.name != NO_EVIDENCE.name]
         return _Index(tools, self._encoder or default_encoder())
 
-    def _cases(self, question: str, places: dict[str, int]) -> Scores:
-        """Return for each tool how near the nearest case is whose plan calls it."""
-        nearness = np.zeros(len(places))
+    def _cases(self, question: str, numbers: dict[str, int]) -> Scores:
+        """Return for each tool the relevance of the nearest case whose plan calls it."""
+        nearness = np.zeros(len(numbers))
         hits = self._plan_cases.search(question, CASES) if self._plan_cases is not None else []
         for hit in hits:
             for name in hit.case.metadata.get("tools", ()):
-                if (number := places.get(name)) is not None:
+                if (number := numbers.get(name)) is not None:
                     nearness[number] = max(nearness[number], hit.relevance)
         return nearness
 
@@ -127,33 +116,27 @@ class _NarrowingBatchPlanner(NarrowingPlanner):
 
 
 class _Index:
-    """Index of a toolbox, by which tools are found.
-
-    Attributes:
-        tools: All but the one that looks nothing up.
-        places: Name to place among them.
-    """
+    """Search index of a toolbox's tools; ``numbers`` has their indices by name."""
 
     def __init__(self, tools: list[ToolSpec], encoder: Encoder) -> None:
         self.tools = tools
-        self.places = {tool.name: place for place, tool in enumerate(tools)}
+        self.numbers = {tool.name: number for number, tool in enumerate(tools)}
         self._encoder = encoder
         self._vectors = self._embedded([_card(tool) for tool in tools])
         self._words = _by_key([set(_words(_all_text(tool))) for tool in tools])
-        self._given = _by_key([{parameter.name for parameter in t.parameters} for t in tools])
-        self._fields = _by_key([set(fields_of(tool)) for tool in tools])
+        self._parameters = _by_key([{p.name for p in tool.parameters} for tool in tools])
+        self._fields = _by_key([set(_fields_of(tool)) for tool in tools])
 
     def scores(self, request: PlanRequest, of_cases: Scores) -> Scores:
-        """Return how likely each tool is to be needed."""
         questions = [request.question, *(turn["question"] for turn in request.history[-1:])]
         vectors = self._encoder.embed(questions)
         near = (self._vectors @ vectors.T).max(axis=1)
-        own = 2 * near + self._shared_words(" ".join(questions)) + of_cases
+        base = 2 * near + self._shared_words(" ".join(questions)) + of_cases
         for name, value in request.context.items():
-            places = self._given.get(name, []) if value is not None else []
-            own[places] += min(1.0, self._rarity(len(places)) / 5)
-        joined: Scores = own + NEIGHBOURS * self._from_neighbours(own)
-        return joined
+            holders = self._parameters.get(name, []) if value is not None else []
+            base[holders] += min(1.0, self._rarity(len(holders)) / 5)
+        total: Scores = base + NEIGHBOURS * self._from_neighbours(base)
+        return total
 
     def _embedded(self, texts: list[str]) -> Scores:
         parts = [texts[at : at + TOGETHER] for at in range(0, len(texts), TOGETHER)]
@@ -167,29 +150,29 @@ class _Index:
     def _shared_words(self, question: str) -> Scores:
         shared = np.zeros(len(self.tools))
         for word in set(_words(question)):
-            places = self._words.get(word, [])
-            shared[places] += self._rarity(len(places))
+            holders = self._words.get(word, [])
+            shared[holders] += self._rarity(len(holders))
         return shared / (shared.max() or 1.0)
 
-    def _from_neighbours(self, own: Scores) -> Scores:
-        """Return what the best give to the tools that share fields with them."""
-        best = np.argsort(-own, kind="stable")[: SEEDS + 1]
-        given, shares = np.zeros(len(own)), np.zeros(len(own))
-        above = dict(zip(best.tolist(), (own[best] - own[best[-1]]).tolist(), strict=True))
-        for places in self._fields.values():
-            if 1 < len(places) <= COMMON:
-                total = sum(above.get(number, 0.0) for number in places) / len(places)
-                given[places] += total - np.array([above.get(p, 0.0) for p in places]) / len(places)
-                shares[places] += (len(places) - 1) / len(places)
-        mean: Scores = given / np.maximum(shares, 1e-9)
+    def _from_neighbours(self, base: Scores) -> Scores:
+        """Return the mean excess score of the best tools that share fields with each tool."""
+        best = np.argsort(-base, kind="stable")[: SEEDS + 1]
+        sums, shares = np.zeros(len(base)), np.zeros(len(base))
+        above = dict(zip(best.tolist(), (base[best] - base[best[-1]]).tolist(), strict=True))
+        for holders in self._fields.values():
+            size = len(holders)
+            if 1 < size <= COMMON:
+                total = sum(above.get(number, 0.0) for number in holders) / size
+                sums[holders] += total - np.array([above.get(n, 0.0) for n in holders]) / size
+                shares[holders] += (size - 1) / size
+        mean: Scores = sums / np.maximum(shares, 1e-9)
         return mean
 
     def _rarity(self, holders: int) -> float:
         return math.log(1 + len(self.tools) / max(1, holders))
 
 
-def fields_of(tool: ToolSpec) -> list[str]:
-    """Return the names by which a tool is fed and feeds others."""
+def _fields_of(tool: ToolSpec) -> list[str]:
     return [*tool.results, *(parameter.name for parameter in tool.parameters)]
 
 
@@ -198,10 +181,10 @@ def _card(tool: ToolSpec) -> str:
 
 
 def _all_text(tool: ToolSpec) -> str:
-    said: list[Any] = [_card(tool), *map(_spaced, fields_of(tool))]
+    parts = [_card(tool), *map(_spaced, _fields_of(tool))]
     for parameter in tool.parameters:
-        said += [parameter.description, *parameter.choices]
-    return " ".join(map(str, said))
+        parts += [parameter.description, *map(str, parameter.choices)]
+    return " ".join(parts)
 
 
 def _spaced(name: str) -> str:
@@ -209,7 +192,7 @@ def _spaced(name: str) -> str:
 
 
 def _words(text: str) -> list[str]:
-    # Their beginnings: "votes" is "vote".
+    # Beginnings of words: "votes" is "vote".
     return [word[:5] for word in re.findall(r"\w{3,}", text.lower())]
 
 

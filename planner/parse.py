@@ -25,9 +25,9 @@ _NUMBER = re.compile(r"-?(?:0|[1-9][0-9]*)(\.[0-9]+)?([eE][+-]?[0-9]+)?(?![A-Za-
 _REFERENCE = re.compile(r"s([1-9][0-9]{0,5})(?:\[(0|[1-9][0-9]{0,5})\])?\.([A-Za-z_][A-Za-z0-9_]*)")
 _CONTEXT = re.compile(r"context\.([A-Za-z_][A-Za-z0-9_]*)")
 _WORD = re.compile(r"(?:question|true|false)(?![A-Za-z0-9_.])")
-#: Longer texts are no plan of a dozen steps, and hold whoever reads them.
+#: Most characters of a plan: a dozen steps have fewer, and longer texts take long to read.
 MAX_PLAN_CHARACTERS = 200_000
-#: Longer numbers are no measure of anything, and slow to convert.
+#: Most characters of a number: longer ones measure nothing, and are slow to convert.
 _LONGEST_NUMBER = 40
 _FORM = "Write each step as sN = tool(parameter=value, ...), one a line."
 
@@ -38,7 +38,7 @@ def parse_plan(text: str) -> Plan:
     Blank lines and spaces around tokens are allowed; steps count from 1 without gaps.
 
     Raises:
-        PlanError: The text is no plan; names the step, the rule and the mend.
+        PlanError: The text is not a plan; names the step, the rule and the mend.
     """
     if len(text) > MAX_PLAN_CHARACTERS:
         raise PlanError(
@@ -56,8 +56,6 @@ def parse_plan(text: str) -> Plan:
 
 
 class _Line:
-    """Reads a line of a plan from left to right."""
-
     def __init__(self, text: str, number: int) -> None:
         self.text = text
         self.at = 0
@@ -74,16 +72,14 @@ class _Line:
         tool = self._take(_NAME, "the name of a tool is missing", _FORM)
         self._expect("(")
         arguments: dict[str, Value] = {}
-        if not self._accept(")"):
-            while True:
-                parameter = self._take(_NAME, "the name of a parameter is missing", _FORM)
-                self._expect("=")
-                if parameter in arguments:
-                    self._fail(f"{parameter[:60]} is given twice.", "Give each argument once.")
-                arguments[parameter] = self._value()
-                if self._accept(")"):
-                    break
+        while not self._accept(")"):
+            if arguments:
                 self._expect(",")
+            parameter = self._take(_NAME, "the name of a parameter is missing", _FORM)
+            self._expect("=")
+            if parameter in arguments:
+                self._fail(f"{parameter[:60]} is given twice.", "Give each argument once.")
+            arguments[parameter] = self._value()
         if self.at < len(self.text):
             self._fail(f"Something follows the step: {self._rest()}.", "Start a new line.")
         return Step(tool, tuple(arguments.items()))
@@ -92,13 +88,11 @@ class _Line:
         if not self._accept("["):
             return self._scalar()
         items: list[Scalar] = []
-        if self._accept("]"):
-            return ListValue(())
-        while True:
+        while not self._accept("]"):
+            if items:
+                self._expect(",")
             items.append(self._scalar())
-            if self._accept("]"):
-                return ListValue(tuple(items))
-            self._expect(",")
+        return ListValue(tuple(items))
 
     def _scalar(self) -> Scalar:
         text, at = self.text, self.at
@@ -107,22 +101,19 @@ class _Line:
                 value, self.at = scanstring(text, at + 1, True)
                 self._skip()
                 return Literal(value)
-            if matched := _WORD.match(text, at):
-                self._move(matched)
-                return QuestionRef() if matched[0] == "question" else Literal(matched[0] == "true")
-            if matched := _REFERENCE.match(text, at):
-                self._move(matched)
-                return StepRef(int(matched[1]), matched[3], int(matched[2] or 0))
-            if matched := _CONTEXT.match(text, at):
-                self._move(matched)
-                return ContextRef(matched[1])
-            if (matched := _NUMBER.match(text, at)) and len(matched[0]) <= _LONGEST_NUMBER:
-                self._move(matched)
-                return Literal(float(matched[0]) if matched[1] or matched[2] else int(matched[0]))
+            if match := self._match(_WORD):
+                return QuestionRef() if match[0] == "question" else Literal(match[0] == "true")
+            if match := self._match(_REFERENCE):
+                return StepRef(int(match[1]), match[3], int(match[2] or 0))
+            if match := self._match(_CONTEXT):
+                return ContextRef(match[1])
+            if (match := self._match(_NUMBER)) and len(match[0]) <= _LONGEST_NUMBER:
+                return Literal(float(match[0]) if match[1] or match[2] else int(match[0]))
         except JSONDecodeError as error:
             self._fail(f"A text is not a JSON string: {error.msg}.", 'Close it with " and escape.')
         except PlanError as error:
             self._fail(error.rule, error.mend)
+        self.at = at
         self._fail(
             f"{self._rest()} is no value.",
             'A value is "text", a number, true, false, question, context.FIELD, sK.FIELD, '
@@ -130,11 +121,17 @@ class _Line:
         )
 
     def _take(self, pattern: re.Pattern[str], problem: str, mend: str) -> str:
-        match = pattern.match(self.text, self.at)
+        match = self._match(pattern)
         if match is None:
             self._fail(f"At {self._rest()}: {problem}.", mend)
-        self._move(match)
         return match[0]
+
+    def _match(self, pattern: re.Pattern[str]) -> re.Match[str] | None:
+        match = pattern.match(self.text, self.at)
+        if match is not None:
+            self.at = match.end()
+            self._skip()
+        return match
 
     def _accept(self, char: str) -> bool:
         if not self.text.startswith(char, self.at):
@@ -146,10 +143,6 @@ class _Line:
     def _expect(self, char: str) -> None:
         if not self._accept(char):
             self._fail(f"{char} is missing at {self._rest()}.", _FORM)
-
-    def _move(self, match: re.Match[str]) -> None:
-        self.at = match.end()
-        self._skip()
 
     def _skip(self) -> None:
         space = _SPACE.match(self.text, self.at)

@@ -2,57 +2,62 @@
 
 from __future__ import annotations
 
+import math
 import random
 from collections.abc import Iterator, Sequence
 from functools import cached_property, lru_cache
 from pathlib import Path
-from typing import Literal
 
-from casewright.planner.election import ToolElection
+import numpy as np
+from numpy.typing import NDArray
+
 from casewright.planner.history import HistoryReuse
 from casewright.planner.parse import parse_plan
 from casewright.planner.parser.example_cases import GIVEN, PlanCase
+from casewright.planner.parser.plan_reading import write_plan
 from casewright.planner.parser.runtime import ParserRuntime, open_runtime
 from casewright.planner.parser.weights import FOLDER, read_card
-from casewright.planner.parser.writing import written
 from casewright.planner.plan import Plan, QuestionRef
 from casewright.planner.request import PlanRequest
 from casewright.planner.reuse import Reading, ReusePlanner
 from casewright.planner.wordings import CaseWordings
-from casewright.stores import Case, CaseStore
+from casewright.stores import Case, CaseStore, default_encoder
 from casewright.tools import NO_EVIDENCE
 
-#: Plan cases that are read; of more, a random draw.
+#: Most plan cases that are read; of more, a random sample.
 CASES = 240
-#: So many plan cases with one plan for a toolbox of one tool leave nothing to decide.
+#: Plan cases that must agree on one plan to be followed, where their tools are the whole toolbox.
 AGREEING = 4
 #: Confidence in the plan of a case that a message repeats word by word: 37 of 37 such plans are
 #: right in docs/fine-tuning.md, at least 0.9 (Wilson).
 WORDED = 0.9
+#: Plan cases that an election needs: in all, and for each tool sequence.
+FEWEST, EACH = 40, 8
+#: Ridge penalty; addend of a share; and weight of its logarithm beside a plan's: chosen on the
+#: legal domain's 60 questions, cross-validated.
+PENALTY, LEAST, WEIGHT = 0.3, 0.05, 2.0
 
 
 class ParserReuse:
-    """Points whole plans out in a message and its toolbox.
+    """Reads plans by the plan parser, which takes the tools as an input.
 
-    Tools are an input: their cards are read once and kept. Plan cases help without any training; a
-    message that is one of them word by word, but for the literals, has that case's plan.
+    Plan cases help without any training; a message that is one of them word by word, except for
+    the literals, has that case's plan.
 
     Args:
-        store: Plan cases; see ``plan_store``. Read once, when it is made.
-        folder: Where ``casewright finetune parser`` wrote a parser; by default the one that ships.
-        torch: Run the network as it is trained.
+        store: Plan cases; see ``plan_store``. Read once, when this is made.
+        folder: The folder that ``casewright finetune parser`` wrote; by default the one that ships.
+        torch: Run the network in torch, as in training.
 
     Raises:
         InputError: There is no parser. When it plans: its weights do not fit, or a toolbox has
             more tools than it reads.
     """
 
-    def __init__(
-        self, store: CaseStore | None, folder: Path = FOLDER, *, torch: bool = False
-    ) -> None:
-        self._folder, self._torch = folder, torch
+    def __init__(self, store: CaseStore | None, folder: Path = FOLDER) -> None:
+        self._folder = folder
         self._card = read_card(folder)
-        # The case of a follow-up leans on turns that are not here.
+        # The case of a follow-up depends on turns that are not here.
         every = [] if store is None else store.all()
         cases = [case for case in every if "history" not in case.metadata]
         self._wordings = CaseWordings(cases)
@@ -62,8 +67,8 @@ class ParserReuse:
 
     @cached_property
     def runtime(self) -> ParserRuntime:
-        """The parser, loaded at the first use; those of one folder are one."""
-        return _opened(self._folder, torch=self._torch)
+        """The parser, loaded at the first use; readers of one folder share it."""
+        return _opened(self._folder)
 
     def readings(self, request: PlanRequest) -> Iterator[Reading]:
         """Yield readings of a request, the likeliest first; see ``Reuse``."""
@@ -75,7 +80,7 @@ class ParserReuse:
         message, readings = self.runtime.plans(
             prepared, request.question, request.context, request.max_steps
         )
-        plans = [(written(one.steps, prepared.schema, message), one.score) for one in readings]
+        plans = [(write_plan(r.steps, prepared.schema, message), r.score) for r in readings]
         if plans and self._election.decides:
             more = self._election.scores(request.question, [plan.tools for plan, _ in plans])
             best = plans[0][1]
@@ -88,39 +93,20 @@ class ParserReuse:
 
 
 class ParserPlanner(ReusePlanner):
-    """Plans by the plan parser.
+    """Plans by the plan parser; see ``ParserReuse``."""
 
-    Args:
-        store: As for ``ParserReuse``.
-        folder: As for ``ParserReuse``.
-        runtime: ``torch`` runs the network as it is trained, to compare with; it plans the same.
-
-    Raises:
-        InputError: There is no parser, or its weights do not fit. When it plans: a toolbox has more
-            tools than the parser reads.
-    """
-
-    def __init__(
-        self,
-        store: CaseStore | None = None,
-        folder: Path = FOLDER,
-        *,
-        runtime: Literal["onnx", "torch"] = "onnx",
-    ) -> None:
-        reuse = ParserReuse(store, folder, torch=runtime == "torch")
-        # Weights that do not fit are refused before anything is asked.
+    def __init__(self, store: CaseStore | None = None, folder: Path = FOLDER) -> None:
+        reuse = ParserReuse(store, folder)
+        # Weights that do not fit are refused before the first question.
         _ = reuse.runtime
         name = "parser" if folder == FOLDER else f"parser:{folder}"
         super().__init__(name, HistoryReuse(reuse))
 
 
-@lru_cache(maxsize=2)
-def _opened(folder: Path, *, torch: bool) -> ParserRuntime:
-    return open_runtime(folder, torch=torch)
+_opened = lru_cache(maxsize=2)(open_runtime)
 
 
 def _plan_cases(cases: Sequence[Case]) -> list[PlanCase]:
-    """Return plan cases as the parser reads them, at most ``CASES``."""
     if len(cases) > CASES:
         cases = random.Random(0).sample(cases, CASES)
     return [
@@ -134,8 +120,39 @@ def _plan_cases(cases: Sequence[Case]) -> list[PlanCase]:
 
 
 def _agreed(plans: Sequence[Plan]) -> Plan | None:
-    """Return the one plan of many cases, if it takes nothing but the question."""
+    """Return the plan that many cases agree on, if it takes nothing but the question."""
     if len(plans) < AGREEING or len(set(plans)) > 1:
         return None
     values = [value for step in plans[0].steps for _, value in step.arguments]
     return plans[0] if all(isinstance(value, QuestionRef) for value in values) else None
+
+
+class ToolElection:
+    """Predicts a tool sequence by ridge regression, where many plan cases share few of them."""
+
+    def __init__(self, cases: Sequence[PlanCase]) -> None:
+        self._cases = cases
+        self._sequences = sorted({case.plan.tools for case in cases})
+
+    @property
+    def decides(self) -> bool:
+        """True where there are cases enough for each tool sequence."""
+        return len(self._cases) >= max(FEWEST, EACH * len(self._sequences))
+
+    @cached_property
+    def _weights(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Weights of embeddings (dimensions, sequences), and the sequences' shares."""
+        questions = [case.question for case in self._cases]
+        vectors = np.asarray(default_encoder().embed(questions), dtype=np.float64)
+        labels = [[case.plan.tools == tools for tools in self._sequences] for case in self._cases]
+        shares = np.array(labels, dtype=np.float64)
+        mean = shares.mean(0)
+        kernel = vectors @ vectors.T + PENALTY * np.eye(len(vectors))
+        return vectors.T @ np.linalg.solve(kernel, shares - mean), mean
+
+    def scores(self, question: str, sequences: Sequence[tuple[str, ...]]) -> list[float]:
+        """Return what to add to the log-probabilities of plans with these tool sequences."""
+        weights, mean = self._weights
+        shares = np.asarray(default_encoder().embed([question]))[0] @ weights + mean
+        by_sequence = dict(zip(self._sequences, shares.tolist(), strict=True))
+        return [WEIGHT * math.log(max(by_sequence.get(s, 0.0), 0.0) + LEAST) for s in sequences]

@@ -1,10 +1,10 @@
-"""The plan: what the prompt shows, the parser yields, the executor runs, the evaluation scores."""
+"""The plan language as data: values, steps and plans."""
 
 from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 
 from casewright.errors import PlanError
@@ -104,14 +104,36 @@ class Step:
 
     def argument(self, name: str) -> Value | None:
         """Return the argument of this name, if there is one."""
-        return next((value for own, value in self.arguments if own == name), None)
+        return next((value for key, value in self.arguments if key == name), None)
+
+    def scalars(self) -> Iterator[Scalar]:
+        """Yield every scalar of the arguments, those inside lists too."""
+        for _, value in self.arguments:
+            yield from value.items if isinstance(value, ListValue) else (value,)
 
     def references(self) -> Iterator[StepRef]:
         """Yield every reference to another step, those inside lists too."""
-        for _, value in self.arguments:
-            for item in value.items if isinstance(value, ListValue) else (value,):
-                if isinstance(item, StepRef):
-                    yield item
+        return (value for value in self.scalars() if isinstance(value, StepRef))
+
+    def mapped(self, change: Callable[[Scalar], Scalar]) -> Step:
+        """Return the step with every scalar changed, those inside lists too."""
+
+        def changed(value: Value) -> Value:
+            if isinstance(value, ListValue):
+                return ListValue(tuple(map(change, value.items)))
+            return change(value)
+
+        return Step(self.tool, tuple((name, changed(value)) for name, value in self.arguments))
+
+    def renumbered(self, numbers: Mapping[int, int]) -> Step:
+        """Return the step with references to other numbers; a missing number stays as it is."""
+
+        def change(value: Scalar) -> Scalar:
+            if not isinstance(value, StepRef):
+                return value
+            return StepRef(numbers.get(value.step, value.step), value.field, value.index)
+
+        return self.mapped(change)
 
     def __str__(self) -> str:
         shown = ", ".join(f"{name}={value}" for name, value in self.arguments)
@@ -137,6 +159,28 @@ def context_fields(plan: Plan) -> list[str]:
     """Return the fields of the context that a plan needs."""
     values = [value for step in plan.steps for _, value in step.arguments]
     return sorted({value.field for value in values if isinstance(value, ContextRef)})
+
+
+def text_literals(plan: Plan) -> list[tuple[int, str, str]]:
+    """Return the text literals of a plan: step index, parameter, text."""
+    return [
+        (index, name, value.value)
+        for index, step in enumerate(plan.steps)
+        for name, value in step.arguments
+        if isinstance(value, Literal) and isinstance(value.value, str)
+    ]
+
+
+def with_literals(plan: Plan, texts: Mapping[tuple[int, str], str]) -> Plan:
+    """Return the plan with these texts, by step index and parameter, as its literals."""
+    steps = []
+    for index, step in enumerate(plan.steps):
+        arguments = tuple(
+            (name, Literal(texts[index, name]) if (index, name) in texts else value)
+            for name, value in step.arguments
+        )
+        steps.append(Step(step.tool, arguments))
+    return Plan(tuple(steps))
 
 
 def format_plan(plan: Plan) -> str:

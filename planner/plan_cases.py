@@ -1,30 +1,22 @@
-"""Plans that worked are cases: a question, where it was asked, and the plan as solution."""
+"""Plans that worked are cases: a question, its context and history, and the plan as solution."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from pathlib import Path
 
 from casewright.planner.annotated import AnnotatedQuery
 from casewright.planner.plan import Plan, context_fields
 from casewright.planner.prompt import PlanExample
 from casewright.planner.request import PlanRequest
-from casewright.stores import (
-    Case,
-    CaseSchema,
-    CaseStore,
-    Encoder,
-    Hit,
-    MarginalSelector,
-    text_facet,
-)
+from casewright.stores import Case, CaseSchema, CaseStore, Encoder, MarginalSelector, text_facet
 from casewright.tools import ToolExample
 
-#: Plan cases shown in a prompt, where nobody says otherwise.
+#: Default number of plan cases in a prompt.
 EXAMPLES = 4
-#: How they are picked where nobody says otherwise: by RAGSys's share of diversity, without its
-#: quality bias: no plan case that ships has a quality. Who measured one gives another selection.
+#: Default selection of plan cases: RAGSys's share of diversity, without its quality bias, since no
+#: plan case that ships has a quality.
 SELECTION = MarginalSelector(lambda_d=0.75, lambda_b=1.0)
 
 
@@ -42,10 +34,10 @@ def plan_case(query: AnnotatedQuery) -> Case:
     """Turn an annotated query into a case; its context is kept by the names of its fields.
 
     The case of a follow-up keeps the turns before it. It is shown to language models beside other
-    follow-ups; planners that learn from questions that stand alone pass it over.
+    follow-ups; planners that learn from questions that stand alone skip it.
     """
     turns = query.record.turns()
-    known = sorted(name for name, value in query.record.context.items() if value is not None)
+    fields = sorted(name for name, value in query.record.context.items() if value is not None)
     return Case(
         problem={"question": query.query},
         solution=str(query.plan),
@@ -53,7 +45,7 @@ def plan_case(query: AnnotatedQuery) -> Case:
             "key": str(query.record.id),
             "class": query.label,
             "tools": sorted(set(query.plan.tools)),
-            "context": known,
+            "context": fields,
             "needs": context_fields(query.plan),
             **({"history": json.dumps(turns, ensure_ascii=False)} if turns else {}),
         },
@@ -63,41 +55,37 @@ def plan_case(query: AnnotatedQuery) -> Case:
 def plan_store(
     queries: Iterable[AnnotatedQuery], encoder: Encoder, location: str | Path = ":memory:"
 ) -> CaseStore:
-    """Open a store of plan cases and add these queries, but for those with tools of their own."""
+    """Open a store of plan cases and add these queries, except those with tools of their own."""
     store = CaseStore(plan_schema(encoder), location)
     store.add([plan_case(query) for query in queries if not query.record.tools_extra])
     return store
 
 
 def similar_plans(
-    store: CaseStore,
-    request: PlanRequest,
-    k: int,
-    selection: MarginalSelector = SELECTION,
+    store: CaseStore | None, request: PlanRequest, k: int, selection: MarginalSelector = SELECTION
 ) -> list[ToolExample]:
-    """Pick k plan cases for a prompt by MMR, of plans that can be run here."""
-    if not k:
+    """Pick k plan cases for a prompt by MMR, of plans that the request can run."""
+    if store is None or not k:
         return []
     candidates = selection.candidates(store, request.question, 4 * k)
-    hits = [hit for hit in candidates if usable(hit, request)]
-    picks = selection.pick(store, hits, k)
+    hits = [hit for hit in candidates if _usable(hit.case, request)]
+    cases = [pick.hit.case for pick in selection.pick(store, hits, k)]
     return [
         PlanExample(
-            pick.hit.case.problem["question"],
-            str(pick.hit.case.solution),
-            tuple(json.loads(pick.hit.case.metadata.get("history", "[]"))),
-            tuple(pick.hit.case.metadata.get("context", ())),
+            case.problem["question"],
+            str(case.solution),
+            tuple(json.loads(case.metadata.get("history", "[]"))),
+            tuple(case.metadata.get("context", ())),
         )
-        for pick in picks
+        for case in cases
     ]
 
 
-def usable(hit: Hit, request: PlanRequest) -> bool:
+def _usable(case: Case, request: PlanRequest) -> bool:
     """Return whether the request has the tools, the context and the history that a case needs."""
-    tools: Sequence[str] = hit.case.metadata.get("tools", ())
-    fields: Sequence[str] = hit.case.metadata.get("needs", ())
-    leans = "history" in hit.case.metadata
-    return (not leans or bool(request.history)) and _has(request, tools, fields)
+    if "history" in case.metadata and not request.history:
+        return False
+    return _has(request, case.metadata.get("tools", ()), case.metadata.get("needs", ()))
 
 
 def runnable(plan: Plan, request: PlanRequest) -> bool:

@@ -7,14 +7,16 @@ retrieved plan cases, context and question follow (``tail``).
 
 from __future__ import annotations
 
+import hashlib
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cache
 
 from casewright.errors import PlanError
 from casewright.planner.parse import parse_plan
 from casewright.planner.request import PlanRequest, Turn
-from casewright.tools import Toolbox, ToolExample
+from casewright.tools import Parameter, Source, Toolbox, ToolExample, ToolSpec
 
 ROLE = """\
 You plan look-ups for a question-answering assistant. Write the whole plan at once: the calls of \
@@ -32,16 +34,16 @@ literal (any short text), question, context, step; ? may be left out.
 - Use only these tools. Steps that do not need each other are not chained.
 - Nothing to look up: s1 = no_evidence()."""
 
-#: Characters of a context value that the prompt shows.
+#: Most characters of a context value in the prompt.
 CONTEXT_VALUE = 200
 
 
 @dataclass(frozen=True, slots=True)
 class PlanExample(ToolExample):
-    """A question with its plan, and what the question was asked beside.
+    """A question with its plan, its history and its context.
 
     Attributes:
-        history: The turns that it leans on.
+        history: The turns before the question.
         context: The names of the context's fields.
     """
 
@@ -51,7 +53,7 @@ class PlanExample(ToolExample):
 
 @dataclass(frozen=True, slots=True)
 class Prompt:
-    """The two parts of a prompt; see the module. A prompt of another task may have no head."""
+    """The two parts of a prompt; prompts of other tasks may have an empty head."""
 
     head: str
     tail: str
@@ -71,25 +73,20 @@ def render_prompt(request: PlanRequest, examples: Sequence[ToolExample] = ()) ->
 
 
 def render_head(toolbox: Toolbox, role: str = ROLE) -> str:
-    """Render what depends on the toolbox alone.
-
-    Args:
-        toolbox: The tools.
-        role: What is asked of the model; another than planning in secondary training tasks.
-    """
+    """Render the part that depends on the toolbox alone; secondary tasks have another role."""
     tools = []
     for tool in toolbox:
         lines = [f"{tool.signature()}", f"  {tool.description}"]
         lines += [f"  {p.name}: {p.description}" for p in tool.parameters if p.description]
         tools.append("\n".join(lines))
-    fixed = [tool.example for tool in toolbox if tool.example and _callable(tool.example, toolbox)]
+    fixed = [tool.example for tool in toolbox if tool.example and _runs(tool.example, toolbox)]
     parts = [role, "Tools:\n" + "\n".join(tools), CONSTRAINTS]
     if fixed:
         parts.append("Examples:\n" + "\n\n".join(_example(example) for example in fixed))
     return "\n\n".join(parts)
 
 
-def _callable(example: ToolExample, toolbox: Toolbox) -> bool:
+def _runs(example: ToolExample, toolbox: Toolbox) -> bool:
     """Return whether an example calls no tool that this request lacks."""
     try:
         return all(name in toolbox for name in parse_plan(example.plan).tools)
@@ -98,15 +95,10 @@ def _callable(example: ToolExample, toolbox: Toolbox) -> bool:
 
 
 def render_tail(request: PlanRequest, examples: Sequence[ToolExample] = ()) -> str:
-    """Render what is of one request: plan cases, history, context and question; not its tools.
-
-    Args:
-        request: The request.
-        examples: Plan cases, the one most like the question first; it stands last.
-    """
+    """Render the part of one request: plan cases, history, context and question."""
     parts = []
     if examples:
-        # The one most like the question next to it: what stood last is copied most easily.
+        # A model copies what stands last most easily: the case most like the question.
         shown = "\n\n".join(map(_example, reversed(examples)))
         parts.append("Plans for similar questions:\n" + shown)
     parts += map(_turn, request.history)
@@ -135,3 +127,30 @@ def _beside(context: str) -> str:
 
 def _turn(turn: Turn) -> str:
     return f"Earlier question: {turn['question']}\nEarlier answer: {turn['answer']}"
+
+
+@cache
+def prompt_hash() -> str:
+    """Return the hash of the prompt of one request that has every part.
+
+    A model is served with the prompt of its training.
+    """
+    sources = frozenset({Source.SPAN, Source.STEP, Source.CONTEXT})
+    tool = ToolSpec(
+        name="look_up",
+        description="Finds things.",
+        parameters=(
+            Parameter("query", "what to find", "string", sources),
+            Parameter("kind", "of what kind", choices=("new", "used"), required=False),
+        ),
+        results=("thing_id", "evidence"),
+        example=ToolExample("a thing", 's1 = look_up(query="thing")'),
+    )
+    request = PlanRequest(
+        "what is it",
+        Toolbox([tool]),
+        {"page": "thing", "absent": None, "number": 7},
+        [{"question": "is there one", "answer": "yes"}],
+    )
+    prompt = render_prompt(request, [ToolExample("another", "s1 = look_up(query=question)")])
+    return hashlib.sha256(str(prompt).encode()).hexdigest()[:16]

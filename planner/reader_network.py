@@ -1,9 +1,9 @@
-"""The reader's network: what a message asks, one ask after the other, and by which words.
+"""The reader's network: the sub-queries of a message, one after the other, and their words.
 
 A sentence encoder with LoRA adapters (Hu et al. 2021) gives a state a token. A decoder of one
-layer looks at them and says, ask by ask, its latent: a unit vector that is near to those of asks
-of the same form, and so a facet of plan cases (MCBR-RAG's L_j, a trained one). Literals are spans
-that pointers find (Vinyals et al. 2015, "Pointer Networks").
+layer attends to them and gives, sub-query by sub-query, a latent: a unit vector near to those of
+sub-queries with the same template, and so a facet of plan cases (MCBR-RAG's L_j, a trained one).
+Literals are spans that pointers find (Vinyals et al. 2015, "Pointer Networks").
 
 torch is imported with this module: only training imports it; ``reader_layers`` plans without.
 """
@@ -16,22 +16,22 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from casewright.planner.reader_limits import MAX_ASKS, MAX_SLOTS, SHARPNESS
+from casewright.planner.reader_input import MAX_SLOTS, MAX_SUB_QUERIES
+from casewright.planner.reader_layers import SHARPNESS
 
-#: Dimension of an ask's latent, and of the pointers' keys.
+#: Dimension of a sub-query's latent, and of the pointers' keys.
 LATENT, KEY = 128, 128
-STOP = 0
 
 
 class ReaderNetwork(nn.Module):
     """Encoder, decoder and pointers.
 
-    Forms are numbered from 1; 0 is the end of the message, ``forms + 1`` any form that was not
-    trained, ``forms + 2`` the start.
+    Templates (``form`` in the weights' names) are numbered from 1; 0 is the end of the message,
+    ``forms + 1`` any template that was not trained, ``forms + 2`` the start.
 
     Args:
         encoder: A BERT-like model with hidden states as its first output.
-        forms: Number of forms that have a prototype.
+        forms: Number of templates that have a prototype.
     """
 
     def __init__(self, encoder: Any, forms: int, *, dropout: float = 0.1) -> None:
@@ -40,7 +40,7 @@ class ReaderNetwork(nn.Module):
         self.encoder = encoder
         self.unknown, self.start = forms + 1, forms + 2
         self.form = nn.Embedding(forms + 3, size)
-        self.place = nn.Embedding(MAX_ASKS + 1, size)
+        self.place = nn.Embedding(MAX_SUB_QUERIES + 1, size)
         self.slot = nn.Embedding(MAX_SLOTS, size)
         for table in (self.form, self.place, self.slot):
             nn.init.normal_(table.weight, std=0.05)
@@ -62,18 +62,18 @@ class ReaderNetwork(nn.Module):
         return out
 
     def decode(self, states: Tensor, mask: Tensor, before: Tensor, covered: Tensor) -> Tensor:
-        """Return a state (batch, asks, size) for every place.
+        """Return a state (batch, positions, size) for every position.
 
         Args:
             states: Token states (batch, width, size).
             mask: 1 for tokens, 0 for padding (batch, width).
-            before: The form of the ask before each place, the start at first (batch, asks).
-            covered: Weights over tokens of that ask's literals (batch, asks, width).
+            before: The template before each position, the start at first (batch, positions).
+            covered: Weights over tokens of that sub-query's literals (batch, positions, width).
         """
-        asks = before.shape[1]
-        fed = self.form(before) + self.place(torch.arange(asks, device=before.device))
+        count = before.shape[1]
+        fed = self.form(before) + self.place(torch.arange(count, device=before.device))
         fed = fed + covered @ states
-        later = torch.ones(asks, asks, dtype=torch.bool, device=before.device).triu(1)
+        later = torch.ones(count, count, dtype=torch.bool, device=before.device).triu(1)
         out = self.decoder(
             fed, self.memory(states), tgt_mask=later, memory_key_padding_mask=mask == 0
         )
@@ -81,32 +81,32 @@ class ReaderNetwork(nn.Module):
         return decoded
 
     def latents(self, decoded: Tensor) -> Tensor:
-        """Return the asks' latents, unit vectors (…, LATENT)."""
+        """Return the sub-queries' latents, unit vectors (…, LATENT)."""
         return functional.normalize(self.out(decoded), dim=-1)
 
     def scores(self, latents: Tensor) -> Tensor:
-        """Return a logit for the end and for every form (…, forms + 1)."""
+        """Return a logit for the end and for every template (…, forms + 1)."""
         cosines = latents @ functional.normalize(self.prototypes, dim=-1).T
         return SHARPNESS * cosines + self.bias[:-1]
 
     def likeness(self, latents: Tensor, examples: Tensor) -> Tensor:
-        """Return a logit for every example that stands for a form without a prototype."""
+        """Return a logit for every example that stands for a template without a prototype."""
         return SHARPNESS * (latents @ examples.transpose(-1, -2)) + self.bias[-1]
 
     def point(
         self, decoded: Tensor, form: Tensor, slot: Tensor, states: Tensor
     ) -> tuple[Tensor, Tensor]:
-        """Return logits over tokens of where a literal starts and ends, each (batch, width).
+        """Return logits over tokens for a literal's start and its end, each (batch, width).
 
         Args:
-            decoded: The ask's state (batch, size).
-            form: The form that was chosen for it (batch,).
-            slot: Which of its open literals (batch,).
+            decoded: The sub-query's state (batch, size).
+            form: Number of its template (batch,).
+            slot: Number of its open literal (batch,).
             states: Token states (batch, width, size).
         """
         wanted = self.mix(torch.cat([decoded, self.form(form) + self.slot(slot)], dim=-1))
         start, end = (
-            (keys(states) @ asked(wanted).unsqueeze(-1)).squeeze(-1) / KEY**0.5
-            for asked, keys in zip(self.asked, self.keys, strict=True)
+            (keys(states) @ query(wanted).unsqueeze(-1)).squeeze(-1) / KEY**0.5
+            for query, keys in zip(self.asked, self.keys, strict=True)
         )
         return start, end

@@ -1,4 +1,4 @@
-"""A reader's files: trained weights as safetensors, and what they belong to as JSON."""
+"""A reader's files: trained weights as safetensors, and its card as JSON."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from casewright.errors import InputError
-from casewright.planner.asks import Ask, asks_of
 from casewright.planner.parse import parse_plan
-from casewright.stores.encoders.minilm import minilm_weights, packaged_minilm
+from casewright.planner.sub_queries import SubQuery, sub_queries_of
+from casewright.stores.encoders.minilm import minilm_weights
 
 if TYPE_CHECKING:
     from casewright.planner.reader_network import ReaderNetwork
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 WEIGHTS, CARD = "reader.safetensors", "reader.json"
 FORMAT = 1
 _LORA_A, _LORA_B = ".lora_A.weight", ".lora_B.weight"
-#: The parts of ``ReaderNetwork`` beside the encoder, of whose weights none is left out.
+#: The parts of ``ReaderNetwork`` beside the encoder.
 _PARTS = {
     *("form", "place", "slot", "memory", "decoder", "norm", "out", "prototypes", "bias", "mix"),
     *("asked", "keys"),
@@ -32,52 +32,34 @@ _PARTS = {
 
 
 @dataclass(frozen=True, slots=True)
-class FormExample:
-    """An annotated plan that has an ask of some form: what a form is kept as.
-
-    Attributes:
-        plan: The plan's text.
-        ask: Which of its asks, from 0.
-        question: The question.
-    """
+class TemplateExample:
+    """The stored form of a template: a question, its plan's text, and a sub-query's index in it."""
 
     plan: str
-    ask: int
+    index: int
     question: str
 
-    def read(self) -> Ask:
-        """Return the ask."""
-        return asks_of(parse_plan(self.plan), self.question)[self.ask][0]
+    def read(self) -> SubQuery:
+        """Return the sub-query."""
+        return sub_queries_of(parse_plan(self.plan), self.question)[self.index][0]
 
 
 @dataclass(frozen=True, slots=True)
 class ReaderCard:
-    """What a reader was trained on, and with what.
+    """A reader's templates, in the network's order, the LoRA scale, and figures of the training."""
 
-    Attributes:
-        forms: An example of each form, in the order of the network's numbers, from 1.
-        scale: What the product of the LoRA matrices is multiplied by.
-        training: Settings and figures of the training, for people.
-    """
-
-    forms: tuple[FormExample, ...]
+    templates: tuple[TemplateExample, ...]
     scale: float
     training: Mapping[str, Any] = field(default_factory=dict)
 
 
 def check_target(folder: Path) -> None:
-    """Look whether a reader can be written to a folder, before what takes long; make nothing.
-
-    Raises:
-        InputError: It is a file, or cannot be made or written to.
-    """
-    there = next(
-        place for place in (folder.absolute(), *folder.absolute().parents) if place.exists()
-    )
-    if not there.is_dir():
-        raise _unwritable(folder, NotADirectoryError(ENOTDIR, f"{there} is a file"))
+    """Raise ``InputError`` if no reader can be written to a folder; make nothing."""
+    existing = next(p for p in (folder.absolute(), *folder.absolute().parents) if p.exists())
+    if not existing.is_dir():
+        raise _unwritable(folder, NotADirectoryError(ENOTDIR, f"{existing} is a file"))
     try:
-        with TemporaryFile(dir=there):
+        with TemporaryFile(dir=existing):
             pass
     except OSError as error:
         raise _unwritable(folder, error) from error
@@ -91,30 +73,27 @@ def _unwritable(folder: Path, error: OSError) -> InputError:
 
 
 def save_reader(folder: Path, network: ReaderNetwork, card: ReaderCard) -> None:
-    """Write a trained network: LoRA matrices and heads in half precision, no base weights.
-
-    Raises:
-        InputError: The folder cannot be written.
-    """
+    """Write a trained network: LoRA matrices and heads in half precision, no base weights."""
     import torch
     from safetensors.torch import save_file
 
-    kept = {
+    weights = {
         name.replace("encoder.base_model.model.", "encoder.").replace(".default.", "."): tensor
         for name, tensor in network.state_dict().items()
         if not name.startswith("encoder.") or "lora_" in name
     }
-    halves = {name: tensor.to(torch.float16).contiguous() for name, tensor in kept.items()}
-    shown = {
+    halves = {name: tensor.to(torch.float16).contiguous() for name, tensor in weights.items()}
+    data = {
         "format": FORMAT,
         "encoder": "all-MiniLM-L6-v2",
         "scale": card.scale,
         "forms": [
-            {"plan": form.plan, "ask": form.ask, "question": form.question} for form in card.forms
+            {"plan": example.plan, "ask": example.index, "question": example.question}
+            for example in card.templates
         ],
         "training": card.training,
     }
-    text = json.dumps(shown, indent=1, ensure_ascii=False)
+    text = json.dumps(data, indent=1, ensure_ascii=False)
     try:
         folder.mkdir(parents=True, exist_ok=True)
         save_file(halves, folder / WEIGHTS)
@@ -124,37 +103,32 @@ def save_reader(folder: Path, network: ReaderNetwork, card: ReaderCard) -> None:
 
 
 def read_card(folder: Path) -> ReaderCard:
-    """Read what a reader's folder says of itself.
-
-    Raises:
-        InputError: The folder holds no reader, or one of another format.
-    """
+    """Read the card of a folder; raise ``InputError`` if it holds no reader of this format."""
     try:
-        told = json.loads((folder / CARD).read_text(encoding="utf-8"))
+        data = json.loads((folder / CARD).read_text(encoding="utf-8"))
         (folder / WEIGHTS).stat()
-        found = told["format"]
-        if found == FORMAT:
-            forms = tuple(FormExample(f["plan"], f["ask"], f["question"]) for f in told["forms"])
-            for form in forms:
-                form.read()
-            return ReaderCard(forms, float(told["scale"]), told.get("training", {}))
+        version = data["format"]
+        if version == FORMAT:
+            templates = tuple(
+                TemplateExample(form["plan"], form["ask"], form["question"])
+                for form in data["forms"]
+            )
+            for template in templates:
+                template.read()
+            return ReaderCard(templates, float(data["scale"]), data.get("training", {}))
     except (OSError, ValueError, LookupError, TypeError) as error:
         raise InputError(
             f"{folder} holds no reader ({type(error).__name__}: {error}). Give a folder that "
             "casewright finetune reader wrote."
         ) from error
     raise InputError(
-        f"The reader in {folder} has format {found}; this version reads {FORMAT}. "
+        f"The reader in {folder} has format {version}; this version reads {FORMAT}. "
         "Train it anew: casewright finetune reader."
     )
 
 
 def read_weights(folder: Path, card: ReaderCard) -> dict[str, NDArray[np.float32]]:
-    """Return all weights by name, the LoRA matrices merged into the packaged encoder's.
-
-    Raises:
-        InputError: The weights do not fit the card.
-    """
+    """Return all weights by name, the LoRA matrices merged into the packaged encoder's."""
     from safetensors import SafetensorError
     from safetensors.numpy import load_file
 
@@ -171,39 +145,15 @@ def read_weights(folder: Path, card: ReaderCard) -> dict[str, NDArray[np.float32
             elif not name.endswith(_LORA_B):
                 weights[name] = trained[name]
         for name, rows in (("form.weight", 3), ("prototypes", 1)):
-            if len(weights[name]) != len(card.forms) + rows:
+            if len(weights[name]) != len(card.templates) + rows:
                 raise ValueError(f"{name} has {len(weights[name])} rows")
     except (OSError, SafetensorError, LookupError, ValueError) as error:
         raise unfit(folder, error) from error
     return weights
 
 
-def load_network(folder: Path) -> ReaderNetwork:
-    """Return the network with its LoRA matrices merged into the packaged encoder, for torch.
-
-    Raises:
-        InputError: The weights do not fit the card.
-    """
-    import torch
-    from transformers import AutoModel
-
-    from casewright.planner.reader_network import ReaderNetwork
-
-    card = read_card(folder)
-    base = AutoModel.from_pretrained(str(packaged_minilm()), attn_implementation="eager")
-    network = ReaderNetwork(base, len(card.forms)).eval()
-    weights = {name: torch.from_numpy(w) for name, w in read_weights(folder, card).items()}
-    own = network.state_dict()
-    try:
-        # Of the packaged file, what the network has no use for is left out.
-        network.load_state_dict({n: t for n, t in weights.items() if n in own})
-    except RuntimeError as error:
-        raise unfit(folder, error) from error
-    return network
-
-
 def unfit(folder: Path, error: Exception) -> InputError:
-    """Return what is raised where the weights of a folder do not fit its card, with the reason."""
+    """Return the error for weights that do not fit their folder's card."""
     missing = "there is no " if isinstance(error, KeyError) else ""
     reason = f"{missing}{' '.join(str(error).split())[:200]}"
     return InputError(

@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+import time
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol, TypedDict, runtime_checkable
 
-from casewright.errors import InputError
+from casewright.errors import InputError, PlanError
 from casewright.planner.plan import Plan
-from casewright.planner.validate import MAX_STEPS, validate_plan
+from casewright.planner.validate import MAX_STEPS, violations
 from casewright.tools import Toolbox, whole_number
 
-#: A question is something a person typed.
+#: Most characters of a question.
 MAX_QUESTION_CHARACTERS = 8000
-#: What is kept of a text that a language model wrote in a plan's place.
+#: Most characters that a result keeps of a language model's text that was no plan.
 MAX_WRITTEN_CHARACTERS = 4000
 
 
@@ -27,18 +28,15 @@ class Turn(TypedDict):
 
 @dataclass(frozen=True, slots=True)
 class PlanRequest:
-    """Question to plan for.
+    """A question to plan for.
 
     Attributes:
-        question: What the user asks.
-        context: What is known beside it, for example the page that is open; a JSON object.
+        context: A JSON object of known facts, for example the page that is open.
         history: Earlier turns; they inform the plan, and no plan can refer to them.
-        toolbox: The tools of this request.
-        max_steps: The budget.
 
     Raises:
-        InputError: The question is empty, too long or holds control characters, the context is no
-            JSON object, or the history no list of turns.
+        InputError: The question is empty, too long or holds control characters, the context is not
+            a JSON object, or the history is not a list of turns.
     """
 
     question: str
@@ -53,8 +51,13 @@ class PlanRequest:
         check_history(self.history)
 
     def validate(self, plan: Plan) -> None:
-        """Raise ``PlanError`` where the plan breaks a static check for this request."""
-        validate_plan(
+        """Raise ``PlanError`` if the plan breaks a static check for this request."""
+        for error in self.violations(plan):
+            raise error
+
+    def violations(self, plan: Plan) -> Iterator[PlanError]:
+        """Yield every violation of a static check for this request."""
+        return violations(
             plan,
             self.toolbox,
             question=self.question,
@@ -65,20 +68,16 @@ class PlanRequest:
 
 @dataclass(frozen=True, slots=True)
 class PlanResult:
-    """A valid plan, and how it came about.
+    """A valid plan, and how it was made.
 
     Attributes:
-        plan: Valid for the request.
-        planner: Which planner answered.
-        attempts: Plans that were tried, this one included.
-        fallback: Why this is a fallback plan; empty where it is none.
-        milliseconds: Time taken.
-        tokens: Token counts where a language model wrote it: ``input`` and ``output``.
-        written: Where what a language model wrote was no valid plan: that, word for word, at most
-            ``MAX_WRITTEN_CHARACTERS`` of it. Empty where it wrote nothing, or where a grammar
-            let it write nothing else.
-        confidence: Probability that the plan is right, 0 to 1; ``None`` where the planner has none.
-        asks_back: The planner is so unsure that whoever asked should be asked what was meant.
+        attempts: Number of plans that were tried, this one included.
+        fallback: The reason for a fallback plan; empty if this is none.
+        tokens: Token counts of a language model: ``input`` and ``output``.
+        written: The text of a language model that was no valid plan, at most
+            ``MAX_WRITTEN_CHARACTERS`` of it. Empty where it wrote nothing, or under a grammar.
+        confidence: Probability that the plan is right, 0 to 1; ``None`` if unknown.
+        asks_back: The planner is so unsure that it should ask the user back.
         alternatives: Other valid plans, the likeliest first.
     """
 
@@ -94,7 +93,7 @@ class PlanResult:
     alternatives: tuple[Plan, ...] = ()
 
     def doubt(self) -> dict[str, Any]:
-        """Return what is told of how sure the planner is, JSON-plain."""
+        """Return confidence, ``asks_back`` and alternatives, JSON-plain."""
         return {
             "confidence": None if self.confidence is None else round(self.confidence, 4),
             "asks_back": self.asks_back,
@@ -103,7 +102,7 @@ class PlanResult:
 
 
 class Planner(Protocol):
-    """Writes a whole plan in one call, and never raises for what a model wrote."""
+    """Writes a whole plan in one call, and never raises an error for its model."""
 
     @property
     def name(self) -> str:
@@ -122,14 +121,19 @@ class BatchPlanner(Planner, Protocol):
 
     @property
     def batch(self) -> int:
-        """Number of requests that it plans for together."""
+        """Number of requests that are planned for together."""
 
     def plan_many(self, requests: Sequence[PlanRequest]) -> list[PlanResult]:
         """Return a valid plan for each request, in order."""
 
 
+def milliseconds_since(started: float) -> float:
+    """Return the milliseconds since a value of ``time.perf_counter``."""
+    return (time.perf_counter() - started) * 1000
+
+
 def check_question(question: Any) -> None:
-    """Raise ``InputError`` where this is no question that can be answered."""
+    """Raise ``InputError`` if this is not a question that can be answered."""
     if not isinstance(question, str):
         raise InputError(f"The question is {type(question).__name__}, not text. Give a text.")
     if not question.strip():
@@ -150,47 +154,44 @@ def check_question(question: Any) -> None:
 
 
 def check_context(context: Any) -> None:
-    """Raise ``InputError`` where this is no context: a JSON object."""
+    """Raise ``InputError`` if this is not a JSON object."""
     if not isinstance(context, Mapping) or not all(isinstance(key, str) for key in context):
         raise InputError(
             f"The context is {type(context).__name__}, not a JSON object. "
             'Give one such as {"product_id": "P001"}.'
         )
+    _check_json(dict(context), "context", "a JSON object")
+
+
+def _check_json(value: Any, name: str, kind: str) -> None:
     try:
-        check_kept(dict(context))
+        check_kept(value)
     except UnicodeEncodeError as error:
-        raise InputError("The context holds text that is not valid Unicode.") from error
+        raise InputError(f"The {name} holds text that is not valid Unicode.") from error
     except (TypeError, ValueError, RecursionError) as error:
-        raise InputError(f"The context is no JSON object: {error}.") from error
+        raise InputError(f"The {name} is not {kind}: {error}.") from error
 
 
 def check_kept(value: Any) -> None:
     """Raise an error unless every checkpointer can keep a value.
 
     Raises:
-        UnicodeEncodeError: It holds half of a surrogate pair.
-        TypeError, ValueError, RecursionError: It is not JSON-plain, or holds a number that is not
-            finite or a whole one of more than 64 bits.
+        UnicodeEncodeError: A text holds half of a surrogate pair.
+        TypeError, ValueError, RecursionError: The value is not JSON-plain, or holds a number that
+            is not finite or a whole one of more than 64 bits.
     """
     text = json.dumps(value, allow_nan=False, ensure_ascii=False)
     json.loads(text.encode(), parse_int=whole_number)
 
 
 def check_history(history: Any) -> None:
-    """Raise ``InputError`` where this is no list of earlier turns."""
+    """Raise ``InputError`` if this is not a list of earlier turns."""
     turns = history if isinstance(history, (list, tuple)) else [None]
     for turn in turns:
-        texts = (
-            [turn.get(name) for name in ("question", "answer")] if isinstance(turn, Mapping) else []
-        )
-        if len(texts) != 2 or not all(isinstance(text, str) for text in texts):
+        texts = [turn.get(key) for key in Turn.__annotations__] if isinstance(turn, Mapping) else []
+        if not texts or not all(isinstance(text, str) for text in texts):
             raise InputError(
                 "The history is no list of turns. Give "
                 '[{"question": "…", "answer": "…"}, …], the earliest first.'
             )
-    try:
-        check_kept(list(turns))
-    except UnicodeEncodeError as error:
-        raise InputError("The history holds text that is not valid Unicode.") from error
-    except (TypeError, ValueError, RecursionError) as error:
-        raise InputError(f"The history is not JSON: {error}.") from error
+    _check_json(list(turns), "history", "JSON")

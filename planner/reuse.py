@@ -7,22 +7,18 @@ from collections.abc import Iterator
 from itertools import islice
 from typing import NamedTuple, Protocol
 
-from casewright.errors import PlanError
 from casewright.planner.fallback import fallback_plan
 from casewright.planner.plan import Plan
-from casewright.planner.request import PlanRequest, PlanResult
+from casewright.planner.request import PlanRequest, PlanResult, milliseconds_since
 
-#: Readings of a request that are looked at, and plans that are told beside the likeliest.
+#: Most readings of a request that are checked, and most alternatives of a result.
 READINGS, ALTERNATIVES = 16, 2
 
 
 class Reading(NamedTuple):
     """A plan for a request.
 
-    Attributes:
-        plan: It may break static checks.
-        confidence: Probability that it is right, 0 to 1; ``None`` where there is none.
-        asks_back: So unsure that whoever asked should be asked what was meant.
+    The plan may break static checks. See ``PlanResult`` for the other fields.
     """
 
     plan: Plan
@@ -31,7 +27,7 @@ class Reading(NamedTuple):
 
 
 class Reuse(Protocol):
-    """Makes plans from what was learned of plan cases."""
+    """Makes plans from plan cases, or from a model that was trained on them."""
 
     def readings(self, request: PlanRequest) -> Iterator[Reading]:
         """Yield readings of a request, the likeliest first."""
@@ -45,20 +41,11 @@ def valid_readings(reuse: Reuse, request: PlanRequest) -> Iterator[Reading]:
 
 def valid(plan: Plan, request: PlanRequest) -> bool:
     """Return whether a plan passes the static checks."""
-    try:
-        request.validate(plan)
-    except PlanError:
-        return False
-    return True
+    return not any(request.violations(plan))
 
 
 class ReusePlanner:
-    """Plans by the likeliest valid reading of a request.
-
-    Args:
-        name: The planner's.
-        reuse: Reads requests.
-    """
+    """Plans by the likeliest valid reading of a request."""
 
     def __init__(self, name: str, reuse: Reuse) -> None:
         self.name = name
@@ -71,16 +58,10 @@ class ReusePlanner:
         readings = islice(self._reuse.readings(request), READINGS)
         for plan, confidence, asks_back in readings:
             attempts += 1
-            try:
-                request.validate(plan)
-            except PlanError as error:
-                reason = str(error)
+            if (violation := next(request.violations(plan), None)) is not None:
+                reason = str(violation)
                 continue
-            others = (
-                reading.plan
-                for reading in readings
-                if reading.plan != plan and valid(reading.plan, request)
-            )
+            others = (r.plan for r in readings if r.plan != plan and valid(r.plan, request))
             return PlanResult(
                 plan,
                 self.name,
@@ -88,15 +69,11 @@ class ReusePlanner:
                 confidence=confidence,
                 asks_back=asks_back,
                 alternatives=tuple(dict.fromkeys(islice(others, ALTERNATIVES))),
-                milliseconds=_since(started),
+                milliseconds=milliseconds_since(started),
             )
-        plan, attempts = fallback_plan(request), attempts + 1
-        return PlanResult(plan, self.name, attempts, reason, _since(started), confidence=0.0)
+        plan, spent = fallback_plan(request), milliseconds_since(started)
+        return PlanResult(plan, self.name, attempts + 1, reason, spent, confidence=0.0)
 
     async def aplan(self, request: PlanRequest) -> PlanResult:
         """Return the same as ``plan``; it takes milliseconds and waits for nothing."""
         return self.plan(request)
-
-
-def _since(started: float) -> float:
-    return (time.perf_counter() - started) * 1000

@@ -17,22 +17,15 @@ from casewright.planner.plan_cases import EXAMPLES
 if TYPE_CHECKING:
     from casewright.planner.language_model import LanguageModel
 
-#: Its name as a planner.
+#: Name of the planner.
 SHIPPED = "mistral"
 FOLDER = Path(__file__).parent / SHIPPED
-#: Where a card tells how many plan cases the training prompts showed.
+#: Path in a card to the number of plan cases in the training prompts.
 _SHOTS = ("data", "manifest", "data", "tevo", "shots")
 
 
 def shipped_planner(folder: Path | None = None) -> Path:
-    """Return the adapter's folder.
-
-    Args:
-        folder: Where it is looked for; in the package by default.
-
-    Raises:
-        InputError: It is not there.
-    """
+    """Return the adapter's folder, by default the packaged one, or raise ``InputError``."""
     adapter = folder or FOLDER
     if not is_shipped(adapter):
         raise InputError(
@@ -44,11 +37,7 @@ def shipped_planner(folder: Path | None = None) -> Path:
 
 
 def shipped_examples(folder: Path | None = None) -> int:
-    """Return how many plan cases its prompt shows: as many as its training prompts did.
-
-    Raises:
-        InputError: The adapter is not there, or its card cannot be read.
-    """
+    """Return the number of plan cases in an adapter's prompts: as many as in its training."""
     part: Any = read_card(shipped_planner(folder))
     for name in _SHOTS:
         part = part.get(name) if isinstance(part, dict) else None
@@ -56,31 +45,26 @@ def shipped_examples(folder: Path | None = None) -> int:
 
 
 def is_shipped(folder: Path | None = None) -> bool:
-    """Return whether the adapter is there."""
+    """Return whether a folder, by default the one in the package, holds an adapter."""
     adapter = folder or FOLDER
-    # The card is written last: where it is, all else is.
+    # The card is written last.
     return (adapter / CARD).is_file() and (adapter / ADAPTER_WEIGHTS).is_file()
 
 
 def load_shipped(
     folder: Path | None = None,
-    *,
     device: str | None = None,
     dtype: str | None = None,
     title: str = SHIPPED,
 ) -> LanguageModel:
     """Load the planner that ships, or another adapter that was trained here, merged into its base.
 
-    Args:
-        folder: The adapter's; in the package by default.
-        device: As for ``load_language_model``.
-        dtype: As for ``load_language_model``; by default ``int8`` on a CPU.
-        title: The model's name.
+    The dtype is ``int8`` by default on a CPU. See ``load_language_model`` for the other arguments.
 
     Raises:
-        InputError: The adapter is not there, is damaged or was trained with another form of the
-            prompt; or the device or the dtype cannot be had.
-        DependencyError: The base is not installed; gives the command that installs it.
+        InputError: There is no adapter, it is damaged or was trained with another prompt; or the
+            device or the dtype cannot be had.
+        DependencyError: The base is not installed; the message has the command that installs it.
     """
     adapter = shipped_planner(folder)
     from casewright.planner.language_model import load_language_model

@@ -1,6 +1,8 @@
-"""Spans: whole words that stand next to each other in the question."""
+"""Words of a question, and spans: whole words that stand next to each other."""
 
 from __future__ import annotations
+
+from dataclasses import dataclass
 
 import regex as re
 
@@ -9,7 +11,30 @@ import regex as re
 _RUN = r"(?!\p{M})\w[\w\p{M}]*"
 RUNS = re.compile(_RUN)
 #: A word, with what holds it together: apostrophes, hyphens, dots and slashes inside.
-WORD = re.compile(rf"{_RUN}(?:['’\-./&+]{_RUN})*")
+_WORD = re.compile(rf"{_RUN}(?:['’\-./&+]{_RUN})*")
+#: No literal goes on past one of these characters.
+_BREAK = frozenset(".?!;:\n()")
+
+
+@dataclass(frozen=True, slots=True)
+class Word:
+    """A word of a question: its first character, the one past its last, a break before it."""
+
+    text: str
+    start: int
+    end: int
+    after_break: bool
+
+
+def words_of(question: str) -> list[Word]:
+    """Split a question into words."""
+    words: list[Word] = []
+    end = 0
+    for match in _WORD.finditer(question):
+        broken = bool(words) and not _BREAK.isdisjoint(question[end : match.start()])
+        words.append(Word(match[0], match.start(), match.end(), broken))
+        end = match.end()
+    return words
 
 
 def normalized(text: str) -> str:
@@ -22,7 +47,7 @@ def is_span(text: str, question: str) -> bool:
 
     Case and the amount of space do not count; the ends must be word characters.
     """
-    span, whole = normalized(text), normalized(question)
-    runs = [run.span() for run in RUNS.finditer(whole)]
+    span, message = normalized(text), normalized(question)
+    runs = [run.span() for run in RUNS.finditer(message)]
     ends = {end for _, end in runs}
-    return any(start + len(span) in ends and whole.startswith(span, start) for start, _ in runs)
+    return any(start + len(span) in ends and message.startswith(span, start) for start, _ in runs)

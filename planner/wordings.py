@@ -1,63 +1,33 @@
-"""Plans of plan cases that a message repeats word by word, but for the texts of their literals."""
+"""Plans of plan cases that a message repeats word by word, except for the texts of literals."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
-from casewright.planner.literals import Word, text_literals, with_literals, words_of
 from casewright.planner.parse import parse_plan
-from casewright.planner.plan import Plan
+from casewright.planner.plan import Plan, text_literals, with_literals
 from casewright.planner.request import PlanRequest
-from casewright.planner.spans import normalized
+from casewright.planner.spans import Word, normalized, words_of
 from casewright.stores import Case
 
 
 @dataclass(frozen=True, slots=True)
-class Slot:
-    """Words of a question that are literals of its plan.
+class _Slot:
+    """An open literal: its arguments (index of the step, parameter), and its most words."""
 
-    Attributes:
-        places: Arguments that take them: index of the step, parameter.
-        most: Most words in their place.
-    """
-
-    places: tuple[tuple[int, str], ...]
+    arguments: tuple[tuple[int, str], ...]
     most: int
 
 
 @dataclass(frozen=True, slots=True)
-class Wording:
-    """Question of a plan case with its literals left open.
+class _Wording:
+    """A plan case's question as words and slots, its words, its context's fields, its plan."""
 
-    Attributes:
-        parts: Its words in one case, and slots.
-        fixed: The words.
-        fields: Names of the context's fields.
-        plan: Its plan.
-    """
-
-    parts: tuple[str | Slot, ...]
+    parts: tuple[str | _Slot, ...]
     fixed: frozenset[str]
     fields: frozenset[str]
     plan: Plan
-
-    @classmethod
-    def of(cls, case: Case) -> Wording:
-        """Return the wording of a plan case."""
-        plan = parse_plan(str(case.solution))
-        words = [normalized(word.text) for word in words_of(str(case.problem["question"]))]
-        parts: list[str | Slot] = list(words)
-        by_text: dict[tuple[str, ...], list[tuple[int, str]]] = {}
-        for step, name, text in text_literals(plan):
-            own = tuple(normalized(word.text) for word in words_of(text))
-            by_text.setdefault(own, []).append((step, name))
-        for own, places in by_text.items():
-            at = next((n for n in range(len(parts)) if tuple(parts[n : n + len(own)]) == own), None)
-            if own and at is not None:
-                parts[at : at + len(own)] = [Slot(tuple(places), len(own) + 1)]
-        fixed = frozenset(part for part in parts if isinstance(part, str))
-        return cls(tuple(parts), fixed, frozenset(case.metadata.get("context", ())), plan)
 
 
 class CaseWordings:
@@ -68,14 +38,16 @@ class CaseWordings:
     """
 
     def __init__(self, cases: Iterable[Case]) -> None:
-        self._wordings: list[Wording] = []
-        self._same: dict[tuple[tuple[str, ...], frozenset[str]], Plan] = {}
+        self._wordings: list[_Wording] = []
+        self._plans: dict[tuple[tuple[str, ...], frozenset[str]], Plan] = {}
         for case in cases:
-            wording = Wording.of(case)
-            self._wordings.append(wording)
-            words = words_of(str(case.problem["question"]))
-            key = tuple(normalized(word.text) for word in words), wording.fields
-            self._same[key] = wording.plan
+            plan = parse_plan(str(case.solution))
+            words = _normalized_words(str(case.problem["question"]))
+            fields = frozenset(case.metadata.get("context", ()))
+            parts = _parts(words, plan)
+            fixed = frozenset(part for part in parts if isinstance(part, str))
+            self._wordings.append(_Wording(parts, fixed, fields, plan))
+            self._plans[words, fields] = plan
 
     def plan(self, request: PlanRequest) -> Plan | None:
         """Return the plan of the case that shares most words with a message, with its literals.
@@ -84,39 +56,54 @@ class CaseWordings:
         message, or all words; ``None`` without such a case.
         """
         words = words_of(request.question)
-        plain = [normalized(word.text) for word in words]
+        plain = tuple(normalized(word.text) for word in words)
         present = frozenset(plain)
         fields = frozenset(name for name, value in request.context.items() if value is not None)
-        if (plan := self._same.get((tuple(plain), fields))) is not None:
+        if (plan := self._plans.get((plain, fields))) is not None:
             return plan
-        best, shared = None, 0
+        best, most = None, 0
         for wording in self._wordings:
             if wording.fields != fields or not wording.fixed <= present:
                 continue
             count = sum(isinstance(part, str) for part in wording.parts)
             # Where literals are most of a message, the words between them say little.
-            if count <= shared or 2 * count <= len(words):
+            if count <= most or 2 * count <= len(words):
                 continue
             spans = next(_spans(wording.parts, words, plain, 0), None)
             if spans is not None:
-                best, shared = (wording, spans), count
+                best, most = (wording, spans), count
         if best is None:
             return None
         wording, spans = best
         texts = {
-            place: request.question[words[first].start : words[last - 1].end]
+            argument: request.question[words[first].start : words[last - 1].end]
             for slot, (first, last) in spans
-            for place in slot.places
+            for argument in slot.arguments
         }
         return with_literals(wording.plan, texts)
 
 
-Spans = list[tuple[Slot, tuple[int, int]]]
+def _normalized_words(text: str) -> tuple[str, ...]:
+    return tuple(normalized(word.text) for word in words_of(text))
+
+
+def _parts(words: Sequence[str], plan: Plan) -> tuple[str | _Slot, ...]:
+    """Return a question's words with slots in the place of its plan's literals."""
+    parts: list[str | _Slot] = list(words)
+    by_text: dict[tuple[str, ...], list[tuple[int, str]]] = {}
+    for step, name, text in text_literals(plan):
+        by_text.setdefault(_normalized_words(text), []).append((step, name))
+    for text_words, arguments in by_text.items():
+        size = len(text_words)
+        starts = (n for n in range(len(parts)) if tuple(parts[n : n + size]) == text_words)
+        if size and (start := next(starts, None)) is not None:
+            parts[start : start + size] = [_Slot(tuple(arguments), size + 1)]
+    return tuple(parts)
 
 
 def _spans(
-    parts: Sequence[str | Slot], words: Sequence[Word], plain: Sequence[str], at: int
-) -> Iterator[Spans]:
+    parts: Sequence[str | _Slot], words: Sequence[Word], plain: Sequence[str], at: int
+) -> Iterator[list[tuple[_Slot, tuple[int, int]]]]:
     """Yield the first words and those past the last of all slots, where the others are the same."""
     if not parts:
         if at == len(words):

@@ -1,10 +1,8 @@
-"""What is known: cases, facets, encoders, the case store over Qdrant, and selection."""
+"""Cases, facets, encoders, the case store over Qdrant, selection, and ingestion."""
 
 from casewright.stores.case import Binary, Case
-from casewright.stores.changes import Change
-from casewright.stores.documents.cases import document_schema
+from casewright.stores.documents.cases import document_schema, remove_root, roots_of
 from casewright.stores.documents.ingest import IngestReport, ingest
-from casewright.stores.documents.roots import remove_root, roots_of
 from casewright.stores.encoders.cache import CachedEncoder
 from casewright.stores.encoders.encoder import Encoder
 from casewright.stores.encoders.sources import (
@@ -17,7 +15,7 @@ from casewright.stores.engines.server_options import ServerOptions
 from casewright.stores.facet import Components, Facet, text_facet
 from casewright.stores.hit import Hit, Retained
 from casewright.stores.question import Found, Question
-from casewright.stores.revise import Revised, revise
+from casewright.stores.revise import Change, Revised, revise
 from casewright.stores.schema import CaseSchema
 from casewright.stores.select import Pick, Selection, select
 from casewright.stores.selectors import MarginalSelector, PrimerSelector, Selector

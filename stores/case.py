@@ -1,4 +1,4 @@
-"""What a case is: named problem components, a solution, its result, and where it came from."""
+"""Cases: named problem components, a solution, its result, and metadata."""
 
 from __future__ import annotations
 
@@ -13,18 +13,18 @@ from typing import Any
 
 from casewright.errors import InputError
 
-#: Namespace of all case ids, so that the same case has the same id on every machine.
+#: Namespace of all case ids: equal cases have equal ids on every machine.
 CASE_NAMESPACE = uuid.UUID("5f0c9f5c-7a1e-5d7b-9a54-3f7f1f0f6a10")
 
 
 @dataclass(frozen=True, slots=True)
 class Binary:
-    """A component that is not text: an image, a sound. Give the bytes or a file's path.
+    """A component that is not text, such as an image, as bytes or a file's path.
 
     Attributes:
         media_type: IANA media type, for example ``"image/png"``.
-        data: The bytes themselves, or ``None`` when ``path`` is given.
-        path: The file that holds them, or ``None`` when ``data`` is given.
+        data: The bytes, or ``None`` with a ``path``.
+        path: The path of a file, or ``None`` with ``data``.
     """
 
     media_type: str
@@ -37,10 +37,10 @@ class Binary:
                 f"A Binary component ({self.media_type}) needs exactly one of data and path. "
                 "Pass the bytes as data=, or the file's path as path=."
             )
-        given: Any = self.data
-        if not isinstance(given, (bytes, type(None))):
+        data: Any = self.data
+        if not isinstance(data, (bytes, type(None))):
             raise InputError(
-                f"A Binary component ({self.media_type}) has data {given!r:.200}, which is no "
+                f"A Binary component ({self.media_type}) has data {data!r:.200}, which is not "
                 "bytes. Pass a file's path as path=."
             )
 
@@ -63,7 +63,7 @@ class Binary:
 
     @staticmethod
     def from_json(value: Any) -> Any:
-        """Turn a mapping that ``to_json`` made back into a ``Binary``; leave others as they are."""
+        """Return the ``Binary`` of a mapping made by ``to_json``; other values unchanged."""
         match value:
             case {"$media_type": str(media_type), "base64": str(text)} if len(value) == 2:
                 try:
@@ -77,19 +77,18 @@ class Binary:
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """One solved problem, a plan included.
+    """A solved problem; plans are cases too.
 
     Attributes:
         problem: Component name to component: text, a number, a JSON value or a ``Binary``.
-        solution: What solved it; any JSON value.
-        result: How that went; any JSON value.
-        metadata: Further fields to filter by and to show, JSON-plain. ``tenant`` and
-            ``provenance`` are read by the store.
-        quality: How good the case is, in the range that the schema declares; ``None`` when nobody
-            measured it.
+        solution: The solution; any JSON value.
+        result: Its outcome; any JSON value.
+        metadata: Further fields for conditions and display, JSON-plain. The store reads
+            ``tenant`` and ``provenance``.
+        quality: The case's quality, in the schema's range; ``None`` for not measured.
         quality_by: What measured it: a model's name.
         created: ISO 8601 time of creation, UTC.
-        id: A UUID. Left empty, the store derives it from tenant, schema, problem and solution.
+        id: A UUID; if empty, the store derives it from tenant, schema, problem and solution.
     """
 
     problem: Mapping[str, Any]
@@ -102,7 +101,7 @@ class Case:
     id: str = ""
 
     def to_json(self) -> dict[str, Any]:
-        """Return the JSON-plain form that is stored as the point's payload."""
+        """Return the JSON-plain form, the stored point's payload."""
         return {
             "problem": {
                 name: value.to_json() if isinstance(value, Binary) else value
@@ -118,7 +117,7 @@ class Case:
 
     @classmethod
     def from_json(cls, case_id: str, payload: Mapping[str, Any]) -> Case:
-        """Rebuild a case from its id and its stored payload."""
+        """Return a case from its id and its stored payload."""
         return cls(
             problem={name: Binary.from_json(v) for name, v in payload["problem"].items()},
             solution=payload.get("solution"),
@@ -132,10 +131,10 @@ class Case:
 
 
 def case_id(case: Case, schema: str) -> str:
-    """Derive a case's id: UUIDv5 of its tenant, schema, problem and solution."""
+    """Return a case's derived id: UUIDv5 of its tenant, schema, problem and solution."""
     plain = case.to_json()
     identity = [case.metadata.get("tenant", ""), schema, plain["problem"], plain["solution"]]
-    # Made plain first, since keys of several types cannot be sorted.
+    # Plain, since keys of several types cannot be sorted.
     text = json.dumps(
         json_plain(identity, schema), sort_keys=True, ensure_ascii=False, separators=(",", ":")
     )
@@ -143,11 +142,7 @@ def case_id(case: Case, schema: str) -> str:
 
 
 def json_plain(value: Any, schema: str) -> Any:
-    """Return a case, or a part of it, as it is once stored and read again: its tuples as lists.
-
-    Raises:
-        InputError: JSON cannot hold it.
-    """
+    """Return a value as JSON reads it again; raise ``InputError`` if JSON cannot represent it."""
     try:
         text = json.dumps(value, ensure_ascii=False, allow_nan=False)
         text.encode()
@@ -160,12 +155,12 @@ def json_plain(value: Any, schema: str) -> Any:
 
 
 def same_json(one: Any, other: Any) -> bool:
-    """Say whether two JSON-plain values are the same: ``True`` is not ``1``, as it is to Python."""
+    """Return ``True`` for equal JSON-plain values; unlike in Python, ``True`` is not ``1``."""
     return json.dumps(one, sort_keys=True) == json.dumps(other, sort_keys=True)
 
 
 def check_text(text: str) -> None:
-    """Raise ``InputError`` for text that is no Unicode: half of a surrogate pair."""
+    """Raise ``InputError`` for text with half of a surrogate pair, which is no Unicode."""
     try:
         text.encode()
     except UnicodeEncodeError as error:
@@ -176,7 +171,7 @@ def check_text(text: str) -> None:
 
 
 def canonical_id(text: str) -> str | None:
-    """Return an id in its canonical spelling; ``None`` where it is no UUID."""
+    """Return a UUID in its canonical spelling; ``None`` for other texts."""
     try:
         return str(uuid.UUID(text))
     except (ValueError, AttributeError, TypeError):

@@ -1,4 +1,4 @@
-"""A facet: one way in which cases are compared (MCBR-RAG, Marom 2024, section 3)."""
+"""A facet: one way to compare cases (MCBR-RAG, Marom 2024, section 3)."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from casewright.errors import CasewrightError, FacetError, InputError, told
 from casewright.stores.case import Binary, check_text
-from casewright.stores.encoders.encoder import Encoder
+from casewright.stores.encoders.encoder import Encoder, float_rows
 
 Components = Mapping[str, Any]
 Vectors = NDArray[np.float32]
@@ -21,25 +21,24 @@ Embed = Callable[[Sequence[Components]], Vectors]
 
 @dataclass(frozen=True, slots=True)
 class Facet:
-    """How cases are compared in one respect.
+    """A way to compare cases.
 
     Attributes:
-        name: The facet's name; scores and weights go by it.
-        components: The problem components that it reads, of any modality. A case that lacks one of
-            them, unless it is optional, has no part in this facet: its vector is zeros and it
-            scores 0.
+        name: The facet's name in scores and weights.
+        components: The problem components that it reads, of any modality. A case without one of
+            them that is not optional has a vector of zeros and scores 0.
         dimension: Length of its vectors.
         embed_case: L_j for stored cases: n problems in, array or tensor (n, dimension) out; the
             store scales each row to unit length.
-        embed_query: L_j for queries; differs from ``embed_case`` where a cue makes an
-            inter-embedding (CBR-RAG's g).
+        embed_query: L_j for queries; differs from ``embed_case`` if a cue makes an inter-embedding
+            (CBR-RAG's g).
         describe: T_j, the components as text for a prompt.
-        model: Identifies what embeds; a collection is opened only with the one that built it.
-        weight: Weight when a search names none, at least 0.
-        optional: Those of the components that a problem may lack; a facet over several
-            (MCBR-RAG, footnote 6) then embeds what is there.
-        takes_text: A query that is one text stands for its components; ``False`` for facets of
-            another modality, in which such a query has no part.
+        model: Identifies the model; a collection is only opened with the model that built it.
+        weight: Default weight in a search, at least 0.
+        optional: The components that a problem may lack; the facet embeds the others (MCBR-RAG,
+            footnote 6).
+        takes_text: A query of one text stands for its components; ``False`` for facets of another
+            modality, which ignore such a query.
     """
 
     name: str
@@ -71,55 +70,44 @@ class Facet:
             )
 
     def reads(self, problem: Components) -> bool:
-        """Say whether the problem has every component that this facet needs, none of them empty."""
-        return all(_there(problem.get(n)) for n in self.components if n not in self.optional)
+        """Return ``True`` if the problem has every required component, not empty."""
+        return all(_present(problem.get(n)) for n in self.components if n not in self.optional)
 
     def vectors(self, problems: Sequence[Components], *, query: bool = False) -> Vectors:
         """Embed problems as unit vectors, array (n, dimension); absent components as zeros.
 
         Raises:
             FacetError: A problem cannot be embedded, or its embedding is not finite.
-            InputError: The embedding is no array of the declared shape.
+            InputError: The embedding does not have the declared shape.
         """
         out = np.zeros((len(problems), self.dimension), dtype=np.float32)
         present = [row for row, problem in enumerate(problems) if self.reads(problem)]
         if not present:
             return out
         embed = self.embed_query if query else self.embed_case
-        read = [problems[row] for row in present]
+        readable = [problems[row] for row in present]
         try:
-            answer = embed(read)
+            answer = embed(readable)
         except Exception as error:  # noqa: BLE001
-            at, first = _culprit(embed, read, error)
+            at, first = _first_failure(embed, readable, error)
+            reason = str(first) if isinstance(first, CasewrightError) else f"{told(first)}."
             raise FacetError(
-                f"Facet {self.name!r} cannot embed {dict(read[at])!r:.200}: {_reason(first)}",
+                f"Facet {self.name!r} cannot embed {dict(readable[at])!r:.200}: {reason}",
                 self.name,
                 present[at],
             ) from first
-        try:
-            # What is too large for a float32 becomes infinity, and is refused below.
-            with np.errstate(over="ignore"):
-                made = np.asarray(_plain(answer), dtype=np.float32)
-        except Exception as error:
-            raise InputError(
-                f"Facet {self.name!r} embedded {len(present)} problems as what is no array of "
-                f"numbers: {error}. Expected shape {(len(present), self.dimension)}."
-            ) from error
-        if made.shape != (len(present), self.dimension):
-            raise InputError(
-                f"Facet {self.name!r} embedded {len(present)} problems as an array of shape "
-                f"{made.shape}; expected {(len(present), self.dimension)}. One row a problem."
-            )
-        if not np.isfinite(made).all():
-            at = int(np.flatnonzero(~np.isfinite(made).all(axis=1))[0])
+        source = f"Facet {self.name!r} embedded {len(present)} problems"
+        rows = float_rows(answer, len(present), self.dimension, source)
+        if not np.isfinite(rows).all():
+            at = int(np.flatnonzero(~np.isfinite(rows).all(axis=1))[0])
             raise FacetError(
-                f"Facet {self.name!r} embedded {dict(read[at])!r:.200} with NaN or infinity. "
+                f"Facet {self.name!r} embedded {dict(readable[at])!r:.200} with NaN or infinity. "
                 "Its embedding must be finite.",
                 self.name,
                 present[at],
             )
-        # The square of a float32 may be too large, or too small, for another one.
-        exact = made.astype(np.float64)
+        # The square of a float32 may overflow or vanish in single precision.
+        exact = rows.astype(np.float64)
         lengths = np.linalg.norm(exact, axis=1, keepdims=True)
         out[present] = exact / np.maximum(lengths, np.finfo(np.float64).tiny)
         return out
@@ -147,39 +135,39 @@ def text_facet(
     """Build a facet that compares components by the embedding of their text.
 
     Args:
-        name: The facet's name, and its component's where ``components`` is empty.
+        name: The facet's name, and its component's if ``components`` is empty.
         encoder: Turns texts into vectors.
-        components: The components it reads; their texts are joined by new lines.
+        components: The components to read; their texts are joined by new lines.
         weight: Default weight.
-        inter: A query is another kind of text than what it is compared with, such as a question
-            and a passage: it is embedded as the encoder embeds queries, with the encoder's cue
-            (CBR-RAG's g, section 4.2). ``False`` embeds both alike (f), as for two questions.
-        cue: Text put before a query in place of the encoder's own.
-        describe: Another text form of the components than the joined one.
+        inter: Queries and cases are different kinds of texts, such as questions and passages: a
+            query is embedded by ``embed_queries``, with the encoder's cue (CBR-RAG's g, section
+            4.2). ``False`` embeds both alike (f), as for two questions.
+        cue: Text before a query, in place of the encoder's own.
+        describe: Another text form of the components than the joined texts.
     """
     if isinstance(components, str):
         raise InputError(
             f"text_facet {name!r} was given components={components!r}. Give a list of names: "
             f"[{components!r}]."
         )
-    read = tuple(components) or (name,)
+    names = tuple(components) or (name,)
     before = cue if cue is not None else getattr(encoder, "cue", "") if inter else ""
     embed_queries = getattr(encoder, "embed_queries", encoder.embed) if inter else encoder.embed
 
     def text(problem: Components) -> str:
         if describe is not None:
             return describe(problem)
-        return "\n".join(component_text(problem[component]) for component in read)
+        return "\n".join(component_text(problem[component]) for component in names)
 
     def texts(problems: Sequence[Components], cue: str = "") -> list[str]:
-        made = [cue + text(problem) for problem in problems]
-        for one in made:
-            check_text(one)
-        return made
+        joined = [cue + text(problem) for problem in problems]
+        for each in joined:
+            check_text(each)
+        return joined
 
     return Facet(
         name=name,
-        components=read,
+        components=names,
         dimension=encoder.dimension,
         embed_case=lambda problems: encoder.embed(texts(problems)),
         embed_query=lambda problems: embed_queries(texts(problems, before)),
@@ -189,20 +177,15 @@ def text_facet(
     )
 
 
-def _there(part: Any) -> bool:
-    # An array compares to a text by its elements, so the type is asked first.
+def _present(part: Any) -> bool:
+    # An array compares to a text by its elements, so the type is tested first.
     return part is not None and not (isinstance(part, str) and not part)
 
 
-def _plain(answer: Any) -> Any:
-    """Return a module's tensor as one that NumPy reads: tracked by no gradient, on no device."""
-    return answer.detach().cpu().float() if hasattr(answer, "detach") else answer
-
-
-def _culprit(
+def _first_failure(
     embed: Embed, problems: Sequence[Components], error: Exception
 ) -> tuple[int, Exception]:
-    """Return the first problem that fails by itself, and how; found by halving."""
+    """Return the first problem that fails, found by bisection, and its error."""
     start, end = 0, len(problems)
     while end - start > 1:
         middle = (start + end) // 2
@@ -213,7 +196,3 @@ def _culprit(
         else:
             start = middle
     return start, error
-
-
-def _reason(error: Exception) -> str:
-    return str(error) if isinstance(error, CasewrightError) else f"{told(error)}."

@@ -1,4 +1,13 @@
-"""Reading a collection: points by id, the best of a query, a certified selection, a twin."""
+"""Reading of a collection: points by id, the best of a query, a certified selection, a duplicate.
+
+The certificate proves that a selection from a few candidates is the selection from all cases. For a
+case i, given the picks c so far, selection maximises
+``w_i = lambda_d * v_i - (1 - lambda_d) * max_c s(i, c)``. A maximum is at least the mean, so
+``w_i <= lambda_d * v_i - (1 - lambda_d) * mean_c s(i, c)``, which is linear in the stored vector of
+i: one dot-product search per pick finds the highest bound among all cases. If no case outside the
+candidates reaches a pick's value, the picks are those of all cases; only cases that reach it need
+to be fetched.
+"""
 
 from __future__ import annotations
 
@@ -7,72 +16,65 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from casewright.stores.asked import Asked
 from casewright.stores.case import Case, canonical_id, same_json
-from casewright.stores.certificate import bound_vectors, rivals
 from casewright.stores.engines.engine import Engine, NoCollectionError, Point, Where
 from casewright.stores.hit import DECIMALS, Hit
+from casewright.stores.query import StoreQuery, spread
 from casewright.stores.select import Pick, Selection, select
 from casewright.stores.tenant import FIELD, owned, within
 
-#: More cases than a collection can hold; an engine takes no larger number.
+#: Upper bound of an engine's limits, larger than any collection.
 MOST = 1 << 31
 
 
 @dataclass(frozen=True, slots=True)
 class Finder:
-    """Reads a collection as one tenant sees it.
-
-    Attributes:
-        engine: Where the collection is.
-        collection: Its name; one that is not there is empty.
-        tenant: Whose cases are seen; ``None`` for all.
-    """
+    """Reads a collection as one tenant sees it, ``None`` for all; a missing one is empty."""
 
     engine: Engine
     collection: str
     tenant: str | None
 
     def points(self, ids: str | Sequence[str], *, vectors: bool = False) -> list[Point]:
-        """Return the points of these ids, in their order; unknown ids are left out."""
-        given = [ids] if isinstance(ids, str) else ids
-        # What is no UUID is no case's id.
-        wanted = [known for text in given if (known := canonical_id(text))]
+        """Return the points of these ids, in their order, without unknown ids."""
+        texts = [ids] if isinstance(ids, str) else ids
+        # Only UUIDs are ids of cases.
+        wanted = [id_ for text in texts if (id_ := canonical_id(text))]
         try:
             points = self.engine.get(self.collection, wanted, vectors=vectors) if wanted else []
         except NoCollectionError:
             return []
-        found = {point.id: point for point in points if owned(point, self.tenant)}
-        return [found[i] for i in wanted if i in found]
+        by_id = {point.id: point for point in points if owned(point, self.tenant)}
+        return [by_id[id_] for id_ in wanted if id_ in by_id]
 
-    def best(self, asked: Asked, k: int, where: Where | None, *, exact: bool = True) -> list[Hit]:
-        """Return the k best by rounded score, then id; fetch on while ties cross the cut.
+    def best(
+        self, query: StoreQuery, k: int, where: Where | None, *, exact: bool = True
+    ) -> list[Hit]:
+        """Return the k best by rounded score, then id; fetch more while ties cross the cut.
 
-        Without ``exact``, an engine that was told how may search approximately: proofs and twins
-        need all cases.
+        Without ``exact``, an engine with options for it may search approximately; proofs and the
+        search for duplicates need all cases.
         """
-
-        def rank(hit: Hit) -> tuple[float, str]:
-            return -round(hit.score, DECIMALS), hit.case.id
-
         limit, bound = min(k, MOST) + 2, within(where, self.tenant)
         while True:
             try:
-                found = self.engine.search(self.collection, asked.vector, limit, bound, exact=exact)
+                points = self.engine.search(
+                    self.collection, query.vector, limit, bound, exact=exact
+                )
             except NoCollectionError:
                 return []
-            hits = sorted(asked.hits(found), key=rank)
+            hits = sorted(query.hits(points), key=lambda hit: hit.rank_key)
             if len(hits) < limit:
                 return hits[:k]
-            # What a case that was not found may score.
-            rest = found[-1].score + asked.constant + asked.slack
+            # The highest possible score of any other case.
+            rest = points[-1].score + query.constant + query.slack
             if round(hits[k - 1].score, DECIMALS) > round(rest, DECIMALS):
                 return hits[:k]
             limit *= 2
 
     def select(
         self,
-        asked: Asked,
+        query: StoreQuery,
         k: int,
         *,
         lambda_d: float,
@@ -81,40 +83,37 @@ class Finder:
         candidates: int,
         most: int,
     ) -> Selection:
-        """Select from candidates, and from every case that a proof finds missing among them."""
+        """Select from candidates, and from every case that the proof finds missing among them."""
         size = max(candidates, 2 * k)
-        hits = self.best(asked, size, where)
+        hits = self.best(query, size, where)
         complete, searches = len(hits) < size, 1
         while True:
-            picks = select(hits, k, asked.schema, lambda_d=lambda_d, weights=weights)
+            picks = select(hits, k, query.schema, lambda_d=lambda_d, weights=weights)
             try:
-                missing = [] if complete else self._rivals(asked, picks, hits, where, lambda_d)
+                missing = [] if complete else self._rivals(query, picks, hits, where, lambda_d)
             except NoCollectionError:
                 return Selection((), True, 0, searches)
             searches += 0 if complete else len(picks) - 1
             room = len(hits) + len(missing) <= max(most, size)
-            # None are found where they were deleted meanwhile.
-            if not (found := self.points(missing, vectors=True) if room else []):
+            # The missing cases may have been deleted meanwhile.
+            if not (points := self.points(missing, vectors=True) if room else []):
                 return Selection(picks, not missing, len(hits), searches)
-            hits += asked.hits(found)
+            hits += query.hits(points)
 
-    def twin(self, case: Case, asked: Asked) -> Case | None:
+    def duplicate(self, case: Case, query: StoreQuery) -> Case | None:
         """Return a case of the same tenant with a near problem and the same solution.
 
-        Args:
-            case: The case.
-            asked: It, as a query by the schema's own weights.
+        ``query`` is the case's problem, by the schema's own weights.
         """
         tenant = case.metadata.get(FIELD)
-        # No condition finds the cases that have no tenant: those are told apart below.
+        # No condition selects the cases without a tenant, so that the loop compares tenants.
         where = {FIELD: tenant} if isinstance(tenant, (str, int)) else None
         limit = 10
         while True:
-            hits = self.best(asked, limit, where)
-            near = [hit.case for hit in hits if hit.relevance >= asked.schema.near]
+            hits = self.best(query, limit, where)
+            near = [hit.case for hit in hits if hit.relevance >= query.schema.near]
             for other in near:
-                theirs = other.metadata.get(FIELD), other.solution
-                if same_json(theirs, (tenant, case.solution)):
+                if same_json((other.metadata.get(FIELD), other.solution), (tenant, case.solution)):
                     return other
             if len(near) < limit:
                 return None
@@ -122,19 +121,34 @@ class Finder:
 
     def _rivals(
         self,
-        asked: Asked,
+        query: StoreQuery,
         picks: Sequence[Pick],
         hits: Sequence[Hit],
         where: Where | None,
         lambda_d: float,
     ) -> list[str]:
-        """Return the ids of cases that may have been picked, had they been candidates."""
+        """Return ids of cases outside the candidates whose bound reaches the value of a pick."""
+        # The first pick needs no proof: it is the best hit.
         if len(picks) < 2:
             return []
-        seen = {hit.case.id for hit in hits}
-        vectors = bound_vectors(asked, picks, lambda_d)
+        vectors = np.array([pick.hit.vector for pick in picks[:-1]], dtype=np.float64)
+        means = np.cumsum(vectors, axis=0) / np.arange(1, len(picks))[:, None]
+        redundancy = np.zeros((len(means), len(query.vector)))
+        redundancy[:, :-1] = means * spread(query.schema, query.shares)
+        bounds = lambda_d * query.vector.astype(np.float64) - (1 - lambda_d) * redundancy
         limit = len(hits) + max(8, len(hits) // 2)
-        found = self.engine.rank(
-            self.collection, np.ascontiguousarray(vectors), limit, within(where, self.tenant)
+        rankings = self.engine.rank(
+            self.collection,
+            np.ascontiguousarray(bounds.astype(np.float32)),
+            limit,
+            within(where, self.tenant),
         )
-        return rivals(asked, picks, found, seen, lambda_d)
+        candidates = {hit.case.id for hit in hits}
+        unseen: dict[str, None] = {}
+        for pick, ranking in zip(picks[1:], rankings, strict=True):
+            for id_, score in ranking:
+                if score + lambda_d * query.constant < pick.value - query.slack:
+                    break
+                if id_ not in candidates:
+                    unseen[id_] = None
+        return list(unseen)

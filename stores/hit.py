@@ -23,7 +23,7 @@ class Hit:
         case: The case.
         score: ``lambda_b * relevance + (1 - lambda_b) * quality``.
         relevance: Sum over the facets of weight times cosine.
-        facet_scores: The cosine of each facet, unweighted; 0 where a component is absent.
+        facet_scores: The cosine of each facet, unweighted; 0 for an absent component.
         vector: The facets' unit vectors, concatenated.
     """
 
@@ -33,17 +33,22 @@ class Hit:
     facet_scores: Mapping[str, float]
     vector: NDArray[np.float32]
 
+    @property
+    def rank_key(self) -> tuple[float, str]:
+        """The key of the best-first order: by rounded score, then id."""
+        return -round(self.score, DECIMALS), self.case.id
+
 
 @dataclass(frozen=True, slots=True)
 class Retained:
     """The outcome of retaining a case.
 
     Attributes:
-        id: The case's id, or for ``duplicate`` the id of its twin.
+        id: The case's id, or for ``duplicate`` the id of the stored case.
         outcome: ``added``; ``updated`` (same problem and solution, other quality or result);
-            ``unchanged``; ``duplicate`` (a near problem with the same solution is there);
+            ``unchanged``; ``duplicate`` (a near problem with the same solution is stored);
             ``refused`` (it did not pass the schema's ``verify``).
-        reason: Why it was refused.
+        reason: The reason of a refusal.
     """
 
     id: str
@@ -52,6 +57,6 @@ class Retained:
 
 
 def near_best(hits: Sequence[Hit], least: float, share: float) -> list[Hit]:
-    """Return the hits whose relevance is at least ``least``, and this share of the best one's."""
+    """Return the hits with a relevance of at least ``least``, and this share of the best one's."""
     best = max((hit.relevance for hit in hits), default=0.0)
     return [hit for hit in hits if hit.relevance >= max(least, share * best)]

@@ -1,4 +1,4 @@
-"""Where Casewright keeps what it makes."""
+"""The folders of Casewright's data and caches."""
 
 from __future__ import annotations
 
@@ -7,24 +7,20 @@ from pathlib import Path
 
 import platformdirs
 
-# What settings chose for this process. The environment is not written to: what a command was told
-# by a file must not look as if the next one had been told by the environment.
+# The settings of this process. The environment is not changed, so that a setting from a file does
+# not look as if it came from the environment.
 _chosen: dict[str, Path] = {}
 
 
 def choose_folders(home: Path | None = None, cache: Path | None = None) -> None:
-    """Say where this process keeps what it makes; ``None`` leaves it to the environment.
-
-    Args:
-        home: In place of ``CASEWRIGHT_HOME``.
-        cache: In place of ``CASEWRIGHT_CACHE_FOLDER``.
-    """
+    """Override ``CASEWRIGHT_HOME`` and ``CASEWRIGHT_CACHE_FOLDER`` for this process."""
     _chosen.clear()
-    _chosen.update({name: at for name, at in (("HOME", home), ("CACHE_FOLDER", cache)) if at})
+    folders = (("HOME", home), ("CACHE_FOLDER", cache))
+    _chosen.update({name: folder for name, folder in folders if folder})
 
 
 def cache_folder() -> Path:
-    """Return the folder for what can be made again: exported encoders, cached embeddings."""
+    """Return the folder for caches: exported encoders, embeddings."""
     if cache := _folder("CACHE_FOLDER"):
         return cache
     home = _folder("HOME")
@@ -38,5 +34,5 @@ def data_folder() -> Path:
 
 
 def _folder(name: str) -> Path | None:
-    named = os.environ.get(f"CASEWRIGHT_{name}")
-    return _chosen.get(name) or (Path(named) if named else None)
+    path = os.environ.get(f"CASEWRIGHT_{name}")
+    return _chosen.get(name) or (Path(path) if path else None)

@@ -1,4 +1,4 @@
-"""A plot that becomes a file."""
+"""Plots in files."""
 
 from __future__ import annotations
 
@@ -14,9 +14,7 @@ from casewright.errors import DependencyError, InputError
 def plot_file(file: Path, **settings: Any) -> Iterator[tuple[Any, Any]]:
     """Yield a matplotlib figure and its axes, and write the figure to a file at the end.
 
-    Args:
-        file: A picture; the end of its name says of which kind.
-        settings: Of ``pyplot.subplots``.
+    The file's ending is its format; ``settings`` are arguments of ``pyplot.subplots``.
 
     Raises:
         DependencyError: matplotlib is not installed.

@@ -1,4 +1,4 @@
-"""Progress of long work, on stderr, so that stdout holds results only."""
+"""Progress of long work on stderr, so that stdout has only results."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from rich.progress import Progress
 
-#: Work of fewer items than this is over before a bar could be read.
+#: Work of fewer items is over before a bar could be read.
 WORTH_A_BAR = 500
-#: Where stderr is no terminal: lines that are written at least and at most so often, in seconds.
+#: Longest and shortest seconds between two lines if stderr is no terminal.
 SELDOM, OFTEN = 10.0, 1.0
 
 Advance = Callable[[int], None]
@@ -26,27 +26,19 @@ def progress_bar(
 ) -> Iterator[Advance]:
     """Show a bar over ``total`` items and yield a function that advances it by n.
 
-    Args:
-        description: What is being done, in a few words.
-        total: Number of items.
-        show: ``True`` or ``False`` to force it; ``None`` shows it on a terminal where the work is
-            long enough, and elsewhere writes a line every ten seconds. Or a function that tells of
-            a larger whole, which is advanced instead.
+    ``show`` forces or suppresses it; ``None`` shows it on a terminal for long work, and elsewhere
+    writes a line every ten seconds. A function is yielded instead of a bar.
     """
     if callable(show):
         yield show
-        return
-    if show is None and not sys.stderr.isatty():
+    elif show is None and not sys.stderr.isatty():
         with told_progress(description, total, often=SELDOM) as advance:
             yield advance
-        return
-    if show is None:
-        show = total >= WORTH_A_BAR
-    if not show:
+    elif show or (show is None and total >= WORTH_A_BAR):
+        with _bars.bar(description, total) as advance:
+            yield advance
+    else:
         yield lambda count: None
-        return
-    with _shown.bar(description, total) as advance:
-        yield advance
 
 
 @contextmanager
@@ -58,78 +50,60 @@ def told_progress(
     seconds: float = SELDOM,
     often: float = OFTEN,
 ) -> Iterator[Advance]:
-    """Tell of work that somebody waits for: a bar on a terminal, elsewhere a line now and then.
+    """Show the progress of work that a user waits for: a bar on a terminal, elsewhere lines.
 
-    A line is written with every tenth that is done, though not twice in ``often`` seconds, and
-    whenever some seconds have passed without one. Work that is done by then writes none.
-
-    Args:
-        description: What is being done, in a few words.
-        total: Number of items; ``None`` where nobody can say how far the work is.
-        unit: What the items are.
-        seconds: After how long a line is written, whatever was done.
-        often: Seconds between two lines at least.
+    A line is written with every tenth of the items, but not twice in ``often`` seconds, and after
+    ``seconds`` without one. A ``total`` of ``None`` is unknown; ``unit`` names the items.
     """
     if sys.stderr.isatty():
-        with _shown.bar(description, total) as advance:
+        with _bars.bar(description, total) as advance:
             yield advance
         return
-    lines = _Lines(description, total, unit, seconds, often)
-    thread = threading.Thread(target=lines.write_now_and_then, name="casewright-progress")
-    thread.daemon = True
+    lock, ended = threading.Lock(), threading.Event()
+    started = last = time.monotonic()
+    done = tenths = 0
+
+    def write() -> None:
+        nonlocal last
+        last = time.monotonic()
+        text = f"{last - started:.0f} s"
+        if total is None:
+            text += " so far"
+        else:
+            text = f"{done} of {total} {unit} ({100 * done // max(1, total)} %), {text}"
+        print(f"{description}: {text}", file=sys.stderr, flush=True)
+
+    def count_items(count: int) -> None:
+        nonlocal done, tenths
+        with lock:
+            done += count
+            now_done = 10 * done // total if total else 0
+            if now_done > tenths and time.monotonic() - last >= often:
+                tenths = now_done
+                write()
+
+    def write_after_pauses() -> None:
+        while not ended.wait(max(0.0, last + seconds - time.monotonic())):
+            with lock:
+                if time.monotonic() - last >= seconds:
+                    write()
+
+    thread = threading.Thread(target=write_after_pauses, name="casewright-progress", daemon=True)
     thread.start()
     try:
-        yield lines.advance
+        yield count_items
     finally:
-        lines.ended.set()
+        ended.set()
         thread.join()
 
 
 def note(message: str) -> None:
     """Print one line about long work to stderr."""
-    _shown.note(message)
+    _bars.note(message)
 
 
-class _Lines:
-    """Progress as lines of text."""
-
-    def __init__(
-        self, description: str, total: int | None, unit: str, seconds: float, often: float
-    ) -> None:
-        self.ended = threading.Event()
-        self._description, self._total, self._unit = description, total, unit
-        self._seconds, self._often = seconds, often
-        self._lock = threading.Lock()
-        self._began = self._last = time.monotonic()
-        self._done = self._tenths = 0
-
-    def advance(self, count: int) -> None:
-        with self._lock:
-            self._done += count
-            tenths = 10 * self._done // self._total if self._total else 0
-            if tenths > self._tenths and time.monotonic() - self._last >= self._often:
-                self._tenths = tenths
-                self._write()
-
-    def write_now_and_then(self) -> None:
-        while not self.ended.wait(max(0.0, self._last + self._seconds - time.monotonic())):
-            with self._lock:
-                if time.monotonic() - self._last >= self._seconds:
-                    self._write()
-
-    def _write(self) -> None:
-        self._last = time.monotonic()
-        passed = f"{self._last - self._began:.0f} s"
-        if self._total is None:
-            told = f"{passed} so far"
-        else:
-            share = 100 * self._done // max(1, self._total)
-            told = f"{self._done} of {self._total} {self._unit} ({share} %), {passed}"
-        print(f"{self._description}: {told}", file=sys.stderr, flush=True)
-
-
-class _Shown:
-    """The bars that a terminal shows now, one below the other: threads may work side by side."""
+class _Bars:
+    """The bars on the terminal, one below the other, of concurrent threads."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -161,7 +135,7 @@ class _Shown:
             if self._progress is None:
                 print(message, file=sys.stderr, flush=True)
             else:
-                # Printed past it, a line would end up in the middle of a bar.
+                # A direct print could write into a bar.
                 self._progress.console.print(message, markup=False, highlight=False, soft_wrap=True)
 
 
@@ -179,13 +153,13 @@ def _rich_progress() -> Progress:
     from rich.text import Text
 
     class Count(MofNCompleteColumn):
-        """How many items are done, where they can be counted."""
+        """Number of done items, if it is known."""
 
         def render(self, task: Task) -> Text:
             return super().render(task) if task.total not in (None, 1) else Text("")
 
     class Time(TimeRemainingColumn):
-        """How long it will take, or has taken where nobody can say."""
+        """Remaining time, or elapsed time if the former is unknown."""
 
         def render(self, task: Task) -> Text:
             return TimeElapsedColumn().render(task) if task.total is None else super().render(task)
@@ -195,11 +169,11 @@ def _rich_progress() -> Progress:
         BarColumn(),
         Count(),
         Time(),
-        # Redirected, what a caller prints meanwhile would end up on stderr too.
+        # A redirection would send the caller's output to stderr too.
         console=Console(stderr=True),
         redirect_stdout=False,
         redirect_stderr=False,
     )
 
 
-_shown = _Shown()
+_bars = _Bars()

@@ -1,4 +1,4 @@
-"""A question put to a store: searched for more than once, by its own vector or by others."""
+"""A question that searches a store more than once, by its own vector or by others."""
 
 from __future__ import annotations
 
@@ -9,20 +9,20 @@ import numpy as np
 from numpy.typing import NDArray
 
 from casewright.errors import InputError
-from casewright.stores.asked import SLACK, Asked, spread
-from casewright.stores.engines.engine import NoCollectionError, Ranked, RecommendStrategy, Where
+from casewright.stores.engines.engine import NoCollectionError, Ranked, RecommendScoring, Where
 from casewright.stores.finding import Finder
 from casewright.stores.hit import DECIMALS, Hit
+from casewright.stores.query import SLACK, StoreQuery, spread
 from casewright.stores.tenant import within
 
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """A hit, and by which score a search found it.
+    """A hit, with the score of the search that found it.
 
     Attributes:
         hit: The case, scored against the question.
-        nearness: The score of the search that found it, which may have been for something else.
+        nearness: The score of the search, which may have been for another vector.
     """
 
     hit: Hit
@@ -33,61 +33,55 @@ class Found:
 class Question:
     """A question that was embedded once; made by ``CaseStore.question``.
 
-    Whatever finds a case, the hit's scores are against the question itself. No score has a part of
-    quality in it.
+    The scores of all hits are against the question, whatever found them, and without quality.
 
     Attributes:
         text: The question.
-        asked: It, embedded and weighted.
+        query: The question, embedded and weighted.
         finder: Reads the store.
-        where: Metadata that every case found must have.
+        where: A condition on the metadata of all results.
     """
 
     text: str
-    asked: Asked
+    query: StoreQuery
     finder: Finder
     where: Where | None
 
     @property
     def units(self) -> NDArray[np.float32]:
         """The facets' unit vectors of the question, concatenated: array (d,)."""
-        return self.asked.units
+        return self.query.units
 
     def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
         """Embed n texts, each as a question of its own: array (n, d)."""
-        schema = self.asked.schema
+        schema = self.query.schema
         return schema.vectors([schema.query(text) for text in texts], query=True)
 
     def hits(self, ids: Sequence[str]) -> list[Hit]:
-        """Return the cases of these ids as hits, in their order; unknown ids are left out."""
-        return self.asked.hits(self.finder.points(ids, vectors=True))
+        """Return the cases of these ids as hits, in their order, without unknown ids."""
+        return self.query.hits(self.finder.points(ids, vectors=True))
 
     def best(self, k: int, *, exclude: Collection[str] = ()) -> list[Found]:
         """Return the k best cases that are not excluded, by score and then id."""
-        left = set(exclude)
-        hits = self.finder.best(self.asked, k + len(left), self.where, exact=False)
-        return [Found(hit, hit.score) for hit in hits if hit.case.id not in left][:k]
+        excluded = set(exclude)
+        hits = self.finder.best(self.query, k + len(excluded), self.where, exact=False)
+        return [Found(hit, hit.score) for hit in hits if hit.case.id not in excluded][:k]
 
     def nearest(
         self, vectors: NDArray[np.float32], k: int, *, exclude: Collection[str] = ()
     ) -> list[Found]:
         """Return the k cases nearest to any of m vectors, in one batch of exact searches.
 
-        Nearness is the largest of the m weighted sums of the facets' dot products: of cosines,
-        where the vectors' facets are unit vectors.
-
-        Args:
-            vectors: Array (m, d), facets concatenated as in ``Hit.vector``.
-            k: How many cases.
-            exclude: Ids of cases that are not wanted.
+        Nearness is the largest of the m weighted sums of the facets' dot products, which are
+        cosines for unit vectors. ``vectors`` is an array (m, d), facets concatenated as in
+        ``Hit.vector``; cases with an id in ``exclude`` are left out.
         """
-        engine, collection = self.finder.engine, self.finder.collection
-        weighed = self._weighed(vectors)
+        weighted = self._weighted(vectors)
 
-        def ranked(limit: int) -> list[list[Ranked]]:
-            return engine.rank(collection, weighed, limit, self._bound)
+        def search(limit: int) -> list[list[Ranked]]:
+            return self.finder.engine.rank(self.finder.collection, weighted, limit, self._bound)
 
-        return self._best_of(ranked, k, set(exclude))
+        return self._best_of(search, k, set(exclude))
 
     def recommended(
         self,
@@ -96,77 +90,69 @@ class Question:
         k: int,
         *,
         exclude: Collection[str] = (),
-        strategy: RecommendStrategy = "best_score",
+        strategy: RecommendScoring = "best_score",
     ) -> list[Found]:
-        """Return the k best cases of Qdrant's recommend query.
+        """Return the k best cases of Qdrant's recommend query (see ``Engine.recommend``).
 
-        Args:
-            positive: What they are to be like, array (p, d) with p at least 1.
-            negative: What they are not to be like, array (n, d).
-            k: How many cases.
-            exclude: Ids of cases that are not wanted.
-            strategy: See ``Engine.recommend``; nearness is the score that it gives.
+        Nearness is its score. The examples are arrays (p, d), p at least 1, and (n, d); cases with
+        an id in ``exclude`` are left out.
         """
         engine, collection = self.finder.engine, self.finder.collection
-        examples = self._weighed(positive), self._weighed(negative)
+        examples = self._weighted(positive), self._weighted(negative)
 
-        def ranked(limit: int) -> list[list[Ranked]]:
+        def search(limit: int) -> list[list[Ranked]]:
             return [engine.recommend(collection, *examples, limit, self._bound, strategy=strategy)]
 
-        return self._best_of(ranked, k, set(exclude))
+        return self._best_of(search, k, set(exclude))
 
     def matching(self, where: Where, *, exclude: Collection[str] = ()) -> list[Found]:
-        """Return every case that meets a condition beside the question's own, by score, then id.
+        """Return every case that meets a condition and the question's own, by score, then id.
 
-        Where both name a field, the question's condition counts.
-
-        Args:
-            where: Metadata that a case must have; see ``engine.Where``.
-            exclude: Ids of cases that are not wanted.
+        The question's own condition takes precedence for a field in both. Cases with an id in
+        ``exclude`` are left out.
         """
         both = within({**where, **(self.where or {})}, self.finder.tenant)
         try:
             points = self.finder.engine.scroll(self.finder.collection, both)
         except NoCollectionError:
             return []
-        left = set(exclude)
-        hits = self.hits([point.id for point in points if point.id not in left])
-        hits.sort(key=lambda hit: (-round(hit.score, DECIMALS), hit.case.id))
-        return [Found(hit, hit.score) for hit in hits]
+        excluded = set(exclude)
+        hits = self.hits([point.id for point in points if point.id not in excluded])
+        return [Found(hit, hit.score) for hit in sorted(hits, key=lambda hit: hit.rank_key)]
 
     @property
     def _bound(self) -> Where | None:
         return within(self.where, self.finder.tenant)
 
-    def _weighed(self, vectors: NDArray[np.float32]) -> NDArray[np.float32]:
-        """Return vectors as the engine is asked for them: by the weights, and no quality."""
-        length = len(self.asked.units)
-        given = np.asarray(vectors, dtype=np.float32)
-        if given.ndim != 2 or given.shape[1] != length:
+    def _weighted(self, vectors: NDArray[np.float32]) -> NDArray[np.float32]:
+        """Return vectors as the engine takes them: weighted, and with 0 for the quality."""
+        length = len(self.query.units)
+        rows = np.asarray(vectors, dtype=np.float32)
+        if rows.ndim != 2 or rows.shape[1] != length:
             raise InputError(
-                f"A search was given vectors of shape {given.shape}. Give an array (m, {length}): "
+                f"A search was given vectors of shape {rows.shape}. Give an array (m, {length}): "
                 "the schema's facets, concatenated."
             )
-        weighed = given * spread(self.asked.schema, self.asked.shares)
-        return np.pad(weighed.astype(np.float32), ((0, 0), (0, 1)))
+        weighted = rows * spread(self.query.schema, self.query.shares)
+        return np.pad(weighted.astype(np.float32), ((0, 0), (0, 1)))
 
     def _best_of(
-        self, ranked: Callable[[int], list[list[Ranked]]], k: int, exclude: set[str]
+        self, search: Callable[[int], list[list[Ranked]]], k: int, exclude: set[str]
     ) -> list[Found]:
-        """Return the k best of several rankings; fetch on while ties cross the cut."""
+        """Return the k best of several rankings; fetch more while ties cross the cut."""
         limit = k + len(exclude) + 2
         while k > 0:
             try:
-                rankings = ranked(limit)
+                rankings = search(limit)
             except NoCollectionError:
                 return []
             best: dict[str, float] = {}
-            for id_, score in (one for each in rankings for one in each):
+            for id_, score in (entry for ranking in rankings for entry in ranking):
                 best[id_] = max(score, best.get(id_, score))
-            # What a case that was not fetched may score.
+            # The highest possible score of any other case.
             rest = max((each[-1][1] for each in rankings if len(each) == limit), default=-np.inf)
-            kept = best.keys() - exclude
-            order = sorted(kept, key=lambda id_: (-round(best[id_], DECIMALS), id_))[:k]
+            ids = best.keys() - exclude
+            order = sorted(ids, key=lambda id_: (-round(best[id_], DECIMALS), id_))[:k]
             if len(order) < k or round(best[order[-1]], DECIMALS) > rest + SLACK:
                 return [Found(hit, best[hit.case.id]) for hit in self.hits(order)]
             limit *= 2

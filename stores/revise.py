@@ -1,30 +1,26 @@
-"""Revise: a solution is checked before it is kept, and may be mended first."""
+"""Revise: a case is verified before it is kept, may be repaired, and may be changed later."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from enum import Enum
+from typing import TYPE_CHECKING, Any, Final
 
 from casewright.errors import InputError, told
 from casewright.stores.case import Case
+from casewright.stores.tenant import FIELD
 
 if TYPE_CHECKING:
     from casewright.stores.schema import CaseSchema
 
-#: Given a case and what is wrong with it, another attempt; ``None`` where there is none.
+#: A case and its fault to another attempt; ``None`` for no other attempt.
 Repair = Callable[[Case, str], Case | None]
 
 
 @dataclass(frozen=True, slots=True)
 class Revised:
-    """What became of a case that was to be checked.
-
-    Attributes:
-        case: The last attempt.
-        passed: Whether it may be kept.
-        reasons: What was wrong with each attempt that failed, in their order.
-    """
+    """The last attempt of ``revise``, which ``passed`` if it may be kept, and earlier faults."""
 
     case: Case
     passed: bool
@@ -34,16 +30,12 @@ class Revised:
 def revise(
     case: Case, schema: CaseSchema, repair: Repair | None = None, *, attempts: int = 2
 ) -> Revised:
-    """Check a case by its schema's ``verify``; let what failed be mended, told what was wrong.
+    """Verify a case by its schema's ``verify``, and repair it if it fails.
 
-    Args:
-        case: A problem with a solution.
-        schema: Says how cases are verified.
-        repair: Makes another attempt; without it there is one. Where it fails, that is told.
-        attempts: How many attempts there are, the first included.
+    ``repair`` makes at most ``attempts`` - 1 other attempts; an error of it is among the reasons.
 
     Raises:
-        InputError: There is to be no attempt at all.
+        InputError: ``attempts`` is below 1.
     """
     if attempts < 1:
         raise InputError(f"attempts={attempts}: a case is checked at least once.")
@@ -63,7 +55,7 @@ def revise(
 
 
 def verified(case: Case, schema: CaseSchema) -> str | None:
-    """Return why a case may not be kept, or ``None``; a verifier that fails vouches for nothing."""
+    """Return the reason not to keep a case, or ``None``; an error of the verifier is a reason."""
     if schema.verify is None:
         return None
     try:
@@ -72,5 +64,50 @@ def verified(case: Case, schema: CaseSchema) -> str | None:
         return f"It could not be verified: {told(error)}"
     if reason is None or (isinstance(reason, str) and reason):
         return reason
-    # A verifier that says True or False has not been understood.
+    # ``verify`` must not return True or False.
     return f"It could not be verified: the schema's verify answered {reason!r}, no text or None."
+
+
+class _Same(Enum):
+    SAME = "as it is"
+
+
+#: The value of a field that does not change.
+SAME: Final = _Same.SAME
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """New values of a case's fields; other fields stay.
+
+    Attributes:
+        quality: The quality, clamped to the schema's range; ``None`` for not measured.
+        quality_by: What measured it.
+        result: The outcome of the solution.
+        metadata: All of the metadata but the tenant, which stays.
+    """
+
+    quality: float | _Same | None = SAME
+    quality_by: str | _Same = SAME
+    result: Any = SAME
+    metadata: Mapping[str, Any] | _Same = SAME
+
+
+def changed(case: Case, change: Change) -> Case:
+    """Return the case with a change; raise ``InputError`` if it is invalid."""
+    if not isinstance(change, Change):
+        raise InputError(f"The case {case.id} is to become {change!r:.200}. Give a Change.")
+    new = {
+        name: value
+        for name in ("quality", "quality_by", "result", "metadata")
+        if (value := getattr(change, name)) is not SAME
+    }
+    if "metadata" in new:
+        if not isinstance(new["metadata"], Mapping):
+            raise InputError(
+                f"The case {case.id} is to have the metadata {new['metadata']!r:.200}. Give a "
+                "mapping."
+            )
+        tenant = {FIELD: case.metadata[FIELD]} if FIELD in case.metadata else {}
+        new["metadata"] = {n: v for n, v in new["metadata"].items() if n != FIELD} | tenant
+    return replace(case, **new)

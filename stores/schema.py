@@ -1,4 +1,4 @@
-"""The schema of a case store: its facets, and how its cases read as text."""
+"""The schema of a case store: its facets, and the text forms of its cases."""
 
 from __future__ import annotations
 
@@ -15,31 +15,29 @@ from casewright.errors import InputError
 from casewright.stores.case import Case
 from casewright.stores.facet import Components, Facet, component_text
 
-#: Of what is stored beside the vectors; raised when stores written before cannot be read as now.
+#: Format of a store's payloads; raised when older stores cannot be read.
 FORMAT = 2
 
-#: Of a quality: its vector's number has single precision.
+#: Largest quality, since its number in the vector has single precision.
 LARGEST = 1e30
 
 
 def solution_text(case: Case) -> str:
-    """Return the solution as text: what a prompt shows of a case as support only."""
+    """Return the solution as text: a prompt's form of a case as support only."""
     return component_text(case.solution)
 
 
 def full_text(case: Case, facets: Sequence[Facet] = ()) -> str:
     """Return components, solution and result as text: the full case (CBR-RAG, equation 4b).
 
-    Args:
-        case: The case.
-        facets: Those that describe components which are no text (MCBR-RAG's T_j).
+    ``facets`` describe components that are not text (MCBR-RAG's T_j).
     """
-    read = {facet.components: facet.describe for facet in facets}
+    descriptions = {facet.components: facet.describe for facet in facets}
     lines = []
     for name, value in case.problem.items():
-        describe = None if isinstance(value, str) else read.get((name,))
-        told = component_text(value) if describe is None else describe({name: value})
-        lines.append(f"{name}: {told}")
+        describe = None if isinstance(value, str) else descriptions.get((name,))
+        text = component_text(value) if describe is None else describe({name: value})
+        lines.append(f"{name}: {text}")
     lines.append(f"solution: {component_text(case.solution)}")
     if case.result is not None:
         lines.append(f"result: {component_text(case.result)}")
@@ -48,20 +46,19 @@ def full_text(case: Case, facets: Sequence[Facet] = ()) -> str:
 
 @dataclass(frozen=True, slots=True)
 class CaseSchema:
-    """What the cases of a store have in common.
+    """The schema of a store's cases.
 
     Attributes:
-        name: Names the collection, and takes part in case ids: letters, digits, ``_`` and ``-``.
-        facets: How cases are compared; at least one.
-        quality_range: Lowest and highest quality; what lies outside is clamped.
-        support: A case as text, its support only.
-        full: A case as text, whole; by default components that are no text are described by the
-            facet that reads them.
-        verify: Revise: called with a case before it is retained; returns ``None`` when it may be,
-            else the reason why not.
-        tenanted: Its cases belong to tenants: a store of it is opened for one.
-        near: A problem whose similarity to a stored one reaches this is a near-duplicate, where
-            the solution is the same too.
+        name: The collection's name, part of case ids: letters, digits, ``_`` and ``-``.
+        facets: The facets by which cases are compared; at least one.
+        quality_range: Lowest and highest quality; others are clamped.
+        support: Returns a case's support as text.
+        full: Returns the full case as text; by default, facets describe components that are not
+            text.
+        verify: Revise: called with a case before it is retained; returns ``None``, or the reason
+            not to keep it.
+        tenanted: Cases belong to tenants: a store is opened for one.
+        near: Least similarity of a duplicate's problem; its solution must be equal.
     """
 
     name: str
@@ -75,7 +72,7 @@ class CaseSchema:
     _slices: Mapping[str, slice] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        # It names a folder, and a part of a server's URL.
+        # It is the name of a folder, and a part of a server's URL.
         if not re.fullmatch(r"[A-Za-z0-9_-]+", self.name):
             raise InputError(
                 f"A schema has the name {self.name!r}. Give it letters (a to z), digits, _ and - "
@@ -108,15 +105,14 @@ class CaseSchema:
 
     @property
     def slices(self) -> Mapping[str, slice]:
-        """Where each facet's vector stands in the stored one."""
+        """The position of each facet's vector in the stored one."""
         return self._slices
 
     def weights(self, given: Mapping[str, float] | None = None) -> NDArray[np.float64]:
         """Return one weight a facet, summing to 1; ``given`` replaces the facets' defaults.
 
         Raises:
-            InputError: An unknown facet, a weight that is no number or negative, or nothing but
-                zeros.
+            InputError: A facet is unknown, a weight is not a number of at least 0, or all are 0.
         """
         names = [facet.name for facet in self.facets]
         if given is not None and (unknown := sorted(set(given) - set(names))):
@@ -139,10 +135,7 @@ class CaseSchema:
         return shares
 
     def query(self, text: str) -> Components:
-        """Return a problem in which every component that facets take text for is this text.
-
-        One that any facet reads as something else than text is left out.
-        """
+        """Return a problem with this text as every component that all its facets read as text."""
         texts = {name for facet in self.facets if facet.takes_text for name in facet.components}
         others = {name for f in self.facets if not f.takes_text for name in f.components}
         return dict.fromkeys(sorted(texts - others), text)
@@ -150,16 +143,14 @@ class CaseSchema:
     def check_query(
         self, problem: Components, weights: Mapping[str, float] | None, lambda_b: float
     ) -> None:
-        """Look whether cases can be compared with a problem.
+        """Raise ``InputError`` for bad weights, or if no weighted facet can read the problem.
 
-        Raises:
-            InputError: The weights cannot be used, or none of the facets that they weigh can read
-                the problem, where similarity counts at all.
+        A problem is not needed if ``lambda_b`` is 0, which ignores similarity.
         """
         shares = self.weights(weights)
-        weighed = [facet for facet, share in zip(self.facets, shares, strict=True) if share]
-        if lambda_b and not any(facet.reads(problem) for facet in weighed):
-            needed = {facet.name: list(facet.components) for facet in weighed}
+        weighted = [facet for facet, share in zip(self.facets, shares, strict=True) if share]
+        if lambda_b and not any(facet.reads(problem) for facet in weighted):
+            needed = {facet.name: list(facet.components) for facet in weighted}
             raise InputError(
                 f"A search of {self.name!r} was asked for {dict(problem)!r:.200}, of which no "
                 f"facet that is weighed can read enough. They read: {needed}."
@@ -170,7 +161,7 @@ class CaseSchema:
         return np.concatenate([f.vectors(problems, query=query) for f in self.facets], axis=1)
 
     def layout(self) -> dict[str, Any]:
-        """Return what a collection must agree on with the schema it is opened with."""
+        """Return the properties in which a collection must agree with the schema that opens it."""
         return {
             "format": FORMAT,
             "schema": self.name,

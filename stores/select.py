@@ -1,27 +1,147 @@
-"""Selection by maximal marginal relevance with quality bias (RAGSys, Algorithm 1)."""
+"""Selection by maximal marginal relevance with quality bias (RAGSys, Algorithm 1).
+
+``mmr`` makes the greedy algorithm's picks over arrays, at a lower cost.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from numbers import Integral, Real
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from casewright.errors import InputError
-from casewright.stores.hit import Hit
-from casewright.stores.mmr import mmr
+from casewright.stores.hit import DECIMALS, Hit
 from casewright.stores.schema import CaseSchema
+
+Floats = NDArray[np.float64]
+Rows = NDArray[np.float32]
+#: Bound of the error of a similarity of unit vectors in single precision.
+SLACK = 1e-5
+#: Candidates that are updated at every pick, for each pick to make.
+WIDTH = 4
+
+
+class Marginal(NamedTuple):
+    """One pick: its row, and its redundancy and value as in ``select.Pick``."""
+
+    row: int
+    redundancy: float
+    value: float
+
+
+def mmr(
+    vectors: Rows, weights: Floats, scores: Floats, ids: Sequence[str], k: int, lambda_d: float
+) -> list[Marginal]:
+    """Pick k candidates greedily by relevance less redundancy (RAGSys, Algorithm 1).
+
+    A pick can only raise the redundancy of the others, so that a computed value is an upper bound
+    (accelerated greedy, Minoux 1978). Only the best candidates are updated at every pick; the
+    others all at once, when one of their bounds is reached. Single precision finds the candidates
+    that may be the best, double precision the best of them: the picks are those of double precision
+    throughout, with values compared to six decimals.
+
+    Args:
+        vectors: Array (n, d) of the candidates.
+        weights: Array (d): the similarity of two rows is the weighted sum of their products.
+        scores: Array (n), relevance with the quality bias.
+        ids: The candidates' ids; ties are broken by score, then id.
+        k: The number of picks, at most n.
+        lambda_d: Share of the relevance, from 0 to 1.
+    """
+    count, k = len(ids), min(k, len(ids))
+    if k <= 0:
+        return []
+    order = _tie_order(scores, ids)
+    relevance, spread = lambda_d * scores[order], 1 - lambda_d
+    light = weights.astype(np.float32)
+    # In tie order, so that the first of equal values is taken.
+    picked, redundancies, values = [0], [0.0], [float(relevance[0])]
+    redundancy, counted, width = np.full(count, -np.inf), 0, max(64, WIDTH * k)
+    while len(picked) < k:
+        fresh = vectors[order[picked[counted:]]] * light
+        near = (vectors @ fresh.T).max(axis=1, initial=-np.inf)
+        redundancy, counted = np.maximum(redundancy, near[order]), len(picked)
+        relevance[picked] = -np.inf
+        bounds = relevance - spread * redundancy
+        width = min(width, count)
+        best = np.sort(np.argpartition(-bounds, width - 1)[:width])
+        rest = -np.inf if width == count else float(np.delete(bounds, best).max())
+        rows = vectors[order[best]]
+        active = _Active(rows, weights, relevance[best], redundancy[best], bounds[best])
+        before = vectors[order[picked]] * weights
+        for index, near_pick, value in active.picks(spread, before, k - counted, rest):
+            picked.append(int(best[index]))
+            redundancies.append(near_pick)
+            values.append(value)
+        # Too many candidates have nearly equal values.
+        width *= 4 if len(picked) == counted else 1
+    return list(map(Marginal, order[picked].tolist(), redundancies, values))
+
+
+def _tie_order(scores: Floats, ids: Sequence[str]) -> NDArray[np.int64]:
+    rounded = np.round(scores, DECIMALS)
+    order = np.argsort(-rounded, kind="stable")
+    same = np.diff(rounded[order]) == 0
+    # Only the few runs of equal scores are sorted by id.
+    edges = np.flatnonzero(np.diff(same, prepend=False, append=False))
+    for start, end in zip(edges[::2], edges[1::2] + 1, strict=True):
+        order[start:end] = sorted(order[start:end], key=lambda row: ids[row])
+    return order
+
+
+@dataclass(slots=True)
+class _Active:
+    """The candidates that are updated at every pick, in tie order."""
+
+    rows: Rows
+    weights: Floats
+    relevance: Floats
+    redundancy: Floats
+    values: Floats
+
+    def picks(
+        self, spread: float, before: Floats, most: int, rest: float
+    ) -> list[tuple[int, float, float]]:
+        """Return index, redundancy and value of at most ``most`` further picks.
+
+        It stops before a pick whose value another candidate, of at most ``rest``, may reach.
+        ``before`` has the weighted vectors (picks, d) of the picks so far.
+        """
+        picks: list[tuple[int, float, float]] = []
+        light = self.weights.astype(np.float32)
+        picked = np.concatenate([before, np.empty((most, before.shape[1]))])
+        while len(picks) < most:
+            size = len(before) + len(picks)
+            floor = self.values.max() - 2 * spread * SLACK - 10.0**-DECIMALS
+            near = np.flatnonzero(self.values >= max(floor, np.finfo(np.float64).min))
+            if not len(near):
+                break
+            exact = (self.rows[near].astype(np.float64) @ picked[:size].T).max(axis=1)
+            values = self.relevance[near] - spread * exact
+            best = int(np.argmax(np.round(values, DECIMALS)))
+            if values[best] <= rest + spread * SLACK + 10.0**-DECIMALS:
+                break
+            index = int(near[best])
+            picks.append((index, float(exact[best]), float(values[best])))
+            picked[size] = self.rows[index] * self.weights
+            self.relevance[index] = -np.inf
+            similarity = self.rows @ (self.rows[index] * light)
+            self.redundancy = np.maximum(self.redundancy, similarity)
+            self.values = self.relevance - spread * self.redundancy
+        return picks
 
 
 @dataclass(frozen=True, slots=True)
 class Pick:
-    """A selected hit, with the numbers that it was selected by.
+    """A selected hit, whose score includes the quality bias.
 
     Attributes:
-        hit: The hit; ``hit.score`` is its relevance with the quality bias inside.
-        redundancy: Its highest similarity to what was picked before it; 0 for the first.
+        hit: The hit.
+        redundancy: Its highest similarity to an earlier pick; 0 for the first.
         value: ``lambda_d * score - (1 - lambda_d) * redundancy``.
     """
 
@@ -32,13 +152,13 @@ class Pick:
 
 @dataclass(frozen=True, slots=True)
 class Selection:
-    """What was selected from a store.
+    """A selection from a store.
 
     Attributes:
-        picks: In the order in which they were picked.
-        certified: Whether they are proved to be the picks of a selection over all cases.
-        candidates: How many cases were looked at.
-        searches: How many searches it took, those for the proof included.
+        picks: The picks, in order.
+        certified: The picks are proved to be those of a selection from all cases.
+        candidates: Number of candidates.
+        searches: Number of searches, including those of the proof.
     """
 
     picks: Sequence[Pick]
@@ -64,16 +184,16 @@ def select(
 
     Args:
         hits: Candidates of one search, scores with the quality bias of their ``lambda_b``.
-        k: How many to pick; fewer come back where there are fewer hits.
-        schema: The schema of the store that was searched.
-        lambda_d: Share of the relevance, from 0 (nothing but diversity) to 1 (no diversity).
-        weights: The weights of the search; redundancy uses the same, without the quality number.
+        k: The number of picks, at most that of the hits.
+        schema: The schema of the searched store.
+        lambda_d: Share of the relevance, from 0 (diversity alone) to 1 (no diversity).
+        weights: The weights of the search, which redundancy uses too.
 
     Returns:
-        Picks in their order; equal values are told apart by score, then id.
+        Picks in order; ties are broken by score, then id.
 
     Raises:
-        InputError: ``lambda_d`` lies outside 0 to 1, or ``k`` below 0.
+        InputError: ``lambda_d`` is not from 0 to 1, or ``k`` is below 0.
     """
     check_selection(k, lambda_d)
     if not hits:
@@ -81,31 +201,31 @@ def select(
     vectors = np.stack([hit.vector for hit in hits])
     spread = np.repeat(schema.weights(weights), [facet.dimension for facet in schema.facets])
     scores = np.array([hit.score for hit in hits])
-    made = mmr(vectors, spread, scores, [hit.case.id for hit in hits], k, lambda_d)
-    return [Pick(hits[one.row], one.redundancy, one.value) for one in made]
+    picks = mmr(vectors, spread, scores, [hit.case.id for hit in hits], k, lambda_d)
+    return [Pick(hits[row], redundancy, value) for row, redundancy, value in picks]
 
 
 def check_selection(k: int, lambda_d: float) -> None:
-    """Raise ``InputError`` for settings that nothing can be selected by."""
+    """Raise ``InputError`` for invalid settings of a selection."""
     check_counts(0, k=k)
     check_share(lambda_d=lambda_d)
 
 
 def check_counts(least: int, **counts: Any) -> None:
-    """Raise ``InputError`` for what is no whole number, or less than the least."""
+    """Raise ``InputError`` for a value that is no whole number of at least ``least``."""
     for name, count in counts.items():
-        # NumPy's whole numbers are integral ones too.
+        # Includes NumPy's whole numbers.
         if not isinstance(count, Integral) or count < least:
             raise InputError(f"{name}={count!r}: give a whole number, at least {least}.")
 
 
 def check_share(**shares: Any) -> None:
-    """Raise ``InputError`` for what is no number from 0 to 1."""
+    """Raise ``InputError`` for a value that is no number from 0 to 1."""
     _check(shares, 1, "the share of the relevance is from 0 to 1.")
 
 
 def check_bias(**shares: Any) -> None:
-    """Raise ``InputError`` for what is no number from 0 to 2."""
+    """Raise ``InputError`` for a value that is no number from 0 to 2."""
     _check(shares, 2, "from 0 to 1, or to 2 for a quality that counts against a case.")
 
 

@@ -1,4 +1,4 @@
-"""Which cases are shown to a model as demonstrations: RAGSys's retrievers, and a fixed primer."""
+"""Selectors of demonstrations for a model: RAGSys's retrievers, and a fixed primer."""
 
 from __future__ import annotations
 
@@ -18,17 +18,17 @@ class Selector(Protocol):
     """Chooses demonstrations for a question."""
 
     def choose(self, store: CaseStore, query: str | Mapping[str, Any], k: int) -> list[Case]:
-        """Return at most k cases of a store, in the order in which a prompt shows them."""
+        """Return at most k cases of a store, in the order of the prompt."""
 
 
 @dataclass(frozen=True, slots=True)
 class MarginalSelector:
-    """Maximal marginal relevance with quality bias (RAGSys, Algorithm 1), and what it contains.
+    """Maximal marginal relevance with quality bias (RAGSys, Algorithm 1), and its special cases.
 
     Attributes:
-        lambda_d: Share of the relevance; 1 leaves diversity out.
-        lambda_b: Share of the similarity in the relevance; 1 leaves quality out, 0 leaves nothing
-            but quality, and above 1 a low quality is preferred (see ``CaseStore.search``).
+        lambda_d: Share of the relevance; 1 ignores diversity.
+        lambda_b: Share of the similarity in the relevance; 1 ignores quality, 0 uses quality alone,
+            and above 1 a low quality is preferred (see ``CaseStore.search``).
         weights: See ``CaseStore.search``.
         where: See ``CaseStore.search``.
     """
@@ -45,14 +45,7 @@ class MarginalSelector:
     def select(
         self, store: CaseStore, query: str | Mapping[str, Any], k: int, where: Where | None = None
     ) -> Selection:
-        """Select cases of a store, with the numbers that they were selected by.
-
-        Args:
-            store: The store.
-            query: See ``CaseStore.search``.
-            k: How many.
-            where: Holds for this query, beside the selector's own conditions.
-        """
+        """Select cases of a store; ``where`` is added to the selector's own condition."""
         return store.select(
             query,
             k,
@@ -63,13 +56,13 @@ class MarginalSelector:
         )
 
     def candidates(self, store: CaseStore, query: str | Mapping[str, Any], most: int) -> list[Hit]:
-        """Return the best cases by score, for ``pick`` to choose among those that will do."""
+        """Return the best cases by score, as candidates for ``pick``."""
         return store.search(
             query, most, weights=self.weights, lambda_b=self.lambda_b, where=self.where
         )
 
     def pick(self, store: CaseStore, hits: Sequence[Hit], k: int) -> list[Pick]:
-        """Select among candidates of a store, not among all of its cases as ``select`` does."""
+        """Select among candidates, not among all cases of a store as ``select`` does."""
         return select(hits, k, store.schema, lambda_d=self.lambda_d, weights=self.weights)
 
 
@@ -83,11 +76,7 @@ RELEVANCE_DIVERSITY_BIAS = MarginalSelector(lambda_d=0.75, lambda_b=0.95)
 
 @dataclass(frozen=True, slots=True)
 class PrimerSelector:
-    """The same cases for every question, as a hand-written primer has them.
-
-    Attributes:
-        ids: Of the cases, in their order.
-    """
+    """The same cases for every question, like a hand-written primer; ``ids`` are in order."""
 
     ids: Sequence[str]
 
@@ -96,18 +85,18 @@ class PrimerSelector:
             raise InputError(f"A primer was given the ids {self.ids!r}. Give a list of ids.")
 
     def choose(self, store: CaseStore, query: str | Mapping[str, Any], k: int) -> list[Case]:
-        """Return the first k of the primer's cases, whatever is asked.
+        """Return the first k of the primer's cases, whatever the query is.
 
         Raises:
-            InputError: The store has not all of them: a shorter primer would be another one.
+            InputError: The store lacks one of them.
         """
         wanted = list(self.ids)[: max(k, 0)]
-        found = store.get(wanted)
-        if len(found) < len(wanted):
-            known = {case.id for case in found}
+        cases = store.get(wanted)
+        if len(cases) < len(wanted):
+            known = {case.id for case in cases}
             missing = next(id_ for id_ in wanted if canonical_id(id_) not in known)
             raise InputError(
                 f"The primer's case {missing} is not in the store {store.schema.name!r}. Give the "
                 "ids of cases that it has."
             )
-        return found
+        return cases

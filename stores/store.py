@@ -5,34 +5,29 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
-from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from casewright.errors import FacetError, InputError, StoreError
-from casewright.stores.asked import Asked
 from casewright.stores.case import Case, canonical_id, case_id, json_plain, now, same_json
-from casewright.stores.changes import Change, changed
-from casewright.stores.embedding import embedded
 from casewright.stores.engines import connections
-from casewright.stores.engines.engine import Engine, NoCollectionError, Where
+from casewright.stores.engines.engine import Engine, NoCollectionError, Point, Where
 from casewright.stores.engines.server_options import ServerOptions
 from casewright.stores.facet import Components
 from casewright.stores.finding import Finder
 from casewright.stores.hit import Hit, Retained
-from casewright.stores.layout import layout_of, scale_of
 from casewright.stores.progress import progress_bar
-from casewright.stores.quality import QualityScale, in_range
+from casewright.stores.query import StoreQuery
 from casewright.stores.question import Question
-from casewright.stores.revise import verified
+from casewright.stores.revise import Change, changed, verified
 from casewright.stores.schema import CaseSchema
 from casewright.stores.select import Selection, check_bias, check_counts, check_selection
-from casewright.stores.stored import measured, read, solved, stored
-from casewright.stores.tenant import owned, owner, stamped, within
+from casewright.stores.stored import QualityScale, embedded, in_range, point_parts, scale_of
+from casewright.stores.tenant import checked_tenant, owned, stamped, within
 from casewright.stores.where import check_where
 
 if TYPE_CHECKING:
@@ -40,32 +35,32 @@ if TYPE_CHECKING:
 
 #: Cases that are encoded together and written together.
 BATCH = 256
-#: Fewest candidates of a selection at first, and the most that a proof may ask for.
+#: Least number of first candidates of a selection, and most candidates for a proof.
 CANDIDATES, MOST = 20, 1000
 
 
 class CaseStore:
     """Cases of one schema in one place.
 
-    Several stores may share a collection: it is made by the first ``add`` that needs it, and one
-    that another store removed counts as empty.
+    Several stores may share a collection, which the first ``add`` makes; a missing one counts as
+    empty.
 
     Args:
-        schema: What the cases have in common.
+        schema: The schema of the cases.
         location: ``":memory:"``, a folder, or the URL of a Qdrant server or cluster.
-        tenant: Whose cases this store is about: it writes and sees no others. ``None`` is for
-            cases that belong to nobody, and for whoever may see all.
-        api_key: For a server that asks for one.
+        tenant: The store writes and sees only this tenant's cases. ``None`` is for cases without
+            a tenant, and for users who may see all.
+        api_key: For a server that requires one.
         lock_seconds: How long to wait for a folder that another process holds.
         timeout: Seconds for one request to a server.
-        engine: What a new folder is written by: ``"edge"``, Qdrant Edge, or ``"local"``,
-            qdrant-client's local mode. ``None`` takes Edge where it is installed; a folder that
-            is there is opened by what wrote it.
+        engine: The engine of a new folder: ``"edge"``, Qdrant Edge, or ``"local"``, qdrant-client's
+            local mode. ``None`` takes Edge if it is installed; an existing folder is opened by
+            the engine that wrote it.
         server: Options of a server or cluster, for a URL.
 
     Raises:
-        InputError: The location is neither of these, or was written by another engine; or options
-            are given that it cannot have; or the schema asks for a tenant, and there is none.
+        InputError: The location is invalid, was written by another engine, or cannot have these
+            options; or the schema requires a tenant.
         DependencyError: The engine that wrote the folder is not installed.
         StoreLockedError: Another process holds the folder.
         StoreDamagedError: The folder's files cannot be read.
@@ -87,7 +82,7 @@ class CaseStore:
     ) -> None:
         self.schema = schema
         self.location = str(location)
-        self.tenant = owner(tenant, schema)
+        self.tenant = checked_tenant(tenant, schema)
         self._lock = threading.Lock()
         self._closed = False
         self._key, self._engine = connections.acquire(
@@ -105,16 +100,16 @@ class CaseStore:
             raise
 
     def for_tenant(self, tenant: str) -> CaseStore:
-        """Return a store of the same cases that writes and sees those of one tenant only.
+        """Return a store of the same cases for one tenant.
 
-        It is cheap, and shares what this one has open: close this one after it.
+        It is cheap, and shares this store's connection: close this one after it.
         """
         bound = object.__new__(type(self))
         bound.__dict__ |= self.__dict__
-        bound.tenant = owner(tenant, self.schema)
+        bound.tenant = checked_tenant(tenant, self.schema)
         bound._lock = threading.Lock()
         with self._lock:
-            self.engine  # noqa: B018 - it is open, or this raises
+            self.engine  # noqa: B018 - raises if it is closed
             connections.share(self._key)
         return bound
 
@@ -125,25 +120,24 @@ class CaseStore:
         progress: bool | Callable[[int], None] | None = None,
         on_error: Callable[[Case, FacetError], None] | None = None,
     ) -> list[str]:
-        """Write cases, replacing those of the same id, and return the ids of those written.
+        """Write cases, replacing those of the same id, and return the ids of the written ones.
 
-        Cases are encoded and written in batches, to a server by several threads. When it raises,
-        the batches before the one that failed are stored; adding all of them again stores each
-        once.
+        Cases are encoded and written in batches, to a server by several threads. After an error,
+        the batches before it are stored; adding all cases again stores each once.
 
         Args:
-            cases: What to write.
-            progress: Show a bar on stderr; ``None`` shows it on a terminal for long work. Or a
-                function that is told how many more cases are done.
+            cases: The cases.
+            progress: Show a bar on stderr; ``None`` shows it on a terminal for long work. A
+                function is called with the number of cases done since its last call.
             on_error: Called for every case that a facet cannot embed, which is then left out.
-                Without it, the first such case ends the whole.
+                Without it, such a case raises.
 
         Raises:
-            InputError: A case is not JSON-plain, its quality is not finite, or it is another
-                tenant's.
+            InputError: A case is not JSON-plain, has a quality that is not finite, or belongs to
+                another tenant.
             FacetError: A case cannot be embedded, and there is no ``on_error``.
-            StoreUnavailableError: The server does not answer, or refuses, after what retries the
-                options allow; it says how much is stored.
+            StoreUnavailableError: The server does not answer, or refuses, after the options'
+                retries; the message tells how many cases are stored.
         """
         if isinstance(cases, Case):
             raise InputError("add() was given one case. Give a list of them: add([case]).")
@@ -158,27 +152,27 @@ class CaseStore:
             self.engine.uploading(self.schema.name, advance) as upload,
         ):
             for start in range(0, len(complete), BATCH):
-                given = complete[start : start + BATCH]
-                batch, facets = embedded(self.schema, given, on_error, len(written))
-                # Not before there is a case to write: where none can be, no collection is made.
+                part = complete[start : start + BATCH]
+                batch, facets = embedded(self.schema, part, on_error, len(written))
+                # A collection is only made for a case that can be written.
                 if batch:
                     # Another store may have made the collection anew since the last batch.
                     scale = self._scale(fresh=scale is None) or self._create(complete)
                     if self.tenant is None or named.isdisjoint(case.id for case in batch):
-                        upload(*stored(batch, facets, scale))
+                        upload(*point_parts(batch, facets, scale))
                     else:
-                        # Another tenant's thread may have taken an id since it was free.
+                        # Another tenant's thread may have taken an id since the check.
                         with self.engine.writing:
                             self._check_free(batch)
                             self._write(batch, facets, scale)
                         advance(len(batch))
                 written += [case.id for case in batch]
-                advance(len(given) - len(batch))
+                advance(len(part) - len(batch))
         return written
 
     def get(self, ids: str | Sequence[str]) -> list[Case]:
-        """Return the cases of these ids, in their order; unknown ids are left out."""
-        return [read(point) for point in self._finder.points(ids)]
+        """Return the cases of these ids, in their order, without unknown ids."""
+        return [_case(point) for point in self._finder.points(ids)]
 
     def all(self, where: Where | None = None) -> list[Case]:
         """Return every case that matches, ordered by id."""
@@ -186,7 +180,7 @@ class CaseStore:
             points = self.engine.scroll(self.schema.name, within(where, self.tenant))
         except NoCollectionError:
             return []
-        return sorted((read(point) for point in points), key=lambda case: case.id)
+        return sorted(map(_case, points), key=lambda case: case.id)
 
     def search(
         self,
@@ -201,26 +195,26 @@ class CaseStore:
 
         Args:
             query: A problem, some of its components, or one text that stands for all of them.
-            k: How many cases; fewer come back where the store holds fewer.
-            weights: Facet name to weight, at least 0; scaled to sum to 1. Facets that are not
-                named weigh 0. ``None`` uses the facets' own weights.
-            lambda_b: Share of the relevance, from 0 to 1; the rest is the quality's
-                (RAGSys, Algorithm 1). Above 1, to 2, the quality's weight is below zero: cases of
-                low quality come first (the paper's section 4.3).
-            where: Metadata that a case must have; see ``engine.Where``.
+            k: The number of cases, at most that of the store.
+            weights: Facet name to weight, at least 0; scaled to sum to 1. Facets without a weight
+                have 0. ``None`` uses the facets' own weights.
+            lambda_b: Share of the relevance, from 0 to 1; the rest is the quality's (RAGSys,
+                Algorithm 1). Above 1, to 2, the quality's weight is negative: cases of low quality
+                come first (the paper's section 4.3).
+            where: A condition on the metadata; see ``engine.Where``.
 
         Returns:
-            Hits ordered by score to six decimals, then id. A server whose options have ``search``
+            Hits ordered by score to six decimals, then id. A server with ``search`` in its options
             may miss some.
 
         Raises:
             InputError: An unusable query, weight, condition, ``k`` or ``lambda_b``.
         """
         check_counts(1, k=k)
-        asked = self._asked(query, weights, lambda_b, where)
-        if asked is None:
+        store_query = self._query(query, weights, lambda_b, where)
+        if store_query is None:
             return []
-        return self._finder.best(asked, k, where, exact=asked.quality_leads)
+        return self._finder.best(store_query, k, where, exact=store_query.quality_leads)
 
     def select(
         self,
@@ -237,21 +231,20 @@ class CaseStore:
         """Pick k cases, each relevant and unlike those before it (RAGSys, Algorithm 1).
 
         It starts from a few candidates and proves, by one more search a pick in a single batch,
-        that no other case could have been picked; cases that could are fetched and the selection
-        is done again (see ``certificate``).
+        that no other case could have been picked; cases that could are fetched, and the selection
+        is repeated (see ``finding``).
 
         Args:
             query: See ``search``.
-            k: How many to pick.
-            lambda_d: Share of the relevance, from 0 (nothing but diversity) to 1 (no diversity).
+            k: The number of picks.
+            lambda_d: Share of the relevance, from 0 (diversity alone) to 1 (no diversity).
             lambda_b: Share of the similarity in the relevance; see ``search``.
-            weights: See ``search``; redundancy is weighted alike.
+            weights: See ``search``; redundancy has the same weights.
             where: See ``search``.
-            candidates: How many cases to start from; twice ``k`` where that is more. ``None`` is
-                four times ``k``, at least 20: with a ``lambda_d`` of 0.75 the proof seldom asks for
-                more.
-            most: How many cases may become candidates; the proof is given up before there would
-                be more. No more than ``candidates`` proves, and fetches nothing.
+            candidates: The number of first candidates, at least twice ``k``. ``None`` is four times
+                ``k``, at least 20: with a ``lambda_d`` of 0.75 the proof seldom needs more.
+            most: The most candidates; a proof that needs more is given up. With at most
+                ``candidates``, nothing more is fetched.
 
         Raises:
             InputError: An unusable query, weight, condition, number or share.
@@ -259,11 +252,11 @@ class CaseStore:
         check_selection(k, lambda_d)
         first = max(CANDIDATES, 4 * k) if candidates is None else candidates
         check_counts(0, candidates=first, most=most)
-        asked = self._asked(query, weights, lambda_b, where)
-        if asked is None or k == 0:
+        store_query = self._query(query, weights, lambda_b, where)
+        if store_query is None or k == 0:
             return Selection((), True, 0, 0)
         return self._finder.select(
-            asked,
+            store_query,
             k,
             lambda_d=lambda_d,
             weights=weights,
@@ -273,21 +266,14 @@ class CaseStore:
         )
 
     def question(
-        self,
-        text: str,
-        *,
-        weights: Mapping[str, float] | None = None,
-        where: Where | None = None,
+        self, text: str, *, weights: Mapping[str, float] | None = None, where: Where | None = None
     ) -> Question | None:
-        """Embed a question once, to search by it and by other vectors again and again.
+        """Embed a question once, for repeated searches by it and by other vectors; see ``search``.
 
-        It is ``None`` where nothing is stored. For weights and conditions see ``search``.
-
-        Raises:
-            InputError: An unusable text, weight or condition.
+        Return ``None`` for an empty store.
         """
-        asked = self._asked(text, weights, 1.0, where)
-        return None if asked is None else Question(text, asked, self._finder, where)
+        query = self._query(text, weights, 1.0, where)
+        return None if query is None else Question(text, query, self._finder, where)
 
     def as_retriever(self, **settings: Any) -> CaseRetriever:
         """Return this store as a LangChain retriever; see ``CaseRetriever`` for the settings."""
@@ -296,15 +282,15 @@ class CaseStore:
         return CaseRetriever(store=self, **settings)
 
     def retain(self, case: Case) -> Retained:
-        """Keep a solved case, once: Revise by the schema's ``verify``, then write where it is new.
+        """Verify a solved case by the schema's ``verify`` (Revise), and write it if it is new.
 
-        The id follows from tenant, schema, problem and solution, so that retaining a case twice
-        writes it once; where quality or result are new they are taken over, and the rest stays. A
-        near-duplicate has a near problem and the same solution, and is sought
-        among cases of the same tenant only. Threads of this process retain one after the other.
+        The id is derived from tenant, schema, problem and solution, so that retaining a case twice
+        writes it once; a new quality or result replaces the old, and the rest stays. A duplicate
+        has a near problem and the same solution, and belongs to the same tenant. Threads of this
+        process retain one after the other.
 
         Raises:
-            InputError: The case cannot be stored, or has an id of its own that is another case's.
+            InputError: The case cannot be stored, or has the id of another case.
             FacetError: It cannot be embedded.
         """
         complete = self._completed(case)
@@ -312,34 +298,33 @@ class CaseStore:
             return Retained(complete.id, "refused", reason)
         facets = self.schema.vectors([complete.problem])
         with self.engine.writing:
-            if known := self.get(complete.id):
-                if not same_json(solved(known[0]), solved(complete)):
+            if stored := next(iter(self.get(complete.id)), None):
+                old, new = stored.to_json(), complete.to_json()
+                if not all(same_json(old[name], new[name]) for name in ("problem", "solution")):
                     raise InputError(
                         f"The id {complete.id} is of another case. Leave ids empty to have them "
                         "derived, or delete that case first."
                     )
-                if same_json(measured(known[0]), measured(complete)):
+                measured = ("quality", "quality_by", "result")
+                if all(same_json(old[name], new[name]) for name in measured):
                     return Retained(complete.id, "unchanged")
-                kept = replace(complete, created=known[0].created, metadata=known[0].metadata)
-                self._write([kept], facets, self._scale(fresh=True) or self._create([kept]))
+                case = replace(complete, created=stored.created, metadata=stored.metadata)
+                self._write([case], facets, self._scale(fresh=True) or self._create([case]))
                 return Retained(complete.id, "updated")
             self._check_free([complete])
             scale = self._scale(fresh=True)
             if scale is not None:
-                asked = Asked.of(self.schema, facets[0], None, 1.0, scale)
-                if twin := self._finder.twin(complete, asked):
-                    return Retained(twin.id, "duplicate")
+                query = StoreQuery.of(self.schema, facets[0], None, 1.0, scale)
+                if duplicate := self._finder.duplicate(complete, query):
+                    return Retained(duplicate.id, "duplicate")
             self._write([complete], facets, scale or self._create([complete]))
             return Retained(complete.id, "added")
 
     def update(self, changes: Mapping[str, Change]) -> None:
-        """Change cases without encoding them anew; all of it is one locked write.
-
-        Args:
-            changes: Case id to what is to be new; see ``Change``.
+        """Change cases, by id, without encoding them again, in one locked write.
 
         Raises:
-            InputError: An id is unknown, or a change cannot be made; nothing is changed then.
+            InputError: An id is unknown, or a change is invalid; nothing is changed then.
         """
         if not changes:
             return
@@ -354,7 +339,7 @@ class CaseStore:
                     "cases that it has; nothing was changed."
                 )
             cases = [
-                self._completed(changed(read(points[id_]), change))
+                self._completed(changed(_case(points[id_]), change))
                 for id_, change in wanted.items()
             ]
             vectors = np.array([points[case.id].vector for case in cases])
@@ -377,10 +362,7 @@ class CaseStore:
             return 0
 
     def clear(self) -> None:
-        """Remove every case and the collection itself, its quality scale included.
-
-        A tenant's store removes the tenant's cases, and leaves the rest.
-        """
+        """Remove every case and the collection; a tenant's store removes the tenant's cases."""
         if self.tenant is None:
             with self.engine.writing:
                 self.engine.drop(self.schema.name)
@@ -388,7 +370,7 @@ class CaseStore:
             self.delete([case.id for case in self.all()])
 
     def close(self) -> None:
-        """Release the location; another process may open it then. Closing twice is no error."""
+        """Release the location for other processes; closing twice is no error."""
         with self._lock:
             if self._closed:
                 return
@@ -398,17 +380,12 @@ class CaseStore:
     def __enter__(self) -> CaseStore:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, kind: object, error: object, trace: object) -> None:
         self.close()
 
     @property
     def engine(self) -> Engine:
-        """The engine below, for what the store does not offer."""
+        """The engine of the store."""
         if self._closed:
             raise StoreError(
                 f"The case store {self.schema.name!r} at {self.location} is closed. Open it anew."
@@ -416,18 +393,19 @@ class CaseStore:
         return self._engine
 
     def _scale(self, *, fresh: bool = False) -> QualityScale | None:
-        """Return how the collection stores quality; ``None`` where there is no collection."""
-        kept = self.engine.layout(self.schema.name, fresh=fresh)
-        return None if kept is None else scale_of(kept, self.schema, self.location)
+        """Return the collection's quality scale; ``None`` if there is no collection."""
+        layout = self.engine.layout(self.schema.name, fresh=fresh)
+        return None if layout is None else scale_of(layout, self.schema, self.location)
 
     def _create(self, cases: Sequence[Case]) -> QualityScale:
         fitted = QualityScale.fit((case.quality for case in cases), self.schema.quality_range)
-        layout = layout_of(self.schema, fitted)
+        layout = {**self.schema.layout(), "quality": asdict(fitted)}
         self.engine.create(self.schema.name, self.schema.dimension, layout)
-        # Where another store was first, its scale counts.
+        # If another store was first, its scale is valid.
         return self._scale() or fitted
 
     def _completed(self, case: Case, named: set[str] | None = None) -> Case:
+        """Return a valid case with tenant, id and time; add an id of its own to ``named``."""
         name = self.schema.name
         if not isinstance(case, Case) or not all(
             isinstance(part, Mapping) for part in (case.problem, case.metadata)
@@ -440,17 +418,17 @@ class CaseStore:
             raise InputError(
                 f"A case has the id {case.id!r}. Ids are UUIDs; leave it empty to have one derived."
             )
-        measured = replace(
+        case_of_tenant = replace(
             stamped(case, self.tenant), quality=in_range(case.quality, self.schema.quality_range)
         )
-        made = Case.from_json("", json_plain(measured.to_json(), name))
-        chosen = canonical_id(case.id) or case_id(made, name)
+        plain = Case.from_json("", json_plain(case_of_tenant.to_json(), name))
+        id_ = canonical_id(case.id) or case_id(plain, name)
         if case.id and named is not None:
-            named.add(chosen)
-        return replace(made, id=chosen, created=made.created or now())
+            named.add(id_)
+        return replace(plain, id=id_, created=plain.created or now())
 
     def _check_free(self, cases: Sequence[Case]) -> None:
-        """Refuse to write over another tenant's cases, which only ids that were given could do."""
+        """Refuse to overwrite another tenant's cases by cases with given ids."""
         if self.tenant is None or self._scale() is None:
             return
         for start in range(0, len(cases), BATCH):
@@ -467,20 +445,20 @@ class CaseStore:
         self, cases: Sequence[Case], facets: NDArray[np.float32], scale: QualityScale
     ) -> None:
         with self.engine.writing:
-            self.engine.upsert(self.schema.name, *stored(cases, facets, scale))
+            self.engine.upsert(self.schema.name, *point_parts(cases, facets, scale))
 
     @property
     def _finder(self) -> Finder:
         return Finder(self.engine, self.schema.name, self.tenant)
 
-    def _asked(
+    def _query(
         self,
         query: str | Components,
         weights: Mapping[str, float] | None,
         lambda_b: float,
         where: Where | None,
-    ) -> Asked | None:
-        """Embed and weigh a query; ``None`` where there is nothing to search."""
+    ) -> StoreQuery | None:
+        """Embed and weigh a query; ``None`` for an empty store."""
         check_bias(lambda_b=lambda_b)
         if not isinstance(query, (str, Mapping)):
             raise InputError(
@@ -493,4 +471,8 @@ class CaseStore:
         if scale is None:
             return None
         units = self.schema.vectors([problem], query=True)[0]
-        return Asked.of(self.schema, units, weights, lambda_b, scale)
+        return StoreQuery.of(self.schema, units, weights, lambda_b, scale)
+
+
+def _case(point: Point) -> Case:
+    return Case.from_json(point.id, point.payload)

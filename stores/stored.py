@@ -1,44 +1,145 @@
-"""How a case is kept: its vector with its quality, its payload, and what of it may change."""
+"""From cases to stored points: embedding, the quality number, and a collection's quality scale.
+
+The quality is inside the vector (RAGSys, Contal & McGoldrick 2024, section 4). A case is stored
+with ``(b - mean) / (10 * spread)`` beside its facets' unit vectors, and the query has
+``(1 - lambda_b) * 10 * spread`` there, so that one dot product and a constant give
+``lambda_b * sum_j w_j cos_j + (1 - lambda_b) * b`` exactly, for any mean and spread. They are fixed
+when the collection is made, from the cases of the first ``add``, and only keep the number small:
+stored raw, it would ruin an approximate index.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import math
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from numbers import Real
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from casewright.errors import FacetError, InputError, SchemaMismatchError, StoreDamagedError
 from casewright.stores.case import Case
-from casewright.stores.engines.engine import Point
-from casewright.stores.quality import QualityScale
+from casewright.stores.schema import CaseSchema
 
 
-def stored(
+def in_range(quality: Any, quality_range: tuple[float, float]) -> float | None:
+    """Return a quality clamped to the range, or ``None``; raise ``InputError`` if not finite."""
+    if quality is None:
+        return None
+    try:
+        # Includes NumPy's numbers.
+        number = float(quality) if isinstance(quality, Real) else math.nan
+    except OverflowError:
+        number = math.inf
+    low, high = quality_range
+    if not math.isfinite(number):
+        raise InputError(
+            f"A case has quality {quality!r}. Give a finite number from {low} to {high}, or None "
+            "if it was not measured."
+        )
+    return min(max(number, low), high)
+
+
+@dataclass(frozen=True, slots=True)
+class QualityScale:
+    """The scale by which a collection stores quality.
+
+    Qualities are clamped to ``low`` and ``high``; ``mean`` stands for an absent one; ``spread`` is
+    the standard deviation over the first cases.
+    """
+
+    low: float
+    high: float
+    mean: float
+    spread: float
+
+    @classmethod
+    def fit(
+        cls, qualities: Iterable[float | None], quality_range: tuple[float, float]
+    ) -> QualityScale:
+        """Return the scale for the qualities of a collection's first cases."""
+        low, high = quality_range
+        known = [min(max(q, low), high) for q in qualities if q is not None]
+        mean = float(np.mean(known)) if known else (low + high) / 2
+        spread = float(np.std(known)) if known else 0.0
+        return cls(low, high, mean, spread if spread > 1e-9 else (high - low) / 4)
+
+    def stored(self, quality: float | None) -> float:
+        """Return the number stored in the vector."""
+        clamped = self.mean if quality is None else min(max(quality, self.low), self.high)
+        return (clamped - self.mean) / (10 * self.spread)
+
+    def query_terms(self, lambda_b: float) -> tuple[float, float]:
+        """Return the query's number, and the constant to add to the dot product."""
+        return (1 - lambda_b) * 10 * self.spread, (1 - lambda_b) * self.mean
+
+
+def embedded(
+    schema: CaseSchema,
+    batch: list[Case],
+    on_error: Callable[[Case, FacetError], None] | None,
+    stored: int,
+) -> tuple[list[Case], NDArray[np.float32]]:
+    """Embed cases, together if possible; return those embedded, and array (n, sum of dimensions).
+
+    ``on_error`` gets each case that cannot be embedded; without it, ``FacetError`` is raised, with
+    the number of ``stored`` cases in the batches before.
+    """
+    try:
+        return batch, schema.vectors([case.problem for case in batch])
+    except FacetError as error:
+        if on_error is None:
+            raise FacetError(
+                f"The case {batch[error.row].id} cannot be added: {error} The {stored} cases of "
+                "the batches before it are stored. Mend it, leave it out, or pass on_error= to go "
+                "on without such cases.",
+                error.facet,
+                error.row,
+            ) from error
+    cases, rows = [], [np.zeros((0, schema.dimension - 1), dtype=np.float32)]
+    for case in batch:
+        try:
+            rows.append(schema.vectors([case.problem]))
+        except FacetError as error:
+            on_error(case, error)
+        else:
+            cases.append(case)
+    return cases, np.concatenate(rows)
+
+
+def point_parts(
     cases: Sequence[Case], facets: NDArray[np.float32], scale: QualityScale
 ) -> tuple[list[str], NDArray[np.float32], list[dict[str, Any]]]:
-    """Return the ids, vectors and payloads of cases.
-
-    Args:
-        cases: n cases.
-        facets: Their facets' unit vectors, concatenated: array (n, sum of dimensions).
-        scale: How the collection stores quality.
-    """
+    """Return ids, vectors and payloads of n cases; ``facets`` is (n, sum of dimensions)."""
     quality = np.array([scale.stored(case.quality) for case in cases]).reshape(-1, 1)
     vectors = np.concatenate([facets, quality], axis=1).astype(np.float32)
     return [case.id for case in cases], vectors, [case.to_json() for case in cases]
 
 
-def read(point: Point) -> Case:
-    """Return a stored case."""
-    return Case.from_json(point.id, point.payload)
+def scale_of(layout: Mapping[str, Any], schema: CaseSchema, location: str) -> QualityScale:
+    """Return the quality scale in a collection's layout.
 
-
-def solved(case: Case) -> tuple[Any, ...]:
-    """Return what a case's id follows from, but for whose it is."""
-    plain = case.to_json()
-    return plain["problem"], plain["solution"]
-
-
-def measured(case: Case) -> tuple[Any, ...]:
-    """Return what may be new of a case that is there."""
-    return case.quality, case.quality_by, case.result
+    Raises:
+        SchemaMismatchError: The collection was built with another schema.
+        StoreDamagedError: The layout has no quality scale.
+    """
+    expected = schema.layout()
+    differing = [key for key in expected if layout.get(key) != expected[key]]
+    if differing:
+        differences = [
+            f"{key} is {layout.get(key)} there, {expected[key]} here" for key in differing
+        ]
+        raise SchemaMismatchError(
+            f"The collection {schema.name!r} at {location} was built with another schema: "
+            f"{'; '.join(differences)}. Open it with the schema that built it, or build it anew in "
+            "another place."
+        )
+    try:
+        return QualityScale(**layout["quality"])
+    except (KeyError, TypeError) as error:
+        raise StoreDamagedError(
+            f"The collection {schema.name!r} at {location} has lost its quality scale. "
+            "Build it anew."
+        ) from error

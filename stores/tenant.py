@@ -1,4 +1,4 @@
-"""Whose cases: a store that is bound to a tenant writes and sees that tenant's cases only."""
+"""Tenants: a store that is bound to a tenant writes and sees only that tenant's cases."""
 
 from __future__ import annotations
 
@@ -12,20 +12,16 @@ from casewright.stores.engines.engine import Point, Where
 if TYPE_CHECKING:
     from casewright.stores.schema import CaseSchema
 
-#: The metadata field that says whose a case is.
+#: The metadata field with a case's tenant.
 FIELD = "tenant"
 
 
-def owner(tenant: str | None, schema: CaseSchema) -> str | None:
-    """Return the tenant that a store is to be bound to.
-
-    Raises:
-        InputError: It is no text or an empty one, or the schema asks for one and there is none.
-    """
+def checked_tenant(tenant: str | None, schema: CaseSchema) -> str | None:
+    """Return the tenant of a store; raise ``InputError`` if it is invalid or missing."""
     if tenant is None and schema.tenanted:
         raise InputError(
-            f"The cases of schema {schema.name!r} belong to tenants. Open its store with tenant=, "
-            "whose it then writes and sees."
+            f"The cases of schema {schema.name!r} belong to tenants. Open its store with tenant=; "
+            "it then writes and sees only that tenant's cases."
         )
     if tenant is not None and (not isinstance(tenant, str) or not tenant):
         raise InputError(f"A store was opened for the tenant {tenant!r}. Name it by a text.")
@@ -33,11 +29,7 @@ def owner(tenant: str | None, schema: CaseSchema) -> str | None:
 
 
 def within(where: Where | None, tenant: str | None) -> Where | None:
-    """Return conditions narrowed to a tenant's cases.
-
-    Raises:
-        InputError: They ask for another tenant's.
-    """
+    """Return conditions with that of the tenant; raise ``InputError`` for another tenant's."""
     if tenant is None:
         return where
     if (where or {}).get(FIELD, tenant) != tenant:
@@ -49,16 +41,12 @@ def within(where: Where | None, tenant: str | None) -> Where | None:
 
 
 def stamped(case: Case, tenant: str | None) -> Case:
-    """Return a case as the tenant's.
-
-    Raises:
-        InputError: It is another tenant's, or that of several.
-    """
-    named = case.metadata.get(FIELD)
-    # A condition would find it under each item of a list.
-    if named is not None and not isinstance(named, (str, int)):
+    """Return a case with the tenant; raise ``InputError`` if it has another, or several."""
+    current = case.metadata.get(FIELD)
+    # A condition matches each item of a list.
+    if current is not None and not isinstance(current, (str, int)):
         raise InputError(
-            f"A case belongs to the tenant {named!r:.200}. Name one by a text; a case of several "
+            f"A case belongs to the tenant {current!r:.200}. Name one by a text; a case of several "
             "is added once for each."
         )
     if tenant is None:
@@ -72,5 +60,5 @@ def stamped(case: Case, tenant: str | None) -> Case:
 
 
 def owned(point: Point, tenant: str | None) -> bool:
-    """Say whether a point is a case that a tenant's store may see."""
+    """Return ``True`` if a tenant's store may see a point."""
     return tenant is None or (point.payload.get("metadata") or {}).get(FIELD) == tenant

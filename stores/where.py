@@ -1,4 +1,4 @@
-"""Metadata conditions: what a search may ask for, and how the engines are asked for it."""
+"""Conditions on metadata, and their filters in the engines."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from casewright.errors import InputError
-from casewright.stores.engines.edge_payload import is_number, tag
 from casewright.stores.engines.engine import Where
+from casewright.stores.engines.payload import is_number, tag
 
 if TYPE_CHECKING:
     import qdrant_edge
@@ -19,13 +19,13 @@ Kind = TypeVar("Kind")
 
 
 def check_where(where: Where | None) -> None:
-    """Raise ``InputError`` for a condition that no engine could answer."""
+    """Raise ``InputError`` for an invalid condition."""
     if not isinstance(where or {}, Mapping):
         raise InputError(f"where is {where!r:.200}. Give a mapping of metadata fields to values.")
     for name, value in (where or {}).items():
         if not isinstance(name, str) or not name or '"' in name:
             raise InputError(
-                f"where has the field {name!r}. A field is named by a text that is not empty and "
+                f"where has the field {name!r}. A field's name is a text that is not empty and "
                 "has no double quote."
             )
         if not (_allowed(value) or _is_range(value) or _is_not(value)):
@@ -37,11 +37,11 @@ def check_where(where: Where | None) -> None:
 
 
 def qdrant_filter(where: Where | None) -> models.Filter | None:
-    """Return the conditions as a Qdrant filter; ``None`` where there are none."""
+    """Return conditions as a filter of Qdrant; ``None`` without any."""
     from qdrant_client import models
 
     def condition(name: str, value: Any) -> models.FieldCondition:
-        # A key is a path to Qdrant, in which a quoted part is taken as it is.
+        # Qdrant reads a key as a path, except for quoted parts.
         part = name if re.fullmatch(r"[A-Za-z0-9_-]+", name) else f'"{name}"'
         key = f"metadata.{part}"
         if _is_range(value):
@@ -54,10 +54,7 @@ def qdrant_filter(where: Where | None) -> models.Filter | None:
 
 
 def edge_filter(where: Where | None) -> qdrant_edge.Filter | None:
-    """Return the conditions as a filter of Edge over what it keeps; ``None`` where there are none.
-
-    See ``edge_payload.payload``.
-    """
+    """Return conditions as a filter of Edge's payloads (``edge_payload``); ``None`` without any."""
     import qdrant_edge as edge
 
     def condition(name: str, value: Any) -> Any:
@@ -78,7 +75,7 @@ def edge_filter(where: Where | None) -> qdrant_edge.Filter | None:
 def _filter(
     where: Where | None, condition: Callable[[str, Any], Any], kind: Callable[..., Kind]
 ) -> Kind | None:
-    """Return an engine's filter of conditions that must hold, and of negated ones."""
+    """Return an engine's filter of positive and of negated conditions."""
     check_where(where)
     if not where:
         return None

@@ -1,4 +1,4 @@
-"""Files that are there whole or not at all."""
+"""Atomic writes of files."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from pathlib import Path
 
 
 def write_whole(file: Path, text: str) -> None:
-    """Write a file so that it holds all of the text or is as it was, whatever happens."""
+    """Write a text to a file atomically: after a crash, the file has the old or the new text."""
     new = file.with_name(f"{file.name}.new")
     with new.open("w", encoding="utf-8") as opened:
         opened.write(text)

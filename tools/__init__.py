@@ -1,18 +1,21 @@
-"""What can be called: tool specifications, toolboxes, and what tools are made of."""
+"""Tools: specifications, toolboxes, and what tools are made of."""
 
 from casewright.tools.alias import alias, original
-from casewright.tools.decorator import tool
-from casewright.tools.from_file import toolbox_from_file, toolbox_to_records
-from casewright.tools.from_function import tool_from_function
+from casewright.tools.from_file import tool_from_record, toolbox_from_file, toolbox_to_records
+from casewright.tools.from_function import tool, tool_from_function
 from casewright.tools.from_langchain import tool_from_langchain
 from casewright.tools.from_mcp import tools_from_mcp
-from casewright.tools.from_record import tool_from_record
 from casewright.tools.from_store import Search, tool_from_store
-from casewright.tools.parameter import Parameter
+from casewright.tools.parameter import Parameter, Source
 from casewright.tools.results import evidence_text, rows, whole_number
-from casewright.tools.source import Source
-from casewright.tools.spec import NO_EVIDENCE, CallContext, Tenant, ToolExample, ToolSpec
-from casewright.tools.toolbox import Toolbox
+from casewright.tools.spec import (
+    NO_EVIDENCE,
+    CallContext,
+    Tenant,
+    Toolbox,
+    ToolExample,
+    ToolSpec,
+)
 
 __all__ = [
     "NO_EVIDENCE",

@@ -1,4 +1,4 @@
-"""Names for tools whose own names are no identifiers, reversible and without collisions."""
+"""Identifiers for tools whose names are none, reversible and without collisions."""
 
 from __future__ import annotations
 
@@ -16,19 +16,17 @@ def alias(name: str) -> str:
     """
     if NAME.fullmatch(name) and "_x" not in name:
         return name
-    out = []
-    for position, char in enumerate(name):
+    parts = []
+    for index, char in enumerate(name):
         plain = char.isascii() and (char.isalnum() or char == "_")
-        leading_digit = position == 0 and char.isdigit()
-        if plain and not leading_digit and not name.startswith("_x", position):
-            out.append(char)
-        else:
-            out.append(f"_x{ord(char):x}_")
-    return "".join(out) or "_x_"
+        leading_digit = index == 0 and char.isdigit()
+        escaped = not plain or leading_digit or name.startswith("_x", index)
+        parts.append(f"_x{ord(char):x}_" if escaped else char)
+    return "".join(parts) or "_x_"
 
 
 def original(name: str) -> str:
     """Return the name that ``alias`` was given."""
     if name == "_x_":
         return ""
-    return _ESCAPE.sub(lambda found: chr(int(found[1], 16)), name)
+    return _ESCAPE.sub(lambda match: chr(int(match[1], 16)), name)

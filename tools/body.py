@@ -1,7 +1,7 @@
 """One body for a blocking call and its async twin.
 
 A body is a generator: it yields each piece of work that takes time, and goes on with what that
-returned or raised. Whoever runs the body does the work by blocking, or by awaiting.
+returned or raised. The runner does the work by blocking, or by awaiting.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ import asyncio
 from collections.abc import Awaitable, Callable, Generator
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 from casewright.tools.deadline import await_within, call_within, start_daemon
 
@@ -24,8 +24,8 @@ class Work:
     Attributes:
         call: Does it by blocking.
         acall: Does it on an event loop; without it, ``call`` runs in a daemon thread there.
-        seconds: After these it is abandoned, by a ``TimeoutError``; ``None`` where it keeps a
-            deadline of its own.
+        seconds: After these it is abandoned, by a ``TimeoutError``; ``None`` where it keeps its own
+            deadline.
     """
 
     call: Callable[[], Any]
@@ -42,9 +42,8 @@ def run(body: Body[Answer]) -> Answer:
     while True:
         try:
             work = step()
-        except StopIteration as ended:
-            answer: Answer = ended.value
-            return answer
+        except StopIteration as end:
+            return cast(Answer, end.value)
         try:
             step = partial(body.send, call_within(work.call, work.seconds))
         except BaseException as error:  # noqa: BLE001 - the body decides
@@ -57,15 +56,11 @@ async def arun(body: Body[Answer]) -> Answer:
     while True:
         try:
             work = step()
-        except StopIteration as ended:
-            answer: Answer = ended.value
-            return answer
+        except StopIteration as end:
+            return cast(Answer, end.value)
         try:
-            step = partial(body.send, await _awaited(work))
+            future = work.acall() if work.acall else asyncio.wrap_future(start_daemon(work.call))
+            answer = await (future if work.seconds is None else await_within(future, work.seconds))
+            step = partial(body.send, answer)
         except BaseException as error:  # noqa: BLE001 - the body decides
             step = partial(body.throw, error)
-
-
-async def _awaited(work: Work) -> Any:
-    given = work.acall() if work.acall else asyncio.wrap_future(start_daemon(work.call))
-    return await (given if work.seconds is None else await_within(given, work.seconds))

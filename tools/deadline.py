@@ -1,36 +1,84 @@
-"""Calls that end in time, whatever they call."""
+"""Calls that end in time: in daemon threads, under deadlines, on a background event loop."""
 
 from __future__ import annotations
 
 import asyncio
 import contextvars
+import os
 import threading
-from collections.abc import Awaitable, Callable
+from collections import Counter
+from collections.abc import Awaitable, Callable, Coroutine
 from concurrent.futures import Future
 from typing import Any, TypeVar
 
-from casewright.tools.call_threads import call_threads, owner
+from casewright.errors import BusyError
 
 Answer = TypeVar("Answer")
 #: How long a timed-out coroutine may take to clean up.
 CANCEL_SECONDS = 0.1
+#: Owner of the calls of this context, such as a tenant; empty for none.
+owner: contextvars.ContextVar[str] = contextvars.ContextVar("casewright_call_owner", default="")
+
+
+class _CallThreads:
+    """Limits of the threads of calls, which nobody joins: in all, and of one owner.
+
+    A thread counts until it ends, also when nobody waits for it any more.
+    """
+
+    def __init__(self, limit: int, owner_limit: int) -> None:
+        self._limit = limit
+        self._owner_limit = owner_limit
+        self._lock = threading.Lock()
+        self._running: Counter[str] = Counter()
+
+    def start(self, thread: threading.Thread, name: str) -> None:
+        with self._lock:
+            owner_full = self._running[name] >= self._owner_limit and name
+            if owner_full or self._running.total() >= self._limit:
+                raise BusyError(
+                    f"{self._running.total()} threads of calls are at work, {self._running[name]} "
+                    "of them for this caller, and no more may start. Wait until some end; give "
+                    "tools that hang a timeout of their own, or run them in a process."
+                )
+            self._running[name] += 1
+        try:
+            thread.start()
+        except RuntimeError as error:
+            self.end(name)
+            raise BusyError(f"The system starts no more threads: {error}. Try again.") from error
+
+    def end(self, name: str) -> None:
+        with self._lock:
+            self._running[name] -= 1
+            if not self._running[name]:
+                del self._running[name]
+
+
+_threads = _CallThreads(1024, 1024)
+
+
+def bound_call_threads(limit: int, owner_limit: int) -> None:
+    """Limit this process's threads of calls, in all and of one owner; running ones do not count."""
+    global _threads
+    _threads = _CallThreads(limit, owner_limit)
 
 
 def start_daemon(function: Callable[[], Answer]) -> Future[Answer]:
-    """Run a function in a thread of its own that nobody has to join, and return its future.
+    """Run a function in its own daemon thread, with this context's variables; return its future.
 
     Executors join their threads when the process ends, so that one hanging call would hold it for
-    ever; a daemon thread can be abandoned. Context variables are handed on. A ``StopIteration`` or
-    ``StopAsyncIteration`` becomes a ``RuntimeError``: no future that is awaited can hold the first.
+    ever; a daemon thread can be abandoned. A ``StopIteration`` or ``StopAsyncIteration`` becomes a
+    ``RuntimeError``: no future that is awaited can hold the first.
 
     Raises:
-        BusyError: So many threads are at work that no more may be begun.
+        BusyError: Too many threads are at work.
     """
     future: Future[Answer] = Future()
     # Running from the start: who stops waiting cannot cancel it under the thread's hands.
     future.set_running_or_notify_cancel()
     context = contextvars.copy_context()
-    threads, whose = call_threads(), owner.get()
+    threads, name = _threads, owner.get()
 
     def work() -> None:
         try:
@@ -44,9 +92,9 @@ def start_daemon(function: Callable[[], Answer]) -> Future[Answer]:
         else:
             future.set_result(answer)
         finally:
-            threads.ended(whose)
+            threads.end(name)
 
-    threads.start(threading.Thread(target=work, daemon=True, name="casewright-call"), whose)
+    threads.start(threading.Thread(target=work, daemon=True, name="casewright-call"), name)
     return future
 
 
@@ -54,7 +102,7 @@ def call_within(function: Callable[[], Answer], seconds: float | None) -> Answer
     """Call a function and return its answer, or abandon it.
 
     Raises:
-        BusyError: So many threads are at work that no more may be begun.
+        BusyError: Too many threads are at work.
         TimeoutError: It did not return within ``seconds``.
     """
     if seconds is None:
@@ -86,9 +134,29 @@ async def await_within(work: Awaitable[Answer], seconds: float) -> Answer:
     finally:
         if not future.done():
             future.cancel()
-            # What it raises after that is nobody's any more.
+            # Nobody reads what it raises after that.
             future.add_done_callback(lambda late: late.cancelled() or late.exception())
             await let_go(future)
     if not done:
         raise TimeoutError
     return future.result()
+
+
+_loop_lock = threading.Lock()
+_loop: tuple[int, asyncio.AbstractEventLoop] | None = None
+
+
+async def in_background(work: Coroutine[Any, Any, Answer]) -> Answer:
+    """Await a coroutine that runs on a background loop; cancelling the caller cancels it.
+
+    Ending a process or a connection may take seconds. The caller's loop would cut that short: a
+    step that is out of time is not waited for, and its loop may end at once.
+    """
+    global _loop
+    with _loop_lock:
+        # A forked process has the loop, and no thread that runs it.
+        if _loop is None or _loop[0] != os.getpid():
+            loop = asyncio.new_event_loop()
+            threading.Thread(target=loop.run_forever, daemon=True, name="casewright-loop").start()
+            _loop = os.getpid(), loop
+    return await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(work, _loop[1]))

@@ -1,19 +1,132 @@
-"""A toolbox as a JSON file: what a team plans with, and trains on, without writing Python."""
+"""Tools as JSON: a file of a toolbox, and the records of single tools (``tools_extra``)."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Sequence
 from dataclasses import replace
+from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 
+from pydantic import BaseModel, ConfigDict, ValidationError, field_validator
+from pydantic_core import ErrorDetails
+
 from casewright.errors import InputError, ToolError
-from casewright.tools.from_record import read_tool
-from casewright.tools.parameter import Parameter
-from casewright.tools.source import Source
-from casewright.tools.spec import NO_EVIDENCE, ToolSpec
-from casewright.tools.toolbox import Toolbox
+from casewright.tools.alias import NAME, alias
+from casewright.tools.parameter import Parameter, Source, sources_of
+from casewright.tools.spec import NO_EVIDENCE, Toolbox, ToolExample, ToolSpec
+
+#: What to write in place of a value that has another type.
+_MENDS = {
+    "missing": "Add it.",
+    "string_type": "Write a text.",
+    "bool_type": "Write true or false.",
+    "list_type": "Write a list of texts.",
+    "dict_type": "Write an object of names and descriptions.",
+    "model_type": "Write an object.",
+}
+
+
+class _Example(BaseModel):
+    query: str
+    plan: str
+
+
+class _Parameter(BaseModel):
+    model_config = ConfigDict(extra="forbid", strict=True)
+
+    description: str = ""
+    kind: str | None = None
+    sources: list[str] | None = None
+    choices: list[str] = []
+    required: bool = True
+
+    def parameter(self, name: str) -> Parameter:
+        return Parameter(
+            name,
+            self.description,
+            self.kind if self.kind is not None else "string" if self.choices else "any",
+            sources_of(self.sources or (), name),
+            tuple(self.choices),
+            self.required,
+        )
+
+
+class _Record(BaseModel):
+    model_config = ConfigDict(extra="ignore")
+
+    name: str
+    parameters: dict[str, _Parameter] = {}
+    results: list[str] = []
+    description: str = ""
+    example: _Example | None = None
+
+    @field_validator("parameters", mode="before")
+    @classmethod
+    def _described(cls, value: Any) -> Any:
+        if not isinstance(value, dict):
+            return value
+        return {n: {"description": p} if isinstance(p, str) else p for n, p in value.items()}
+
+
+def tool_from_record(record: Any) -> ToolSpec:
+    """Return the tool of ``{name, parameters, results, description, example}``, to plan with.
+
+    Each of the ``parameters`` is a description, or an object as in ``toolbox_from_file``. The tool
+    cannot be executed.
+
+    Raises:
+        InputError: The record is malformed.
+    """
+    try:
+        return read_tool(record)
+    except ToolError as error:
+        raise InputError(f"tools_extra: {error}") from error
+
+
+def read_tool(record: Any, *, exact: bool = False) -> ToolSpec:
+    """Return the tool of a record; see ``tool_from_record``.
+
+    Args:
+        record: A decoded JSON value.
+        exact: Refuse unknown fields of the record, and keep a name that is an identifier also where
+            it is no alias of itself (such as ``get_xml``).
+
+    Raises:
+        ToolError: The record is malformed; names the parameter, where it is one.
+    """
+    try:
+        read = _Record.model_validate(record)
+    except ValidationError as error:
+        raise ToolError(_problem(error.errors()[0])) from error
+    if exact and (unknown := [name for name in record if name not in _Record.model_fields]):
+        raise ToolError(_unknown(unknown[0], _Record))
+    return ToolSpec(
+        name=read.name if exact and NAME.fullmatch(read.name) else alias(read.name),
+        description=read.description,
+        parameters=tuple(p.parameter(n) for n, p in read.parameters.items()),
+        results=tuple(read.results),
+        example=ToolExample(read.example.query, read.example.plan) if read.example else None,
+    )
+
+
+def _problem(error: ErrorDetails) -> str:
+    path = list(map(str, error["loc"]))
+    if error["type"] == "extra_forbidden":
+        problem = _unknown(path.pop(), _Parameter)
+    elif path[:1] == ["parameters"] and len(path) == 2:
+        # Pydantic knows of the object alone.
+        problem = "The value is neither a text nor an object. Write its description."
+    else:
+        problem = f"{error['msg']}. {_MENDS.get(error['type'], '')}".rstrip()
+    return f"{'.'.join(path) or 'the record'}: {problem}"
+
+
+def _unknown(name: str, model: type[BaseModel]) -> str:
+    near = get_close_matches(name, model.model_fields, 1)
+    mend = f"Did you mean {near[0]}?" if near else f"Fields are {', '.join(model.model_fields)}."
+    return f"There is no field {name!r}. {mend}"
 
 
 def toolbox_from_file(path: Path) -> Toolbox:
@@ -31,7 +144,7 @@ def toolbox_from_file(path: Path) -> Toolbox:
          "example": {"query": "a room in Kiel", "plan": "s1 = find_room(town=\\"Kiel\\")"}}
 
     A parameter is its description, or an object whose fields are all optional: ``description``;
-    ``kind``, its JSON Schema type (``any``); ``sources``, where its argument may come from (by
+    ``kind``, its JSON Schema type (``any``); ``sources``, the allowed sources of its argument (by
     name and kind); ``choices``, the texts that may be written; ``required`` (true).
     ``no_evidence`` need not be there.
 
@@ -41,33 +154,22 @@ def toolbox_from_file(path: Path) -> Toolbox:
     """
     tools = []
     for number, record in enumerate(_records(path), 1):
-        named = record.get("name") if isinstance(record, dict) else None
-        place = f"{path}: tool {number}" + (f" ({named})" if isinstance(named, str) else "")
+        name = record.get("name") if isinstance(record, dict) else None
+        where = f"{path}: tool {number}" + (f" ({name})" if isinstance(name, str) else "")
         try:
             tools.append(_tool(record))
         except ToolError as error:
-            raise InputError(f"{place}: {error}") from error
+            raise InputError(f"{where}: {error}") from error
     try:
         return Toolbox(tools)
     except ToolError as error:
         raise InputError(f"{path}: {error}") from error
 
 
-def toolbox_to_records(toolbox: Toolbox) -> list[dict[str, Any]]:
-    """Return a toolbox as ``toolbox_from_file`` reads it, with nothing left to defaults.
-
-    What is read from the records again has the same fingerprint: a planner sees no difference.
-    """
-    tools = list(toolbox)
-    if _alike(tools[-1], NO_EVIDENCE):
-        tools.pop()
-    return [_record(tool) for tool in tools]
-
-
 def _records(path: Path) -> Sequence[Any]:
     try:
-        told = json.loads(path.read_text(encoding="utf-8-sig"), object_pairs_hook=_once)
-        json.dumps(told, ensure_ascii=False).encode()
+        content = json.loads(path.read_text(encoding="utf-8-sig"), object_pairs_hook=_once)
+        json.dumps(content, ensure_ascii=False).encode()
     except UnicodeEncodeError as error:
         raise InputError(
             f"{path} holds half of a surrogate pair. Write whole characters."
@@ -77,7 +179,7 @@ def _records(path: Path) -> Sequence[Any]:
         raise InputError(f"{path} cannot be read: {reason}. Give a JSON file of tools.") from error
     except (ValueError, RecursionError) as error:
         raise InputError(f"{path} is no JSON of tools: {error}") from error
-    records = told.get("tools") if isinstance(told, dict) else told
+    records = content.get("tools") if isinstance(content, dict) else content
     if not isinstance(records, list) or not records:
         raise InputError(
             f'{path} holds no tools. Write a list of tools, [{{"name": …}}, …], or '
@@ -88,12 +190,10 @@ def _records(path: Path) -> Sequence[Any]:
 
 def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     # JSON's reader would keep the last of two parameters of one name.
-    made = dict(pairs)
-    if len(made) != len(pairs):
-        names = [name for name, _ in pairs]
-        twice = sorted({name for name in names if names.count(name) > 1})
+    names = [name for name, _ in pairs]
+    if twice := sorted({name for name in names if names.count(name) > 1}):
         raise ValueError(f"One object has the name {', '.join(twice)} twice. Rename one of them.")
-    return made
+    return dict(pairs)
 
 
 def _tool(record: Any) -> ToolSpec:
@@ -105,8 +205,15 @@ def _tool(record: Any) -> ToolSpec:
     return replace(tool, run=NO_EVIDENCE.run)
 
 
-def _alike(tool: ToolSpec, other: ToolSpec) -> bool:
-    return Toolbox([tool]).fingerprint() == Toolbox([other]).fingerprint()
+def toolbox_to_records(toolbox: Toolbox) -> list[dict[str, Any]]:
+    """Return a toolbox as ``toolbox_from_file`` reads it, with nothing left to defaults.
+
+    The toolbox read from the records has the same fingerprint: a planner sees no difference.
+    """
+    tools = list(toolbox)
+    if Toolbox(tools[-1:]).fingerprint() == Toolbox([NO_EVIDENCE]).fingerprint():
+        tools.pop()
+    return [_record(tool) for tool in tools]
 
 
 def _record(tool: ToolSpec) -> dict[str, Any]:
@@ -114,17 +221,16 @@ def _record(tool: ToolSpec) -> dict[str, Any]:
     return {
         "name": tool.name,
         "description": tool.description,
-        "parameters": {parameter.name: _parameter(parameter) for parameter in tool.parameters},
+        "parameters": {
+            parameter.name: {
+                "description": parameter.description,
+                "kind": parameter.kind,
+                "sources": [source.value for source in Source if source in parameter.sources],
+                **({"choices": list(parameter.choices)} if parameter.choices else {}),
+                "required": parameter.required,
+            }
+            for parameter in tool.parameters
+        },
         "results": list(tool.results),
         **({"example": {"query": example.query, "plan": example.plan}} if example else {}),
-    }
-
-
-def _parameter(parameter: Parameter) -> dict[str, Any]:
-    return {
-        "description": parameter.description,
-        "kind": parameter.kind,
-        "sources": [source.value for source in Source if source in parameter.sources],
-        **({"choices": list(parameter.choices)} if parameter.choices else {}),
-        "required": parameter.required,
     }

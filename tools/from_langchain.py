@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Awaitable, Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from casewright.errors import ToolError
 from casewright.tools.alias import alias
-from casewright.tools.parameter import parameter_from_json_schema
-from casewright.tools.plain import plain
+from casewright.tools.parameter import parameters_of
+from casewright.tools.results import plain
 from casewright.tools.spec import CallContext, ToolExample, ToolSpec
 
 if TYPE_CHECKING:
@@ -25,58 +25,45 @@ def tool_from_langchain(
     sources: Mapping[str, Iterable[str]] | None = None,
     example: ToolExample | None = None,
 ) -> ToolSpec:
-    """Make a tool of a LangChain ``BaseTool``.
+    """Return the tool of a LangChain ``BaseTool``.
 
     Arguments that the tool hides from the model (``InjectedToolArg``) are filled from the request's
     scope by their names. An error that the tool would hand to a model as text counts as an error.
 
     Args:
-        tool: Any LangChain tool; its description and argument schema are taken over.
+        tool: Any LangChain tool; its description and argument schema are used.
         results: The fields of its results; with several, the tool returns mappings or JSON text.
-        sources: Parameter name to where its argument may come from.
+        sources: Parameter name to the allowed sources of its argument.
         example: A question that it helps to answer, with the plan.
 
     Raises:
         ToolError: ``sources`` names no parameter of the tool.
     """
-    schema, whole = _schemas(tool)
+    schema, full_schema = _schemas(tool)
     tool = _returning_plain(tool)
     properties: Mapping[str, Any] = schema.get("properties", {})
-    declared = dict(sources or {})
-    parameters = tuple(
-        parameter_from_json_schema(
-            name,
-            properties[name],
-            required=name in schema.get("required", ()),
-            sources=declared.pop(name, None),
-            definitions=schema.get("$defs"),
-        )
-        for name in properties
-    )
-    if declared:
-        raise ToolError(
-            f"Tool {tool.name!r} has no parameter {sorted(declared)}; sources names it."
-        )
-    hidden = set(whole.get("properties", {})) - set(properties)
+    required = schema.get("required", ())
+    parameters = parameters_of(tool.name, properties, required, sources, schema.get("$defs"))
+    hidden = set(full_schema.get("properties", {})) - set(properties)
 
-    def call(given: Mapping[str, Any], context: CallContext) -> dict[str, Any]:
+    def call(arguments: Mapping[str, Any], context: CallContext) -> dict[str, Any]:
         injected = {name: context.scope[name] for name in hidden if name in context.scope}
         return {
             "name": tool.name,
-            "args": {**given, **injected},
+            "args": {**arguments, **injected},
             "id": context.key or "call",
             "type": "tool_call",
         }
 
     def config(context: CallContext) -> RunnableConfig:
-        known = {"casewright_key": context.key, "casewright_step": context.step}
-        return {"metadata": known, "configurable": known}
+        facts = {"casewright_key": context.key, "casewright_step": context.step}
+        return {"metadata": facts, "configurable": facts}
 
-    def run(given: Mapping[str, Any], context: CallContext) -> Any:
-        return _returned(tool.name, tool.invoke(call(given, context), config(context)))
+    def run(arguments: Mapping[str, Any], context: CallContext) -> Any:
+        return _content(tool.name, tool.invoke(call(arguments, context), config(context)))
 
-    async def run_async(given: Mapping[str, Any], context: CallContext) -> Any:
-        return _returned(tool.name, await tool.ainvoke(call(given, context), config(context)))
+    async def run_async(arguments: Mapping[str, Any], context: CallContext) -> Any:
+        return _content(tool.name, await tool.ainvoke(call(arguments, context), config(context)))
 
     native_async = _has_own_async(tool)
     native_sync = not native_async or getattr(tool, "func", run) is not None
@@ -100,15 +87,10 @@ def _schemas(tool: BaseTool) -> tuple[Mapping[str, Any], Mapping[str, Any]]:
         shown = {"properties": tool.args, "required": list(tool.args)}
         return shown, shown
     # A class without a schema has one made from its _run, injected arguments included.
-    own = tool.get_input_schema() if tool.args_schema is None else tool.args_schema
-    return _schema(tool.tool_call_schema), _schema(own)
-
-
-def _schema(schema: Any) -> Mapping[str, Any]:
-    if isinstance(schema, dict):
-        return schema
-    made: Mapping[str, Any] = schema.model_json_schema()
-    return made
+    full: Any = tool.get_input_schema() if tool.args_schema is None else tool.args_schema
+    schemas: tuple[Any, Any] = tool.tool_call_schema, full
+    shown, full = (s if isinstance(s, dict) else s.model_json_schema() for s in schemas)
+    return shown, full
 
 
 def _has_own_async(tool: BaseTool) -> bool:
@@ -128,33 +110,26 @@ def _returning_plain(tool: BaseTool) -> BaseTool:
 
     if not isinstance(tool, (StructuredTool, Tool)) or tool.response_format != "content":
         return tool
-    made: dict[str, Any] = {}
-    if tool.func is not None:
-        made["func"] = _plainly(tool.func)
-    if tool.coroutine is not None:
-        made["coroutine"] = _plainly_awaited(tool.coroutine)
-    return tool.model_copy(update=made)
+    functions = {name: getattr(tool, name) for name in ("func", "coroutine")}
+    changes = {name: _plainly(f, name) for name, f in functions.items() if f is not None}
+    return tool.model_copy(update=changes)
 
 
-def _plainly(function: Callable[..., Any]) -> Callable[..., Any]:
+def _plainly(function: Callable[..., Any], name: str) -> Callable[..., Any]:
     # LangChain reads from the signature whether to hand over callbacks and configuration.
     @functools.wraps(function)
     def called(*args: Any, **kwargs: Any) -> Any:
         return plain(function(*args, **kwargs))
 
-    return called
-
-
-def _plainly_awaited(function: Callable[..., Awaitable[Any]]) -> Callable[..., Awaitable[Any]]:
     @functools.wraps(function)
-    async def called(*args: Any, **kwargs: Any) -> Any:
+    async def awaited(*args: Any, **kwargs: Any) -> Any:
         return plain(await function(*args, **kwargs))
 
-    return called
+    return awaited if name == "coroutine" else called
 
 
-def _returned(name: str, message: ToolMessage | Any) -> Any:
-    """Return what the tool returned: its artifact where it has one, else its content."""
+def _content(name: str, message: ToolMessage | Any) -> Any:
+    """Return a message's artifact where it has one, else its content."""
     if getattr(message, "status", "success") == "error":
         raise ToolError(f"Tool {name!r} answered with an error: {str(message.content)[:300]}")
     artifact = getattr(message, "artifact", None)

@@ -3,21 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import nullcontext
 from typing import Any, Protocol
 
 from casewright.errors import ToolError
 from casewright.stores import CaseStore, Hit
-from casewright.stores.hit import near_best as worth_showing
+from casewright.stores.hit import near_best as near_best_hits
 from casewright.stores.tenant import FIELD as TENANT
 from casewright.tools.parameter import Parameter, sources_of
 from casewright.tools.spec import CallContext, ToolExample, ToolSpec
 
-#: How a result field is read from a hit; a text names a metadata field.
+#: Reads a result field of a hit; a text names a metadata field.
 Read = str | Callable[[Hit], Any]
 
 
 class Search(Protocol):
-    """Searches in place of ``CaseStore.search``, with relevance feedback for example."""
+    """A search in place of ``CaseStore.search``, with relevance feedback for example."""
 
     def __call__(
         self, query: str, k: int, where: Mapping[str, Any], context: CallContext
@@ -42,35 +43,35 @@ def tool_from_store(
     search: Search | None = None,
     example: ToolExample | None = None,
 ) -> ToolSpec:
-    """Make a tool that searches a case store by ``query``.
+    """Return a tool that searches a case store by ``query``.
 
     Args:
         store: Searched by its schema's own facet weights.
         name: The tool's name.
         description: For the planner.
-        results: Result field to how it is read from a hit; by default ``evidence``, the case as
-            its schema's support text.
-        filters: Metadata fields that are parameters of the tool: only cases that have the given
-            value are searched. They come before ``query``.
+        results: Result field to its value in a hit; by default ``evidence``, the case as its
+            schema's support text.
+        filters: Metadata fields that are parameters of the tool, before ``query``: only cases that
+            have the argument's value are searched.
         scope: Metadata fields bound to the request's scope: a search sees only cases that have the
             asker's value, and no plan can write it. A request whose scope lacks one finds nothing.
         per_tenant: Each request searches its own tenant's cases, ``store.for_tenant``, whichever
             tenant the store was opened for; one that names no tenant fails. Otherwise the store is
             searched as it was opened, and one that was opened for a tenant fails for another's.
-        sources: Parameter name to where its argument may come from.
-        k: Most results.
+        sources: Parameter name to the allowed sources of its argument.
+        k: Maximum number of results.
         min_relevance: A hit below this weighted cosine is no result.
         near_best: A hit below this share of the best hit's weighted cosine is no result.
         lambda_b: Share of the relevance in the ranking; the rest is the cases' quality.
-        search: How the store is searched, in place of a single search; ``min_relevance`` and
-            ``near_best`` are not applied to what it finds, which it has judged itself.
+        search: Searches in place of a single search; ``min_relevance`` and ``near_best`` are not
+            applied to its hits, which it has judged itself.
         example: A question that it helps to answer, with the plan.
 
     Raises:
         ToolError: ``sources`` names no parameter of the tool, or a filter would choose the tenant.
     """
     reads: Mapping[str, Read] = results or {"evidence": lambda hit: store.schema.support(hit.case)}
-    declared = {name_: sources_of(given, name_) for name_, given in (sources or {}).items()}
+    declared = {key: sources_of(values, key) for key, values in (sources or {}).items()}
     names = [*filters, "query"]
     if unknown := sorted(set(declared) - set(names)):
         raise ToolError(f"Tool {name!r} has no parameter {unknown}; its parameters are {names}.")
@@ -88,27 +89,27 @@ def tool_from_store(
         for parameter in names
     )
 
-    def run(given: Mapping[str, Any], context: CallContext) -> list[dict[str, Any]]:
+    def run(arguments: Mapping[str, Any], context: CallContext) -> list[dict[str, Any]]:
         tenant = _tenant(name, store, context, per_tenant=per_tenant)
         if any(field not in context.scope for field in scope):
             return []
-        where = {field: given[field] for field in filters}
+        where = {field: arguments[field] for field in filters}
         where |= {field: context.scope[field] for field in scope}
-        query = str(given["query"])
+        query = str(arguments["query"])
         if search is not None:
-            # It has a store of its own, so the condition says whose cases it may find.
-            own = {} if tenant is None else {TENANT: tenant}
-            hits = search(query, k, {**where, **own}, context)[:k]
-        elif tenant is not None:
-            with store.for_tenant(tenant) as tenants:
-                hits = tenants.search(query, k, where=where, lambda_b=lambda_b)
+            # It has its own store, so the condition names the tenant.
+            condition = where if tenant is None else {**where, TENANT: tenant}
+            hits = search(query, k, condition, context)[:k]
         else:
-            hits = store.search(query, k, where=where, lambda_b=lambda_b)
-        if search is None:
-            hits = worth_showing(hits, min_relevance, near_best)
+            with store.for_tenant(tenant) if tenant is not None else nullcontext(store) as opened:
+                hits = opened.search(query, k, where=where, lambda_b=lambda_b)
+            hits = near_best_hits(hits, min_relevance, near_best)
         return [
             {
-                **{field: _read(hit, read) for field, read in reads.items()},
+                **{
+                    field: hit.case.metadata.get(read) if isinstance(read, str) else read(hit)
+                    for field, read in reads.items()
+                },
                 "source": f"{store.schema.name}:{hit.case.metadata.get('key', hit.case.id)}",
             }
             for hit in hits
@@ -125,26 +126,13 @@ def tool_from_store(
 
 
 def _tenant(name: str, store: CaseStore, context: CallContext, *, per_tenant: bool) -> str | None:
-    """Return the tenant that the store is to be opened for, if it is not to be taken as it is.
-
-    Raises:
-        ToolError: It is another tenant's, or the request names none.
-    """
-    asked = context.scope.get(TENANT)
-    if per_tenant and not asked:
-        raise ToolError(
-            f"Tool {name!r} searches a tenant's cases, and the request names no tenant. Give one "
-            "in the run's context: RunContext(tenant=…), or by --tenant on the command line."
-        )
+    """Return the tenant to open the store for; ``None`` takes the store as it is."""
     if per_tenant:
-        return asked
-    if asked is not None and store.tenant is not None and asked != store.tenant:
+        return context.tenant
+    tenant = context.scope.get(TENANT)
+    if tenant is not None and store.tenant is not None and tenant != store.tenant:
         raise ToolError(
             f"Tool {name!r} searches the cases of another tenant than the request's. Make it with "
             "tool_from_store(…, per_tenant=True), or a toolbox for each tenant."
         )
     return None
-
-
-def _read(hit: Hit, read: Read) -> Any:
-    return hit.case.metadata.get(read) if isinstance(read, str) else read(hit)

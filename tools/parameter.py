@@ -1,16 +1,48 @@
-"""A parameter of a tool: its type, and where its argument may come from."""
+"""A parameter of a tool: its type, and the sources that its argument may come from."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Container, Iterable, Mapping
 from dataclasses import dataclass
+from enum import StrEnum
 from typing import Any
 
 from casewright.errors import ToolError
 from casewright.tools.alias import NAME
-from casewright.tools.source import Source, default_sources
 
-KINDS = ("string", "number", "integer", "boolean", "array", "any")
+_TYPES: Mapping[str, Any] = {
+    "string": str,
+    "number": (int, float),
+    "integer": int,
+    "boolean": bool,
+    "array": list,
+}
+KINDS = (*_TYPES, "any")
+
+
+class Source(StrEnum):
+    """A source of an argument (docs: the plan language)."""
+
+    LITERAL = "literal"
+    SPAN = "span"
+    QUESTION = "question"
+    CONTEXT = "context"
+    STEP = "step"
+    NUMBER = "number"
+    BOOLEAN = "boolean"
+
+
+#: Identifiers are looked up, never written.
+_IDENTIFIER = frozenset({Source.CONTEXT, Source.STEP})
+_WRITTEN = {"number": Source.NUMBER, "integer": Source.NUMBER, "boolean": Source.BOOLEAN}
+
+
+def _default_sources(name: str, kind: str) -> frozenset[Source]:
+    if name.endswith("_id"):
+        return _IDENTIFIER
+    if kind in _WRITTEN:
+        return _IDENTIFIER | {_WRITTEN[kind]}
+    return frozenset(Source) - {Source.BOOLEAN} - ({Source.NUMBER} if kind == "string" else set())
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,7 +53,8 @@ class Parameter:
         name: An identifier.
         description: For the planner's prompt.
         kind: JSON Schema type, or ``any``.
-        sources: Where its argument may come from; empty takes the defaults for name and kind.
+        sources: Allowed sources of its argument; empty takes the defaults for name and kind: a name
+            that ends in ``_id`` allows context and steps only.
         choices: An enumeration: the texts that may be written as literals.
         required: Whether a plan must give it.
     """
@@ -42,34 +75,23 @@ class Parameter:
         if self.kind not in KINDS:
             raise ToolError(f"Parameter {self.name!r} has kind {self.kind!r}. Use one of {KINDS}.")
         if not self.sources and not self.choices:
-            object.__setattr__(self, "sources", default_sources(self.name, self.kind))
+            object.__setattr__(self, "sources", _default_sources(self.name, self.kind))
 
     def fits(self, value: Any) -> bool:
-        """Say whether a value has this parameter's type."""
-        match self.kind:
-            case "string":
-                return isinstance(value, str)
-            case "number":
-                return isinstance(value, (int, float)) and not isinstance(value, bool)
-            case "integer":
-                return isinstance(value, int) and not isinstance(value, bool)
-            case "boolean":
-                return isinstance(value, bool)
-            case "array":
-                return isinstance(value, list)
-            case _:
-                return True
+        """Return whether a value has this parameter's type."""
+        if isinstance(value, bool):
+            return self.kind in ("boolean", "any")
+        return isinstance(value, _TYPES.get(self.kind, object))
 
     def signature(self) -> str:
         """Return name and sources as the prompt shows them."""
-        named = [f'"{choice}"' for choice in self.choices] + [
-            s.value for s in Source if s in self.sources
-        ]
-        return f"{self.name}{'' if self.required else '?'}: {' | '.join(named)}"
+        options = [f'"{choice}"' for choice in self.choices]
+        options += [source.value for source in Source if source in self.sources]
+        return f"{self.name}{'' if self.required else '?'}: {' | '.join(options)}"
 
 
 def sources_of(names: Iterable[str], parameter: str) -> frozenset[Source]:
-    """Read sources by their names.
+    """Return the sources with these names.
 
     Raises:
         ToolError: A name is no source.
@@ -83,44 +105,53 @@ def sources_of(names: Iterable[str], parameter: str) -> frozenset[Source]:
         ) from error
 
 
-def parameter_from_json_schema(
-    name: str,
-    schema: Mapping[str, Any],
-    *,
-    required: bool,
-    sources: Iterable[str] | None = None,
+def parameters_of(
+    tool: str,
+    schemas: Mapping[str, Mapping[str, Any]],
+    required: Container[str],
+    sources: Mapping[str, Iterable[str]] | None,
     definitions: Mapping[str, Any] | None = None,
-) -> Parameter:
-    """Make a parameter from its JSON Schema, sources declared or by default.
+) -> tuple[Parameter, ...]:
+    """Return a tool's parameters by their JSON Schemas.
 
     Args:
-        name: The parameter's name.
-        schema: Its own part of the schema.
-        required: Whether a plan must give it.
-        sources: Where its argument may come from.
-        definitions: What a ``$ref`` in its part refers to, by name: the whole schema's ``$defs``.
+        tool: Its name, for messages.
+        schemas: Name to schema; a schema may have ``$defs`` of its own.
+        required: Names of the parameters that a plan must give.
+        sources: Name to declared sources.
+        definitions: ``$defs`` of all schemas.
+
+    Raises:
+        ToolError: ``sources`` names no parameter of the tool, or an unknown source.
     """
-    kind, choices = _shape(schema, definitions or {})
-    declared = sources_of(sources, name) if sources is not None else frozenset()
-    return Parameter(
-        name=name,
-        description=str(schema.get("description", "")),
-        kind=kind,
-        sources=declared,
-        choices=choices,
-        required=required,
-    )
+    declared = {name: sources_of(named, name) for name, named in (sources or {}).items()}
+    if unknown := sorted(declared.keys() - schemas.keys()):
+        raise ToolError(f"Tool {tool!r} has no parameter {unknown}; sources names it.")
+    parameters = []
+    for name, schema in schemas.items():
+        kind, choices = _shape(schema, definitions or schema.get("$defs", {}))
+        parameters.append(
+            Parameter(
+                name=name,
+                description=str(schema.get("description", "")),
+                kind=kind,
+                sources=declared.get(name, frozenset()),
+                choices=choices,
+                required=name in required,
+            )
+        )
+    return tuple(parameters)
 
 
 def _shape(
     schema: Mapping[str, Any], definitions: Mapping[str, Any]
 ) -> tuple[str, tuple[str, ...]]:
-    """Return the kind of a parameter, and the texts that it may be."""
-    referred = str(schema.get("$ref", "")).rpartition("/")[2]
-    if referred in definitions:
+    """Return a parameter's kind and its choices."""
+    reference = str(schema.get("$ref", "")).rpartition("/")[2]
+    if reference in definitions:
         # Each definition is followed once: one that refers to itself has no end.
-        others = {name: other for name, other in definitions.items() if name != referred}
-        return _shape(definitions[referred], others)
+        others = {name: other for name, other in definitions.items() if name != reference}
+        return _shape(definitions[reference], others)
     options = [o for o in schema.get("anyOf", ()) if o.get("type") != "null"]
     if len(options) == 1:
         return _shape(options[0], definitions)

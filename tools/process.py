@@ -1,4 +1,4 @@
-"""A tool's function in a process of its own, which can be ended whatever it does."""
+"""Calls of a tool's function in a process of its own, which can be ended whatever it does."""
 
 from __future__ import annotations
 
@@ -16,28 +16,27 @@ from pathlib import Path
 from typing import Any
 
 from casewright.errors import ToolError
-from casewright.tools.background import in_background
+from casewright.tools.deadline import in_background
 from casewright.tools.spec import CallContext, RunAsync
 
-#: Processes of tools that are at work at a time; a step waits for one within its own time.
+#: Processes of tools that run at a time; a step waits for one within its own time.
 AT_ONCE = 8
-#: The longest line that a process may write: what it returns, or one report.
-MOST_BYTES = 32 * 1024 * 1024
+#: Longest line that a process may write: its result, or one report.
+MAX_BYTES = 32 * 1024 * 1024
 _CHILD = Path(__file__).with_name("process_child.py")
-#: Whether this is such a process: its tool's function is called, and starts no other one.
+#: This is such a process: it calls its tool's function itself.
 is_child = False
 
 
 def in_process(tool: str, function: Callable[..., Any], results: tuple[str, ...]) -> RunAsync:
-    """Return what calls a function in a process of its own, which ends with the call.
+    """Return an async function that calls a function in its own process, which ends with the call.
 
-    A call that is cancelled, as one that is out of time is, kills the process and all that it
-    started. The process imports the function's module, and is given no more than arguments and
-    context, as JSON.
+    Cancelling a call, as for a timeout, kills the process and all that it started. The process
+    imports the function's module, and gets no more than arguments and context, as JSON.
 
     Args:
         tool: The tool's name.
-        function: It stands at the top of a file.
+        function: A function at the top of a file.
         results: The fields of its results.
 
     Raises:
@@ -50,37 +49,37 @@ def in_process(tool: str, function: Callable[..., Any], results: tuple[str, ...]
             f"Tool {tool!r} cannot run in a process of its own: another process cannot import "
             f"{name or function!r}. Define it by def at the top of a file."
         )
-    place = {"module": function.__module__, "file": str(Path(file).resolve()), "name": name}
+    target = {"module": function.__module__, "file": str(Path(file).resolve()), "name": name}
 
-    async def run(given: Mapping[str, Any], context: CallContext) -> Any:
-        about = {field: getattr(context, field) for field in ("run_id", "step", "key", "question")}
+    async def run(arguments: Mapping[str, Any], context: CallContext) -> Any:
+        facts = {field: getattr(context, field) for field in ("run_id", "step", "key", "question")}
         request = {
-            **place,
+            **target,
             "path": sys.path,
             "tool": tool,
             "results": results,
-            "arguments": dict(given),
-            "context": {**about, "scope": dict(context.scope)},
+            "arguments": dict(arguments),
+            "context": {**facts, "scope": dict(context.scope)},
         }
-        return await in_background(_called(tool, json.dumps(request).encode(), context))
+        return await in_background(_call(tool, json.dumps(request).encode(), context))
 
     return run
 
 
-async def _called(tool: str, request: bytes, context: CallContext) -> Any:
-    async with _places(asyncio.get_running_loop()):
+async def _call(tool: str, request: bytes, context: CallContext) -> Any:
+    async with _slots(asyncio.get_running_loop()):
         process = await asyncio.create_subprocess_exec(
             sys.executable,
             str(_CHILD),
             stdin=asyncio.subprocess.PIPE,
             stdout=asyncio.subprocess.PIPE,
             start_new_session=True,
-            limit=MOST_BYTES,
+            limit=MAX_BYTES,
         )
         try:
             return await _answer(tool, process, request, context)
         finally:
-            # What it started ends with it, whether it has answered or not.
+            # Whatever it started ends with it.
             with suppress(ProcessLookupError):
                 os.killpg(process.pid, signal.SIGKILL)
             await process.wait()
@@ -92,42 +91,39 @@ async def _answer(
     assert process.stdin is not None
     assert process.stdout is not None
     with suppress(BrokenPipeError, ConnectionResetError):
-        # Left open: it closes when this process ends, and the other one ends with it.
+        # Left open: it closes when this process ends, and the child ends with it.
         process.stdin.write(request + b"\n")
         await process.stdin.drain()
     while True:
         try:
             line = await process.stdout.readline()
         except ValueError as error:
-            raise ToolError(f"Tool {tool!r} returned over {MOST_BYTES:,} bytes.") from error
+            raise ToolError(f"Tool {tool!r} returned over {MAX_BYTES:,} bytes.") from error
         if not line:
-            how = _end(await process.wait())
-            raise ToolError(f"Tool {tool!r}: its process ended by {how} without an answer.")
-        said = json.loads(line)
-        if "report" in said:
-            context.report(said["report"])
-        elif "error" in said:
-            raise _error(said)
+            code = await process.wait()
+            cause = signal.Signals(-code).name if code < 0 else f"exit code {code}"
+            raise ToolError(f"Tool {tool!r}: its process ended by {cause} without an answer.")
+        message = json.loads(line)
+        if "report" in message:
+            context.report(message["report"])
+        elif "error" in message:
+            raise _error(message["error"], message["message"])
         else:
-            return said["returned"]
+            return message["returned"]
 
 
-def _error(said: Mapping[str, str]) -> Exception:
-    """Return what a function raised; of its kind where that is Python's own."""
-    if said["error"] == ToolError.__name__:
-        return ToolError(said["message"])
-    kind = getattr(builtins, said["error"], None)
+def _error(name: str, text: str) -> Exception:
+    """Return the error that a function raised; of its kind where that is Python's own."""
+    if name == ToolError.__name__:
+        return ToolError(text)
+    kind = getattr(builtins, name, None)
     if isinstance(kind, type) and issubclass(kind, Exception):
         # Some want more than a message.
         with suppress(TypeError):
-            return kind(said["message"])
-    return RuntimeError(f"{said['error']}: {said['message']}")
-
-
-def _end(code: int) -> str:
-    return signal.Signals(-code).name if code < 0 else f"exit code {code}"
+            return kind(text)
+    return RuntimeError(f"{name}: {text}")
 
 
 @lru_cache(1)
-def _places(loop: asyncio.AbstractEventLoop) -> asyncio.Semaphore:
+def _slots(loop: asyncio.AbstractEventLoop) -> asyncio.Semaphore:
     return asyncio.Semaphore(AT_ONCE)

@@ -1,6 +1,6 @@
-"""What runs in a tool's own process: one call of one function, read from stdin.
+"""The program of a tool's own process: one call of one function, read from stdin.
 
-Run as a file, since the package's place is in the request.
+Run as a file, since the request holds the package's path.
 """
 
 from __future__ import annotations
@@ -18,53 +18,53 @@ from typing import Any
 
 
 def main() -> None:
-    """Call the function and write, a line each, its reports and what it returned or raised."""
-    # What the function prints must not stand between the lines of the answer.
+    """Call the function and write its reports and its result or error, a JSON line each."""
+    # The function's prints must not stand between the lines of the answer.
     answer = os.fdopen(os.dup(1), "w", encoding="ascii")
     os.dup2(2, 1)
 
-    def write(**said: Any) -> None:
-        answer.write(json.dumps(said) + "\n")
+    def write(**message: Any) -> None:
+        answer.write(json.dumps(message) + "\n")
         answer.flush()
 
     request = json.loads(sys.stdin.buffer.readline())
     threading.Thread(target=_end_with_input, daemon=True).start()
     sys.path[:] = request["path"]
     try:
-        write(returned=_returned(request, write))
-    except BaseException as error:  # noqa: BLE001 - told to who called
+        write(returned=_rows(request, write))
+    except BaseException as error:  # noqa: BLE001 - told to the caller
         write(error=type(error).__name__, message=str(error))
 
 
 def _end_with_input() -> None:
-    """End this process, and what it started, when the one that called it has ended."""
+    """End this process, and what it started, when its parent has ended."""
     while os.read(0, 1024):
         pass
     os.killpg(0, signal.SIGKILL)
 
 
-def _returned(request: dict[str, Any], write: Any) -> list[dict[str, Any]]:
+def _rows(request: dict[str, Any], write: Any) -> list[dict[str, Any]]:
     from casewright.tools import CallContext, ToolSpec, process, rows, tool_from_function
-    from casewright.tools.plain import plain
+    from casewright.tools.results import plain
 
     process.is_child = True
-    found = getattr(_module(request["module"], request["file"]), request["name"])
-    tool = found
-    if not isinstance(found, ToolSpec):
-        tool = tool_from_function(found, name=request["tool"], results=request["results"])
-    context = CallContext(**request["context"], report=lambda said: write(report=plain(dict(said))))
+    tool = getattr(_module(request["module"], request["file"]), request["name"])
+    if not isinstance(tool, ToolSpec):
+        tool = tool_from_function(tool, name=request["tool"], results=request["results"])
+    context = CallContext(**request["context"], report=lambda facts: write(report=plain({**facts})))
     if tool.run is not None:
         return rows(tool, tool.run(request["arguments"], context))
+    assert tool.run_async is not None
     return rows(tool, asyncio.run(tool.run_async(request["arguments"], context)))
 
 
 def _module(name: str, file: str) -> ModuleType:
     """Import a module by its name where that finds this file, else by the file."""
     try:
-        found = importlib.util.find_spec(name)
+        known = importlib.util.find_spec(name)
     except (ImportError, ValueError):
-        found = None
-    if found is not None and found.origin == file:
+        known = None
+    if known is not None and known.origin == file:
         return importlib.import_module(name)
     spec = importlib.util.spec_from_file_location("casewright_tool_file", file)
     assert spec is not None

@@ -1,27 +1,55 @@
-"""Whatever a tool returns becomes rows with the fields that it declared."""
+"""Rows: what a tool returned, by the fields that it declares."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, is_dataclass
+from datetime import date, time
+from decimal import Decimal
+from enum import Enum
+from pathlib import PurePath
 from typing import Any
+from uuid import UUID
 
 from casewright.errors import ToolError
-from casewright.tools.plain import plain
 from casewright.tools.spec import ToolSpec
 
 #: A row may say where it comes from; no plan can refer to it.
-SOURCE_FIELD = "source"
+_SOURCE_FIELD = "source"
+
+
+def plain(value: Any) -> Any:
+    """Return a value with what JSON does not know, and has one text, as that text.
+
+    A ``date``, ``datetime`` or ``time`` becomes its ISO text, a ``Decimal``, ``UUID`` or ``Path``
+    its ``str``, a member of an ``Enum`` its value: alone, in lists, and in mappings as a value
+    or a key. Anything else stays, for ``json.dumps`` to refuse.
+
+    Raises:
+        RecursionError: The value holds itself.
+    """
+    if isinstance(value, dict):
+        return {plain(name): plain(item) for name, item in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [plain(item) for item in value]
+    if isinstance(value, Enum):
+        return plain(value.value)
+    # A datetime is a date.
+    if isinstance(value, (date, time)):
+        return value.isoformat()
+    if isinstance(value, (Decimal, UUID, PurePath)):
+        return str(value)
+    return value
 
 
 def rows(tool: ToolSpec, returned: Any) -> list[dict[str, Any]]:
-    """Turn a tool's return value into rows.
+    """Return a tool's return value as rows.
 
     ``None`` and empty values are no rows; a mapping, dataclass or pydantic model is one; a list is
     one a member; text, or any other value, fills the only field of a tool that declares one.
-    Fields that were not declared are left out, declared ones that are missing are null. Dates,
-    decimals and the like become text; see ``plain``.
+    Undeclared fields are left out, declared ones that are missing are null. Dates, decimals and the
+    like become text.
 
     Raises:
         ToolError: The value has no fields where several were declared, or is not JSON-plain.
@@ -29,16 +57,17 @@ def rows(tool: ToolSpec, returned: Any) -> list[dict[str, Any]]:
     if not tool.results:
         return []
     if isinstance(returned, str) and returned and len(tool.results) > 1:
-        returned = _decoded(tool, returned)
+        returned = decoded(tool, returned, "Return mappings, or JSON.")
     # Only these can be empty: 0 and False are values, and an array has no truth value.
     if returned is None or (isinstance(returned, (str, Mapping)) and not returned):
         return []
     members = returned if isinstance(returned, (list, tuple)) else [returned]
     try:
-        made = plain([_row(tool, member) for member in members])
-        text = json.dumps(made, allow_nan=False, ensure_ascii=False)
+        text = json.dumps(
+            plain([_row(tool, member) for member in members]), allow_nan=False, ensure_ascii=False
+        )
         # Half a surrogate pair is no text that a checkpointer could keep.
-        kept: list[dict[str, Any]] = json.loads(
+        result: list[dict[str, Any]] = json.loads(
             text.encode("utf-8", "replace"), parse_int=whole_number
         )
     except (TypeError, ValueError, RecursionError) as error:
@@ -46,11 +75,11 @@ def rows(tool: ToolSpec, returned: Any) -> list[dict[str, Any]]:
             f"Tool {tool.name!r} returned what JSON cannot hold: {error}. "
             "Return text, numbers, lists and mappings."
         ) from error
-    return kept
+    return result
 
 
 def whole_number(digits: str) -> int:
-    """Read a whole number of JSON, of at most 64 bits: checkpointers keep no longer ones.
+    """Return a whole number of JSON, of at most 64 bits: checkpointers keep no longer ones.
 
     Raises:
         ValueError: It is longer.
@@ -71,10 +100,10 @@ def _row(tool: ToolSpec, member: Any) -> dict[str, Any]:
         if all(value is None for value in row.values()):
             raise ToolError(
                 f"Tool {tool.name!r} returned the fields {sorted(map(str, member))[:10]}, none of "
-                f"those that it declares: {list(tool.results)}. Declare what it returns."
+                f"those that it declares: {list(tool.results)}. Declare the fields it returns."
             )
-        if isinstance(member.get(SOURCE_FIELD), str):
-            row[SOURCE_FIELD] = member[SOURCE_FIELD]
+        if isinstance(member.get(_SOURCE_FIELD), str):
+            row[_SOURCE_FIELD] = member[_SOURCE_FIELD]
         return row
     if len(tool.results) == 1:
         return {tool.results[0]: member}
@@ -84,23 +113,26 @@ def _row(tool: ToolSpec, member: Any) -> dict[str, Any]:
     )
 
 
-def _decoded(tool: ToolSpec, text: str) -> Any:
+def decoded(tool: ToolSpec, text: str, mend: str) -> Any:
+    """Return the JSON of a text; raise ``ToolError``, which ends in the mend, if it is none."""
     try:
         return json.loads(text)
     except (ValueError, RecursionError) as error:
         raise ToolError(
             f"Tool {tool.name!r} returned text that is no JSON; it declares the fields "
-            f"{list(tool.results)}. Return mappings, or JSON."
+            f"{list(tool.results)}. {mend}"
         ) from error
 
 
 def evidence_text(row: Mapping[str, Any], results: Sequence[str]) -> str:
     """Return a row as text for the generator: one field's value, or ``field: value`` pairs."""
-    shown = {field: row[field] for field in results if row.get(field) is not None}
-    if len(shown) == 1:
-        return _plain(next(iter(shown.values())))
-    return "; ".join(f"{field}: {_plain(value)}" for field, value in shown.items())
-
-
-def _plain(value: Any) -> str:
-    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+    texts = {
+        field: row[field]
+        if isinstance(row[field], str)
+        else json.dumps(row[field], ensure_ascii=False)
+        for field in results
+        if row.get(field) is not None
+    }
+    if len(texts) == 1:
+        return next(iter(texts.values()))
+    return "; ".join(f"{field}: {text}" for field, text in texts.items())

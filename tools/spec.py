@@ -1,8 +1,10 @@
-"""What can be called: a tool's declaration, and how it is called."""
+"""Declarations of tools, the context of their calls, and toolboxes."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Coroutine, Mapping
+import hashlib
+import json
+from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, NewType
 
@@ -15,23 +17,19 @@ Report = Callable[[Mapping[str, Any]], None]
 Tenant = NewType("Tenant", str)
 
 
-def _unheard(told: Mapping[str, Any]) -> None:
-    """Take a report that nobody asked for."""
-
-
 @dataclass(frozen=True, slots=True)
 class CallContext:
-    """What a tool may know of the call beside its arguments; no plan can write any of it.
+    """Facts of a call beside its arguments; no plan can write any of them.
 
-    A tool that works in several rounds may tell of each: ``context.report({"round": 1, …})``.
+    A tool that works in several rounds may report each: ``context.report({"round": 1, …})``.
 
     Attributes:
         run_id: The run.
         step: The step, for example ``"s2"``.
-        key: The same for every attempt at this step of this run, resumed runs included: what a
-            tool that changes something is idempotent by.
-        question: What the user asked.
-        scope: Who asks, as the caller of the graph said it: customer, tenant, ….
+        key: The idempotency key: the same for every attempt at this step of this run, resumed runs
+            included.
+        question: The user's question.
+        scope: The asker, as the caller of the graph gave it: customer, tenant, ….
         report: Takes one JSON-plain object; those of a call's last attempt are kept with its
             outcome, and each is an event of the run.
     """
@@ -41,17 +39,17 @@ class CallContext:
     key: str = ""
     question: str = ""
     scope: Mapping[str, str] = field(default_factory=dict)
-    report: Report = field(default=_unheard, compare=False, repr=False)
+    report: Report = field(default=lambda facts: None, compare=False, repr=False)
 
     @property
     def tenant(self) -> Tenant:
-        """Whose request it is: in the service by its token, and by nothing that it says.
+        """The request's tenant: in the service its token's, whatever the request says.
 
         Raises:
-            ToolError: Nobody said so.
+            ToolError: The request names none.
         """
-        if found := self.scope.get("tenant"):
-            return Tenant(found)
+        if tenant := self.scope.get("tenant"):
+            return Tenant(tenant)
         raise ToolError(
             "The request names no tenant. Give one: RunContext(tenant=…) in a program, --tenant on "
             "the command line."
@@ -72,13 +70,13 @@ RunAsync = Callable[[Mapping[str, Any], CallContext], Coroutine[Any, Any, Any]]
 
 @dataclass(frozen=True, slots=True)
 class ToolSpec:
-    """A tool as planner and executor know it.
+    """A tool's declaration, for the planner and the executor.
 
     Attributes:
         name: An identifier; see ``alias`` for tools that have another name.
         description: For the planner's prompt.
         parameters: In the order in which a plan writes them.
-        results: The fields that each of its results has.
+        results: The fields of each of its results.
         example: For the prompt, and a plan case of every request that has this tool.
         run: Calls it, blocking.
         run_async: Calls it on the running event loop.
@@ -115,8 +113,8 @@ class ToolSpec:
 
     def signature(self) -> str:
         """Return the tool as the prompt shows it: parameters with sources, result fields."""
-        shown = ", ".join(parameter.signature() for parameter in self.parameters)
-        return f"{self.name}({shown}) -> {', '.join(self.results) or 'nothing'}"
+        parameters = ", ".join(parameter.signature() for parameter in self.parameters)
+        return f"{self.name}({parameters}) -> {', '.join(self.results) or 'nothing'}"
 
 
 #: The plan for questions that need no look-up; every toolbox holds it.
@@ -127,3 +125,72 @@ NO_EVIDENCE = ToolSpec(
     example=ToolExample("thanks, have a nice day", "s1 = no_evidence()"),
     run=lambda arguments, context: [],
 )
+
+
+class Toolbox:
+    """An immutable, ordered set of tools; always holds ``no_evidence``.
+
+    Raises:
+        ToolError: Two tools have one name.
+    """
+
+    def __init__(self, tools: Iterable[ToolSpec]) -> None:
+        members = list(tools)
+        if all(tool.name != NO_EVIDENCE.name for tool in members):
+            members.append(NO_EVIDENCE)
+        self._tools = {tool.name: tool for tool in members}
+        if len(self._tools) != len(members):
+            names = [tool.name for tool in members]
+            twice = sorted({name for name in names if names.count(name) > 1})
+            raise ToolError(f"The toolbox has two tools named {twice}. Rename one of them.")
+
+    def without(self, *names: str) -> Toolbox:
+        """Return a toolbox without these tools; ``no_evidence`` stays in every toolbox.
+
+        Raises:
+            ToolError: A name is not in this toolbox.
+        """
+        if unknown := [name for name in names if name not in self._tools]:
+            raise ToolError(
+                f"The toolbox has no tool {unknown}. Its tools are {list(self._tools)}."
+            )
+        return Toolbox(tool for tool in self if tool.name not in names)
+
+    def with_(self, *tools: ToolSpec) -> Toolbox:
+        """Return a toolbox with these tools added, before ``no_evidence`` if it stands last."""
+        current = list(self)
+        end = [current.pop()] if current[-1].name == NO_EVIDENCE.name else []
+        return Toolbox([*current, *tools, *end])
+
+    def __getitem__(self, name: str) -> ToolSpec:
+        return self._tools[name]
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._tools
+
+    def __iter__(self) -> Iterator[ToolSpec]:
+        return iter(self._tools.values())
+
+    def __len__(self) -> int:
+        return len(self._tools)
+
+    def __repr__(self) -> str:
+        return f"Toolbox({list(self._tools)})"
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The tools' names, in order."""
+        return tuple(self._tools)
+
+    def fingerprint(self) -> str:
+        """Return a hash of all that a planner sees of the tools."""
+        content = [
+            [
+                tool.signature(),
+                tool.description,
+                [[parameter.kind, parameter.description] for parameter in tool.parameters],
+                tool.example and [tool.example.query, tool.example.plan],
+            ]
+            for tool in self
+        ]
+        return hashlib.sha256(json.dumps(content).encode()).hexdigest()[:16]

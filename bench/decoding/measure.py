@@ -3,22 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from casewright.bench.decoding.costs import (
-    COUNTS,
-    Exampled,
-    GrammarCost,
-    grammar_costs,
-    prompt_of,
-    right_tools,
-    step_costs,
-    with_examples,
-)
 from casewright.bench.decoding.systems import (
     DRAFTED,
     GENERATED,
@@ -27,29 +17,51 @@ from casewright.bench.decoding.systems import (
     OWN,
     PLAIN,
     UNDRAFTED,
+    Generation,
     Systems,
     WrittenPlan,
     compare_greedy,
 )
-from casewright.bench.harness import Ground, mean, p50, p95, read_ground, take_turns
-from casewright.bench.models import ModelChoice, tokenizer_texts
+from casewright.bench.harness import (
+    Ground,
+    finish,
+    mean,
+    p50,
+    p95,
+    read_ground,
+    slow_progress,
+    take_turns,
+    timed,
+    verdicts_of,
+)
+from casewright.bench.models import ModelChoice, Writer, WritingTrial, tokenizer_texts
+from casewright.bench.planner import share_right
 from casewright.bench.report import Report
-from casewright.bench.scripts import make_tasks, other_plan_cases, shuffled_queries
-from casewright.bench.writing import Writer, WritingTrial
+from casewright.bench.scripts import ScriptWriter, make_tasks, other_plan_cases, shuffled_queries
+from casewright.errors import GrammarError
 from casewright.finetune.folds import SAME_GROUP
+from casewright.planner import AnnotatedQuery, render_prompt
 from casewright.planner.grammar import PlanGrammar
-from casewright.planner.plan_cases import SELECTION
+from casewright.planner.model_planner import ModelPlanner
+from casewright.planner.plan_cases import SELECTION, similar_plans
+from casewright.stores import CaseStore
 from casewright.stores.progress import note
+from casewright.tools import Parameter, Source, Toolbox, tool_from_record
 
 if TYPE_CHECKING:
-    from casewright.planner import AnnotatedQuery
+    from casewright.planner import PlanRequest
+    from casewright.planner.grammar import PlanMatcher
     from casewright.planner.language_model import LanguageModel, PromptTokens
-    from casewright.stores import CaseStore
 
-#: The random model that compares greedy plans, where the measured one rounds its numbers.
+#: Numbers of plan cases in prompts.
+COUNTS = (0, 1, 2, 4, 8)
+#: Tools of the larger toolboxes; tokens that a call of the network reads; calls of each width.
+SIZES, WIDTHS, ROUNDS = (30, 100), (1, 2, 4, 8, 32, 128), 5
+#: The random model in float32 that compares greedy plans, if the measured one has lower precision.
 EXACT = "100m"
-#: Plans by system; the same plans in the same order.
+#: Plans by system, in the same order.
 Plans = Mapping[str, Sequence[WrittenPlan]]
+Figures = Iterator[tuple[str, float]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,11 +69,7 @@ class DecodingTrial(WritingTrial):
     """The options of the command.
 
     Attributes:
-        examples: Plan cases in the prompts that systems are compared on.
-        pool: Annotated queries that plan cases are picked from; all by default.
-        greedy: Plans compared with those of masked greedy decoding.
-        grammars: Queries that the grammar alone is timed on.
-        held_out: Queries that a trained model's own plans are scored on.
+        pool: Annotated queries that plan cases are selected from; all by default.
     """
 
     plans: int = 20
@@ -72,91 +80,58 @@ class DecodingTrial(WritingTrial):
     held_out: int = 100
 
 
-@dataclass(frozen=True, slots=True)
-class Results:
-    """The measurements.
-
-    Attributes:
-        plans: The scripted plans; the decoder's again for each number of plan cases in the prompt.
-        gold: The texts of these plans.
-        exampled: The prompts by their number of plan cases.
-        right: Share of a trained model's own plans with the right tools, by that number.
-        chosen: A trained model's plans of its own choice.
-        greedy: The decoder beside masked ``generate``, without a script.
-        grammars: The costs of the grammar alone.
-        steps: Milliseconds of a call of the network, by how many tokens it reads.
-        writer: The model.
-    """
-
-    plans: Plans
-    gold: Sequence[str]
-    exampled: Sequence[Exampled]
-    right: Mapping[int, float]
-    chosen: Plans
-    greedy: Mapping[str, int]
-    grammars: Sequence[GrammarCost]
-    steps: Mapping[int, float]
-    writer: Writer
-
-    @property
-    def limits(self) -> list[float]:
-        """Milliseconds below which memory cannot give the weights, for each of the own plans."""
-        return [plan.model_steps * self.writer.step_limit for plan in self.plans[OWN + KEPT]]
-
-
 def measure_decoding(trial: DecodingTrial) -> Report:
-    """Let every system write the same plans, in one run: those of annotated queries.
+    """Let every system write the gold plans of annotated queries, in one run.
 
     Raises:
-        InputError: The model cannot be had, or the domain has no queries with such plans.
+        InputError: The model cannot be loaded, or the domain has no queries with such plans.
     """
     trial.model.check_device()
     ground = read_ground(trial.domain)
     toolbox, queries = ground.toolbox, ground.domain.queries()
     writer = Writer(trial, ground)
     model, shuffled = writer.model, shuffled_queries(queries, trial.seed)
-    # The systems' grammar must not know the plans already, as the one of the scripts does.
+    # The timed grammar must not know the plans already, as the one of the scripts does.
     scripting, grammar = (PlanGrammar(model.grammar_tokenizer) for _ in range(2))
     tasks, refused = make_tasks(model, scripting, toolbox, shuffled, trial.plans, trial.fits)
     if not tasks:
         raise trial.no_tasks()
     measuring = [] if trial.model.random else ground.domain.measuring_queries()
     held_out = measuring[: trial.held_out]
-    own = shuffled_queries(measuring, trial.seed)[: trial.plans]
-    known = [*(task.query for task in tasks), *held_out, *own]
+    unscripted = shuffled_queries(measuring, trial.seed)[: trial.plans]
+    known = [*(task.query for task in tasks), *held_out, *unscripted]
+    prompting: dict[str, float] = {}
     with other_plan_cases(queries[: trial.pool], known, ground.uncached) as store:
-        prompts = [
-            trial.fitted(prompt_of(model, task.request, store, trial.examples)) for task in tasks
-        ]
-        exampled = with_examples(model, tasks, store)
+
+        def prompts_with(count: int) -> list[PromptTokens]:
+            return [_prompt(model, task.request, store, count) for task in tasks]
+
+        prompts = [trial.fitted(prompt) for prompt in prompts_with(trial.examples)]
         systems = Systems(model, grammar, prompts[0].head)
         ways: dict[str, tuple[Callable[..., WrittenPlan], Sequence[PromptTokens]]] = {
             name: (write, prompts) for name, write in systems.named().items()
         }
-        ways |= {example.name: (systems.own, example.prompts) for example in exampled}
+        for count in COUNTS:
+            longer, spent = timed(partial(prompts_with, count))
+            prompting[f"prompting_ms_{count}_plan_cases"] = spent / len(tasks)
+            ways[_with_cases(count)] = systems.decoded, longer
 
         def written(name: str, number: int) -> WrittenPlan:
-            write, behind = ways[name]
-            return write(tasks[number], behind[number])
+            write, prompts = ways[name]
+            return write(tasks[number], prompts[number])
 
         named = {name: partial(written, name) for name in ways}
         warmed = [name for name in named if name.startswith(OWN)] if writer.warms else ()
         plans = take_turns(named, range(len(tasks)), trial.repeats, "Writing plans", warmed)
-        chosen = _chosen(writer, trial, ground, own, store) if own else {}
-        right = right_tools(model, toolbox, held_out, store) if held_out else {}
+        chosen = _chosen(writer, trial, ground, unscripted, store) if unscripted else {}
+        right = _right_tools(model, toolbox, held_out, store) if held_out else {}
         cases = store.count()
-    results = Results(
-        plans=plans,
-        gold=[task.text for task in tasks],
-        exampled=exampled,
-        right=right,
-        chosen=chosen,
-        greedy=_greedy(model, trial, ground, shuffled),
-        grammars=grammar_costs(model, toolbox, shuffled[: trial.grammars], queries),
-        steps=step_costs(model, prompts[0].head),
-        writer=writer,
-    )
+    greedy = _greedy(model, trial, ground, shuffled)
+    grammars = grammar_costs(model, toolbox, shuffled[: trial.grammars], queries)
+    steps = _step_costs(model, prompts[0].head)
     writer.measure_again()
+    # Milliseconds below which memory cannot read the weights, for each of the decoder's plans.
+    limits = np.array([plan.model_steps * writer.step_limit for plan in plans[OWN + KEPT]])
     return Report(
         bench="decoding",
         settings={
@@ -171,11 +146,31 @@ def measure_decoding(trial: DecodingTrial) -> Report:
             "queries_refused_by_the_grammar": refused,
             "queries_kept_from_the_model": len(held_out),
         },
-        figures={**dict(_figures(results)), **writer.figures},
-        rows=_rows(results),
+        figures={
+            **dict(_plan_figures(plans, [task.text for task in tasks], limits)),
+            **(dict(_choice_figures(chosen)) if chosen else {}),
+            **{f"greedy_{part}": float(count) for part, count in greedy.items()},
+            **dict(_grammar_figures(grammars)),
+            **prompting,
+            **{f"tool_accuracy_{count}_plan_cases": share for count, share in right.items()},
+            **{f"network_ms_p50_reading_{width}_tokens": ms for width, ms in steps.items()},
+            **writer.figures,
+        },
+        rows=_rows({**plans, **chosen}, right, limits, grammars),
         notes=_notes(trial, model),
         draw=lambda axes: _draw(axes, plans),
     )
+
+
+def _prompt(
+    model: LanguageModel, request: PlanRequest, store: CaseStore, count: int
+) -> PromptTokens:
+    return model.encode(render_prompt(request, similar_plans(store, request, count)))
+
+
+def _with_cases(count: int) -> str:
+    """Return the decoder's name with prompts of so many plan cases."""
+    return f"{OWN}, {count} plan cases"
 
 
 def _chosen(
@@ -187,7 +182,7 @@ def _chosen(
 ) -> dict[str, list[WrittenPlan]]:
     """Return the plans of a trained model's own choice."""
     model, requests = writer.model, [query.record.request(ground.toolbox) for query in queries]
-    prompts = [prompt_of(model, request, store, trial.examples) for request in requests]
+    prompts = [_prompt(model, request, store, trial.examples) for request in requests]
     systems = Systems(model, PlanGrammar(model.grammar_tokenizer), prompts[0].head)
     ways = systems.of_own_choice(requests, prompts, store)
     warmed = (UNDRAFTED, DRAFTED) if writer.warms else ()
@@ -206,26 +201,162 @@ def _greedy(
     return compare_greedy(model, grammar, ground.toolbox, queries[: trial.greedy])
 
 
-def _rows(results: Results) -> list[dict[str, Any]]:
+def _right_tools(
+    model: LanguageModel, toolbox: Toolbox, queries: Sequence[AnnotatedQuery], store: CaseStore
+) -> dict[int, float]:
+    """Return the tool accuracy of a trained model by the number of plan cases in prompts."""
+    shares = {}
+    for count in COUNTS:
+        planner = ModelPlanner(model, plan_cases=store, examples=count, seconds=600)
+        verdicts = verdicts_of(planner, queries, toolbox, f"Planning, {count} plan cases")
+        shares[count] = share_right(verdicts)
+    return shares
+
+
+def _step_costs(model: LanguageModel, head: Sequence[int]) -> dict[int, float]:
+    """Return the median milliseconds of a call of the network by the tokens it reads after a head.
+
+    Reading forced tokens with the next one pays off where a call of a few tokens costs about as
+    much as a call of one: as long as it waits for memory.
+    """
+    import torch
+
+    network: Any = model.network
+    cache = Generation(model).head_states(head)
+    times: dict[int, list[float]] = {width: [] for width in WIDTHS}
+    for _ in range(ROUNDS):
+        for width in WIDTHS:
+            tokens = torch.full((1, width), head[-1], device=model.device)
+            inputs = {"input_ids": tokens, "past_key_values": cache, "logits_to_keep": 1}
+            with torch.no_grad():
+                call = partial(network, **inputs, use_cache=True)
+                times[width].append(timed(call, model.device)[1])
+            cache.crop(-width)
+    return {width: p50(values) for width, values in times.items()}
+
+
+@dataclass(frozen=True, slots=True)
+class GrammarCost:
+    """The costs of one toolbox's grammar, in milliseconds.
+
+    Attributes:
+        first: Of the first request with the toolbox.
+        ready: Of each request: making its grammar.
+        complete: Of each plan: making its grammar, and following it to the end.
+    """
+
+    toolbox: str
+    first: float
+    ready: Sequence[float]
+    complete: Sequence[float]
+
+
+def grammar_costs(
+    model: LanguageModel,
+    toolbox: Toolbox,
+    queries: Sequence[AnnotatedQuery],
+    declared: Sequence[AnnotatedQuery],
+) -> list[GrammarCost]:
+    """Return the grammar's costs for toolboxes of several sizes.
+
+    Larger ones are filled with the tools that the ``declared`` queries bring.
+    """
+    toolboxes: dict[str, Toolbox] = {}
+    for size in (len(toolbox), *SIZES):
+        box = filled(toolbox, declared, size)
+        toolboxes[f"{len(box)}_tools"] = box
+        toolboxes[f"{len(box)}_tools_spans_only"] = with_spans_only(box)
+    scripts = ScriptWriter(model)
+    costs = []
+    with slow_progress("Timing grammars", len(toolboxes) * len(queries)) as advance:
+        for name, box in toolboxes.items():
+            # The grammar that is timed must not know the plans already.
+            grammar, other = (PlanGrammar(model.grammar_tokenizer) for _ in range(2))
+            requests = [query.record.request(box) for query in queries]
+            first = timed(partial(grammar.plan, requests[0]))[1]
+            ready, complete = [], []
+            for query, request in zip(queries, requests, strict=True):
+                advance(1)
+                matcher, spent = timed(partial(grammar.plan, request))
+                ready.append(spent)
+                try:
+                    script = scripts.script(other.plan(request), str(query.plan))
+                except GrammarError:
+                    continue
+                followed = timed(partial(_follow, matcher, script.choices, model.ends))[1]
+                complete.append(spent + followed)
+            costs.append(GrammarCost(name, first, ready, complete))
+    return costs
+
+
+def with_spans_only(toolbox: Toolbox) -> Toolbox:
+    """Return the toolbox with spans in place of literals: its grammar contains the question."""
+
+    def spans_only(parameter: Parameter) -> Parameter:
+        if Source.LITERAL not in parameter.sources:
+            return parameter
+        return replace(parameter, sources=parameter.sources - {Source.LITERAL} | {Source.SPAN})
+
+    return Toolbox(
+        replace(tool, parameters=tuple(map(spans_only, tool.parameters))) for tool in toolbox
+    )
+
+
+def filled(toolbox: Toolbox, declared: Sequence[AnnotatedQuery], size: int) -> Toolbox:
+    """Return the toolbox filled up to ``size`` tools with those that queries declare.
+
+    If these are too few, they are added again under other names.
+    """
+    records = [record for query in declared for record in query.record.tools_extra]
+    tools = {tool.name: tool for tool in map(tool_from_record, records)}
+    box, number = toolbox, 0
+    while tools and len(box) < size:
+        number += 1
+        for tool in tools.values():
+            name = tool.name if number == 1 else f"{tool.name}_{number}"
+            if name not in box and len(box) < size:
+                box = box.with_(replace(tool, name=name, example=None))
+    return box
+
+
+def _follow(matcher: PlanMatcher, choices: Sequence[int], ends: Sequence[int]) -> None:
+    """Follow a grammar by these choices to the plan's end, as the decoder does."""
+    matcher.forced()
+    for token in choices:
+        if matcher.finished:
+            break
+        matcher.allowed()
+        if token in ends:
+            break
+        matcher.consume(token)
+        matcher.forced()
+
+
+def _rows(
+    plans: Plans,
+    right: Mapping[int, float],
+    limits: np.ndarray[Any, Any],
+    grammars: Sequence[GrammarCost],
+) -> list[dict[str, Any]]:
     """Return the table: systems, numbers of plan cases, the memory's limit, grammars."""
-    right = {example.name: results.right.get(example.count) for example in results.exampled}
+    shares = {_with_cases(count): share for count, share in right.items()}
     rows = [
         {
-            **_row(name, _times(plans)),
-            "prompt_tokens": p50([plan.prompt_tokens for plan in plans]),
-            "plan_tokens": mean([plan.plan_tokens for plan in plans]),
-            "model_steps": mean([plan.model_steps for plan in plans]),
-            "tools_right": right.get(name),
+            **_row(name, _times(written)),
+            "prompt_tokens": p50([plan.prompt_tokens for plan in written]),
+            "plan_tokens": mean([plan.plan_tokens for plan in written]),
+            "model_steps": mean([plan.model_steps for plan in written]),
+            "tools_right": shares.get(name),
         }
-        for name, plans in {**results.plans, **results.chosen}.items()
+        for name, written in plans.items()
     ]
-    rows.append(_row("limit of memory for casewright, head kept", results.limits))
-    for cost in results.grammars:
+    rows.append(_row("limit of memory for casewright, head kept", limits))
+    for cost in grammars:
         name = cost.toolbox.replace("_", " ")
         rows.append(_row(f"grammar, {name}: ready", cost.ready))
-        if cost.whole:
-            rows.append(_row(f"grammar, {name}: whole plan", cost.whole))
-    if not results.right:
+        if cost.complete:
+            rows.append(_row(f"grammar, {name}: whole plan", cost.complete))
+    if not right:
         rows = [{k: v for k, v in row.items() if k != "tools_right"} for row in rows]
     return rows
 
@@ -234,59 +365,49 @@ def _row(name: str, milliseconds: Sequence[float] | np.ndarray[Any, Any]) -> dic
     return {
         "system": name,
         "plans": len(milliseconds),
-        "prompt_tokens": None,
-        "plan_tokens": None,
-        "model_steps": None,
+        **dict.fromkeys(("prompt_tokens", "plan_tokens", "model_steps")),
         "ms_p50": p50(milliseconds),
         "ms_p95": p95(milliseconds),
         "tools_right": None,
     }
 
 
-def _figures(results: Results) -> Iterator[tuple[str, float]]:
-    plans, limits = results.plans, np.array(results.limits)
-    own = plans[OWN + KEPT]
-    times = _times(own)
+def _plan_figures(plans: Plans, gold: Sequence[str], limits: np.ndarray[Any, Any]) -> Figures:
+    decoded = plans[OWN + KEPT]
+    times = _times(decoded)
     yield "casewright_ms_p50", p50(times)
     yield "casewright_ms_p95", p95(times)
     yield "memory_limit_ms_p50", p50(limits)
     # Ratios are medians of those plan by plan.
     yield "ratio_casewright_over_memory_limit_p50", p50(times / limits)
     for name, system in (("generate", PLAIN), ("masked_generate", MASKED)):
-        kept, whole = plans[system + KEPT], plans[system]
-        steps = sum(plan.model_steps for plan in own) / sum(plan.model_steps for plan in kept)
-        yield f"share_of_{name}_model_steps", steps
+        reusing, read = plans[system + KEPT], plans[system]
+        steps = [sum(plan.model_steps for plan in group) for group in (decoded, reusing)]
+        yield f"share_of_{name}_model_steps", steps[0] / steps[1]
         # Like for like: the head is given to both, or to neither.
-        yield f"ratio_{name}_over_casewright_head_kept", p50(_times(kept) / times)
-        yield f"ratio_{name}_over_casewright_head_read", p50(_times(whole) / _times(plans[OWN]))
-        yield f"ratio_{name}_over_casewright_as_called", p50(_times(whole) / times)
+        yield f"ratio_{name}_over_casewright_head_kept", p50(_times(reusing) / times)
+        yield f"ratio_{name}_over_casewright_head_read", p50(_times(read) / _times(plans[OWN]))
+        yield f"ratio_{name}_over_casewright_as_called", p50(_times(read) / times)
+    repeated = list(gold) * (len(decoded) // len(gold))
     for name, system in (("casewright", OWN + KEPT), ("masked_generate", MASKED + KEPT)):
-        gold = list(results.gold) * (len(own) // len(results.gold))
-        right = [plan.text == text for plan, text in zip(plans[system], gold, strict=True)]
-        yield f"scripted_plans_right_{name}", mean(right)
-    if results.chosen:
-        yield from _choice_figures(results.chosen)
-    for part, count in results.greedy.items():
-        yield f"greedy_{part}", float(count)
-    for cost in results.grammars:
+        pairs = zip(plans[system], repeated, strict=True)
+        yield f"scripted_plans_right_{name}", mean([plan.text == text for plan, text in pairs])
+
+
+def _grammar_figures(costs: Sequence[GrammarCost]) -> Figures:
+    for cost in costs:
         yield f"grammar_ms_p50_{cost.toolbox}", p50(cost.ready)
         yield f"grammar_ms_p95_{cost.toolbox}", p95(cost.ready)
         yield f"grammar_ms_first_request_{cost.toolbox}", cost.first
-    for example in results.exampled:
-        yield f"prompting_ms_{example.count}_plan_cases", example.prompting_ms
-        if example.count in results.right:
-            yield f"tool_accuracy_{example.count}_plan_cases", results.right[example.count]
-    for width, milliseconds in results.steps.items():
-        yield f"network_ms_p50_reading_{width}_tokens", milliseconds
 
 
-def _choice_figures(plans: Plans) -> Iterator[tuple[str, float]]:
+def _choice_figures(plans: Plans) -> Figures:
     short = {GENERATED: "masked_generate", UNDRAFTED: "casewright", DRAFTED: "drafted"}
     drafted = plans[DRAFTED]
-    for name, called in short.items():
+    for name, label in short.items():
         steps = [plan.model_steps for plan in plans[name]]
-        yield f"own_choice_model_steps_p50_{called}", p50(steps)
-        yield f"own_choice_ms_p50_{called}", p50(_times(plans[name]))
+        yield f"own_choice_model_steps_p50_{label}", p50(steps)
+        yield f"own_choice_ms_p50_{label}", p50(_times(plans[name]))
     for name in (GENERATED, UNDRAFTED):
         ratio = p50(_times(plans[name]) / _times(drafted))
         yield f"own_choice_ratio_{short[name]}_over_drafted", ratio
@@ -307,10 +428,8 @@ def _draw(axes: Any, plans: Plans) -> None:
             inside = f"C{number}" if name.endswith(KEPT) else "none"
             style = {"color": f"C{number}", "markerfacecolor": inside, "label": name}
             axes.plot(steps, list(_times(plans[name])), "s^o"[number], alpha=0.8, **style)
-    axes.set(xlabel="model steps of a plan", ylabel="milliseconds a plan", ylim=(0, None))
-    axes.set_title("Writing the same plans with one model")
-    axes.grid(alpha=0.3)
-    axes.legend()
+    axes.set(xlabel="model steps of a plan", ylabel="milliseconds a plan")
+    finish(axes, "Writing the same plans with one model", ylim=(0, None))
 
 
 def _notes(trial: DecodingTrial, model: LanguageModel) -> list[str]:

@@ -1,4 +1,4 @@
-"""The systems that write a plan: transformers' ``generate``, plain or masked, and the decoder."""
+"""The systems that write plans: transformers' ``generate``, plain or masked, and the decoder."""
 
 from __future__ import annotations
 
@@ -22,14 +22,13 @@ if TYPE_CHECKING:
     from casewright.tools import Toolbox
 
 PLAIN, MASKED, OWN = "generate", "generate, masked", "casewright"
-#: The end of a system's name where the key/value states of the prompt's head are given.
+#: The end of a system's name if it reuses the KV cache of the prompt's head.
 KEPT = ", head kept"
-#: Names of the systems that write the model's own choice.
+#: Names of the systems without a script: the model's own choice.
 CHOICE = "own choice: "
 DRAFTED, UNDRAFTED = f"{CHOICE}{OWN}, drafted{KEPT}", f"{CHOICE}{OWN}{KEPT}"
 GENERATED = f"{CHOICE}{MASKED}{KEPT}"
-#: Most tokens that are written under a mask; steps of a plan without a script, which random weights
-#: would not end earlier.
+#: Most tokens under a mask; most steps of a plan without a script, which random weights reach.
 MOST, STEPS = 1024, 2
 
 
@@ -38,10 +37,7 @@ class WrittenPlan:
     """A plan that a system wrote.
 
     Attributes:
-        text: The plan; nonsense where no grammar was followed.
         plan_tokens: Tokens that were written, without the one that ends them.
-        model_steps: Calls of the network that a token was taken from.
-        prompt_tokens: Tokens that were read before.
         milliseconds: From the request to the tokens, its grammar included.
     """
 
@@ -53,13 +49,13 @@ class WrittenPlan:
 
 
 class Generation:
-    """Writes with ``generate``, greedily, with its dynamic cache; ``head`` is states to add to."""
+    """Greedy ``generate`` with its dynamic cache; ``head`` is a cache with the prompt's head."""
 
     def __init__(self, model: LanguageModel) -> None:
         self._model = model
 
     def head_states(self, head: Sequence[int]) -> Any:
-        """Return a cache with the key/value states of a prompt's head."""
+        """Return a KV cache of a prompt's head."""
         import torch
         from transformers import DynamicCache
 
@@ -71,7 +67,7 @@ class Generation:
         return cache
 
     def plain(self, prompt: PromptTokens, tokens: int, head: Any = None) -> list[int]:
-        """Return so many tokens, whichever they are."""
+        """Return exactly ``tokens`` tokens, without a grammar."""
         return self._written(prompt, head, min_new_tokens=tokens, max_new_tokens=tokens)
 
     def masked(
@@ -81,19 +77,17 @@ class Generation:
         head: Any = None,
         choices: Sequence[int] | None = None,
     ) -> list[int]:
-        """Return the tokens of a text that a grammar admits, without the one that ends it.
+        """Return the tokens of a text that a grammar admits, without the end token.
 
         Args:
-            prompt: The prompt.
             matcher: Of the grammar; it is used up.
-            head: States of the prompt's head, which ``generate`` adds to.
-            choices: The token of each step, in place of the likeliest of the allowed ones.
+            choices: The token of each step, in place of the likeliest allowed one.
         """
         from transformers import LogitsProcessorList
 
         processors = LogitsProcessorList([_mask(matcher, choices)])
-        written = self._written(prompt, head, max_new_tokens=MOST, logits_processor=processors)
-        return [token for token in written if token not in self._model.ends]
+        tokens = self._written(prompt, head, max_new_tokens=MOST, logits_processor=processors)
+        return [token for token in tokens if token not in self._model.ends]
 
     def _written(self, prompt: PromptTokens, head: Any, **settings: Any) -> list[int]:
         import torch
@@ -115,9 +109,9 @@ class Generation:
 
 
 def _mask(matcher: PlanMatcher, choices: Sequence[int] | None) -> Any:
-    """Return a logits processor of one row that leaves the admitted tokens, or the chosen one.
+    """Return a logits processor that leaves the admitted tokens, or the next of ``choices``.
 
-    It maps ids (1, length) and scores (1, vocabulary) to scores, all others at minus infinity.
+    It maps ids (1, length) and scores (1, vocabulary) to scores, the others at minus infinity.
     """
     import torch
 
@@ -142,13 +136,7 @@ def _mask(matcher: PlanMatcher, choices: Sequence[int] | None) -> Any:
 
 
 class Systems:
-    """Every way to write a plan with one model, with and without the head's key/value states.
-
-    Args:
-        model: Writes.
-        grammar: Of its plans.
-        head: The tokens that all prompts start with.
-    """
+    """The systems with one model, with and without the KV cache of ``head``, the prompts' start."""
 
     def __init__(self, model: LanguageModel, grammar: PlanGrammar, head: Sequence[int]) -> None:
         self._model = model
@@ -158,33 +146,32 @@ class Systems:
         self._keeping, self._reading = Decoder(model), Decoder(model, head_bytes=0)
 
     def named(self) -> dict[str, Callable[[Task, PromptTokens], WrittenPlan]]:
-        """Return the systems that write a task's plan, with their names."""
+        """Return the systems that write a task's plan, by their names."""
 
-        def masked(task: Task, prompt: PromptTokens, *, kept: bool) -> WrittenPlan:
-            return self._masked(task.request, prompt, task.masked, kept=kept)
+        def masked(task: Task, prompt: PromptTokens, *, cached: bool) -> WrittenPlan:
+            return self._masked(task.request, prompt, task.masked, cached=cached)
 
         ways: dict[str, Callable[..., WrittenPlan]] = {
             PLAIN: self._plain,
             MASKED: masked,
-            OWN: self.own,
+            OWN: self.decoded,
         }
         return {
-            way + end: partial(write, kept=bool(end))
+            way + end: partial(write, cached=bool(end))
             for way, write in ways.items()
             for end in ("", KEPT)
         }
 
-    def own(self, task: Task, prompt: PromptTokens, *, kept: bool = True) -> WrittenPlan:
-        """Write a task's plan by this project's decoder."""
-        return self._own(task.request, prompt, task.forced, kept=kept)
+    def decoded(self, task: Task, prompt: PromptTokens, *, cached: bool = True) -> WrittenPlan:
+        """Write a task's plan with Casewright's decoder."""
+        return self._own(task.request, prompt, task.forced, cached=cached)
 
     def of_own_choice(
         self, requests: Sequence[PlanRequest], prompts: Sequence[PromptTokens], store: CaseStore
     ) -> dict[str, Callable[[int], WrittenPlan]]:
         """Return the systems that write a trained model's own choice, by a request's number.
 
-        The draft is the plan that the case planner makes of the store, none of whose cases is the
-        query's or a neighbour's; its time is part of the plan's.
+        The draft is the case planner's plan; its time is part of the plan's.
         """
         planner = CasePlanner(store)
 
@@ -197,14 +184,14 @@ class Systems:
             DRAFTED: lambda at: self._own(requests[at], prompts[at], draft=partial(draft, at)),
         }
 
-    def _plain(self, task: Task, prompt: PromptTokens, *, kept: bool) -> WrittenPlan:
+    def _plain(self, task: Task, prompt: PromptTokens, *, cached: bool) -> WrittenPlan:
         # The copy is no part of the time: a cache could be cut back instead.
-        head = deepcopy(self._states) if kept else None
+        head = deepcopy(self._states) if cached else None
         count = len(task.masked.tokens)
         tokens, spent = timed(
             lambda: self._generation.plain(prompt, count, head), self._model.device
         )
-        return self._plan(tokens, len(tokens), prompt, spent, kept=kept)
+        return self._plan(tokens, len(tokens), prompt, spent, cached=cached)
 
     def _masked(
         self,
@@ -212,15 +199,18 @@ class Systems:
         prompt: PromptTokens,
         script: Script | None = None,
         *,
-        kept: bool = True,
+        cached: bool = True,
     ) -> WrittenPlan:
-        head, choices = deepcopy(self._states) if kept else None, script.choices if script else None
+        head, choices = (
+            deepcopy(self._states) if cached else None,
+            script.choices if script else None,
+        )
         tokens, spent = timed(
             lambda: self._generation.masked(prompt, self._grammar.plan(request), head, choices),
             self._model.device,
         )
         # Its last step ends the plan.
-        return self._plan(tokens, len(tokens) + 1, prompt, spent, kept=kept)
+        return self._plan(tokens, len(tokens) + 1, prompt, spent, cached=cached)
 
     def _own(
         self,
@@ -228,10 +218,10 @@ class Systems:
         prompt: PromptTokens,
         script: Script | None = None,
         *,
-        kept: bool = True,
+        cached: bool = True,
         draft: Callable[[], str] = str,
     ) -> WrittenPlan:
-        decoder = self._keeping if kept else self._reading
+        decoder = self._keeping if cached else self._reading
         choose = script.choose() if script else greedy
         written, spent = timed(
             lambda: decoder.write(
@@ -240,36 +230,29 @@ class Systems:
             self._model.device,
         )
         reused = written.head_reused
-        return self._plan(list(written.tokens), written.model_steps, prompt, spent, kept=reused)
+        return self._plan(list(written.tokens), written.model_steps, prompt, spent, cached=reused)
 
     def _plan(
-        self, tokens: list[int], steps: int, prompt: PromptTokens, spent: float, *, kept: bool
+        self, tokens: list[int], steps: int, prompt: PromptTokens, spent: float, *, cached: bool
     ) -> WrittenPlan:
-        read = len(prompt.tail) + (0 if kept else len(prompt.head))
+        read = len(prompt.tail) + (0 if cached else len(prompt.head))
         return WrittenPlan(self._model.decode(tokens), len(tokens), steps, read, spent)
 
 
 def compare_greedy(
-    model: LanguageModel,
-    grammar: PlanGrammar,
-    toolbox: Toolbox,
-    queries: Sequence[AnnotatedQuery],
+    model: LanguageModel, grammar: PlanGrammar, toolbox: Toolbox, queries: Sequence[AnnotatedQuery]
 ) -> dict[str, int]:
-    """Return how the plans of the decoder and of masked ``generate`` differ, both of them greedy.
+    """Return how the greedy plans of the decoder and of masked ``generate`` differ.
 
-    Both choose the likeliest token that the grammar admits. They part where the grammar forces a
-    text: the decoder writes it in tokens of its own, without a model step, where the model may have
-    cut it another way. From there on the model has read other tokens, and may choose otherwise.
+    They part where the grammar forces a text: the decoder tokenizes it itself, without a model
+    step, and the model may have split it otherwise. From there on the context differs.
 
     Args:
-        model: Best in float32: rounded numbers are equal more often.
-        grammar: Of its plans.
-        toolbox: The tools.
-        queries: To plan for.
+        model: Best in float32: equal logits are rarer.
 
     Returns:
-        How many ``plans`` were compared, have the ``same_tokens``, are the ``same_text``; and how
-        many first differ in a forced text (``explained``) or elsewhere (``unexplained``).
+        How many ``plans`` were compared, have the ``same_tokens``, the ``same_text``; and how many
+        first differ in a forced text (``explained``) or elsewhere (``unexplained``).
     """
     generation, decoder = Generation(model), Decoder(model)
     states, same, ends = None, 0, []
@@ -279,10 +262,10 @@ def compare_greedy(
             prompt = model.encode(render_prompt(request))
             if states is None:
                 states = generation.head_states(prompt.head)
-            own = decoder.write(prompt, grammar.plan(request)).tokens
+            decoded = decoder.write(prompt, grammar.plan(request)).tokens
             other = generation.masked(prompt, grammar.plan(request), deepcopy(states))
-            same += model.decode(own) == model.decode(other)
-            ends.append(first_difference(model, grammar, request, own, other))
+            same += model.decode(decoded) == model.decode(other)
+            ends.append(first_difference(model, grammar, request, decoded, other))
             advance(1)
     return {
         "plans": len(queries),
@@ -297,36 +280,36 @@ def first_difference(
     model: LanguageModel,
     grammar: PlanGrammar,
     request: PlanRequest,
-    own: Sequence[int],
+    decoded: Sequence[int],
     other: Sequence[int],
 ) -> str:
     """Return where the decoder's tokens first differ from others of the same request.
 
     Returns:
-        ``none``; ``forced``, where the decoder wrote a text without an alternative and
-        the other token is a piece of that text, or begins with its rest; else ``chosen``.
+        ``none``; ``forced``, if the decoder wrote a forced text and the other token is a piece of
+        it, or begins with its rest; else ``chosen``.
     """
-    pairs = zip(own, other, strict=False)
+    pairs = zip(decoded, other, strict=False)
     same = len(list(takewhile(lambda pair: pair[0] == pair[1], pairs)))
-    if same == len(own) == len(other):
+    if same == len(decoded) == len(other):
         return "none"
-    if same == min(len(own), len(other)):
+    if same == min(len(decoded), len(other)):
         return "chosen"
     decode = model.grammar_tokenizer.decode_bytes
-    forced = decode(list(_forced_from(grammar.plan(request), own, same)))
+    forced = decode(list(_forced_from(grammar.plan(request), decoded, same)))
     piece = decode([other[same]])
-    alike = bool(forced) and (forced.startswith(piece) or piece.startswith(forced))
-    return "forced" if alike else "chosen"
+    matches = bool(forced) and (forced.startswith(piece) or piece.startswith(forced))
+    return "forced" if matches else "chosen"
 
 
 def _forced_from(matcher: PlanMatcher, tokens: Sequence[int], start: int) -> Sequence[int]:
-    """Return the tokens from a start on that were written together without a choice."""
-    at = 0
+    """Return the forced tokens from ``start`` on, up to the next choice."""
+    index = 0
     while True:
-        at += len(matcher.forced())
-        if at > start:
-            return tokens[start:at]
-        if at == start:
+        index += len(matcher.forced())
+        if index > start:
+            return tokens[start:index]
+        if index == start:
             return ()
-        matcher.consume(tokens[at])
-        at += 1
+        matcher.consume(tokens[index])
+        index += 1

@@ -1,4 +1,4 @@
-"""Relevance feedback beside a single search that judges as many, and beside the post's loop."""
+"""Relevance feedback beside one search that judges as many cases, and beside the post's loop."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from casewright.bench.feedback.runs import (
     post_loop,
     single,
 )
-from casewright.bench.harness import mean
+from casewright.bench.harness import mean, panels
 from casewright.bench.report import Report
 from casewright.finetune.judge_data import LabelledQuestion
 from casewright.finetune.judge_sets.find import find_sets
@@ -49,7 +49,7 @@ from casewright.stores.feedback import (
 )
 from casewright.stores.progress import note, progress_bar
 
-#: No bound but these ends a loop here, so that the judges are compared and not the clock.
+#: Bounds so wide that the judges are compared and not the clock.
 LIMITS = FeedbackLimits(tokens=1_000_000, seconds=600.0)
 JUDGES: Mapping[str, Callable[[LabelledQuestion], Judge]] = {
     GOLD: GoldJudge,
@@ -57,16 +57,16 @@ JUDGES: Mapping[str, Callable[[LabelledQuestion], Judge]] = {
     SHUFFLED: ShuffledJudge,
     BLIND: lambda question: BlindJudge(),
 }
-#: By set the facet weights of its searches, where they are not the schema's own. Those of the code
-#: domain are for questions that name a symbol; documents' weights for all others.
+#: The facet weights of searches by set, in place of the schema's: the code domain's are for
+#: questions that name a symbol.
 SYMBOL_WEIGHTS, TEXT_WEIGHTS = {"text": 0.3, "title": 0.7}, {"text": 0.8, "title": 0.2}
 WEIGHTS: Mapping[str, Mapping[str, Mapping[str, float]]] = {
     CODE: {"": SYMBOL_WEIGHTS, ", documents' weights": TEXT_WEIGHTS},
     DESCRIBED: {"": TEXT_WEIGHTS},
 }
-#: Numbers of results of the single search beside.
+#: Numbers of results of one search.
 ALONE = (5, 10, 20, 30, 50)
-#: In the plot, one colour a strategy, one stroke a judge.
+#: The line styles of judges in the plot.
 STROKES = {GOLD: "-", OFFLINE: "--", SHUFFLED: ":", BLIND: "-."}
 _NOTES = (
     "Test questions only. The offline judge was trained on as many others of the same sets, over "
@@ -80,14 +80,14 @@ _NOTES = (
     "The post's loop judges all that every round finds, again; tokens are estimated at four "
     "characters each.",
 )
-#: After each round the number of judged cases, and the share of the relevant among them.
+#: The number of judged cases and their recall, after each round.
 Line = Sequence[tuple[float, float]]
 Share = Callable[[State, LabelledQuestion], float]
 
 
 @dataclass(frozen=True, slots=True)
 class Arm:
-    """One strategy with one judge: runs by question, and single searches that judge as many."""
+    """One strategy with one judge: a run of each question, and a search that judges as many."""
 
     strategy: str
     judge: str
@@ -101,23 +101,18 @@ class Arm:
 
     @property
     def rounds(self) -> list[list[State]]:
-        """The states after each round, to the last round of the longest run."""
+        """The states after each round of the longest run."""
         most = max(len(run.states) for run in self.runs)
         return [[run.after(number) for run in self.runs] for number in range(1, most + 1)]
 
 
 @dataclass(frozen=True, slots=True)
 class Trial:
-    """One set under one weighting of its facets, with all results for its test questions.
+    """The results for a set's test questions under one weighting of its facets.
 
     Attributes:
-        name: In tables.
-        data: The set.
-        questions: Of the test half.
-        arms: Loops.
-        post: The post's loop, by the cases that it fetches a round.
-        filtered: The plain filter in code.
-        alone: Recall of one search, by its results.
+        post: Runs of the post's loop, by the cases that it fetches a round.
+        alone: Recall of one search, by the number of its results.
     """
 
     name: str
@@ -129,7 +124,7 @@ class Trial:
     alone: Mapping[int, float]
 
     def mean(self, share: Share, states: Sequence[State]) -> float:
-        """Return the mean of a share over the questions, each with its state."""
+        """Return the mean of a share over the states of the questions."""
         return mean([share(s, q) for s, q in zip(states, self.questions, strict=True)])
 
     def gain(self, arm: Arm) -> tuple[float, float]:
@@ -141,7 +136,7 @@ class Trial:
         return mean(differences), float(np.std(differences) / np.sqrt(len(differences)))
 
     def precision(self, states: Sequence[State]) -> float:
-        """Return the relevant share of all cases that were called relevant."""
+        """Return the precision of the marked cases."""
         right = sum(len(s.marked & q.relevant) for s, q in zip(states, self.questions, strict=True))
         return right / max(sum(len(state.marked) for state in states), 1)
 
@@ -164,67 +159,68 @@ def measure_feedback(
         rows=[*map(_summary, trials), *(row for trial in trials for row in _rows(trial))],
         notes=_NOTES,
         titles={"sets": "feedback: gain in points, default strategy", "all": "feedback: all rows"},
-        draw=partial(_draw, panels={trial.name: _lines(trial) for trial in trials}),
+        draw=partial(_draw, sets={trial.name: _lines(trial) for trial in trials}),
     )
 
 
 def _strategies(data: FeedbackSet) -> tuple[list[Strategy], str]:
     """Return the strategies for a set, and the name of the default one."""
-    own: list[Strategy] = [
-        *(TextStrategy(), SentenceStrategy(), RocchioStrategy(), RecommendStrategy()),
-        *([NeighbourStrategy()] if data.kind == "code" else []),
+    strategies: list[Strategy] = [
+        *(TextStrategy(), SentenceStrategy(), RocchioStrategy(), RecommendStrategy())
     ]
-    return own, (own[-1] if data.kind == "code" else own[1]).name
+    if data.kind != "code":
+        return strategies, strategies[1].name
+    return [*strategies, NeighbourStrategy()], NeighbourStrategy().name
 
 
 def _trials(sets: Sequence[FeedbackSet], encoder: Encoder) -> Iterator[Trial]:
     # Sets of the same cases share a store.
     for _, group in groupby(sets, key=lambda data: id(data.cases)):
-        members = list(group)
-        note(f"Encoding {len(members[0].cases)} cases of {members[0].name}.")
-        with TemporaryDirectory() as folder, members[0].store(encoder, folder) as store:
-            for data in members:
+        same_cases = list(group)
+        note(f"Encoding {len(same_cases[0].cases)} cases of {same_cases[0].name}.")
+        with TemporaryDirectory() as folder, same_cases[0].store(encoder, folder) as store:
+            for data in same_cases:
                 for name, weights in WEIGHTS.get(data.name, {"": None}).items():
-                    yield _tried(f"{data.name}{name}", data, store, weights)
+                    yield _trial(f"{data.name}{name}", data, store, weights)
 
 
-def _tried(
+def _trial(
     name: str, data: FeedbackSet, store: CaseStore, weights: Mapping[str, float] | None
 ) -> Trial:
     labelled = data.half(training=False)
     strategies, default = _strategies(data)
-    pairs = [
+    # The default strategy has control judges.
+    loops = [
         (strategy, judge)
         for strategy in strategies
-        # The default one has controls beside it.
         for judge in (JUDGES if strategy.name == default else (GOLD, OFFLINE))
     ]
-    note(f"Asking {len(labelled)} questions of {name}, with {len(pairs)} loops each.")
-    questions: list[Question] = []
-    for own in labelled:
-        question = store.question(own.text, weights=weights)
+    note(f"Asking {len(labelled)} questions of {name}, with {len(loops)} loops each.")
+    pairs: list[tuple[LabelledQuestion, Question]] = []
+    for item in labelled:
+        question = store.question(item.text, weights=weights)
         assert question is not None, "the store of a set has cases"
-        questions.append(question)
+        pairs.append((item, question))
     arms, alone = [], {k: list[float]() for k in ALONE}
     post: dict[int, list[Run]] = {k: [] for k in POST_KS}
-    total = len(labelled) * (len(pairs) + 1)
+    total = len(labelled) * (len(loops) + 1)
     with progress_bar(f"Questions of {name}", total, show=None) as advance:
-        for strategy, judging in pairs:
+        for strategy, judge_name in loops:
             runs, singles = [], []
-            for question, own in zip(questions, labelled, strict=True):
-                judge = JUDGES[judging](own)
+            for item, question in pairs:
+                judge = JUDGES[judge_name](item)
                 loop = build_feedback(store, judge, strategy, limits=LIMITS, weights=weights)
-                run = looped(FeedbackResult.from_state(loop.invoke({"question": own.text})))
+                run = looped(FeedbackResult.from_state(loop.invoke({"question": item.text})))
                 runs.append(run)
                 singles.append(single(question, judge, len(run.last.judged)))
                 advance(1)
-            arms.append(Arm(strategy.name, judging, runs, singles))
-        for question, own in zip(questions, labelled, strict=True):
+            arms.append(Arm(strategy.name, judge_name, runs, singles))
+        for item, question in pairs:
             ranking = [near.hit.case.id for near in question.best(max(ALONE))]
             for k in ALONE:
-                alone[k].append(State(ranking[:k]).coverage(own))
+                alone[k].append(State(ranking[:k]).coverage(item))
             for k in POST_KS:
-                post[k].append(post_loop(question, own, k))
+                post[k].append(post_loop(question, item, k))
             advance(1)
     filtered = []
     if data.kind == "code":
@@ -249,7 +245,7 @@ def _summary(trial: Trial) -> dict[str, Any]:
 
 
 def _rows(trial: Trial) -> Iterator[dict[str, Any]]:
-    """Yield the table's rows: one an arm, the post's loop, and for code the plain filter."""
+    """Yield the rows: one for each arm, the post's loop, and for code the plain filter."""
 
     def row(strategy: str, judge: str, states: Sequence[State]) -> dict[str, Any]:
         return {
@@ -296,7 +292,7 @@ def _rows(trial: Trial) -> Iterator[dict[str, Any]]:
 
 
 def _figures(trial: Trial) -> dict[str, float]:
-    """Return of every arm its gain, the share of the missed cases that it found, and its cost."""
+    """Return of every arm its gain, the share of missed cases that it found, and its cost."""
 
     def plain(text: str) -> str:
         return "_".join(re.findall(r"\w+", text))
@@ -319,7 +315,7 @@ def _figures(trial: Trial) -> dict[str, float]:
 
 
 def _beside_post(trial: Trial, key: str, arm: Arm) -> dict[str, float]:
-    """Return ratios to the post's loop: at as many a round, and where it first finds as much."""
+    """Return ratios to the post's loop: with as many a round, and at the first as good recall."""
     figures: dict[str, float] = {}
     ours = trial.mean(State.answer, arm.lasts)
     judged = mean([len(state.judged) for state in arm.lasts])
@@ -330,7 +326,7 @@ def _beside_post(trial: Trial, key: str, arm: Arm) -> dict[str, float]:
             figures[f"judged_ratio_to_post_of_{k}_{key}"] = over
         if answer >= ours or k == POST_KS[-1]:
             kind = "of_equal_recall" if answer >= ours else f"of_{k}_which_finds_less"
-            tokens = [mean([run.tokens for run in own]) for own in (arm.runs, runs)]
+            tokens = [mean([run.tokens for run in group]) for group in (arm.runs, runs)]
             figures[f"judged_ratio_to_post_{kind}_{key}"] = over
             figures[f"tokens_ratio_to_post_{kind}_{key}"] = tokens[0] / tokens[1]
             break
@@ -338,7 +334,7 @@ def _beside_post(trial: Trial, key: str, arm: Arm) -> dict[str, float]:
 
 
 def _lines(trial: Trial) -> dict[str, Line]:
-    """Return the lines of a plot by ``"strategy, judge"``, and that of one search."""
+    """Return the plot's lines by ``"strategy, judge"``, and that of one search."""
     lines: dict[str, Line] = {
         f"{arm.strategy}, {arm.judge}": [
             (mean([len(state.judged) for state in states]), trial.mean(State.coverage, states))
@@ -346,21 +342,16 @@ def _lines(trial: Trial) -> dict[str, Line]:
         ]
         for arm in trial.arms
     }
-    # As far as the loops go, and no further.
     widest = max(x for line in lines.values() for x, _ in line)
     lines["one search"] = [(k, share) for k, share in trial.alone.items() if 10 <= k <= 2 * widest]
     return lines
 
 
-def _draw(axes: Any, panels: Mapping[str, Mapping[str, Line]]) -> None:
-    """Draw one panel a set into the figure of ``axes``, which give way to the panels."""
-    figure = axes.figure
-    axes.remove()
-    across = min(len(panels), 2)
-    down = -(-len(panels) // across)
-    figure.set_size_inches(6.5 * across, 4.2 * down)
-    grid = figure.subplots(down, across, squeeze=False).ravel()
-    for panel, (name, lines) in zip(grid, panels.items(), strict=False):
+def _draw(axes: Any, sets: Mapping[str, Mapping[str, Line]]) -> None:
+    """Draw one panel for each set."""
+    across = min(len(sets), 2)
+    grid = panels(axes, across, -(-len(sets) // across), (6.5, 4.2)).ravel()
+    for panel, (name, lines) in zip(grid, sets.items(), strict=False):
         strategies = list(dict.fromkeys(label.partition(", ")[0] for label in lines))
         for label, line in lines.items():
             strategy, _, judge = label.partition(", ")
@@ -375,8 +366,7 @@ def _draw(axes: Any, panels: Mapping[str, Mapping[str, Line]]) -> None:
         panel.set_ylabel("share of the relevant among them", fontsize=9)
         right = max(x for label, line in lines.items() for x, _ in line if ", " in label)
         panel.set_xlim(9.5, right + 0.5)
-    for panel in grid[len(panels) :]:
+    for panel in grid[len(sets) :]:
         panel.set_axis_off()
-    # The panel with the most lines names them all.
-    most = max(range(len(panels)), key=lambda number: len(grid[number].get_lines()))
-    grid[most].legend(fontsize=6, ncols=2)
+    # The panel with the most lines has the legend.
+    max(grid[: len(sets)], key=lambda panel: len(panel.get_lines())).legend(fontsize=6, ncols=2)

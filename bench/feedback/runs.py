@@ -1,4 +1,4 @@
-"""The results of one question: of a loop, one search, the post's loop, or a plain filter."""
+"""Searches for one question: a feedback loop, one search, the post's loop, or a plain filter."""
 
 from __future__ import annotations
 
@@ -10,23 +10,15 @@ from dataclasses import dataclass
 
 from casewright.finetune.judge_data import LabelledQuestion
 from casewright.graph.feedback import FeedbackResult
-from casewright.graph.feedback.limits import estimated_tokens
+from casewright.graph.feedback.state import estimated_tokens
 from casewright.stores import Case, Question
-from casewright.stores.feedback import (
-    Candidate,
-    Judge,
-    JudgeRequest,
-    Verdicts,
-    case_text,
-    checked,
-)
+from casewright.stores.feedback import Candidate, Judge, JudgeRequest, Verdicts, case_text, checked
 
-#: Results of a ranking that are looked at.
+#: The k of recall@k.
 K = 10
 #: The judges' names in tables.
 GOLD, OFFLINE, SHUFFLED, BLIND = "labels", "offline", "labels shuffled", "first two, unread"
-#: Of the post's loop: most rounds, which it does not bound itself, and numbers of cases a round,
-#: until it finds as much as ours.
+#: Most rounds of the post's loop, which has no bound itself; its numbers of cases a round.
 POST_ROUNDS, POST_KS = 10, (10, 15, 20, 30, 40, 60)
 _FILE = re.compile(r"[\w./-]+\.py\b")
 _NAME = re.compile(r"[A-Za-z_]\w*")
@@ -34,22 +26,17 @@ _NAME = re.compile(r"[A-Za-z_]\w*")
 
 @dataclass(frozen=True, slots=True)
 class State:
-    """The state after a round.
-
-    Attributes:
-        judged: Ids of all judged cases, in order.
-        marked: Those that the judge called relevant: the answer set.
-    """
+    """The state after a round: ids of judged cases, and of those ``marked`` relevant."""
 
     judged: Sequence[str]
     marked: frozenset[str] = frozenset()
 
     def coverage(self, question: LabelledQuestion) -> float:
-        """Return the share of the relevant cases that was judged at all."""
+        """Return the recall of the judged cases."""
         return len(question.relevant.intersection(self.judged)) / len(question.relevant)
 
     def answer(self, question: LabelledQuestion) -> float:
-        """Return the share of the relevant cases that the judge called relevant."""
+        """Return the recall of the marked cases."""
         return len(question.relevant & self.marked) / len(question.relevant)
 
     def at_k(self, question: LabelledQuestion) -> float:
@@ -60,20 +47,14 @@ class State:
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """A search for the relevant cases of one question.
-
-    Attributes:
-        states: After each round; at least one.
-        tokens: Of all judged cases, estimated at four characters each.
-        judgements: The number of judgements, where some cases were judged again.
-    """
+    """A search for a question's relevant cases: the state after each round, and the costs."""
 
     states: Sequence[State]
     tokens: int
     judgements: int = 0
 
     def after(self, number: int) -> State:
-        """Return the state after a round, from 1; after the last round, the last state."""
+        """Return the state after a round, counted from 1, or the last state."""
         return self.states[min(number, len(self.states)) - 1]
 
     @property
@@ -85,19 +66,16 @@ class Run:
 def looped(result: FeedbackResult) -> Run:
     """Return a loop's result as a run."""
     states = []
+    judged = [candidate for candidate in result.candidates if candidate["relevant"] is not None]
     for number in range(1, len(result.rounds) + 1):
-        judged = [
-            candidate
-            for candidate in result.candidates
-            if candidate["round"] <= number and candidate["relevant"] is not None
-        ]
-        marked = frozenset(candidate["id"] for candidate in judged if candidate["relevant"])
-        states.append(State([candidate["id"] for candidate in judged], marked))
+        so_far = [candidate for candidate in judged if candidate["round"] <= number]
+        marked = frozenset(candidate["id"] for candidate in so_far if candidate["relevant"])
+        states.append(State([candidate["id"] for candidate in so_far], marked))
     return Run(states, result.tokens)
 
 
 def single(question: Question, judge: Judge, judged: int) -> State:
-    """Return the state of one search that judges as many cases as a loop did, in one call."""
+    """Return the state of one search with one call of the judge, for ``judged`` cases."""
     candidates = [
         Candidate(near.hit, case_text(near.hit.case), near.nearness, 1)
         for near in question.best(judged)
@@ -110,9 +88,8 @@ def single(question: Question, judge: Judge, judged: int) -> State:
 def post_loop(question: Question, labelled: LabelledQuestion, k: int) -> Run:
     """Return the run of the RepoGPT post's own loop with the labels as judge.
 
-    Every round searches for k cases and judges all of them, known ones again. The query of a round
-    is the question followed by the texts of all relevant cases. It ends when the number of relevant
-    cases did not grow.
+    Every round searches for k cases by the question and the texts of all relevant cases, and judges
+    all of them, known ones again, until no new relevant case is found.
     """
     relevant: dict[str, str] = {}
     seen: dict[str, None] = {}
@@ -135,21 +112,21 @@ def post_loop(question: Question, labelled: LabelledQuestion, k: int) -> Run:
 
 @dataclass(frozen=True, slots=True)
 class GoldJudge:
-    """Judges by the labels: the gain of a perfect judge."""
+    """A perfect judge, by the labels."""
 
     question: LabelledQuestion
     name: str = GOLD
 
     def judge(self, request: JudgeRequest) -> Verdicts:
-        """Return those of the candidates that are labelled relevant."""
+        """Return the candidates that are labelled relevant."""
         return Verdicts(self.question.relevant.intersection(c.id for c in request.candidates))
 
 
 @dataclass(frozen=True, slots=True)
 class ShuffledJudge:
-    """Calls as many candidates relevant as the labels do, but others: a control.
+    """A control that marks as many candidates as the labels do, at random.
 
-    A loop's gain with it comes of searching again, not of knowing the relevant cases.
+    A loop's gain with it is that of searching again.
     """
 
     question: LabelledQuestion
@@ -159,16 +136,13 @@ class ShuffledJudge:
         """Return as many candidates as are labelled relevant, drawn at random."""
         ids = [candidate.id for candidate in request.candidates]
         count = sum(id_ in self.question.relevant for id_ in ids)
-        drawn = random.Random(f"{self.question.id} {len(request.relevant)}").sample(ids, count)
-        return Verdicts(frozenset(drawn))
+        rng = random.Random(f"{self.question.id} {len(request.relevant)}")
+        return Verdicts(frozenset(rng.sample(ids, count)))
 
 
 @dataclass(frozen=True, slots=True)
 class BlindJudge:
-    """Takes the first two cases for relevant, and nothing after: pseudo relevance feedback.
-
-    A control: a loop's gain without a judge.
-    """
+    """A control that marks only the first two cases: pseudo relevance feedback."""
 
     name: str = BLIND
 
@@ -179,14 +153,11 @@ class BlindJudge:
 
 
 class SymbolFilter:
-    """Finds the chunks of the symbols that a question names, without a search.
+    """A filter for the chunks of code of the symbols that a question names, without a search.
 
-    A question names a symbol where the symbol's last part is one of its words, in the same case.
-    Of the named symbols, those with most named parts count: ``Client.send`` before another class's
-    ``send`` where the question says "Client". Where it names a file, only that file's count.
-
-    Args:
-        cases: Chunks of code, as ``ingest`` makes them.
+    A question names a symbol if the symbol's last part is one of its words. Of these, the symbols
+    with most named parts count (``Client.send`` if the question has "Client", too), and only those
+    in a named file, if it names one.
     """
 
     def __init__(self, cases: Sequence[Case]) -> None:
@@ -199,7 +170,7 @@ class SymbolFilter:
             self._named[symbol.rpartition(".")[2]].append(symbol)
 
     def find(self, question: str) -> list[str]:
-        """Return the ids of the chunks, ordered by file and position; none where none is named."""
+        """Return the ids of the chunks, ordered by file and position."""
         files = set(_FILE.findall(question))
         words = set(_NAME.findall(_FILE.sub(" ", question)))
         named = [

@@ -1,8 +1,7 @@
 """CBR-RAG's answer quality (section 6): the gain of cases in the prompt.
 
-For each question an answer is generated without cases, and with the 1 and 3 best cases in each of
-three forms; as a control, with the 3 best cases of another question. The measure is the cosine of
-the answer's embedding and the reference's.
+Answers are generated without cases, with the 1 and 3 best cases in each of three formats, and with
+the 3 best cases of another question. The measure is the cosine of answer and reference.
 """
 
 from __future__ import annotations
@@ -11,14 +10,13 @@ import secrets
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from casewright.bench.legal.data import QaSet, find_sets
 from casewright.bench.legal.retrieval import Scores, strangers
-from casewright.bench.published import published
-from casewright.bench.report import Report
+from casewright.bench.report import Report, published
 from casewright.domains.legal.cases import context_text, qa_schema
 from casewright.errors import CasewrightError, told
 from casewright.graph import Evidence, ExtractiveGenerator, GenerationRequest
@@ -30,14 +28,14 @@ from casewright.stores.progress import progress_bar
 if TYPE_CHECKING:
     from langchain_core.language_models import BaseChatModel
 
-#: The numbers of cases in a prompt, and their forms (see ``context_text``).
+#: The numbers of cases in a prompt, and their formats (see ``context_text``).
 COUNTS = (1, 3)
 FORMS = {"support": "support only", "full": "full case", "qsa": "question, support, answer"}
 #: Cosines that differ by less do so by rounding.
 ROUNDING = 1e-9
 NO_CASES, THREE_FULL = "no cases", "3 × full case"
 OTHERS = "3 × full case, of another question"
-#: Deadline for one answer.
+#: The timeout of one answer.
 SECONDS = 120.0
 _ALONE = "Answer the legal or factual question in one or two sentences."
 _WITH_CASES = """\
@@ -47,7 +45,7 @@ Answer the question in one or two sentences. Use the cases below as context. Eac
 
 @dataclass(frozen=True, slots=True)
 class Setting:
-    """The context of a prompt: so many cases, in one form."""
+    """The context of a prompt: a number of cases in one format."""
 
     name: str
     count: int = 0
@@ -66,27 +64,10 @@ SETTINGS = (
 CONTROL = Setting(OTHERS, 3, "full")
 
 
-class Answerer(Protocol):
-    """Words an answer to a question, from cases as texts or from none.
+class ChatAnswerer:
+    """A chat model's answers, with the cases in delimiters that no case can forge."""
 
-    Attributes:
-        name: In tables.
-        alone: Whether it can answer without cases.
-        notes: What a reader must know of such answers.
-    """
-
-    name: str
-    alone: bool
-    notes: Sequence[str]
-
-    def answer(self, question: str, cases: Sequence[str]) -> str:
-        """Return the answer."""
-
-
-class Chatting:
-    """Answers by a chat model, the cases in delimiters that no case can forge."""
-
-    alone = True
+    needs_cases = False
     notes: Sequence[str] = ()
 
     def __init__(self, model: BaseChatModel) -> None:
@@ -97,7 +78,7 @@ class Chatting:
         """Return the model's answer.
 
         Raises:
-            CasewrightError: It fails, gives nothing, or takes too long.
+            CasewrightError: It fails, times out, or returns nothing.
         """
         from langchain_core.messages import HumanMessage, SystemMessage
 
@@ -117,10 +98,10 @@ class Chatting:
         return text
 
 
-class Quoting:
-    """Quotes the sentences of the cases that are nearest to the question."""
+class QuotingAnswerer:
+    """Quotations: the sentences of the cases that are most similar to the question."""
 
-    alone = False
+    needs_cases = True
     notes: Sequence[str] = (
         "extractive quotes sentences of the cases. Without cases it has nothing to quote, so t and "
         "p mean little: compare it with the cases of another question. What a language model makes "
@@ -142,14 +123,11 @@ class Quoting:
 
 @dataclass(frozen=True, slots=True)
 class Compared:
-    """A setting's cosines, and their comparison with those without cases.
+    """A setting's mean cosine and sample standard deviation, beside those without cases.
 
     Attributes:
-        cosine: Their mean.
-        sd: Their standard deviation, of a sample.
-        difference: Mean difference to no cases, or to another encoder's.
-        t: Of the paired t-test; ``None`` where it cannot be computed.
-        p: Its one-tailed p, of the hypothesis that answers are no better.
+        t: Of the paired t-test; ``None`` if it cannot be computed.
+        p: One-tailed, of the hypothesis that answers are no better.
     """
 
     cosine: float
@@ -170,17 +148,11 @@ def measure_answers(
 ) -> Report:
     """Generate answers with and without cases, and compare them with the references.
 
-    Args:
-        folder: See ``find_sets``.
-        encoder: Retrieves the cases, and compares answers with references.
-        model: Answers; without one answers are quotations.
-        against: Another encoder to retrieve by: the answers by either's cases are compared, paired,
-            as the paper compares its three encoders.
-        only: See ``find_sets``.
-        limit: See there, too.
+    Answers by cases of the encoder ``against`` are compared with those by ``encoder``'s,
+    paired, as in the paper.
     """
     sets = find_sets(folder, only, limit)
-    answerer: Answerer = Quoting(encoder) if model is None else Chatting(model)
+    answerer = QuotingAnswerer(encoder) if model is None else ChatAnswerer(model)
     rows: list[dict[str, Any]] = []
     figures: dict[str, float] = {}
     for data in sets:
@@ -193,7 +165,7 @@ def measure_answers(
             f"cosine_three_full_cases_{data.name}": three,
             f"cosine_cases_of_another_question_{data.name}": others,
         }
-        if none > 0 and answerer.alone:
+        if none > 0 and not answerer.needs_cases:
             figures[f"ratio_three_full_cases_over_no_cases_{data.name}"] = three / none
         if others > 0:
             figures[f"ratio_three_full_cases_over_anothers_{data.name}"] = three / others
@@ -234,43 +206,33 @@ def measure_answers(
 
 
 def compare(cosines: Mapping[str, Scores]) -> dict[str, Compared]:
-    """Compare every setting with ``"no cases"``: means, deviations, one-tailed paired t-tests.
-
-    Args:
-        cosines: Setting to one cosine a question, the questions in one order.
-    """
-    return {name: _paired(own, cosines[NO_CASES]) for name, own in cosines.items()}
+    """Compare every setting with ``"no cases"``, given a cosine of each question by setting."""
+    return {name: _paired(sample, cosines[NO_CASES]) for name, sample in cosines.items()}
 
 
 def compare_encoders(
     cosines: Mapping[str, Scores], other: Mapping[str, Scores]
 ) -> dict[str, Compared]:
-    """Compare answers by one encoder's cases with those by another's, setting by setting.
-
-    Args:
-        cosines: Setting to one cosine a question, the questions in one order.
-        other: The same settings, by the other's cases.
-    """
-    counts = {setting.name: setting.count for setting in SETTINGS}
-    with_cases = [name for name in cosines if counts.get(name)]
-    return {name: _paired(cosines[name], other[name]) for name in with_cases}
+    """Compare the answers by two encoders' cases in every setting with cases."""
+    names = [setting.name for setting in SETTINGS if setting.count]
+    return {name: _paired(cosines[name], other[name]) for name in names}
 
 
-def _paired(own: Scores, base: Scores) -> Compared:
+def _paired(sample: Scores, base: Scores) -> Compared:
     from scipy.stats import ttest_rel
 
     t = p = None
-    difference = np.asarray(own) - np.asarray(base)
-    # Where all differences are equal there is no spread to test against.
+    difference = np.asarray(sample) - np.asarray(base)
+    # Equal differences have no spread to test against.
     if len(difference) > 1 and np.ptp(difference) > ROUNDING:
-        test = ttest_rel(own, base, alternative="greater")
+        test = ttest_rel(sample, base, alternative="greater")
         t, p = float(test.statistic), float(test.pvalue)
-    spread = float(np.std(own, ddof=1)) if len(difference) > 1 else 0.0
-    return Compared(float(np.mean(own)), spread, float(difference.mean()), t, p)
+    spread = float(np.std(sample, ddof=1)) if len(difference) > 1 else 0.0
+    return Compared(float(np.mean(sample)), spread, float(difference.mean()), t, p)
 
 
 def anova(groups: Sequence[Scores]) -> tuple[float, float] | None:
-    """Return F and p of a one-way analysis of variance; ``None`` where no group has a spread."""
+    """Return F and p of a one-way analysis of variance; ``None`` if no group has a spread."""
     from scipy.stats import f_oneway
 
     if len(groups[0]) < 2 or all(np.ptp(group) <= ROUNDING for group in groups):
@@ -280,11 +242,11 @@ def anova(groups: Sequence[Scores]) -> tuple[float, float] | None:
 
 
 def _cosines(
-    data: QaSet, retrieving: Encoder, encoder: Encoder, answerer: Answerer
+    data: QaSet, retriever: Encoder, encoder: Encoder, answerer: ChatAnswerer | QuotingAnswerer
 ) -> dict[str, Scores]:
-    """Return the cosines to the references of the answers to a set's questions, by setting."""
+    """Return the cosines of answers and references by setting, one for each question."""
     questions = data.questions
-    with CaseStore(qa_schema(retrieving, "bench_legal")) as store:
+    with CaseStore(qa_schema(retriever, "bench_legal")) as store:
         store.add(data.cases)
         best = [[h.case for h in store.search(q.text, max(COUNTS))] for q in questions]
     answers: dict[str, list[str]] = {}
@@ -313,10 +275,10 @@ def _units(encoder: Encoder, texts: Sequence[str]) -> Scores:
 
 
 def _draw(axes: Any, rows: Sequence[Mapping[str, Any]]) -> None:
-    shown = list(reversed(rows))
-    axes.figure.set_size_inches(8, 0.8 + 0.28 * len(shown))
-    heights, spreads = range(len(shown)), [row.get("sd", 0) for row in shown]
-    axes.barh(heights, [row["cosine"] for row in shown], xerr=spreads)
-    axes.set_yticks(heights, [row["context"] for row in shown], fontsize=8)
+    axes.figure.set_size_inches(8, 0.8 + 0.28 * len(rows))
+    heights, spreads = range(len(rows)), [row.get("sd", 0) for row in rows]
+    axes.barh(heights, [row["cosine"] for row in rows], xerr=spreads)
+    axes.set_yticks(heights, [row["context"] for row in rows], fontsize=8)
+    axes.invert_yaxis()
     axes.set(xlabel="cosine of answer and reference; bars: standard deviation")
-    axes.set_title("Answers by what the prompt holds")
+    axes.set_title("Answers by the contents of the prompt")

@@ -7,28 +7,102 @@ becomes a case (see ``paragraphs``).
 from __future__ import annotations
 
 import random
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
 
-from casewright.bench.legal.paragraphs import paragraph_case
 from casewright.domains.legal.alqa import read_alqa
+from casewright.domains.legal.cases import qa_case
 from casewright.domains.legal.data import data_file
+from casewright.domains.legal.entities import extract_entities
 from casewright.domains.legal.question_pairs import cited_as
 from casewright.errors import InputError
-from casewright.finetune.judge_sets.paragraphs import FILES, read_items, read_lines
+from casewright.finetune.judge_sets.paragraphs import FILES, Paragraph, read_items, read_lines
 from casewright.stores import Case
 
-#: The word for the cases that the legal domain ships, in place of a path; and the name of the set
-#: of ALQA's files.
+#: Most words of a first sentence's subject.
+LONGEST_SUBJECT = 12
+#: Fewest words of a sentence: a shorter text is an abbreviation or a heading.
+SHORTEST_SENTENCE = 4
+
+_SENTENCE_END = re.compile(r"[.!?][\"'”’)\]]*(?=\s+[\"'“‘(\[]?[A-Z0-9])")
+_ABBREVIATED = re.compile(
+    r"(?:\b(?:Mr|Mrs|Ms|Dr|Prof|St|Jr|Sr|Rev|Hon|Gen|Col|Lt|Capt|Sgt|No|Vol|vs|Inc|Ltd|Co|c|ca|née)"
+    r"|\b[A-Z])\.$"
+)
+_PARENTHESES = re.compile(r"\s*\([^()]*\)")
+_COPULA = re.compile(r"^(?P<subject>.+?)(?:,.*?)?\s(?P<verb>is|are|was|were)\s(?P<rest>.+)$")
+_DATED = re.compile(
+    r"^(?P<done>\w+(?:ed|born|built|made|held|won|written|sung|set|led))\b"
+    r"[^,;.]*?\b(?:in|on|between|from)\s(?:[A-Z][a-z]+\s)?(?:\d{1,2}\s)?(?:[A-Z][a-z]+\s)?\d{4}\b"
+)
+_LIFE = re.compile(r"\([^()]*?(?:\bborn\b|\bdied\b|\d{4}\s*(?:–|-+|—)\s*[^()]*\d{4})[^()]*\)")
+_PERSONAL = re.compile(r"[.!?][\"'”’)\]]*\s(?:He|She|His|Her)\s")
+_TIME = re.compile(r"^(?P<time>(?:In|On|During|Since|By|After|Before|From)\s[^,]{0,40}\d{4}s?),")
+_WORD = re.compile(r"\w+")
+
+
+def paragraph_case(paragraph: Paragraph) -> Case:
+    """Return a paragraph of an encyclopedia as a case, whether a question needs it or not.
+
+    The support is the paragraph, the answer its first sentence, the entities are those of title and
+    text, the question is the one that the first sentence answers.
+    """
+    title, text = paragraph
+    named = dict.fromkeys([title, *extract_entities(f"{title}. {text}")])
+    entities = [entity for entity in named if entity]
+    return qa_case(paragraph_question(paragraph), text, entities, first_sentence(text), key=title)
+
+
+def first_sentence(text: str) -> str:
+    """Return the text up to the first end of a sentence, or all of it."""
+    for end in _SENTENCE_END.finditer(text):
+        sentence = text[: end.end()]
+        complete = len(sentence.split()) >= SHORTEST_SENTENCE
+        if complete and not _ABBREVIATED.search(text[: end.start() + 1]):
+            return sentence
+    return text
+
+
+def paragraph_question(paragraph: Paragraph) -> str:
+    """Return the question that the paragraph's first sentence answers, by its form.
+
+    “When was T founded?” for “T was founded in 1926”; “Who is T?” or “What is T?” for “T (born
+    1980) is a singer”; “What happened to T in 1992?” for a sentence that starts with a time; else
+    “What is known about T?”, with T the title.
+    """
+    title, text = paragraph
+    sentence = first_sentence(text)
+    plain = _PARENTHESES.sub("", sentence)
+    copula = _COPULA.match(plain)
+    if copula and _is_title(copula["subject"], title):
+        if dated := _DATED.match(copula["rest"]):
+            return f"When {copula['verb']} {title} {dated['done']}?"
+        person = _LIFE.search(sentence) or _PERSONAL.search(text)
+        return f"{'Who' if person else 'What'} {copula['verb']} {title}?"
+    if time := _TIME.match(plain):
+        return f"What happened to {title} {time['time'][0].lower()}{time['time'][1:]}?"
+    return f"What is known about {title}?"
+
+
+def _is_title(subject: str, title: str) -> bool:
+    """Return true if a short subject shares a word with the title."""
+    words = _WORD.findall(subject.lower())
+    return len(words) <= LONGEST_SUBJECT and not set(words).isdisjoint(
+        _WORD.findall(_PARENTHESES.sub("", title).lower())
+    )
+
+
+#: The names of the legal domain's own set, which stands for a path, and of ALQA's.
 SHIPPED, ALQA = "shipped", "alqa"
-#: Of every draw: the development half, the shuffled labels, the resamples.
+#: The seed of the development halves, shuffled labels and resamples.
 SEED = 0
-#: Questions that a set needs at least.
+#: The fewest questions of a set.
 FEWEST = 4
-_TELL = (
+_FOLDER = (
     "Give a folder with hotpotqa-dev.jsonl, 2wikimultihop-dev.jsonl or musique-dev.jsonl, with "
     "ALQA's qa.jsonl and a pairs.jsonl, or the word shipped."
 )
@@ -36,13 +110,7 @@ _TELL = (
 
 @dataclass(frozen=True, slots=True)
 class PairQuestion:
-    """A question that two cases are needed for.
-
-    Attributes:
-        text: The question.
-        parents: The positions of the two cases in their set.
-        reference: The gold answer.
-    """
+    """A question that needs two cases: ``parents``, their positions in the set."""
 
     text: str
     parents: tuple[int, int]
@@ -54,10 +122,8 @@ class QaSet:
     """Cases ⟨question, support, entities, answer⟩ and the questions to ask of them.
 
     Attributes:
-        name: In tables.
-        cases: All of them, those that no question needs too.
         questions: Those with exactly two parents.
-        left_out: How many others the files hold.
+        left_out: The number of others in the files.
     """
 
     name: str
@@ -66,7 +132,7 @@ class QaSet:
     left_out: int = 0
 
     def halves(self) -> tuple[list[int], list[int]]:
-        """Return the positions of the questions of the development half, and of the test half."""
+        """Return the positions of the questions of development and of test half."""
         order = list(range(len(self.questions)))
         random.Random(SEED).shuffle(order)
         middle = len(order) // 2
@@ -77,96 +143,85 @@ def find_sets(data: Path | None, only: str | None = None, limit: int | None = No
     """Return the sets of a folder, or the domain's own.
 
     Args:
-        data: A folder with the three multi-hop files, with ALQA (``qa.jsonl`` beside
-            ``pairs.jsonl``), or with folders ``multihop`` and ``alqa`` that hold these; ``None``
-            takes the domain's own cases.
-        only: The name of the one set that is wanted.
-        limit: At most so many questions of each set.
+        data: A folder with the multi-hop files, with ALQA (``qa.jsonl`` beside ``pairs.jsonl``), or
+            with folders ``multihop`` and ``alqa`` of these; ``None`` takes the domain's own cases.
 
     Raises:
-        InputError: The folder holds no such set, or a file of another form.
+        InputError: The folder holds no such set, or a file in another format.
     """
-    there: list[tuple[str, Callable[[], QaSet]]] = []
+    readers: list[tuple[str, Callable[[], QaSet]]] = []
     if data is None:
         cases, pairs = (Path(str(data_file(name))) for name in ("cases", "pairs"))
-        there.append((SHIPPED, partial(read_pairs, SHIPPED, cases, pairs)))
+        readers.append((SHIPPED, partial(read_pairs, SHIPPED, cases, pairs)))
     else:
         if not data.is_dir():
-            raise InputError(f"--data {data}: there is no such folder. {_TELL}")
+            raise InputError(f"--data {data}: there is no such folder. {_FOLDER}")
         for name, file_name in FILES.items():
             for folder in (data, data / "multihop"):
                 if (file := folder / file_name).is_file():
-                    there.append((name, partial(read_multihop, file, name)))
+                    readers.append((name, partial(read_multihop, file, name)))
         for folder in (data, data / "alqa"):
             if (file := folder / "qa.jsonl").is_file():
-                there.append((ALQA, partial(read_pairs, ALQA, file, folder / "pairs.jsonl")))
-        if not there:
+                readers.append((ALQA, partial(read_pairs, ALQA, file, folder / "pairs.jsonl")))
+        if not readers:
             raise InputError(
-                f"--data {data}: it holds no set of questions with two parent cases. {_TELL}"
+                f"--data {data}: it holds no set of questions with two parent cases. {_FOLDER}"
             )
-    chosen = [read() for name, read in there if only in (None, name)]
-    if not chosen:
+    sets = [read() for name, read in readers if only in (None, name)]
+    if not sets:
         raise InputError(
             f"--data {data or SHIPPED}: it holds no set {only!r}. There are: "
-            f"{', '.join(name for name, _ in there)}. Sets are: "
+            f"{', '.join(name for name, _ in readers)}. Sets are: "
             f"{', '.join([*FILES, ALQA, SHIPPED])}."
         )
-    for own in chosen:
-        if len(own.questions) < FEWEST:
+    for data_set in sets:
+        if (count := len(data_set.questions)) < FEWEST:
             raise InputError(
-                f"Set {own.name} has {len(own.questions)} questions with two parent cases. "
+                f"Set {data_set.name} has {count} questions with two parent cases. "
                 f"It needs {FEWEST}: two in each half."
             )
-    return [replace(own, questions=own.questions[:limit]) for own in chosen]
+    return [replace(data_set, questions=data_set.questions[:limit]) for data_set in sets]
 
 
 def read_multihop(file: Path, name: str) -> QaSet:
     """Return a set: a case of every distinct paragraph, a question of every two-paragraph item.
 
-    The cases are made of the paragraphs alone, in an order of their own, so that nothing of a
-    question or of its labels is in them. Questions with more or fewer than two supporting
-    paragraphs are left out.
+    Cases are made of the sorted paragraphs alone: they hold nothing of questions or labels.
     """
     items = read_items(file)
-    everything = sorted({paragraph for item in items for paragraph in item.paragraphs})
-    numbers = {paragraph: number for number, paragraph in enumerate(everything)}
+    paragraphs = sorted({paragraph for item in items for paragraph in item.paragraphs})
+    numbers = {paragraph: number for number, paragraph in enumerate(paragraphs)}
     questions = []
     for record, _, supporting in items:
         if len(supporting) == 2:
             first, second = sorted(numbers[paragraph] for paragraph in supporting)
             reference = reference_sentence(record["question"], record["answer"])
             questions.append(PairQuestion(record["question"], (first, second), reference))
-    cases = [paragraph_case(paragraph) for paragraph in everything]
+    cases = [paragraph_case(paragraph) for paragraph in paragraphs]
     return QaSet(name, cases, questions, len(items) - len(questions))
 
 
 def reference_sentence(question: str, answer: str) -> str:
-    """Return a gold answer, which is a name or a word, as a sentence to compare answers with.
-
-    It repeats the question, as the written answers of ALQA do.
-    """
+    """Return a gold answer of a few words as a sentence with the question, as ALQA's answers."""
     return f"The answer to the question “{question.strip()}” is: {answer.strip()}."
 
 
 def read_pairs(name: str, cases_file: Path, pairs_file: Path) -> QaSet:
-    """Return cases, and questions whose parents are named by citation or counted from 0.
-
-    A question is left out where several cases share the citation of a parent.
-    """
+    """Return cases, and questions whose parents are unambiguous citations or numbers from 0."""
     cases = read_alqa(cases_file)
     numbers: dict[str | int, list[int]] = {number: [number] for number in range(len(cases))}
     for number, case in enumerate(cases):
         numbers.setdefault(cited_as(case), []).append(number)
     form = "questions: question, answer, and parents, two citations of cases, a JSON object a line"
-    everything = list(read_lines(pairs_file, partial(_question, numbers), form))
-    questions = [question for question in everything if question is not None]
-    return QaSet(name, cases, questions, len(everything) - len(questions))
+    records = list(read_lines(pairs_file, partial(_question, numbers), form))
+    questions = [question for question in records if question is not None]
+    return QaSet(name, cases, questions, len(records) - len(questions))
 
 
 def _question(
     numbers: Mapping[str | int, Sequence[int]], record: Mapping[str, Any]
 ) -> PairQuestion | None:
-    """Return a question; ``None`` where a parent's citation is ambiguous."""
+    """Return a question; ``None`` if a parent's citation is ambiguous."""
     question, answer, parents = record["question"], record["answer"], record["parents"]
     if not all(isinstance(text, str) and text for text in (question, answer)):
         raise TypeError("question and answer are texts")
@@ -175,5 +230,5 @@ def _question(
     known = [numbers.get(key if isinstance(key, int) else str(key), ()) for key in parents]
     if () in known:
         raise ValueError(f"no case is cited as {parents[known.index(())]!r}")
-    apart = sorted({own[0] for own in known if len(own) == 1})
+    apart = sorted({positions[0] for positions in known if len(positions) == 1})
     return PairQuestion(question, (apart[0], apart[1]), answer) if len(apart) == 2 else None

@@ -1,4 +1,4 @@
-"""Writing the test questions that ``bench legal`` reads beside ALQA's cases."""
+"""The generation of the questions that ``bench legal`` reads beside ALQA's cases."""
 
 from __future__ import annotations
 
@@ -24,16 +24,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class PairsWritten:
-    """The numbers of the questions that were written.
-
-    Attributes:
-        output: The file.
-        cases: How many were read.
-        cases_left_out_as_others_are_cited_alike: How many of them.
-        pairs: How many pairs the model saw.
-        questions: How many questions were written.
-        skipped: Reasons why pairs have none, with the numbers of these pairs.
-    """
+    """The counts of a generation; ``skipped`` counts pairs by the reason why they have none."""
 
     output: str
     cases: int
@@ -44,11 +35,11 @@ class PairsWritten:
 
 
 def check_pairs_output(output: Path, source: str) -> None:
-    """Raise ``InputError`` where a file of questions cannot be written; see ``check_output``."""
-    read = [Path(str(data_file(name))) for name in ("cases", "pairs")]
+    """Raise ``InputError`` if a file of questions cannot be written; see ``check_output``."""
+    inputs = [Path(str(data_file(name))) for name in ("cases", "pairs")]
     if source != SHIPPED and not is_dataset(source):
-        read.append(Path(source))
-    check_output(output, *read)
+        inputs.append(Path(source))
+    check_output(output, *inputs)
 
 
 def write_pairs(
@@ -61,10 +52,10 @@ def write_pairs(
     extractor: BaseChatModel | None = None,
     progress: bool | None = True,
 ) -> PairsWritten:
-    """Have a chat model write questions that two cases answer together (CBR-RAG, section 6.1).
+    """Let a chat model write questions that two cases answer together (CBR-RAG, section 6.1).
 
-    The file is JSON Lines: id, question, answer, parents, shared. A case whose citation others have
-    too is in no pair: a question could not say which of them is its parent.
+    The file is JSON Lines: id, question, answer, parents, shared. Cases that share a citation are
+    in no pair.
 
     Raises:
         InputError: The source cannot be read, no cases share a name, or the output cannot be
@@ -80,17 +71,17 @@ def write_pairs(
         cases = read_with_chat(file, extractor, progress=progress)
     cited = Counter(map(cited_as, cases))
     unambiguous = [case for case in cases if cited[cited_as(case)] == 1]
-    drawn = entity_pairs(unambiguous, limit=pairs, seed=seed)
-    if not drawn:
+    chosen = entity_pairs(unambiguous, limit=pairs, seed=seed)
+    if not chosen:
         raise InputError(
             f"{source}: no two of its {len(cases)} cases share an Act or another name, so there is "
             "nothing to ask about."
         )
-    written = write_questions(drawn, model, progress=progress)
+    written = write_questions(chosen, model, progress=progress)
     if not written.questions:
         why = "; ".join(f"{reason} ({count})" for reason, count in written.skipped.items())
         raise CasewrightError(
-            f"The chat model wrote no usable question for {len(drawn)} pairs: {why}. {output} was "
+            f"The chat model wrote no usable question for {len(chosen)} pairs: {why}. {output} was "
             "not written."
         )
     lines = [json.dumps(q.to_json(), ensure_ascii=False) for q in written.questions]
@@ -102,5 +93,5 @@ def write_pairs(
         note(f"bench legal needs {FEWEST} questions at least; these are {len(lines)}.")
     left_out = len(cases) - len(unambiguous)
     return PairsWritten(
-        str(output), len(cases), left_out, len(drawn), len(lines), dict(written.skipped)
+        str(output), len(cases), left_out, len(chosen), len(lines), dict(written.skipped)
     )

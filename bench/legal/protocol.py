@@ -1,4 +1,4 @@
-"""CBR-RAG's retrieval protocol (Wiratunga et al. 2024, section 6): F1@k, two parents a question."""
+"""CBR-RAG's retrieval protocol (Wiratunga et al. 2024, section 6): F1@k of two parent cases."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from casewright.bench.harness import panels
 from casewright.bench.legal.data import QaSet, find_sets
 from casewright.bench.legal.retrieval import (
     KS,
@@ -26,8 +27,7 @@ from casewright.bench.legal.retrieval import (
     random_f1_at_k,
     shuffled_f1_at_k,
 )
-from casewright.bench.published import published
-from casewright.bench.report import Report
+from casewright.bench.report import Report, published
 from casewright.stores import Encoder
 
 #: The mean over the sets, each of them counting the same.
@@ -49,42 +49,41 @@ def measure_legal(
     cue: str | None = None,
     limit: int | None = None,
 ) -> Report:
-    """Measure F1@k under the paper's six weightings, and under the one that is best here.
+    """Measure F1@k under the paper's six weightings, and under the best one of a grid.
 
-    The best one is sought over a grid on half of each set's questions, and scored on the others.
+    The best one is selected on half of each set's questions, and scored on the others.
 
     Args:
-        data: See ``find_sets``.
-        encoder: Of cases and questions.
-        only: See ``find_sets``.
-        cue: Also measured before queries, on half of the questions.
-        limit: See ``find_sets``.
+        cue: A text before queries, also measured, on half of the questions.
     """
     sets = find_sets(data, only, limit)
     with ExitStack() as stack:
         trials = [stack.enter_context(Trial(data, encoder)) for data in sets]
-        whole = _whole(trials)
-        tested, best, searched = _searched(trials)
+        groups = _on_all_questions(trials)
+        test_groups, best, figures = _searched(trials)
         sizes = {trial.data.name: trial.size() for trial in trials}
-    rows = {**_flat(whole), **_flat(tested, " (test half)")}
-    figures = {**_whole_figures(whole), **searched}
+    rows = {**_flat(groups), **_flat(test_groups, " (test half)")}
+    mean_rows = {name: float(row.mean()) for name, row in list(groups.values())[-1].items()}
+    papers, chance = mean_rows[label_of(PAPERS_BEST)], mean_rows[CHANCE]
+    figures = {
+        "f1_papers_best_weighting": papers,
+        "f1_labels_shuffled": mean_rows[SHUFFLED],
+        "f1_random_order_expected": chance,
+        "ratio_papers_best_weighting_over_random_order": papers / chance,
+        **figures,
+    }
     if cue is not None:
-        cued, differences = _cued(sets, encoder, cue)
-        rows |= cued
+        cued_rows, differences = _cued(sets, encoder, cue)
+        rows |= cued_rows
         figures |= differences
-    panels: dict[str, Panel] = {}
+    paper_panels: dict[str, Panel] = {}
     for name, table in published("cbr_rag")["f1_at_k"].items():
         panel: Panel = {label_of(w): row for w, row in zip(WEIGHTINGS, table, strict=True)}
-        panels[f"{SOURCE}: {name} on ALQA"] = panel
+        paper_panels[f"{SOURCE}: {name} on ALQA"] = panel
         rows |= {f"paper, {name}: {label}": np.array(scores) for label, scores in panel.items()}
     return Report(
         bench="legal",
-        settings={
-            "sets": sizes,
-            "encoder": encoder.name,
-            "cue": cue,
-            "best_here": list(best),
-        },
+        settings={"sets": sizes, "encoder": encoder.name, "cue": cue, "best_here": list(best)},
         figures=figures,
         rows=[
             {
@@ -95,12 +94,12 @@ def measure_legal(
             for name, scores in rows.items()
         ],
         notes=_notes(encoder),
-        draw=lambda axes: _draw(axes, [_panels(whole, sizes), panels]),
+        draw=lambda axes: _draw(axes, [_panels(groups, sizes), paper_panels]),
     )
 
 
-def _whole(trials: Sequence[Trial]) -> dict[str, Rows]:
-    """Score all questions of every set, and the controls."""
+def _on_all_questions(trials: Sequence[Trial]) -> dict[str, Rows]:
+    """Return the scores on all questions of every set, with the controls."""
     groups: dict[str, Rows] = {}
     for trial in trials:
         rows = {label_of(w): trial.scores(w).mean(axis=0) for w in WEIGHTINGS}
@@ -111,7 +110,7 @@ def _whole(trials: Sequence[Trial]) -> dict[str, Rows]:
 
 
 def _searched(trials: Sequence[Trial]) -> tuple[dict[str, Rows], Weighting, dict[str, float]]:
-    """Find the best weighting on the development halves, and score it on the test halves."""
+    """Return the best weighting on the development halves, and its scores on the test halves."""
     halves = [trial.data.halves() for trial in trials]
     cosines = [trial.cosines() for trial in trials]
     best, on_development = best_weighting(
@@ -121,59 +120,57 @@ def _searched(trials: Sequence[Trial]) -> tuple[dict[str, Rows], Weighting, dict
         ]
     )
     groups: dict[str, Rows] = {}
-    ours, papers, alike = [], [], []
+    ours, papers, same = [], [], []
     for trial, part, (_, half) in zip(trials, cosines, halves, strict=True):
         rows = {label_of(w): trial.scores(w)[half].mean(axis=0) for w in WEIGHTINGS}
         rows[f"best {label_of(best)}"] = trial.scores(best)[half].mean(axis=0)
         groups[trial.data.name] = rows
         ours.append(trial.scores(best)[half].mean(axis=1))
         papers.append(trial.scores(PAPERS_BEST)[half].mean(axis=1))
-        alike += [trial.agreement(weights, part) for weights in (*WEIGHTINGS, best)]
-    own, other = (float(np.mean([part.mean() for part in sets])) for sets in (ours, papers))
+        same += [trial.agreement(weights, part) for weights in (*WEIGHTINGS, best)]
+    best_f1, base = (float(np.mean([part.mean() for part in sets])) for sets in (ours, papers))
     figures = {
         "best_here_weight_of_question": best[0],
         "best_here_weight_of_support": best[1],
         "best_here_weight_of_entities": best[2],
         "f1_development_half_best_here": on_development,
-        "f1_test_half_best_here": own,
-        "f1_test_half_papers_best_weighting": other,
+        "f1_test_half_best_here": best_f1,
+        "f1_test_half_papers_best_weighting": base,
         **_difference("f1_test_half_difference", ours, papers),
-        "share_of_rankings_alike_by_store_and_by_cosines": float(np.mean(alike)),
+        "share_of_rankings_alike_by_store_and_by_cosines": float(np.mean(same)),
     }
-    if other:
-        figures["ratio_test_half_best_here_over_papers_best_weighting"] = own / other
+    if base:
+        figures["ratio_test_half_best_here_over_papers_best_weighting"] = best_f1 / base
     return _with_mean(groups), best, figures
 
 
 def _cued(sets: Sequence[QaSet], encoder: Encoder, cue: str) -> tuple[Rows, dict[str, float]]:
-    """Score the development halves with a cue before queries, and without any; mean of the sets."""
+    """Return the development halves' scores with a cue before queries and without any."""
     rows: Rows = {}
-    scores: list[dict[Weighting, list[Scores]]] = []
+    by_question: list[dict[Weighting, list[Scores]]] = []
     for name, text in (("with the cue", cue), ("without a cue", "")):
-        by_weights: dict[Weighting, list[Scores]] = {weights: [] for weights in WEIGHTINGS}
+        scores: dict[Weighting, list[Scores]] = {weights: [] for weights in WEIGHTINGS}
         for data in sets:
             half, _ = data.halves()
             with Trial(data, CuedEncoder(encoder, text)) as trial:
-                for weights, own in by_weights.items():
-                    own.append(trial.scores(weights)[half])
-        for weights, own in by_weights.items():
-            mean = np.mean([part.mean(axis=0) for part in own], axis=0)
+                for weights, parts in scores.items():
+                    parts.append(trial.scores(weights)[half])
+        for weights, parts in scores.items():
+            mean = np.mean([part.mean(axis=0) for part in parts], axis=0)
             rows[f"{name} (development half): {label_of(weights)}"] = mean
-        scores.append({w: [part.mean(axis=1) for part in own] for w, own in by_weights.items()})
-    with_cue, without = scores
+        by_question.append(
+            {w: [part.mean(axis=1) for part in parts] for w, parts in scores.items()}
+        )
+    names = {"support_alone": WEIGHTINGS[1], "entities_alone": WEIGHTINGS[2]}
     figures: dict[str, float] = {}
-    for name, weights in (
-        ("support_alone", WEIGHTINGS[1]),
-        ("entities_alone", WEIGHTINGS[2]),
-        ("papers_best_weighting", PAPERS_BEST),
-    ):
-        difference = (with_cue[weights], without[weights])
-        figures |= _difference(f"f1_difference_by_the_cue_{name}", *difference)
+    for name, weights in {**names, "papers_best_weighting": PAPERS_BEST}.items():
+        pair = (scores[weights] for scores in by_question)
+        figures |= _difference(f"f1_difference_by_the_cue_{name}", *pair)
     return rows, figures
 
 
 def _with_mean(groups: dict[str, Rows]) -> dict[str, Rows]:
-    """Add the mean of the sets, where there are several."""
+    """Add the mean of several sets."""
     if len(groups) < 2:
         return groups
     labels = next(iter(groups.values()))
@@ -189,30 +186,19 @@ def _flat(groups: Mapping[str, Rows], part: str = "") -> Rows:
     }
 
 
-def _whole_figures(whole: Mapping[str, Rows]) -> dict[str, float]:
-    rows = list(whole.values())[-1]
-    own, chance = float(rows[label_of(PAPERS_BEST)].mean()), float(rows[CHANCE].mean())
-    return {
-        "f1_papers_best_weighting": own,
-        "f1_labels_shuffled": float(rows[SHUFFLED].mean()),
-        "f1_random_order_expected": chance,
-        "ratio_papers_best_weighting_over_random_order": own / chance,
-    }
-
-
 def _difference(name: str, ours: Sequence[Scores], theirs: Sequence[Scores]) -> dict[str, float]:
     mean, low, high = paired_difference(ours, theirs)
     return {name: mean, f"{name}_low_95": low, f"{name}_high_95": high}
 
 
-def _panels(whole: Mapping[str, Rows], sizes: Mapping[str, Mapping[str, int]]) -> dict[str, Panel]:
-    panels: dict[str, Panel] = {}
-    for name, rows in whole.items():
-        size = "mean of the sets"
-        if own := sizes.get(name):
-            size = f"{own['cases']:,} cases, {own['questions']} questions"
-        panels[f"{name}: {size}"] = {label_of(w): list(rows[label_of(w)]) for w in WEIGHTINGS}
-    return panels
+def _panels(groups: Mapping[str, Rows], sizes: Mapping[str, Mapping[str, int]]) -> dict[str, Panel]:
+    result: dict[str, Panel] = {}
+    for name, rows in groups.items():
+        title = f"{name}: mean of the sets"
+        if size := sizes.get(name):
+            title = f"{name}: {size['cases']:,} cases, {size['questions']} questions"
+        result[title] = {label_of(w): list(rows[label_of(w)]) for w in WEIGHTINGS}
+    return result
 
 
 def _notes(encoder: Encoder) -> list[str]:
@@ -230,15 +216,12 @@ def _notes(encoder: Encoder) -> list[str]:
 
 
 def _draw(axes: Any, columns: Sequence[Mapping[str, Panel]]) -> None:
-    """Draw heat maps of F1@k, weightings down and k across: ours on the left, the paper's beside.
+    """Draw heat maps of F1@k, weightings down and k across: ours on the left, the paper's right.
 
-    Maps in one column share their colours' scale, and each cell names its value.
+    Maps in one column share their colour scale.
     """
-    figure = axes.figure
-    axes.remove()
-    height = max(map(len, columns))
-    figure.set_size_inches(7.4 * len(columns), 2.9 * height)
-    grid = figure.subplots(height, len(columns), squeeze=False)
+    figure, height = axes.figure, max(map(len, columns))
+    grid = panels(axes, len(columns), height, (7.4, 2.9))
     for across, column in enumerate(columns):
         top = max(max(scores) for panel in column.values() for scores in panel.values())
         for down, (title, panel) in enumerate(column.items()):
@@ -258,6 +241,6 @@ def _draw_panel(axes: Any, title: str, panel: Panel, top: float) -> None:
     style = {"ha": "center", "va": "center", "fontsize": 8}
     for row, scores in enumerate(values):
         for column, score in enumerate(scores):
-            # Light cells need dark figures.
+            # Light cells need dark digits.
             colour = "black" if score > 0.6 * top else "white"
             axes.text(column, row, f"{score:.3f}", color=colour, **style)

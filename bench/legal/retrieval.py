@@ -1,8 +1,7 @@
 """The retrieval of a set's questions under any weighting: F1@k, its controls, and the grid.
 
 With h of a question's two parents among the first k cases, precision is h/k and recall h/2, so
-that F1 is 2h/(k + 2) (CBR-RAG, section 6). A parent's rank is counted from 1; where it was not
-retrieved, the rank is larger than every k.
+that F1 is 2h/(k + 2) (CBR-RAG, section 6). Ranks are counted from 1.
 """
 
 from __future__ import annotations
@@ -14,11 +13,11 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from casewright.bench.harness import tracked
 from casewright.bench.legal.data import SEED, QaSet
 from casewright.domains.legal.cases import QA_COMPONENTS, qa_schema
 from casewright.stores import CaseStore, Encoder
 from casewright.stores.hit import DECIMALS
-from casewright.stores.progress import progress_bar
 
 Weighting = tuple[float, float, float]
 Ranks = NDArray[np.int64]
@@ -36,16 +35,16 @@ WEIGHTINGS = (
     (0.25, 0.40, 0.35),
 )
 PAPERS_BEST = WEIGHTINGS[-1]
-#: How often labels are shuffled, and questions drawn for an interval.
+#: Shuffles of the labels, and resamples of an interval.
 SHUFFLES, RESAMPLES = 20, 10_000
-#: Weights of the grid are multiples of one over this.
+#: Weights of the grid are multiples of 1 / STEPS.
 STEPS = 20
-#: The rank of a parent that is not among the cases retrieved: beyond every k.
+#: The rank of a parent that was not retrieved: beyond every k.
 NOT_FOUND = 1_000_000
 
 
 class CuedEncoder:
-    """An encoder with another cue than its own before queries; cases are embedded without it."""
+    """An encoder with its cue, the text before queries, replaced."""
 
     def __init__(self, encoder: Encoder, cue: str) -> None:
         self._encoder = encoder
@@ -57,10 +56,9 @@ class CuedEncoder:
 
 
 class Trial:
-    """A set's cases in a store in memory. Use it in a ``with`` block.
+    """A set's cases in a store in memory, to be used in a ``with`` block.
 
     Attributes:
-        data: The set.
         parents: Array (questions, 2): the parents' columns in ``cosines``.
         order: Array (cases,): each case's number among the cases sorted by id.
     """
@@ -69,17 +67,13 @@ class Trial:
         self.data = data
         self._schema = qa_schema(encoder, "bench_legal")
         self._store = CaseStore(self._schema)
-        try:
-            ids = self._store.add(data.cases)
-        except BaseException:
-            self._store.close()
-            raise
-        # Equal cases are one case.
+        ids = self._store.add(data.cases)
+        # Equal cases have one id.
         by_id = dict(zip(ids, data.cases, strict=True))
         self._cases = list(by_id.values())
-        self._columns = {case_id: at for at, case_id in enumerate(by_id)}
+        self._columns = {case_id: column for column, case_id in enumerate(by_id)}
         self.parents: Ranks = np.array(
-            [[self._columns[ids[at]] for at in question.parents] for question in data.questions],
+            [[self._columns[ids[n]] for n in question.parents] for question in data.questions],
             dtype=np.int64,
         )
         self.order: Ranks = np.argsort(np.argsort(np.array(list(by_id)))).astype(np.int64)
@@ -95,7 +89,7 @@ class Trial:
         return len(self._cases)
 
     def size(self) -> dict[str, int]:
-        """Return the numbers of cases, of questions, and of questions that were left out."""
+        """Return the numbers of cases, questions, and excluded questions."""
         return {
             "cases": len(self),
             "questions": len(self.data.questions),
@@ -103,16 +97,14 @@ class Trial:
         }
 
     def rankings(self, weights: Weighting) -> list[list[int]]:
-        """Return, for each question, the columns of the cases that the store finds, best first."""
+        """Return for each question the columns of the retrieved cases, best first."""
         if weights not in self._rankings:
             shares = dict(zip(QA_COMPONENTS, weights, strict=True))
             label = f"Searching {self.data.name} by {label_of(weights)}"
             rankings = []
-            with progress_bar(label, len(self.data.questions), show=None) as advance:
-                for question in self.data.questions:
-                    hits = self._store.search(question.text, KS[-1], weights=shares)
-                    rankings.append([self._columns[hit.case.id] for hit in hits])
-                    advance(1)
+            for question in tracked(label, self.data.questions):
+                hits = self._store.search(question.text, KS[-1], weights=shares)
+                rankings.append([self._columns[hit.case.id] for hit in hits])
             self._rankings[weights] = rankings
         return self._rankings[weights]
 
@@ -120,14 +112,13 @@ class Trial:
         """Return the ranks of the parents, array (questions, 2).
 
         Args:
-            weights: Of the facets.
-            labels: The questions whose parents each question is to find; itself by default.
+            labels: For each question the one whose parents count; itself by default.
         """
-        given = range(len(self.parents)) if labels is None else labels
+        labels = range(len(self.parents)) if labels is None else labels
         return np.array(
             [
                 [row.index(at) + 1 if at in row else NOT_FOUND for at in self.parents[label]]
-                for row, label in zip(self.rankings(weights), given, strict=True)
+                for row, label in zip(self.rankings(weights), labels, strict=True)
             ],
             dtype=np.int64,
         )
@@ -146,14 +137,14 @@ class Trial:
         return np.stack([queries[:, part] @ cases[:, part].T for part in parts]).astype(np.float64)
 
     def agreement(self, weights: Weighting, cosines: Scores) -> float:
-        """Return the share of questions to which store and cosines give one ranking."""
+        """Return the share of questions with the same ranking by the store and by cosines."""
         scores = blend(cosines, weights)
         best = [np.lexsort((self.order, -row))[: KS[-1]].tolist() for row in scores]
         return float(np.mean([a == b for a, b in zip(best, self.rankings(weights), strict=True)]))
 
 
 def label_of(weights: Weighting) -> str:
-    """Return a weighting as tables show it: question, support, entities."""
+    """Return a weighting of question, support, entities as tables show it."""
     return " ".join(f"{weight:.2f}" for weight in weights)
 
 
@@ -174,7 +165,7 @@ def random_f1_at_k(cases: int) -> Scores:
 
 
 def strangers(count: int) -> list[list[int]]:
-    """Return, for every shuffle, the question whose labels each question is given: never itself."""
+    """Return for every shuffle the other question whose labels each question gets."""
     rng = random.Random(SEED)
     shuffles = []
     for _ in range(SHUFFLES):
@@ -186,19 +177,17 @@ def strangers(count: int) -> list[list[int]]:
 
 
 def shuffled_f1_at_k(ranks_of: Callable[[Sequence[int]], Ranks], count: int) -> Scores:
-    """Return the mean F1@k where each question has another one's labels, array (len(KS),).
+    """Return the mean F1@k with shuffled labels, array (len(KS),).
 
     Args:
-        ranks_of: Returns the ranks, array (questions, 2), by the question whose labels each
-            question is given.
-        count: How many questions there are.
+        ranks_of: Returns the ranks, array (questions, 2), for the ``strangers`` of a shuffle.
     """
     trials = [f1_at_k(ranks_of(labels)).mean(axis=0) for labels in strangers(count)]
     return np.asarray(np.mean(trials, axis=0), dtype=np.float64)
 
 
 class Difference(NamedTuple):
-    """A mean of paired differences, with the ends of its 95 % interval."""
+    """A mean of paired differences, with its 95 % interval."""
 
     mean: float
     low: float
@@ -206,13 +195,9 @@ class Difference(NamedTuple):
 
 
 def paired_difference(ours: Sequence[Scores], theirs: Sequence[Scores]) -> Difference:
-    """Return the mean paired difference, with the interval of a bootstrap (percentiles).
+    """Return the mean over sets of paired differences, with a percentile bootstrap's interval.
 
-    Questions are drawn anew within each set; of the sets, the mean counts.
-
-    Args:
-        ours: For each set, a score of each question.
-        theirs: The same questions' scores of the other.
+    Questions are resampled within each set.
     """
     from scipy.stats import bootstrap
 
@@ -224,16 +209,14 @@ def paired_difference(ours: Sequence[Scores], theirs: Sequence[Scores]) -> Diffe
     mean = float(macro(*differences))
     if all((part == part[0]).all() for part in differences):
         return Difference(mean, mean, mean)
-    rng = np.random.default_rng(SEED)
     sampling: dict[str, Any] = {"n_resamples": RESAMPLES, "vectorized": True, "batch": 500}
-    interval = bootstrap(
-        differences, macro, method="percentile", rng=rng, **sampling
-    ).confidence_interval
+    sampling |= {"method": "percentile", "rng": np.random.default_rng(SEED)}
+    interval = bootstrap(differences, macro, **sampling).confidence_interval
     return Difference(mean, float(interval.low), float(interval.high))
 
 
 def simplex() -> Iterator[Weighting]:
-    """Yield every weighting of three facets in steps of 0.05: weights sum to 1."""
+    """Yield every weighting of three facets in steps of 1 / STEPS; weights sum to 1."""
     for first in range(STEPS + 1):
         for second in range(STEPS + 1 - first):
             third = STEPS - first - second
@@ -241,46 +224,38 @@ def simplex() -> Iterator[Weighting]:
 
 
 def blend(cosines: Scores, weights: Weighting) -> Scores:
-    """Return the weighted sum of the facets' cosines, rounded as a store compares scores.
-
-    Args:
-        cosines: Array (3, questions, cases).
-        weights: Of the facets.
-
-    Returns:
-        Array (questions, cases).
-    """
+    """Return weighted sums (questions, cases), rounded as in a store, of (3, questions, cases)."""
     scores: Scores = np.tensordot(np.asarray(weights), cosines, axes=1)
     return scores.round(DECIMALS)
 
 
 def ranks_of(scores: Scores, order: Ranks, parents: Ranks) -> Ranks:
-    """Return the ranks of parents; equal scores are ordered as the store orders them.
+    """Return the ranks (questions, 2) of parents, with ties ordered as in the store.
 
     Args:
         scores: Array (questions, cases).
-        order: Array (cases,): each case's number among the cases sorted by id.
-        parents: Array (questions, 2) of columns of cases.
-
-    Returns:
-        Array (questions, 2), counted from 1.
+        order: See ``Trial``.
+        parents: See ``Trial``.
     """
-    own = np.take_along_axis(scores, parents, axis=1)[:, :, None]
-    first = (scores[:, None, :] == own) & (order[None, None, :] < order[parents][:, :, None])
-    return np.asarray(((scores[:, None, :] > own) | first).sum(axis=2) + 1, dtype=np.int64)
+    parent_scores = np.take_along_axis(scores, parents, axis=1)[:, :, None]
+    first = (scores[:, None, :] == parent_scores) & (
+        order[None, None, :] < order[parents][:, :, None]
+    )
+    return np.asarray(
+        ((scores[:, None, :] > parent_scores) | first).sum(axis=2) + 1, dtype=np.int64
+    )
 
 
 def best_weighting(sets: Sequence[tuple[Scores, Ranks, Ranks]]) -> tuple[Weighting, float]:
-    """Return the weighting of the highest mean F1 over all k, and that F1.
+    """Return the first weighting of the grid with the highest F1, a mean over k and sets.
 
     Args:
-        sets: For each set its development questions: cosines, order and parents as above. The
-            mean of the sets' means counts; of equals the first of the grid.
+        sets: Cosines, order and parents of each set's development questions.
     """
 
     def score(weights: Weighting) -> float:
         ranks = [ranks_of(blend(cosines, weights), *rest) for cosines, *rest in sets]
-        return float(np.mean([f1_at_k(own).mean() for own in ranks]))
+        return float(np.mean([f1_at_k(part).mean() for part in ranks]))
 
     scores = {weights: score(weights) for weights in simplex()}
     best = max(scores, key=lambda weights: scores[weights])

@@ -1,22 +1,39 @@
-"""Figures of planners on a set of questions, in four modes, and the lines of tables from them."""
+"""The lines of the tables: planners' figures on a set of questions, in four modes."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import cache
+from importlib.util import find_spec
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from casewright.bench.models import random_twin
-from casewright.bench.reaper.rows import Material, QuestionSet, Row
-from casewright.bench.reaper.trial import NOTHING, Published
-from casewright.bench.reaper.workplace import Start, Trained, Workplace
+from casewright.bench.reaper.rows import (
+    ENSEMBLE,
+    FIRST,
+    FROZEN,
+    NOTHING,
+    REAPER,
+    UNTUNED,
+    Material,
+    Published,
+    QuestionSet,
+    ReaperTrial,
+    Row,
+)
+from casewright.bench.reaper.workplace import Start, Trained, Workplace, fingerprint
 from casewright.errors import InputError
 from casewright.finetune.evaluation import as_row, evaluate, score_classes
 from casewright.finetune.evaluation.intervals import wilson
 from casewright.planner import CasePlanner, ModelPlanner, Planner, plan_store
-from casewright.stores import CachedEncoder, CaseStore
+from casewright.planner.language_model.card import read_card
+from casewright.planner.language_model.source import find_source
+from casewright.planner.named import CLASSIFIERS, make_planner
+from casewright.planner.plan_cases import EXAMPLES
+from casewright.planner.shipped import is_shipped, shipped_examples, shipped_planner
+from casewright.stores import CaseStore
 from casewright.stores.encoders.cache import UncachedQuestions
 
 if TYPE_CHECKING:
@@ -30,42 +47,34 @@ COLUMNS = (
     *("count", "tools", "low", "high", "arguments", "arguments_paper", "f1", "only_provided"),
     *("invalid", "ms_p50", "published", "examples", "tokens", "steps", "seconds", "note"),
 )
-#: A batch on a slow machine must not end by the clock: the figures would be the machine's.
+#: Seconds until a batch times out, on slow machines too: figures must not depend on the machine.
 SECONDS = 600.0
-#: Questions that are decoded together where a plan's own time is not measured.
-TOGETHER = 16
-#: The start of a result's ``fallback`` where the planner raised: nothing was measured.
+#: Questions of a batch, unless a plan's own time is measured.
+BATCH = 16
+#: The start of a result's ``fallback`` if the planner raised: nothing was measured.
 FAILED = "It failed"
 
 
 class Mode(NamedTuple):
-    """A way to ask a language model: under the grammar or not, with plan cases or without."""
+    """A mode of a language model: with the grammar or without, with plan cases or without."""
 
     grammar: bool
     cases: bool
 
 
-#: As it is served first; those of random weights, which write no plan without a grammar.
+#: The mode as served comes first; random weights write no plan without a grammar.
 MODES = (Mode(True, True), Mode(True, False), Mode(False, True), Mode(False, False))
 SERVED, BOUND = MODES[0], MODES[:2]
 
 
 @dataclass(frozen=True, slots=True)
 class Asking:
-    """Questions with their plan cases in a store.
-
-    Attributes:
-        questions: The questions.
-        store: The plan cases.
-        examples: Plan cases in a prompt.
-        together: Questions that are decoded at once.
-        seed: Of the tools that are removed.
-    """
+    """Questions with their plan cases in a store; ``examples`` of them are in a prompt."""
 
     questions: QuestionSet
     store: CaseStore
     examples: int
-    together: int = TOGETHER
+    batch: int = BATCH
     seed: int = 0
 
     def of_model(
@@ -76,25 +85,20 @@ class Asking:
         mode: Mode,
         model: Callable[[], LanguageModel],
     ) -> dict[str, Any]:
-        """Return a language model's figures; with the grammar off, with a needed tool removed too.
+        """Return a language model's figures, cached under ``name`` and the weights' ``identity``.
 
-        Args:
-            work: Keeps figures.
-            name: The start of the file's name.
-            identity: Identifies the model's weights.
-            mode: How it is asked.
-            model: Returns the model; called where the figures were not kept.
+        Without the grammar, they are also measured with a needed tool removed.
         """
         key = {
             **self.questions.identity,
             **identity,
             "grammar": mode.grammar,
             "examples": self.examples if mode.cases else 0,
-            "together": self.together,
+            "together": self.batch,
             "seed": self.seed,
         }
         if not mode.cases:
-            # Rows that differ in their plan cases alone share figures without any.
+            # Rows that differ only in their plan cases share the figures without any.
             del key["cases"]
 
         def measure() -> dict[str, Any]:
@@ -103,25 +107,21 @@ class Asking:
                 plan_cases=self.store if mode.cases else None,
                 examples=self.examples,
                 seconds=SECONDS,
-                batch=self.together,
+                batch=self.batch,
                 constrained=mode.grammar,
             )
             return self.of(planner, removal=not mode.grammar)
 
-        return work.kept(name, key, measure)
+        return work.cached(name, key, measure)
 
     def of(self, planner: Planner, *, removal: bool = False) -> dict[str, Any]:
-        """Return a planner's figures, JSON-plain.
-
-        A plan that a fallback gave, or that is not valid, counts as wrong in everything: no planner
-        borrows another's accuracy.
+        """Return a planner's figures, JSON-plain; a fallback's or invalid plan counts as wrong.
 
         Args:
-            planner: The planner.
-            removal: Also measure whether it keeps to the tools that are left when one is removed.
+            removal: Also measure whether it keeps to the other tools when one is removed.
 
         Raises:
-            InputError: The planner failed on a question: its figures would look like a result.
+            InputError: The planner failed on a question.
         """
         name, items = planner.name, self.questions.items
         removed = {name: planner} if removal else None
@@ -154,31 +154,9 @@ class Asking:
         }
 
 
-@contextmanager
-def open_asking(
-    questions: QuestionSet,
-    encoder: CachedEncoder,
-    examples: int,
-    *,
-    together: int = TOGETHER,
-    seed: int = 0,
-) -> Iterator[Asking]:
-    """Yield the questions with their plan cases in a store, while the block lasts."""
-    with plan_store(questions.cases, UncachedQuestions(encoder)) as store:
-        yield Asking(questions, store, examples, together, seed)
-
-
 @dataclass(frozen=True, slots=True)
 class RowLines:
-    """Measures rows, each planner and mode once: the trained planner and its baselines.
-
-    Attributes:
-        material: The domain.
-        work: Trains, and keeps figures.
-        start: The model that rows are trained from.
-        examples: Plan cases in a prompt.
-        seed: Of random weights, and of the tools that are removed.
-    """
+    """The lines of rows of a training: the trained planner and its baselines."""
 
     material: Material
     work: Workplace
@@ -187,36 +165,36 @@ class RowLines:
     seed: int
 
     def of(self, row: Row) -> list[Line]:
-        """Return a row's lines; of a row that cannot be trained, one line that says why."""
+        """Return a row's lines; one line with the reason if it cannot be trained."""
         head = (row.table, row.name, row.questions)
         if row.training is None:
             return [line(*head, TRAINED, note=row.note)]
         trained = self.work.trained(row.training, self.start)
 
-        # Loaded when figures are measured, and not where all of them were kept.
+        # Loaded only if some figures are not cached.
         @cache
-        def own() -> LanguageModel:
+        def trained_model() -> LanguageModel:
             from casewright.planner.language_model import load_language_model
 
             return load_language_model(trained.folder)
 
-        drawn = cache(lambda: random_twin(own(), self.seed))
+        random_model = cache(lambda: random_twin(trained_model(), self.seed))
         random = f"random-{self.seed}-{self.start.identity}"
         lines = []
-        with open_asking(
-            row.questions, self.material.encoder, self.examples, seed=self.seed
-        ) as asking:
-            more: dict[str, Any] = {"paper": row.paper, "trained": trained, "note": row.note}
-            for planner, name, modes, model, beside in (
-                (TRAINED, trained.folder.name, MODES, own, more),
-                (RANDOM, random, BOUND, drawn, {}),
+        encoder = UncachedQuestions(self.material.encoder)
+        with plan_store(row.questions.cases, encoder) as store:
+            asking = Asking(row.questions, store, self.examples, seed=self.seed)
+            remarks: dict[str, Any] = {"paper": row.paper, "trained": trained, "note": row.note}
+            for planner, name, modes, model, more in (
+                (TRAINED, trained.folder.name, MODES, trained_model, remarks),
+                (RANDOM, random, BOUND, random_model, {}),
             ):
                 file, identity = name.rpartition("-")[0], {"model": name}
                 for mode in modes:
                     figures = asking.of_model(self.work, file, identity, mode, model)
-                    lines.append(line(*head, planner, figures, mode, **beside))
-            cases, key = CasePlanner(asking.store), {**row.questions.identity, "seed": self.seed}
-            figures = self.work.kept("case", key, lambda: asking.of(cases))
+                    lines.append(line(*head, planner, figures, mode, **more))
+            cases, key = CasePlanner(store), {**row.questions.identity, "seed": self.seed}
+            figures = self.work.cached("case", key, lambda: asking.of(cases))
         return [*lines, line(*head, CASES, figures)]
 
 
@@ -233,20 +211,9 @@ def line(
     trained: Trained | None = None,
     note: str = "",
 ) -> Line:
-    """Return a line with all columns; ``None`` in those that it has no figure for.
+    """Return a line with all columns, ``None`` where it has no figure.
 
-    Args:
-        table: The table.
-        row: The row's name.
-        questions: The questions.
-        planner: The planner.
-        figures: As ``Asking.of`` returns them.
-        mode: How a language model was asked.
-        label: A class, or ``all``.
-        paper: The paper's figures, shown where the line is as it is served, and for instruction
-            following.
-        trained: The training.
-        note: A remark that a reader needs.
+    The paper's figures are shown for the mode as served, and for instruction following.
     """
     head = {"table": table, "row": row, "questions": questions.name, "planner": planner}
     cells: Line = dict.fromkeys(COLUMNS) | head
@@ -255,12 +222,12 @@ def line(
         on, cases = ("on" if part else "off" for part in mode)
         cells |= {"grammar": on, "plan cases": cases}
     if figures is not None:
-        own = next(score for score in figures["classes"] if score["class"] == label)
-        own = {**own, **figures} if label == "all" else own
-        cells |= {name: own[name] for name in COLUMNS if name in own}
+        score = next(score for score in figures["classes"] if score["class"] == label)
+        score = {**score, **figures} if label == "all" else score
+        cells |= {name: score[name] for name in COLUMNS if name in score}
     if trained is not None:
         metrics = trained.metrics
-        # The card of a training that was resumed has the seconds of its last part alone.
+        # The card of a resumed training has the seconds of its last part alone.
         resumed = bool(metrics.get("resumed_after_steps"))
         cells |= {
             "examples": metrics.get("examples_training"),
@@ -269,5 +236,102 @@ def line(
             "seconds": None if resumed else metrics.get("seconds_training"),
         }
     if mode is None or mode.cases:
-        cells["published"] = paper.told(label, grammar=mode is None or mode.grammar)
+        cells["published"] = paper.cell(label, grammar=mode is None or mode.grammar)
     return cells
+
+
+#: Random networks in Table 1: their accuracy differs from seed to seed.
+SEEDS = 3
+SHIPPED, BASE = "shipped planner", "its base, not tuned"
+
+
+@dataclass(frozen=True, slots=True)
+class FirstTable:
+    """Table 1, on the frozen questions: the shipped planner by class, and baselines.
+
+    Attributes:
+        folder: The planner's.
+        base: The base model's folder; ``None`` if the planner is no adapter.
+    """
+
+    trial: ReaperTrial
+    material: Material
+    work: Workplace
+    folder: Path
+    base: Path | None
+    examples: int
+
+    @classmethod
+    def of(cls, trial: ReaperTrial, material: Material, work: Workplace) -> FirstTable:
+        """Return the table of a trial."""
+        folder = trial.planner if trial.planner is not None else shipped_planner()
+        source = find_source(folder, None)
+        base = None if source.adapter is None else source.base
+        examples = shipped_examples(folder) if is_shipped(folder) else EXAMPLES
+        return cls(trial, material, work, folder, base, examples)
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """The planner's settings in the report, with the metrics of its card."""
+        metrics = dict((read_card(self.folder) or {}).get("metrics", {}))
+        return {"shipped": metrics, "shipped_plan_cases_in_a_prompt": self.examples}
+
+    def lines(self) -> list[Line]:
+        """Return each planner's lines: every mode, and every class in the mode as served."""
+        from casewright.planner.language_model import load_language_model
+
+        questions = QuestionSet(FROZEN, self.material.frozen, self.material.queries)
+        questions = questions.limited(self.trial.limit, self.trial.seed)
+        encoder, seed = UncachedQuestions(self.material.encoder), self.trial.seed
+        with plan_store(questions.cases, encoder) as store:
+            # Not in batches: a plan's own milliseconds are among the figures.
+            asking = Asking(questions, store, self.examples, batch=1, seed=seed)
+            tuned = load_language_model(self.folder)
+            models = [(SHIPPED, self.folder, tuned, REAPER)]
+            if self.base is not None:
+                models.append((BASE, self.base, load_language_model(self.base), UNTUNED))
+            lines = []
+            for name, folder, model, paper in models:
+                for mode in MODES:
+                    figures = self._of_model(asking, name, folder, mode, model)
+                    classes = figures["classes"] if mode == SERVED else figures["classes"][-1:]
+                    labels = [score["class"] for score in classes]
+                    head = (FIRST, name, questions, name, figures, mode)
+                    lines += [line(*head, label=label, paper=paper) for label in labels]
+            if self.base is None:
+                note = "the planner is no adapter, which would name its base"
+                lines.append(line(FIRST, BASE, questions, BASE, note=note))
+            for number in range(seed, seed + SEEDS):
+                twin, name = random_twin(tuned, number), f"{RANDOM}, seed {number}"
+                for mode in BOUND:
+                    figures = self._of_model(asking, name, self.folder, mode, twin)
+                    lines.append(line(FIRST, name, questions, RANDOM, figures, mode))
+            for name, planner in self._others(asking).items():
+                figures, paper = asking.of(planner), ENSEMBLE if name == CLASSIFIERS else NOTHING
+                lines += [
+                    line(FIRST, name, questions, name, figures, label=score["class"], paper=paper)
+                    for score in figures["classes"]
+                ]
+        return lines
+
+    def _others(self, asking: Asking) -> dict[str, Planner]:
+        """Return the case planner with its reader and without, and the classifiers."""
+        planners: dict[str, Planner] = {}
+        if (reader := self.material.domain.open_reader()) is not None:
+            planners["case planner with its reader"] = CasePlanner(asking.store, reader)
+        planners[CASES] = CasePlanner(asking.store)
+        if find_spec("sklearn") is not None:
+            planners[CLASSIFIERS] = make_planner(
+                CLASSIFIERS,
+                asking.store,
+                queries=lambda: self.material.queries,
+                encoder=UncachedQuestions(self.material.encoder),
+            )
+        return planners
+
+    def _of_model(
+        self, asking: Asking, name: str, folder: Path, mode: Mode, model: LanguageModel
+    ) -> dict[str, Any]:
+        identity = {"planner": name, "model": fingerprint(folder)}
+        slug = name.replace(" ", "-").replace(",", "")
+        return asking.of_model(self.work, slug, identity, mode, lambda: model)

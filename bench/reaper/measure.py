@@ -10,20 +10,31 @@ from dataclasses import dataclass, replace
 from multiprocessing import get_context
 from typing import Any
 
-from casewright.bench.reaper.asking import CASES, COLUMNS, RANDOM, TRAINED, Line, RowLines
-from casewright.bench.reaper.first_table import FirstTable
+from casewright.bench.reaper.asking import (
+    CASES,
+    COLUMNS,
+    RANDOM,
+    TRAINED,
+    FirstTable,
+    Line,
+    RowLines,
+)
 from casewright.bench.reaper.rows import (
+    FIRST,
+    SECOND,
+    STUDIES,
+    THIRD,
     Material,
+    ReaperTrial,
     Row,
     Training,
     ablation_rows,
-    instruction_places,
+    instruction_sources,
     mixture,
     open_material,
     trainings_of,
 )
 from casewright.bench.reaper.studies import held_out_queries, study_rows
-from casewright.bench.reaper.trial import FIRST, SECOND, STUDIES, THIRD, ReaperTrial
 from casewright.bench.reaper.workplace import Workplace, given_start
 from casewright.bench.report import Report
 from casewright.errors import InputError
@@ -32,10 +43,10 @@ from casewright.finetune.recipe.shipped import find_recipe
 from casewright.stores.progress import note, told_progress
 
 _TITLES = {FIRST: "Table 1", "2": "Table 2", "3": "Table 3", STUDIES: "Generalisation studies"}
-#: Columns that are not shown where all lines of a table have the same value.
+#: Columns that are hidden if all lines of a table have the same value.
 _SAME = ("questions", "class", "planner")
-#: In a process of its own, the lock under which it opens the domain's stores.
-_OPENING: Any = None
+#: In a child process, the lock for opening the domain's stores.
+_OPENING: AbstractContextManager[Any] = nullcontext()
 _NOTES = (
     "tools: share of plans with the right tool sequence, with its 95 % interval (Wilson); "
     "arguments: and every argument right; arguments_paper: the same over plans with prod_search or "
@@ -52,15 +63,7 @@ _NOTES = (
 
 @dataclass(frozen=True, slots=True)
 class _Run:
-    """A trial with everything that it opens.
-
-    Attributes:
-        trial: The settings.
-        recipe: Of its trainings.
-        material: The domain.
-        work: Its folder.
-        rows: Those of its tables that need a training.
-    """
+    """A trial with everything that it opens; ``rows`` are those that need a training."""
 
     trial: ReaperTrial
     recipe: Recipe
@@ -69,7 +72,7 @@ class _Run:
     rows: tuple[Row, ...]
 
     def lines(self) -> RowLines:
-        """Return the measurement of rows; the model that rows start from is made first."""
+        """Return the lines of rows, after making the model that rows start from."""
         data, trial = self.recipe.data, self.trial
         if trial.start is not None:
             start = given_start(trial.start, self.material.toolbox)
@@ -78,16 +81,16 @@ class _Run:
         return RowLines(self.material, self.work, start, data.tevo.shots, trial.seed)
 
     def finish(self, lines: RowLines, name: str) -> None:
-        """Train and measure the rows of one training; their figures are kept."""
+        """Train and measure the rows of one training; their figures are cached."""
         for row in self.rows:
             if row.training is not None and row.training.name == name:
                 lines.of(row)
 
 
 def measure_reaper(trial: ReaperTrial) -> Report:
-    """Train and measure the rows that are missing, and return the report of all of them."""
-    run = _open(trial, nullcontext())
-    # A missing file ends the command before hours of training.
+    """Train and measure the rows that are not cached, and return the report of all of them."""
+    run = _open(trial)
+    # First of all: a missing file must end the command before hours of training.
     first = FirstTable.of(trial, run.material, run.work) if FIRST in trial.tables else None
     lines: list[Line] = []
     if first is not None:
@@ -103,7 +106,7 @@ def measure_reaper(trial: ReaperTrial) -> Report:
                     note(f"Training {name}.")
                     run.finish(measured, name)
                     advance(1)
-        # In the order of the tables, from the figures that were kept.
+        # In the order of the tables, from the cache.
         lines += [line for row in run.rows for line in measured.of(row)]
     return Report(
         bench="reaper",
@@ -130,14 +133,14 @@ def measure_reaper(trial: ReaperTrial) -> Report:
     )
 
 
-def _open(trial: ReaperTrial, opening: AbstractContextManager[Any]) -> _Run:
+def _open(trial: ReaperTrial) -> _Run:
     recipe = Recipe.read(find_recipe(trial.recipe))
     if recipe.data.toolbox is not None or recipe.data.queries is not None:
         raise InputError(
             f"{trial.recipe}: data.toolbox and data.queries have no frozen questions to measure "
             "by. Write data.domain alone."
         )
-    with opening:
+    with _OPENING:
         material = open_material(recipe.data.domain)
     work = Workplace(trial.folder, recipe, material.encoder, steps=trial.steps)
     rows: list[Row] = []
@@ -154,44 +157,39 @@ def _open(trial: ReaperTrial, opening: AbstractContextManager[Any]) -> _Run:
 def _common(material: Material, data: Any, trial: ReaperTrial) -> Training:
     """Return the set of a new base's tokenizer: without any query that a study asks."""
     toolbox = material.without(trial.tool)
-    out = {id(query) for query in held_out_queries(material, trial)}
-    kept = [
+    held_out = {id(query) for query in held_out_queries(material, trial)}
+    queries = [
         query
         for query in material.queries
-        if id(query) not in out and trial.tool not in query.record.tools_removed
+        if id(query) not in held_out and trial.tool not in query.record.tools_removed
     ]
-    section = mixture(data, instruction_places(trial.instructions))
-    return Training("common", section, material.ingredients(kept, toolbox))
+    section = mixture(data, instruction_sources(trial.instructions))
+    return Training("common", section, material.ingredients(queries, toolbox))
 
 
 def measure_beside(
     trial: ReaperTrial,
     names: Sequence[str],
-    finish: Callable[[ReaperTrial, str, Any], None],
-    done: Callable[[str], None],
+    finish: Callable[[ReaperTrial, str], None],
+    finished: Callable[[str], None],
 ) -> None:
-    """Measure the rows of every training, ``trial.jobs`` of them at once, each in a process.
+    """Measure the rows of every training by ``trial.jobs`` processes.
 
-    Args:
-        trial: The run.
-        names: Of the trainings.
-        finish: Measures the rows of one training; a function of a module, since a process imports
-            it. Takes the lock under which the domain is to be opened.
-        done: Is called with each training's name once its rows are measured.
+    ``finish`` measures the rows of one training; a process must be able to import it.
 
     Raises:
-        InputError: A training failed; those that are running end first.
+        InputError: A training failed; running ones end first.
     """
     context = get_context("spawn")
     threads = max(1, (os.cpu_count() or 1) // trial.jobs)
     with ProcessPoolExecutor(
         trial.jobs, context, initializer=_begin, initargs=(context.Lock(), threads)
     ) as pool:
-        running = {pool.submit(_finish, finish, trial, name): name for name in names}
+        running = {pool.submit(finish, trial, name): name for name in names}
         try:
             for future in as_completed(running):
                 future.result()
-                done(running[future])
+                finished(running[future])
         except BaseException:
             pool.shutdown(wait=False, cancel_futures=True)
             raise
@@ -200,36 +198,32 @@ def measure_beside(
 def _begin(lock: Any, threads: int) -> None:
     global _OPENING
     _OPENING = lock
-    # Before torch is imported, which reads it once.
+    # Torch reads it once, when it is imported.
     os.environ["OMP_NUM_THREADS"] = str(threads)
 
 
-def _finish(finish: Callable[[ReaperTrial, str, Any], None], trial: ReaperTrial, name: str) -> None:
-    finish(trial, name, _OPENING)
-
-
-def finish(trial: ReaperTrial, name: str, opening: AbstractContextManager[Any]) -> None:
+def finish(trial: ReaperTrial, name: str) -> None:
     """Train and measure the rows of one training in this process; see ``measure_beside``."""
-    run = _open(trial, opening)
+    run = _open(trial)
     run.finish(run.lines(), name)
 
 
 def _shown(lines: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """Return a table's lines without the columns that say nothing in it."""
+    """Return a table's lines without empty columns, and without those of one value in `_SAME`."""
     values = {name: {line[name] for line in lines} for name in COLUMNS[1:]}
     columns = [
         name
-        for name, held in values.items()
-        if held != {None} and not (name in _SAME and len(held) == 1)
+        for name, group in values.items()
+        if group != {None} and not (name in _SAME and len(group) == 1)
     ]
     return [{name: line[name] for name in columns} for line in lines]
 
 
 def _figures(lines: Sequence[Line]) -> dict[str, float]:
-    """Return the figures of each row's trained planner as it is served, and its margins.
+    """Return the figures of each row's trained planner as served, and its margins.
 
-    A margin is the difference in right tools from the case planner, which has the same plan cases,
-    and from random weights under the same grammar, in shares.
+    Margins are differences of tool accuracy to the case planner with the same plan cases, and to
+    random weights under the same grammar.
     """
     figures: dict[str, float] = {}
     for row, name in _rows(lines):
@@ -260,13 +254,15 @@ def _rows(lines: Sequence[Line]) -> Iterator[tuple[list[Line], str]]:
         if line["table"] != FIRST:
             key = (line["table"], line["row"], line["questions"])
             grouped.setdefault(key, []).append(line)
-    for (table, row, questions), own in grouped.items():
+    for (table, row, questions), group in grouped.items():
         end = f"_{_slug(questions)}" if table == STUDIES else ""
-        yield own, f"table_{table}_{_slug(row)}{end}"
+        yield group, f"table_{table}_{_slug(row)}{end}"
 
 
 def _served(lines: Sequence[Line], planner: str) -> Line | None:
-    return next((own for own in lines if own["planner"] == planner and _is_served(own)), None)
+    return next(
+        (group for group in lines if group["planner"] == planner and _is_served(group)), None
+    )
 
 
 def _is_served(line: Line) -> bool:
@@ -289,14 +285,11 @@ def _training_notes(trial: ReaperTrial, steps: int | None) -> Iterator[str]:
 
 
 def draw_rows(axes: Any, lines: Sequence[Line]) -> None:
-    """Draw right tools of every row as it is served: a bar, and marks of the baselines.
-
-    Of Table 1 alone, each planner has a bar.
-    """
+    """Draw the tool accuracy of every row, or of Table 1's planners, as bars beside baselines."""
     rows = [
-        (served, own)
-        for own, _ in _rows(lines)
-        if (served := _served(own, TRAINED)) is not None and served["tools"] is not None
+        (served, group)
+        for group, _ in _rows(lines)
+        if (served := _served(group, TRAINED)) is not None and served["tools"] is not None
     ]
     label = TRAINED if rows else "planner"
     if not rows:
@@ -304,7 +297,7 @@ def draw_rows(axes: Any, lines: Sequence[Line]) -> None:
         rows = [(line, []) for line in alone if line["tools"] is not None]
     axes.barh(range(len(rows)), [served["tools"] for served, _ in rows], 0.6, label=label)
     for planner, mark in ((CASES, "o"), (RANDOM, "x")):
-        beside = [(_served(own, planner), height) for height, (_, own) in enumerate(rows)]
+        beside = [(_served(group, planner), height) for height, (_, group) in enumerate(rows)]
         points = [(line["tools"], height) for line, height in beside if line is not None]
         if points:
             axes.plot(*zip(*points, strict=True), mark, color="black", label=planner)

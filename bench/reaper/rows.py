@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import random
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 from casewright.bench.harness import read_ground
-from casewright.bench.reaper.trial import LESS, MIXED, NOTHING, REAPER, SECOND, THIRD, Published
+from casewright.bench.report import published
 from casewright.domains import Domain
 from casewright.errors import InputError
 from casewright.finetune.evaluation import EvaluationItem, items_of
@@ -23,7 +23,101 @@ from casewright.finetune.queries.choose import choose_queries
 from casewright.finetune.tool_pools import ToolPool, read_pools
 from casewright.planner import AnnotatedQuery
 from casewright.stores import CachedEncoder
+from casewright.stores.paths import cache_folder
 from casewright.tools import Toolbox
+
+#: The tables by the names that ``--table`` takes: the paper's three, and its generalisation
+#: studies, which the paper describes in words.
+FIRST, SECOND, THIRD, STUDIES = "1", "2", "3", "studies"
+TABLES = (FIRST, SECOND, THIRD, STUDIES)
+
+
+@dataclass(frozen=True, slots=True)
+class ReaperTrial:
+    """The options of the command; it can be pickled, for processes of their own.
+
+    Trainings and figures are cached in ``folder``, each under a hash of its settings: an
+    interrupted run can be continued.
+
+    Raises:
+        InputError: A table does not exist, or a number is too small.
+    """
+
+    tables: tuple[str, ...] = TABLES
+    folder: Path = field(default_factory=lambda: cache_folder() / "bench-reaper")
+    recipe: str = "reaper"
+    steps: int | None = None
+    start: Path | None = None
+    planner: Path | None = None
+    instructions: Path | None = None
+    #: No other class of the shop resembles it.
+    tool: str = "customer_support"
+    limit: int = 100
+    jobs: int = 1
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        known = f"Tables are: {', '.join(TABLES)}."
+        if wrong := [name for name in self.tables if name not in TABLES]:
+            raise InputError(f"There is no table {wrong[0]!r}. {known}")
+        if not self.tables:
+            raise InputError(f"No table is asked for. {known}")
+        if self.instructions is not None and not self.instructions.is_dir():
+            raise InputError(
+                f"--instructions {self.instructions} is no folder. Give one with generic "
+                "instructions."
+            )
+        for name, value in (("limit", self.limit), ("jobs", self.jobs)):
+            if value < 1:
+                raise InputError(f"--{name} is {value}. Give 1 at least.")
+
+
+@dataclass(frozen=True, slots=True)
+class Published:
+    """The paper's figures of one row.
+
+    Attributes:
+        arguments_paper: Share with every argument right, too, of the plans that the paper counts.
+        only_provided: Share that follows a changed list of tools.
+        classes: By class: precision, recall, F1, and the training data of the class.
+    """
+
+    tools: float | None = None
+    arguments_paper: float | None = None
+    only_provided: float | None = None
+    ms_p50: float | None = None
+    trained: str = ""
+    classes: Mapping[str, tuple[float, float, float, str]] = field(default_factory=dict)
+
+    def cell(self, label: str = "all", *, grammar: bool = True) -> str | None:
+        """Return the figures of a class, or of all, as a table's cell; ``None`` without any.
+
+        Instruction following is measured without the grammar, everything else with it.
+        """
+        if label != "all":
+            if label not in self.classes or not grammar:
+                return None
+            precision, recall, f1, trained = self.classes[label]
+            return f"precision {precision:g}, recall {recall:g}, f1 {f1:g} ({trained})"
+        names = ("tools", "arguments_paper", "ms_p50") if grammar else ("only_provided",)
+        values = [(name, getattr(self, name)) for name in names]
+        text = ", ".join(f"{name} {value:g}" for name, value in values if value is not None)
+        return f"{text} ({self.trained})" if text and self.trained else text or None
+
+
+_PAPER = published("reaper")
+NOTHING = Published()
+UNTUNED, ENSEMBLE, REAPER = (
+    Published(**_PAPER["table_1"][name]) for name in ("untuned", "ensemble", "reaper")
+)
+#: Table 2, by the omitted parts; ``REAPER`` is its first row.
+LESS = {name: Published(**figures) for name, figures in _PAPER["table_2"].items()}
+#: Table 3, by the share of the generic instructions and the tasks of a query.
+MIXED = {
+    (float(name.split()[0]), int(name.split()[1])): Published(**figures)
+    for name, figures in _PAPER["table_3"].items()
+}
+
 
 FROZEN = "frozen"
 #: The share of the generic instructions, and the tasks of a query with planning itself: the
@@ -33,15 +127,10 @@ SHARE, TASKS = 1.0, 4
 
 @dataclass(frozen=True, slots=True)
 class Material:
-    """A domain as every row uses it.
+    """A domain with its queries to learn from and its frozen questions.
 
     Attributes:
-        domain: The domain.
-        toolbox: Its tools; nothing is looked up with them.
-        queries: Annotated queries to learn from, without the frozen ones.
-        frozen: The questions that take no part in training, plan cases or tuning.
-        pools: Other names and descriptions, by tool.
-        encoder: Embeds questions.
+        pools: Other names and descriptions by tool.
     """
 
     domain: Domain
@@ -54,7 +143,7 @@ class Material:
     def ingredients(
         self, queries: Sequence[AnnotatedQuery], toolbox: Toolbox | None = None
     ) -> Ingredients:
-        """Return the ingredients of a training set; with fewer tools where a toolbox is given."""
+        """Return the ingredients of a training set, for the domain's toolbox or the given one."""
         tools = self.toolbox if toolbox is None else toolbox
         return Ingredients(
             queries=queries,
@@ -64,7 +153,7 @@ class Material:
         )
 
     def without(self, tool: str) -> Toolbox:
-        """Return the tools without one of them; raises ``InputError`` where it does not exist."""
+        """Return the tools without one of them; raise ``InputError`` if it does not exist."""
         if tool not in self.toolbox:
             names = ", ".join(self.toolbox.names)
             raise InputError(f"There is no tool {tool!r} to leave out. Tools are: {names}.")
@@ -91,31 +180,25 @@ def open_material(domain_name: str | None) -> Material:
 
 @dataclass(frozen=True, slots=True)
 class Training:
-    """A training: its folder's name, and the data of its set; rows may share one."""
+    """A training, which rows may share: its folder's name, and the data of its set."""
 
     name: str
     data: DataSection
-    given: Ingredients
+    ingredients: Ingredients
 
     @property
     def identity(self) -> dict[str, Any]:
-        """Everything that decides the training set, JSON-plain."""
+        """The key of the training set, JSON-plain."""
         return {
             "data": self.data.model_dump(mode="json"),
-            "queries": queries_hash(self.given.queries),
-            "toolbox": self.given.toolbox.fingerprint(),
+            "queries": queries_hash(self.ingredients.queries),
+            "toolbox": self.ingredients.toolbox.fingerprint(),
         }
 
 
 @dataclass(frozen=True, slots=True)
 class QuestionSet:
-    """Questions to measure by, and the plan cases that planners may see.
-
-    Attributes:
-        name: In tables.
-        items: The questions with their gold plans.
-        cases: Plan cases; none of them is one of the questions.
-    """
+    """Questions to measure by, and the planners' plan cases, none of which is a question."""
 
     name: str
     items: tuple[EvaluationItem, ...]
@@ -123,7 +206,7 @@ class QuestionSet:
 
     @property
     def identity(self) -> dict[str, Any]:
-        """Everything that decides the answers of a planner, JSON-plain."""
+        """The key of a planner's answers, JSON-plain."""
         return {
             "questions": queries_hash([item.query for item in self.items]),
             "toolboxes": sorted({item.request.toolbox.fingerprint() for item in self.items}),
@@ -131,25 +214,16 @@ class QuestionSet:
         }
 
     def limited(self, limit: int, seed: int) -> QuestionSet:
-        """Return at most ``limit`` of the questions, drawn by the seed, in their order."""
+        """Return a random sample of at most ``limit`` questions, in their order."""
         if limit >= len(self.items):
             return self
-        drawn = sorted(random.Random(seed).sample(range(len(self.items)), limit))
-        return replace(self, items=tuple(self.items[number] for number in drawn))
+        sample = sorted(random.Random(seed).sample(range(len(self.items)), limit))
+        return replace(self, items=tuple(self.items[number] for number in sample))
 
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """A row of a table.
-
-    Attributes:
-        table: One of ``TABLES``.
-        name: In words.
-        training: ``None`` where it cannot be trained; ``note`` says why.
-        questions: The questions of the row.
-        paper: The paper's figures.
-        note: A remark that a reader needs.
-    """
+    """A row of a table; ``training`` is ``None`` if it cannot be trained, as ``note`` says."""
 
     table: str
     name: str
@@ -164,7 +238,7 @@ def trainings_of(rows: Sequence[Row]) -> list[Training]:
     return list({row.training.name: row.training for row in rows if row.training}.values())
 
 
-def instruction_places(folder: Path | None) -> tuple[InstructionSource, ...]:
+def instruction_sources(folder: Path | None) -> tuple[InstructionSource, ...]:
     """Return the sources of generic instructions in a folder; none without a folder.
 
     Raises:
@@ -195,16 +269,12 @@ def mixture(
     sampled: bool = True,
     tools_evolved: bool = True,
 ) -> DataSection:
-    """Return the recipe's section with all parts, but for those that are left out.
+    """Return the recipe's data section with all parts but the omitted ones.
 
     Args:
-        data: The recipe's section.
-        sources: Of instructions; without any, no row has a share of them.
-        share: Of the instructions.
-        tasks: Of a query.
-        evolved: Give some instructions constraints; else all are plain.
-        sampled: Sample queries as the recipe says; else draw as many at random.
-        tools_evolved: Vary tools, names and descriptions; else they are those of serving.
+        evolved: Give some instructions constraints.
+        sampled: Sample queries as the recipe says, not at random.
+        tools_evolved: Vary tools, names and descriptions.
     """
     changes: dict[str, dict[str, Any]] = {
         "instructions": {"sources": sources, "share": share if sources else 0.0},
@@ -215,19 +285,15 @@ def mixture(
     if not evolved:
         changes["instructions"]["evolved"] = 0.0
     return data.model_copy(
-        update={name: getattr(data, name).model_copy(update=own) for name, own in changes.items()}
+        update={
+            name: getattr(data, name).model_copy(update=values) for name, values in changes.items()
+        }
     )
 
 
 def ablation_rows(material: Material, data: DataSection, folder: Path | None) -> list[Row]:
-    """Return the rows of Tables 2 and 3; Table 2's are cumulative.
-
-    Args:
-        material: The domain.
-        data: The recipe's section.
-        folder: Of generic instructions.
-    """
-    sources = instruction_places(folder)
+    """Return the rows of Tables 2 and 3; Table 2's are cumulative."""
+    sources = instruction_sources(folder)
 
     def row(
         table: str, name: str, slug: str, paper: Published, *, needs: bool = False, **parts: Any
@@ -235,19 +301,19 @@ def ablation_rows(material: Material, data: DataSection, folder: Path | None) ->
         section = mixture(data, sources, **parts)
         missing = not sources and (needs or table == SECOND)
         note = "no instructions were given (--instructions FOLDER)" if missing else ""
-        # The plan cases are the queries that it may learn from, and nothing else.
+        # The plan cases are the queries that the training learns from.
         cases = choose_queries(material.queries, section.sampling, material.encoder, section.seed)
         training = Training(slug, section, material.ingredients(material.queries))
         questions = QuestionSet(FROZEN, material.frozen, tuple(cases))
         return Row(table, name, None if needs and missing else training, questions, paper, note)
 
     rows = [row(SECOND, "all parts", "all-parts", REAPER)]
-    less: dict[str, bool] = {}
+    omitted: dict[str, bool] = {}
     slugs = {"evolved": "no-evolve", "sampled": "no-evolve-dqs"}
     slugs["tools_evolved"] = "no-evolve-dqs-tevo"
     for (part, slug), (name, paper) in zip(slugs.items(), LESS.items(), strict=True):
-        less[part] = False
-        rows.append(row(SECOND, name, slug, paper, needs=part == "evolved", **less))
+        omitted[part] = False
+        rows.append(row(SECOND, name, slug, paper, needs=part == "evolved", **omitted))
     for (share, tasks), paper in MIXED.items():
         slug = "all-parts" if (share, tasks) == (SHARE, TASKS) else f"ift-{share:g}-tasks-{tasks}"
         name = f"{share:.0%} of the instructions, {tasks} tasks"

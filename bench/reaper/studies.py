@@ -1,7 +1,7 @@
-"""The generalisation studies: plan shapes, a class and a tool that training has not seen.
+"""The generalisation studies: plan shapes, a class and a tool that are not in the training.
 
-Each holds queries out: the questions take no part in training or in its plan cases. Another half of
-these queries, in groups of similar questions, is shown as plan cases or added to the training.
+Half of the held-out queries, in groups of similar questions, are asked; the others are shown as
+plan cases or added to the training.
 """
 
 from __future__ import annotations
@@ -14,14 +14,15 @@ from pathlib import Path
 
 from casewright.bench.reaper.rows import (
     FROZEN,
+    STUDIES,
     Material,
     QuestionSet,
+    ReaperTrial,
     Row,
     Training,
-    instruction_places,
+    instruction_sources,
     mixture,
 )
-from casewright.bench.reaper.trial import STUDIES, ReaperTrial
 from casewright.errors import InputError
 from casewright.finetune.evaluation import MULTI_STEP, items_of
 from casewright.finetune.examples.data_section import DataSection
@@ -31,14 +32,13 @@ from casewright.planner import AnnotatedQuery, read_annotated
 from casewright.stores import Encoder
 from casewright.tools import Toolbox
 
-#: The paper's numbers: diverse examples of several steps, and queries that a new class came with.
+#: The paper's numbers: diverse examples of several steps, and queries of a new class.
 DIVERSE, CLASS_QUERIES = 25, 286
-#: Of the shapes of several steps, from the second most frequent on, each fourth is held out: some
-#: that are frequent, and many that are not.
+#: Every fourth shape of several steps is held out, from the second most frequent on.
 FIRST_SHAPE, EVERY = 1, 4
 
-#: Questions for a tool that no training has shown, whose description and example stand in the
-#: prompt (section 5.5). The first is the paper's own; the others are this project's.
+#: Questions for a tool that is in no training and only in their prompt (section 5.5). The first is
+#: the paper's own; the others are this project's.
 NEW_TOOL = "compatible_products"
 NEW_TOOL_QUERIES = Path(__file__).with_name("compatible.jsonl")
 
@@ -48,17 +48,14 @@ Shape = tuple[str, ...]
 
 @dataclass(frozen=True, slots=True)
 class Halves:
-    """Queries that are held out: one half to ask, one to show or to learn from.
+    """Held-out queries in two halves; similar questions are in the same half."""
 
-    Similar questions are in the same half.
-    """
-
-    asked: Queries
-    shown: Queries
+    questions: Queries
+    rest: Queries
 
 
 def held_shapes(queries: Sequence[AnnotatedQuery]) -> frozenset[Shape]:
-    """Return the sequences of tools that are to be new: a fourth of those of several steps."""
+    """Return the held-out sequences of tools: a fourth of those of several steps."""
     counts = Counter(query.plan.tools for query in queries if query.label == MULTI_STEP)
     ranked = sorted(counts, key=lambda shape: (-counts[shape], shape))
     return frozenset(ranked[FIRST_SHAPE::EVERY])
@@ -70,34 +67,31 @@ def of_shapes(queries: Sequence[AnnotatedQuery], shapes: Collection[Shape]) -> Q
 
 
 def own_tools(queries: Sequence[AnnotatedQuery], toolbox: Toolbox) -> Queries:
-    """Return the queries whose plan calls a tool that only their record declares."""
+    """Return the queries whose plan calls a tool that only the query declares."""
     return tuple(item.query for item in items_of(queries, toolbox) if item.new_tools)
 
 
-def halves(queries: Sequence[AnnotatedQuery], asked: int, encoder: Encoder, seed: int) -> Halves:
-    """Return queries in two halves, in groups of similar questions.
+def halves(queries: Sequence[AnnotatedQuery], most: int, encoder: Encoder, seed: int) -> Halves:
+    """Return queries in two halves, by groups of similar questions.
 
     Args:
-        queries: The queries.
-        asked: Most questions; never more than half of the queries, but for the first group.
-        encoder: Of the similarity.
-        seed: Of the order of the groups.
+        most: Never more than half of the queries, but for the first group.
 
     Raises:
         InputError: There are fewer than two groups.
     """
-    members: dict[int, list[AnnotatedQuery]] = defaultdict(list)
+    by_group: dict[int, list[AnnotatedQuery]] = defaultdict(list)
     numbers = similarity_groups([query.query for query in queries], encoder)
     for query, number in zip(queries, numbers, strict=True):
-        members[number].append(query)
-    if len(members) < 2:
+        by_group[number].append(query)
+    if len(by_group) < 2:
         raise InputError(
             f"Of {len(queries)} queries that a study holds out, no two differ enough to measure by "
             "one and to show the other. Give more annotated queries."
         )
-    groups = list(members.values())
+    groups = list(by_group.values())
     random.Random(seed).shuffle(groups)
-    most = min(asked, len(queries) // 2)
+    most = min(most, len(queries) // 2)
     first: list[AnnotatedQuery] = []
     second: list[AnnotatedQuery] = []
     for group in groups:
@@ -106,21 +100,15 @@ def halves(queries: Sequence[AnnotatedQuery], asked: int, encoder: Encoder, seed
 
 
 def held_out_queries(material: Material, trial: ReaperTrial) -> Queries:
-    """Return all queries that any study asks; the base of all rows is trained without them."""
+    """Return the queries that any study asks: the base of all rows is trained without them."""
     queries = material.queries
-    shapes, own = held_shapes(queries), own_tools(queries, material.toolbox)
-    out = {id(query) for query in (*of_shapes(queries, shapes), *own)}
-    return tuple(q for q in queries if id(q) in out or trial.tool in q.plan.tools)
+    shapes, tool_queries = held_shapes(queries), own_tools(queries, material.toolbox)
+    held_out = {id(query) for query in (*of_shapes(queries, shapes), *tool_queries)}
+    return tuple(q for q in queries if id(q) in held_out or trial.tool in q.plan.tools)
 
 
 def study_rows(material: Material, data: DataSection, trial: ReaperTrial) -> list[Row]:
-    """Return the rows of the studies.
-
-    Args:
-        material: The domain.
-        data: The recipe's section, with the number of queries of a training.
-        trial: Instructions, the tool that is left out, the size of test sets.
-    """
+    """Return the rows of the studies."""
     studies = _Studies(material, data, trial)
     return [*studies.shapes(), *studies.new_class(), *studies.new_tool()]
 
@@ -129,54 +117,53 @@ class _Studies:
     def __init__(self, material: Material, data: DataSection, trial: ReaperTrial) -> None:
         self._material = material
         self._trial = trial
-        self._whole = mixture(data, instruction_places(trial.instructions))
-        # Queries are sampled before some are added.
-        self._alone = self._whole.model_copy(update={"sampling": SamplingSettings()})
-        # Not in a prompt either: a tool that is there and never called is learned, too.
-        self._toolbox = material.without(trial.tool)
+        self._section = mixture(data, instruction_sources(trial.instructions))
+        # Without sampling: queries are sampled before some are added.
+        self._unsampled = self._section.model_copy(update={"sampling": SamplingSettings()})
         self._own = own_tools(material.queries, material.toolbox)
-        own = {id(query) for query in self._own}
+        excluded = {id(query) for query in self._own}
         self._without_tool = self._sampled(
             [
                 query
                 for query in material.queries
-                if trial.tool not in query.plan.tools
-                and trial.tool not in query.record.tools_removed
-                and id(query) not in own
+                if trial.tool not in (*query.plan.tools, *query.record.tools_removed)
+                and id(query) not in excluded
             ]
         )
-        given = material.ingredients(self._without_tool, self._toolbox)
-        self._no_tool = Training("no-tool", self._alone, given)
+        # Not in prompts either: a tool that is never called is learned, too.
+        toolbox = material.without(trial.tool)
+        ingredients = material.ingredients(self._without_tool, toolbox)
+        self._no_tool = Training("no-tool", self._unsampled, ingredients)
 
     def shapes(self) -> list[Row]:
-        """Return the rows of new plan shapes: no plan case of them, some, and a few in training."""
+        """Return the rows of new plan shapes: none known, as plan cases, and a few in training."""
         queries, encoder = self._material.queries, self._material.encoder
         held = held_shapes(queries)
         parts = self._halves(of_shapes(queries, held))
         learned = self._sampled([q for q in queries if q.plan.tools not in held])
-        vectors = encoder.embed([query.query for query in parts.shown])
-        picks = facility_location(vectors, min(DIVERSE, len(parts.shown)))
-        diverse = [parts.shown[number] for number in sorted(picks)]
+        vectors = encoder.embed([query.query for query in parts.rest])
+        picks = facility_location(vectors, min(DIVERSE, len(parts.rest)))
+        diverse = [parts.rest[number] for number in sorted(picks)]
         without = self._training("no-shapes", learned)
         added = self._training("shapes-added", (*learned, *diverse))
         name, out = "new shapes", f"{len(held)} of the sequences of tools were held out"
         picked = f"{len(diverse)} picked by facility location"
-        shown = (*learned, *parts.shown)
+        plan_cases = (*learned, *parts.rest)
         return [
-            self._row(f"{name}, {what}", training, name, parts.asked, cases, note)
+            self._row(f"{name}, {what}", training, name, parts.questions, cases, note)
             for what, training, cases, note in (
                 ("no plan case of them", without, learned, out),
-                ("plan cases of them", without, shown, ""),
-                (f"{len(diverse)} examples added", added, shown, picked),
+                ("plan cases of them", without, plan_cases, ""),
+                (f"{len(diverse)} examples added", added, plan_cases, picked),
             )
         ]
 
     def new_class(self) -> list[Row]:
-        """Return the rows of a class that training lacked, and of some queries of it added."""
+        """Return the rows of a class that is not in the training, and with some queries added."""
         tool = self._trial.tool
         parts = self._halves([q for q in self._material.queries if q.label == tool])
-        most = min(CLASS_QUERIES, len(parts.shown))
-        added = random.Random(f"{self._trial.seed}:class").sample(parts.shown, most)
+        most = min(CLASS_QUERIES, len(parts.rest))
+        added = random.Random(f"{self._trial.seed}:class").sample(parts.rest, most)
         known = (*self._without_tool, *added)
         name = f"class {tool}"
         rows = []
@@ -184,38 +171,38 @@ class _Studies:
             (f"{name} left out", self._no_tool, self._without_tool),
             (f"{name} added by {most} queries", self._training("class-added", known), known),
         ):
-            rows.append(self._row(row, training, name, parts.asked, cases))
+            rows.append(self._row(row, training, name, parts.questions, cases))
             frozen = QuestionSet(FROZEN, self._material.frozen, cases)
             rows.append(Row(STUDIES, row, training, frozen))
         return rows
 
     def new_tool(self) -> list[Row]:
-        """Return the rows of tools in no training prompt, whose own example the prompt shows."""
+        """Return the rows of tools in no training prompt, whose example the prompt shows."""
         tool, cases = self._trial.tool, self._without_tool
-        needing = tuple(i for i in self._material.frozen if tool in i.query.plan.tools)
-        draw = random.Random(f"{self._trial.seed}:own tools")
-        drawn = draw.sample(self._own, min(self._trial.limit, len(self._own)))
+        items = tuple(i for i in self._material.frozen if tool in i.query.plan.tools)
+        rng = random.Random(f"{self._trial.seed}:own tools")
+        sample = rng.sample(self._own, min(self._trial.limit, len(self._own)))
         rows = []
-        if needing:
-            questions = QuestionSet(f"{FROZEN}, need {tool}", needing, cases)
+        if items:
+            questions = QuestionSet(f"{FROZEN}, need {tool}", items, cases)
             rows.append(Row(STUDIES, f"tool {tool} never seen", self._no_tool, questions))
-        if drawn:
+        if sample:
             name = "tools of their own"
-            rows.append(self._row(f"{name}, never seen", self._no_tool, name, drawn, cases))
-        novel = tuple(items_of(read_annotated(NEW_TOOL_QUERIES), self._material.toolbox))
-        questions = QuestionSet(f"need {NEW_TOOL}", novel, cases)
+            rows.append(self._row(f"{name}, never seen", self._no_tool, name, sample, cases))
+        items = tuple(items_of(read_annotated(NEW_TOOL_QUERIES), self._material.toolbox))
+        questions = QuestionSet(f"need {NEW_TOOL}", items, cases)
         return [*rows, Row(STUDIES, f"tool {NEW_TOOL} never seen", self._no_tool, questions)]
 
     def _sampled(self, queries: Sequence[AnnotatedQuery]) -> Queries:
-        """Return as many queries as other rows learn from: added ones are then seen as often."""
-        data, encoder = self._whole, self._material.encoder
+        """Return as many queries as other rows learn from."""
+        data, encoder = self._section, self._material.encoder
         return tuple(choose_queries(queries, data.sampling, encoder, data.seed))
 
     def _halves(self, queries: Sequence[AnnotatedQuery]) -> Halves:
         return halves(queries, self._trial.limit, self._material.encoder, self._trial.seed)
 
     def _training(self, name: str, queries: Queries) -> Training:
-        return Training(name, self._alone, self._material.ingredients(queries))
+        return Training(name, self._unsampled, self._material.ingredients(queries))
 
     def _row(
         self,

@@ -1,7 +1,7 @@
-"""The folder of a run: bases, training sets, trained planners and figures, each made once.
+"""A run's folder with a cache of bases, training sets, trained planners and figures.
 
-The name of everything ends in a hash of its settings: a run that was stopped continues, and a run
-with other settings leaves the work of the first as it is.
+Each name ends in a hash of its settings: an interrupted run can be continued, and runs with other
+settings do not overwrite anything.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from casewright.errors import InputError
 from casewright.finetune.recipe.recipe import Recipe
 from casewright.finetune.training.run import TRAINED_BEFORE
 from casewright.planner.language_model.card import read_card
-from casewright.planner.prompt_hash import prompt_hash
+from casewright.planner.prompt import prompt_hash
 from casewright.stores import Encoder
 from casewright.stores.whole_file import write_whole
 from casewright.tools import NO_EVIDENCE, Toolbox
@@ -31,7 +31,7 @@ BASES, SETS, PLANNERS, FIGURES = "bases", "sets", "planners", "figures"
 
 @dataclass(frozen=True, slots=True)
 class Start:
-    """The model that every row is trained from: folder or name, and the identity of its weights."""
+    """The model that every row is trained from: folder or name, and its weights' identity."""
 
     model: str
     identity: str
@@ -39,20 +39,14 @@ class Start:
 
 @dataclass(frozen=True, slots=True)
 class Trained:
-    """The planner of a row's training: its folder, and the metrics of its card."""
+    """The planner of a training: its folder, and the metrics of its card."""
 
     folder: Path
     metrics: Mapping[str, Any]
 
 
 class Workplace:
-    """Makes bases, training sets, planners and figures, or returns those that exist.
-
-    Args:
-        folder: The folder of a run.
-        recipe: The recipe of rows; their data sections are their own.
-        encoder: Of training sets.
-        steps: Of each training, in place of the recipe's.
+    """The cache of a run; ``steps`` of each training replace the recipe's.
 
     Raises:
         InputError: The folder cannot be written.
@@ -76,10 +70,9 @@ class Workplace:
             ) from error
 
     def start(self, common: Training) -> Start:
-        """Return the model that every row starts from: the recipe's base, or one new network.
+        """Return the model that rows start from: the recipe's base, or one new network.
 
-        Args:
-            common: Of queries that no row asks; the tokenizer is trained on its set.
+        The tokenizer is trained on the set of ``common``, which has no query that a row asks.
         """
         section = self._recipe.model
         if section.made is None:
@@ -103,7 +96,7 @@ class Workplace:
         return Start(str(folder), name)
 
     def trained(self, training: Training, start: Start) -> Trained:
-        """Train a row's planner, continue its training, or return the planner that exists."""
+        """Return a training's planner; train it, or continue its training, if necessary."""
         from casewright.finetune.training.train import train
 
         recipe = self._recipe
@@ -120,24 +113,18 @@ class Workplace:
         result = train(model, recipe.lora, self.training, data, output, resume=True)
         return Trained(result.folder, result.card["metrics"])
 
-    def kept(
+    def cached(
         self, name: str, identity: Mapping[str, Any], measure: Callable[[], dict[str, Any]]
     ) -> dict[str, Any]:
-        """Return figures, JSON-plain, from the folder, or measure them and keep them.
-
-        Args:
-            name: The start of the file's name.
-            identity: Everything that decides the figures.
-            measure: Returns the figures.
-        """
-        whole = {**identity, "casewright": __version__, "prompt": prompt_hash()}
-        file = self._folder / FIGURES / f"{name}-{digest(whole)}.json"
+        """Return the cached figures, JSON-plain, of a key, or measure and cache them."""
+        key = {**identity, "casewright": __version__, "prompt": prompt_hash()}
+        file = self._folder / FIGURES / f"{name}-{digest(key)}.json"
         try:
             return dict(json.loads(file.read_text(encoding="utf-8"))["figures"])
         except (OSError, ValueError, KeyError, TypeError):
-            # Not there, or damaged: a second measurement does no harm.
+            # Missing or damaged.
             figures = measure()
-        write_whole(file, json.dumps({"of": whole, "figures": figures}, indent=1) + "\n")
+        write_whole(file, json.dumps({"of": key, "figures": figures}, indent=1) + "\n")
         return figures
 
     def _set(self, training: Training) -> Path:
@@ -146,7 +133,7 @@ class Workplace:
 
         folder = self._folder / SETS / f"{training.name}-{digest(training.identity)}"
         if not (folder / MANIFEST).is_file():
-            examples = make_training_set(training.data, training.given, self._encoder)
+            examples = make_training_set(training.data, training.ingredients, self._encoder)
             write_training_set(examples, folder)
         return folder
 
@@ -154,11 +141,10 @@ class Workplace:
 def given_start(folder: Path, toolbox: Toolbox) -> Start:
     """Return a model to start from that was trained elsewhere.
 
-    Its cards must not name a tool of the domain: the model would know what a row leaves out. A
-    model without a card counts as trained on other data.
+    A model without a card counts as trained on other data.
 
     Raises:
-        InputError: It is no folder, or the model has learned to plan with these tools.
+        InputError: It is no folder, or its cards name a tool of the domain.
     """
     if not folder.is_dir():
         raise InputError(f"--start {folder} is no folder. Give a model's.")
@@ -174,8 +160,8 @@ def given_start(folder: Path, toolbox: Toolbox) -> Start:
                 "tools, or leave --start out."
             )
         card = card.get(TRAINED_BEFORE)
-    whole = folder.expanduser().absolute()
-    return Start(str(whole), f"start-{fingerprint(whole)}")
+    folder = folder.expanduser().absolute()
+    return Start(str(folder), f"start-{fingerprint(folder)}")
 
 
 def digest(value: Any) -> str:

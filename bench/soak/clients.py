@@ -1,4 +1,4 @@
-"""A service under many clients, half of whom leave before the answer, and its sudden ends."""
+"""A service that is killed under many clients, half of whom disconnect before the answer."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from typing import Any
 import httpx
 
 from casewright.bench.harness import serving
-from casewright.bench.soak.counts import Bounds, Counts
+from casewright.bench.soak.trials import Bounds, Counts
 
 CLIENTS = 64
-#: Fair answers: well, not well formed, not there, too much, too late.
+#: The status codes of deliberate answers.
 FAIR = {200, 400, 404, 405, 409, 413, 415, 422, 429, 431, 503, 504}
-#: A domain whose tools take a moment.
+#: A domain whose tools take some time.
 DOMAIN = '''\
 import time
 
@@ -52,31 +52,31 @@ domain = own_domain("plant", toolbox, [AnnotatedQuery.read(case)])
 
 
 def served_clients(bounds: Bounds, folder: Path) -> Counts:
-    """Ask by 64 clients, kill the service, start it again: every answer is still there."""
+    """Ask by 64 clients, kill the service, restart it: every answer must still be there."""
     counts = Counts("64 clients, and the service killed")
-    ends = time.monotonic() + bounds.seconds
+    deadline = time.monotonic() + bounds.seconds
     (folder / "plant.py").write_text(DOMAIN)
     command = (f"{folder / 'plant.py'}:domain", "--threads", str(folder / "t.db"))
     clients = _Clients(counts)
     for turn in bounds.trials(counts):
-        rest = max(3.0, min(20.0, ends - time.monotonic()))
+        seconds = max(3.0, min(20.0, deadline - time.monotonic()))
         with serving(*command, may_end=True) as (url, pid):
             chance = random.Random(f"{bounds.seed}.{turn}")
-            asyncio.run(clients.turn(url, pid, rest, chance))
+            asyncio.run(clients.turn(url, pid, seconds, chance))
     with serving(*command) as (url, _):
         asyncio.run(clients.look(url))
     return counts
 
 
 class _Clients:
-    """The clients, and the answers that the service gave them, by thread."""
+    """The clients, and the service's answers by thread."""
 
     def __init__(self, counts: Counts) -> None:
         self._counts = counts
         self._answers: dict[str, str] = {}
 
     async def look(self, url: str) -> None:
-        """Compare the last threads with the answers before the service's end."""
+        """Compare the last threads with the answers before the kill."""
         async with httpx.AsyncClient(base_url=url, timeout=90) as client:
             for thread in list(self._answers)[-200:]:
                 reply = await client.get(f"/threads/{thread}")
@@ -88,20 +88,20 @@ class _Clients:
                 self._counts.add(outcome, f"thread {thread}")
 
     async def turn(self, url: str, pid: int, seconds: float, chance: random.Random) -> None:
-        """Compare, ask for some seconds, and kill the service while it is being asked."""
+        """Compare the threads, ask for some seconds, and kill the service under load."""
         await self.look(url)
         limits = httpx.Limits(max_connections=CLIENTS + 1)
         async with httpx.AsyncClient(base_url=url, timeout=90, limits=limits) as client:
             over = asyncio.Event()
 
             async def ask(number: int) -> None:
-                own = random.Random(f"{chance.random()}{number}")
+                rng = random.Random(f"{chance.random()}{number}")
                 while not over.is_set():
-                    kind = own.choice(("ask", "ask", "kept", "gone", "cut", "garbage"))
+                    kind = rng.choice(("ask", "ask", "kept", "gone", "cut", "garbage"))
                     try:
-                        outcome = await self._request(client, kind, own)
+                        outcome = await self._request(client, kind, rng)
                     except (TimeoutError, httpx.TransportError):
-                        # The client left, or the service had no room for it.
+                        # The client disconnected, or the service had no room.
                         outcome = "sound"
                     self._counts.add(outcome, kind)
 
@@ -109,8 +109,8 @@ class _Clients:
             await asyncio.sleep(seconds)
             async with httpx.AsyncClient(base_url=url, timeout=60) as other:
                 reply = await other.get("/healthz")
-            well = reply.status_code == 200
-            self._counts.add("sound" if well else f"{reply.status_code}", "/healthz")
+            healthy = reply.status_code == 200
+            self._counts.add("sound" if healthy else f"{reply.status_code}", "/healthz")
             os.kill(pid, signal.SIGKILL)
             over.set()
             await asyncio.gather(*asking)
@@ -127,9 +127,9 @@ class _Clients:
                         break
             return "sound"
         if kind == "garbage":
-            sent = chance.choice((b"[" * 5000, b"{", chance.randbytes(300), b'{"question": ""}'))
+            content = chance.choice((b"[" * 5000, b"{", chance.randbytes(300), b'{"question": ""}'))
             headers = {"Content-Type": "application/json"}
-            return _fair(await client.post("/ask", content=sent, headers=headers))
+            return _fair(await client.post("/ask", content=content, headers=headers))
         if kind == "kept":
             body["thread_id"] = f"t{chance.randrange(10**9)}"
         reply = await client.post("/ask", json=body)

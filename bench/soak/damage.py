@@ -1,40 +1,41 @@
-"""Files that are damaged at any byte: an error says so, or every answer is as before."""
+"""Files damaged at any byte, and a full disk: an error says so, or every answer is as before."""
 
 from __future__ import annotations
 
 import os
 import random
 import shutil
-from collections.abc import Callable, Mapping
+import subprocess
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from casewright.bench.soak.child import in_child
-from casewright.bench.soak.counts import Bounds, Counts
-from casewright.bench.soak.workload import WordEncoder, answers, notes, schema, write_notes
+from casewright.bench.soak.trials import Bounds, Counts, in_child
+from casewright.bench.soak.workload import (
+    WordEncoder,
+    answers,
+    ingested,
+    notes,
+    schema,
+    write_documents,
+    write_notes,
+)
 from casewright.stores import CachedEncoder, CaseStore
-from casewright.stores.engines.file_blocks import blocks, copy_files
+from casewright.stores.engines.checksums import blocks, copy_files
 from casewright.stores.engines.upkeep import repair_folder
 
-#: Of so many damages, one is repaired.
+#: One in so many damages is repaired.
 REPAIRED = 5
 TEXTS = [f"text {number}" for number in range(50)]
-#: Returns the outcome of a trial, by its number, the original, the damaged copy and the damage.
+#: A function from a trial's number, original, damaged copy and damage to its outcome.
 Judge = Callable[[int, Path, Path, str], str]
 
 
 def damages(bounds: Bounds, counts: Counts, folder: Path, *kinds: str, judge: Judge) -> Counts:
-    """Damage a copy of a folder in every trial, and count the outcomes.
-
-    Args:
-        bounds: Of the trials.
-        counts: Are added to, and returned.
-        folder: Holds the original folders.
-        kinds: Their names.
-        judge: Returns the outcome of a trial.
-    """
+    """Damage a copy of one of the original folders in every trial, and count the outcomes."""
     chance = random.Random(bounds.seed)
     for number in bounds.trials(counts):
         original = folder / chance.choice(kinds)
@@ -48,7 +49,6 @@ def damages(bounds: Bounds, counts: Counts, folder: Path, *kinds: str, judge: Ju
 
 def damage(folder: Path, chance: random.Random) -> str:
     """Damage a file below a folder, and return how."""
-    # An empty file has nothing to be damaged.
     files = [file for file in sorted(folder.rglob("*")) if file.is_file() and file.stat().st_size]
     file = chance.choice(files)
     how = chance.choice(("flip", "flip", "flip", "zero", "noise", "cut", "gone"))
@@ -73,7 +73,7 @@ def damage(folder: Path, chance: random.Random) -> str:
 
 
 def damaged_stores(bounds: Bounds, folder: Path) -> Counts:
-    """Damage a file of a store, closed or left by a kill, and compare all its answers."""
+    """Damage a file of a store that was closed or killed, and compare its answers."""
     counts, before = Counts("damaged store"), dict[str, Any]()
     for engine in ("edge", "local"):
         write_notes(folder / engine, engine)
@@ -85,23 +85,23 @@ def damaged_stores(bounds: Bounds, folder: Path) -> Counts:
 
     def judge(number: int, original: Path, copy: Path, how: str) -> str:
         outcome, result = in_child(answers, copy)
-        whole = before[original.name]
-        if outcome == "done" and result == whole:
+        right = before[original.name]
+        if outcome == "done" and result == right:
             return "sound"
         if outcome == "told" and ("Damaged" in result or "InputError" in result):
-            return _repaired(copy, whole, counts) if number % REPAIRED == 0 else "told"
+            return _repaired(copy, right, counts) if number % REPAIRED == 0 else "told"
         if isinstance(result, dict):
-            result = [name for name in whole if result.get(name) != whole[name]]
+            result = [name for name in right if result.get(name) != right[name]]
         return f"{outcome}, others are {result!r:.200}"
 
     return damages(bounds, counts, folder, *sorted(before), judge=judge)
 
 
 def _repaired(copy: Path, before: Mapping[str, Any], counts: Counts) -> str:
-    """Repair a store: it must keep nothing but true cases, and tell how many it lost."""
+    """Repair a store: it must keep only true cases, and report how many it lost."""
     outcome, repairs = in_child(repair_folder, copy)
     if outcome == "told":
-        # The settings of a collection are gone too: the error says so.
+        # The settings of a collection are damaged, too.
         return "told"
     again, after = in_child(answers, copy)
     if outcome != "done" or again != "done":
@@ -123,7 +123,7 @@ def _repaired(copy: Path, before: Mapping[str, Any], counts: Counts) -> str:
 
 
 def damaged_caches(bounds: Bounds, folder: Path) -> Counts:
-    """Damage a cache's files: the vectors that it gives must be right all the same."""
+    """Damage a cache's files: it must still return the right vectors."""
     embedded(folder / "vectors")
     right = WordEncoder().embed(TEXTS).tobytes()
 
@@ -136,5 +136,51 @@ def damaged_caches(bounds: Bounds, folder: Path) -> Counts:
 
 
 def embedded(folder: Path) -> bytes:
-    """Return the bytes of vectors that a cache gives."""
+    """Return the bytes of vectors from a cache."""
     return np.asarray(CachedEncoder(WordEncoder(), folder).embed(TEXTS)).tobytes()
+
+
+#: Bytes of the disk.
+SIZE = 64_000_000
+
+
+def full_disks(bounds: Bounds, folder: Path) -> Counts:
+    """Ingest with little free space, free more, ingest again: it must then be complete."""
+    counts, chance = Counts("full disk"), random.Random(bounds.seed)
+    documents = write_documents(folder / "documents")
+    right = ingested(folder / "whole", documents)
+    try:
+        with _mounted(folder / "disk") as disk:
+            for number in bounds.trials(counts):
+                left = chance.randrange(0, 30_000_000)
+                filler = disk / "filling"
+                with filler.open("wb") as file:
+                    size = shutil.disk_usage(disk).free - left
+                    os.posix_fallocate(file.fileno(), 0, max(1, size))
+                first, error = in_child(ingested, disk / "store", documents)
+                filler.unlink()
+                again, result = in_child(ingested, disk / "store", documents)
+                if again != "done" or result != right:
+                    counts.lost += 1
+                    outcome = f"then {again} {result!r:.200}"
+                elif first == "told" and "DiskFullError" in error:
+                    outcome = "told"
+                else:
+                    outcome = "sound" if first == "done" else f"{first} {error}"
+                counts.add(outcome, f"{bounds.seed}.{number}, {left} bytes")
+                shutil.rmtree(disk / "store")
+    except PermissionError as error:
+        counts.skipped = str(error)
+    return counts
+
+
+@contextmanager
+def _mounted(folder: Path) -> Iterator[Path]:
+    folder.mkdir()
+    command = ["mount", "-t", "tmpfs", "-o", f"size={SIZE}", "tmpfs", str(folder)]
+    if os.geteuid() or subprocess.run(command, capture_output=True, check=False).returncode:
+        raise PermissionError("only root may mount a small disk")
+    try:
+        yield folder
+    finally:
+        subprocess.run(["umount", "--lazy", str(folder)], check=True)

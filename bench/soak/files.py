@@ -1,4 +1,4 @@
-"""Files of other kinds that are damaged at any byte: an error says so, or they are read."""
+"""Damaged files of other kinds: an error says so, or they are read."""
 
 from __future__ import annotations
 
@@ -10,10 +10,9 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-from casewright.bench.soak.child import in_child
-from casewright.bench.soak.counts import Bounds, Counts
 from casewright.bench.soak.damage import damages
 from casewright.bench.soak.service import KEY, QuestionPlanner, served
+from casewright.bench.soak.trials import Bounds, Counts, in_child
 from casewright.errors import CasewrightError, told
 from casewright.finetune.recipe.recipe import Recipe
 from casewright.finetune.recipe.shipped import find_recipe
@@ -21,12 +20,12 @@ from casewright.finetune.training.run import last_whole, seal
 from casewright.graph import Answer, build_graph
 from casewright.graph.run_file import read_run, save_run
 from casewright.planner.annotated import read_annotated
-from casewright.stores.feedback.judge_model import JudgeModel
+from casewright.stores.feedback.offline_judge import JudgeModel
 from casewright.tools import Toolbox, tool_from_function
 from casewright.tools.from_file import toolbox_from_file, toolbox_to_records
 
-#: The readers of the files that ``write_texts`` writes, by name. None of these files has a
-#: checksum: a text that can still be read counts as what it says.
+#: The readers of the files that ``write_texts`` writes. These have no checksum: any text that can
+#: be read counts as sound.
 READERS: Mapping[str, Callable[[Path], Any]] = {
     "run.json": read_run,
     "toolbox.json": toolbox_from_file,
@@ -34,15 +33,15 @@ READERS: Mapping[str, Callable[[Path], Any]] = {
     "judge.json": JudgeModel.load,
     "recipe.toml": lambda file: Recipe.read(file, files=False),
 }
-#: Of so many damages, one is of a training's checkpoint.
+#: One in so many damages is of a training's checkpoint.
 SEALED = 10
 QUESTION = {"question": "please plan: s1 = look(text=question)", "thread_id": "t"}
 
 
 def damaged_texts(bounds: Bounds, folder: Path) -> Counts:
-    """Damage files that people and programs write: reading one ends well, or by an error of ours.
+    """Damage files that people and programs write: reading them must not raise other errors.
 
-    A checkpoint of a training, which has checksums, must be found damaged.
+    The damage of a training's checkpoint, which has checksums, must be found.
     """
     write_texts(folder / "texts")
     checkpoint = folder / "training" / "checkpoint-1"
@@ -86,7 +85,7 @@ def write_texts(folder: Path) -> None:
 
 
 def damaged_threads(bounds: Bounds, folder: Path) -> Counts:
-    """Damage a closed file of threads: the answer is the same, or an error says what is wrong."""
+    """Damage a closed file of threads: the answer must be the same, or an error say why."""
     (folder / "threads").mkdir()
     _, right = in_child(thread_state, bounds.service, folder / "threads", True)
     for other in ("log", "threads.db.lock"):
@@ -103,7 +102,7 @@ def damaged_threads(bounds: Bounds, folder: Path) -> Counts:
 
 
 def thread_state(service: Callable[..., Any], folder: Path, first: bool) -> Any:
-    """Return the state of a thread, and the answer to the request that began it, sent again."""
+    """Return a thread's state, and the answer to its first request, sent again."""
 
     async def look() -> Any:
         async with served(service, folder) as client:

@@ -1,4 +1,4 @@
-"""Hostile input: a parser reads it, or raises an error of ours."""
+"""Hostile input: a parser reads it, or raises a ``CasewrightError``."""
 
 from __future__ import annotations
 
@@ -9,17 +9,17 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from casewright.bench.soak.counts import Bounds, Counts
+from casewright.bench.soak.trials import Bounds, Counts
 from casewright.errors import CasewrightError, told
 from casewright.planner import PlanRequest, parse_plan
 from casewright.planner.annotated import AnnotatedQuery
-from casewright.stores.documents.kinds import kind_of
+from casewright.stores.documents.file_walk import kind_of
 from casewright.stores.documents.reader import read_document
 from casewright.stores.documents.splitter import split
 from casewright.tools import Toolbox
 
-#: Inputs between two looks at the clock.
-TOGETHER = 200
+#: Inputs of a trial.
+BATCH = 200
 PIECES = (
     's1 = find(query="mill")\ns2 = read(id=s1.id, n=3)',
     "<div><h1>A</h1><pre>x</pre><table><tr><td>1</table><!-- c --><a href='x'>",
@@ -36,7 +36,7 @@ NAMES = ("a.md", "a.html", "a.txt", "a.py", "a.js", "a.json", "a.csv", "a.pdf")
 
 
 def fuzzed(bounds: Bounds, folder: Path) -> Counts:
-    """Read hostile texts as plans, documents, questions, contexts and annotated messages."""
+    """Parse hostile texts as plans, documents, questions, contexts and annotated messages."""
     counts, chance = Counts("hostile input"), random.Random(bounds.seed)
     parsers: Mapping[str, Callable[[str], Any]] = {
         "plan": parse_plan,
@@ -45,10 +45,10 @@ def fuzzed(bounds: Bounds, folder: Path) -> Counts:
         "annotated": _annotated,
         **{name: partial(_document, name) for name in NAMES},
     }
-    # Plans and requests are read a hundred times as fast as documents.
+    # Parsing plans and requests takes a hundredth of the time of documents.
     shares = [60, 30, 30, 20, *(1 for _ in NAMES)]
     for _ in bounds.trials(counts):
-        for name in chance.choices(list(parsers), shares, k=TOGETHER):
+        for name in chance.choices(list(parsers), shares, k=BATCH):
             text = _hostile(chance)
             try:
                 parsers[name](text)

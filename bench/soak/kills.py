@@ -1,4 +1,4 @@
-"""Processes that are killed: at any moment, and at each of their steps in turn."""
+"""Processes that are killed at a random moment, and at each of their steps in turn."""
 
 from __future__ import annotations
 
@@ -14,8 +14,7 @@ from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any
 
-from casewright.bench.soak.child import in_child, running
-from casewright.bench.soak.counts import Bounds, Counts
+from casewright.bench.soak.trials import Bounds, Counts, in_child, running
 from casewright.bench.soak.workload import (
     BATCH,
     answers,
@@ -28,14 +27,14 @@ from casewright.bench.soak.workload import (
 from casewright.errors import CasewrightError
 from casewright.stores import CaseStore
 
-#: The events of Python that change files; opening one to read is left out. A round of trials kills
-#: at every seventh of them, so that the first round reaches all parts of the work.
+#: Python's audit events that change files, if a file is opened to write. A round of trials kills at
+#: every seventh, so that the first round reaches all parts of the work.
 STRIDE = 7
 STEPS = ("os.rename", "os.remove", "os.mkdir", "os.rmdir", "os.truncate", "open")
 
 
 def random_kills(bounds: Bounds, folder: Path) -> Counts:
-    """Kill a process that writes to a store; no acknowledged note may be gone."""
+    """Kill a process that writes to a store; no acknowledged note may be lost."""
     counts, chance = Counts("killed at any moment"), random.Random(bounds.seed)
     for number in bounds.trials(counts):
         store = folder / f"random{number // 4}"
@@ -60,7 +59,7 @@ def kept_numbers(folder: Path) -> list[int]:
 def write_on(acknowledged: Connection, folder: Path) -> None:
     """Add notes to a store until the process is killed, and send how many are acknowledged."""
     with CaseStore(schema(), folder, lock_seconds=10) as store:
-        # A batch that was written and not acknowledged may be there, or a part of it.
+        # A batch that was not acknowledged may be there, or a part of it.
         first = store.count() // BATCH * BATCH
         while True:
             store.add(notes(first, first + BATCH), progress=False)
@@ -80,57 +79,52 @@ def _killed_writer(folder: Path, delay: float) -> int:
 
 
 def kills_of_ingest(bounds: Bounds, folder: Path) -> Counts:
-    """Kill an ingestion at each step that it takes in files; the next one must complete it."""
+    """Kill an ingestion at each step in files; the next one must complete it."""
     documents = write_documents(folder / "documents")
     counts = Counts("killed at each step of ingest")
     return each_step(bounds, folder, counts, ingested, documents)
 
 
 def kills_of_writes(bounds: Bounds, folder: Path) -> Counts:
-    """Kill a process at each step of its writes to a store; written again, all of it is there."""
+    """Kill a process at each step of its writes to a store; repeated, they must be complete."""
     return each_step(bounds, folder, Counts("killed at each step of writes"), written)
 
 
 def written(folder: Path) -> dict[str, Any]:
-    """Write notes, whatever is there, and return the store's answers."""
+    """Write notes to a new or old store, and return its answers."""
     write_notes(folder, None)
     result = answers(folder)
     return {**result, "cases": {id_: case["solution"] for id_, case in result["cases"].items()}}
 
 
 def each_step(
-    bounds: Bounds, folder: Path, counts: Counts, work: Callable[..., Any], *given: Any
+    bounds: Bounds, folder: Path, counts: Counts, work: Callable[..., Any], *arguments: Any
 ) -> Counts:
-    """Kill some work at each step it takes in files; done again, it must be as without a kill.
+    """Kill some work at each step in files; repeated, its result must be as without a kill.
 
-    Args:
-        bounds: Of the trials.
-        folder: For the trials.
-        counts: Are added to, and returned.
-        work: Is given a folder of its own, and then the others; returns a result to compare.
-        given: The other arguments.
+    ``work`` takes a folder of its own and the arguments.
     """
-    outcome, whole = in_child(work, folder / "whole", *given)
+    outcome, right = in_child(work, folder / "whole", *arguments)
     if outcome != "done":
-        raise CasewrightError(f"{counts.name}: without a kill, {outcome} {whole}")
+        raise CasewrightError(f"{counts.name}: without a kill, {outcome} {right}")
     step = bounds.seed % STRIDE
     for number in bounds.trials(counts):
-        own = folder / f"step{number}"
-        outcome, _ = in_child(killed_at, step, str(own), work, own, *given)
-        again, result = in_child(work, own, *given)
-        same = again == "done" and result == whole
+        trial_folder = folder / f"step{number}"
+        outcome, _ = in_child(killed_at, step, str(trial_folder), work, trial_folder, *arguments)
+        again, result = in_child(work, trial_folder, *arguments)
+        same = again == "done" and result == right
         counts.lost += not same
         counts.add("sound" if same else f"{again} {result!r:.300}", f"step {step}")
-        shutil.rmtree(own, ignore_errors=True)
+        shutil.rmtree(trial_folder, ignore_errors=True)
         step = (step + 1) % STRIDE if outcome == "done" else step + STRIDE
     return counts
 
 
 def killed_at(step: int, below: str, work: Callable[..., Any], *arguments: Any) -> Any:
-    """Do some work, and be killed at a step that it takes below a folder, counted from 0."""
+    """Do some work, and be killed at its step with this number, from 0, below a folder."""
     left = step
 
-    def heard(event: str, values: tuple[Any, ...]) -> None:
+    def audit(event: str, values: tuple[Any, ...]) -> None:
         nonlocal left
         if event not in STEPS or not isinstance(values[0], (str, bytes, os.PathLike)):
             return
@@ -141,7 +135,7 @@ def killed_at(step: int, below: str, work: Callable[..., Any], *arguments: Any) 
                 os.kill(os.getpid(), signal.SIGKILL)
             left -= 1
 
-    sys.addaudithook(heard)
+    sys.addaudithook(audit)
     return work(*arguments)
 
 

@@ -1,4 +1,4 @@
-"""The whole campaign: every kind of trial for its share of the time."""
+"""The campaign: every kind of trials for its share of the time."""
 
 from __future__ import annotations
 
@@ -11,28 +11,24 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 from casewright.bench.report import Report
-from casewright.bench.soak.child import preload
 from casewright.bench.soak.clients import served_clients
-from casewright.bench.soak.counts import NAMED, Bounds, Counts
-from casewright.bench.soak.damage import damaged_caches, damaged_stores
-from casewright.bench.soak.disk import full_disks
+from casewright.bench.soak.damage import damaged_caches, damaged_stores, full_disks
 from casewright.bench.soak.files import damaged_texts, damaged_threads
 from casewright.bench.soak.fuzz import fuzzed
 from casewright.bench.soak.kills import kills_of_ingest, kills_of_writes, random_kills
 from casewright.bench.soak.service import kills_of_service
 from casewright.bench.soak.training import kills_of_training
+from casewright.bench.soak.trials import NAMED, Bounds, Counts, preload
 from casewright.stores.progress import note
 
 
 @dataclass(frozen=True, slots=True)
 class Kind:
-    """A kind of trials.
+    """A kind of trials with its share of the time.
 
     Attributes:
-        campaign: Does them.
-        share: Of the time.
-        group: The figure that they are counted in, with those of other kinds.
-        modules: Imported once for their processes; see ``child.preload``.
+        group: The figure that counts its trials.
+        modules: See ``preload``.
     """
 
     campaign: Callable[[Bounds, Path], Counts]
@@ -66,23 +62,18 @@ def soak(
     kinds: Sequence[str] = (),
     most: int | None = None,
 ) -> Report:
-    """Run the campaign, and return its counts; the failures are in the notes.
+    """Run the campaign for these kinds or all, at most ``most`` trials each; see ``Bounds``.
 
-    Args:
-        service: See ``Bounds``; its module is imported once for all processes.
-        minutes: How long it may take, about.
-        seed: Of every draw.
-        kinds: Which kinds of trials; all where it is empty.
-        most: Trials of each kind; as many as there is time for without it.
+    The notes of the report describe the failures.
     """
     chosen = {name: KINDS[name] for name in kinds or KINDS}
-    whole = sum(kind.share for kind in chosen.values())
+    shares = sum(kind.share for kind in chosen.values())
     preload(service.__module__, *(name for kind in chosen.values() for name in kind.modules))
     results: list[Counts] = []
     rows: list[dict[str, Any]] = []
     tried = Counter[str]()
     for name, kind in chosen.items():
-        bounds = Bounds(60 * minutes * kind.share / whole, seed, most, service)
+        bounds = Bounds(60 * minutes * kind.share / shares, seed, most, service)
         note(f"{name}: about {bounds.seconds:.0f} s …")
         started = time.monotonic()
         with TemporaryDirectory(prefix="casewright-soak-") as folder:

@@ -1,4 +1,4 @@
-"""A service that is killed after each write of a request: the next one continues its run."""
+"""A service that is killed after each write of a request: the next one continues the run."""
 
 from __future__ import annotations
 
@@ -18,14 +18,13 @@ from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver
 from langgraph.store.sqlite.aio import AsyncSqliteStore
 from langgraph.types import interrupt
 
-from casewright.bench.soak.child import in_child
-from casewright.bench.soak.counts import Bounds, Counts
+from casewright.bench.soak.trials import Bounds, Counts, in_child
 from casewright.planner import PlanRequest, PlanResult, parse_plan
 from casewright.tools import CallContext, Toolbox, tool_from_function
 
-#: The requests that are killed: a thread's first question, its second one, a reply to a tool.
+#: The killed requests: a thread's first question, its second one, a reply to a tool.
 REQUESTS = ("first", "second", "reply")
-#: How the run continues: by its resumption, or by the same request once more.
+#: How the run is continued: resumed, or by the same request once more.
 WAYS = ("resume", "repeat")
 KEY = {"Idempotency-Key": '"8e03978e-40d5-43dd-bc93-6894a57f9324"'}
 ASKING = ("s1 = look(text=question)", "s2 = ask(text=s1.value)", "s3 = ask(text=s2.value)")
@@ -39,7 +38,7 @@ WRITES: tuple[tuple[Any, str], ...] = (
 
 
 class QuestionPlanner:
-    """Reads the plan from the question itself: the text after ``plan:``, ``;`` between lines."""
+    """A planner that reads the plan from the question: lines after ``plan:``, joined by ``;``."""
 
     name = "question"
 
@@ -55,12 +54,7 @@ class QuestionPlanner:
 
 @asynccontextmanager
 async def served(service: Callable[..., Any], folder: Path) -> AsyncIterator[httpx.AsyncClient]:
-    """Serve in this process, with threads in a file, while the context lasts.
-
-    Args:
-        service: See ``Bounds``.
-        folder: For the threads, and for a log of the tools' calls.
-    """
+    """Serve in this process for the block, with threads and a log of calls in the folder."""
 
     def log(context: CallContext) -> None:
         with (folder / "log").open("a") as file:
@@ -88,7 +82,7 @@ async def served(service: Callable[..., Any], folder: Path) -> AsyncIterator[htt
 
 
 def kills_of_service(bounds: Bounds, folder: Path) -> Counts:
-    """Kill a service after each write of a request in turn, and continue in a new one."""
+    """Kill a service after each write of a request in turn, and continue the run in a new one."""
     counts, chance = Counts("killed after each write of a request"), random.Random(bounds.seed)
     request, writes = "", 0
     plan: tuple[str, ...] = ASKING
@@ -96,9 +90,9 @@ def kills_of_service(bounds: Bounds, folder: Path) -> Counts:
         if not request:
             request, writes = chance.choice(REQUESTS), 0
             plan = ASKING if request == "reply" else drawn_plan(chance)
-        own = folder / str(number)
-        own.mkdir()
-        trial = Trial(bounds.service, own, request, plan, chance.choice(WAYS), writes)
+        trial_folder = folder / str(number)
+        trial_folder.mkdir()
+        trial = Trial(bounds.service, trial_folder, request, plan, chance.choice(WAYS), writes)
         name = f"{bounds.seed}.{number} {request} after {writes} writes, {trial.way}, "
         name += "; ".join(plan)
         in_child(trial.prepare)
@@ -109,17 +103,17 @@ def kills_of_service(bounds: Bounds, folder: Path) -> Counts:
             outcome, state = in_child(trial.outcome)
             counts.lost += outcome == "done" and state.startswith("lost")
             counts.add(state if outcome == "done" else f"{outcome} {state}", name)
-        shutil.rmtree(own)
+        shutil.rmtree(trial_folder)
         request, writes = ("" if ended == "done" else request), writes + 1
     return counts
 
 
 def drawn_plan(chance: random.Random) -> tuple[str, ...]:
-    """Return the lines of a plan whose steps wait for earlier ones, or for none."""
+    """Return the lines of a random plan whose steps refer to the question or to earlier steps."""
     steps = []
     for number in range(1, chance.randrange(2, 5)):
-        given = chance.choice(["question", *(f"s{k}.value" for k in range(1, number))])
-        steps.append(f"s{number} = look(text={given})")
+        text = chance.choice(["question", *(f"s{k}.value" for k in range(1, number))])
+        steps.append(f"s{number} = look(text={text})")
     return tuple(steps)
 
 
@@ -128,11 +122,6 @@ class Trial:
     """A request whose service is killed after some writes; its methods run in children.
 
     Attributes:
-        service: See ``Bounds``.
-        folder: Of the threads.
-        request: One of ``REQUESTS``.
-        plan: The plan's lines.
-        way: One of ``WAYS``.
         writes: After how many writes the service is killed.
     """
 
@@ -163,21 +152,21 @@ class Trial:
             asyncio.run(prepare())
 
     def be_killed(self) -> None:
-        """Serve the request, and kill the process once so many of its writes are kept."""
+        """Serve the request, and kill the process after so many of its writes."""
         left = self.writes
 
         def counted(kind: Any, name: str) -> None:
             write = getattr(kind, name)
 
-            async def counting(*given: Any, **more: Any) -> Any:
+            async def counting(*arguments: Any, **options: Any) -> Any:
                 nonlocal left
                 if left == 0:
                     os.kill(os.getpid(), signal.SIGKILL)
-                returned = await write(*given, **more)
+                result = await write(*arguments, **options)
                 left -= 1
                 if left == 0:
                     os.kill(os.getpid(), signal.SIGKILL)
-                return returned
+                return result
 
             setattr(kind, name, counting)
 
@@ -190,23 +179,23 @@ class Trial:
         asyncio.run(serve())
 
     def outcome(self) -> str:
-        """Continue the run whose service was killed; return ``sound``, or what is wrong."""
+        """Continue the run; return ``sound``, or what is wrong."""
         return asyncio.run(self._outcome())
 
     async def _outcome(self) -> str:
         before = self._calls()
         async with served(self.service, self.folder) as client:
-            kept = await client.get("/threads/t")
-            if kept.status_code != 200:
+            thread = await client.get("/threads/t")
+            if thread.status_code != 200:
                 nothing = not self.writes and self.request == "first"
-                return "sound" if nothing else f"lost: {kept.text}"
-            state = kept.json()
+                return "sound" if nothing else f"lost: {thread.text}"
+            state = thread.json()
             if not self.writes and self.request == "second" and state["question"] == "before":
                 return "sound"
             if self.way == "repeat":
-                ended, again = await self._send(client), await self._send(client)
-                if (again.status_code, again.text) != (ended.status_code, ended.text):
-                    return f"repeated, it returned {again.text}, and not {ended.text}"
+                first, again = await self._send(client), await self._send(client)
+                if (again.status_code, again.text) != (first.status_code, first.text):
+                    return f"repeated, it returned {again.text}, and not {first.text}"
             elif state["status"] == "interrupted":
                 await client.post("/threads/t/resume", json={})
             last = await _replied(client)
@@ -216,8 +205,8 @@ class Trial:
             return f"finished were {finished}, called were {calls}"
         steps = (last["answer"] or {"steps": []})["steps"]
         values = [step["rows"][0]["value"] for step in steps]
-        whole = (last["question"], values) == (self.question["question"], self.expected_values())
-        return "sound" if whole else f"lost: {last}"
+        right = (last["question"], values) == (self.question["question"], self.expected_values())
+        return "sound" if right else f"lost: {last}"
 
     async def _send(self, client: httpx.AsyncClient) -> httpx.Response:
         if self.request != "reply":
@@ -226,14 +215,14 @@ class Trial:
         return await client.post("/threads/t/resume", json=body, headers=KEY)
 
     def expected_values(self) -> list[str]:
-        """Return the values of the plan's steps, where every question has its own reply."""
-        known, replies = {"question": self.question["question"]}, iter(REPLIES)
+        """Return the right values of the plan's steps; each question gets the next reply."""
+        values, replies = {"question": self.question["question"]}, iter(REPLIES)
         for line in self.plan:
             step, _, call = line.partition(" = ")
-            given = known[call.partition("text=")[2].rstrip(")").removesuffix(".value")]
+            text = values[call.partition("text=")[2].rstrip(")").removesuffix(".value")]
             asks = call.startswith("ask")
-            known[step] = f"told: {next(replies)}" if asks else f"seen: {given}"
-        return list(known.values())[1:]
+            values[step] = f"told: {next(replies)}" if asks else f"seen: {text}"
+        return list(values.values())[1:]
 
     def _calls(self) -> list[str]:
         log = self.folder / "log"

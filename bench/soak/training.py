@@ -1,12 +1,12 @@
-"""A training that is killed at any step it takes in files: the next one continues it."""
+"""A training that is killed at any step in files: the next one continues it."""
 
 from __future__ import annotations
 
 import hashlib
 from pathlib import Path
 
-from casewright.bench.soak.counts import Bounds, Counts
 from casewright.bench.soak.kills import each_step
+from casewright.bench.soak.trials import Bounds, Counts
 from casewright.finetune.example import PLAN_TASK, TrainingExample
 from casewright.finetune.examples.training_set import TrainingSet, write_training_set
 from casewright.finetune.recipe.training_section import (
@@ -39,7 +39,7 @@ TRAINING = TrainingSection(
 
 
 def kills_of_training(bounds: Bounds, folder: Path) -> Counts:
-    """Kill a training at a step it takes in files; resumed, it makes the same weights."""
+    """Kill a training at a step in files; resumed, it must make the same weights."""
     examples = [
         TrainingExample(
             str(number),
@@ -56,6 +56,6 @@ def kills_of_training(bounds: Bounds, folder: Path) -> Counts:
 
 
 def trained(output: Path, data: Path) -> str:
-    """Train, or continue the training that is there; return a digest of the weights."""
+    """Train, or continue a training; return a digest of the weights."""
     train(MODEL, LORA, TRAINING, data, output, resume=True, progress=False)
     return hashlib.sha256((output / "adapter_model.safetensors").read_bytes()).hexdigest()

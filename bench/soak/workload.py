@@ -1,4 +1,4 @@
-"""The work of trials: a store of notes, and documents that are ingested."""
+"""The work of trials: writing a store of notes, and ingesting documents."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from casewright.stores import Case, CaseSchema, CaseStore, Change, document_schema, text_facet
+from casewright.stores.documents.file_walk import Kind
 from casewright.stores.documents.ingest import ingest
-from casewright.stores.documents.kinds import Kind
 from casewright.stores.documents.reader import read_document
 from casewright.stores.documents.splitter import Chunk, split
 from casewright.stores.documents.worker import Worker
@@ -26,7 +26,7 @@ COLOURS = ("red", "blue", "green")
 
 
 class WordEncoder:
-    """A bag of hashed words: an encoder that takes no time."""
+    """An encoder that takes no time: a bag of hashed words."""
 
     name, dimension = "words-32", 32
 
@@ -48,7 +48,7 @@ def schema() -> CaseSchema:
 
 
 def notes(first: int, last: int) -> list[Case]:
-    """Return notes by their numbers."""
+    """Return the notes of a range of numbers."""
     return [
         Case(
             {
@@ -64,7 +64,7 @@ def notes(first: int, last: int) -> list[Case]:
 
 
 def write_notes(folder: Path, engine: str | None, size: int = SIZE) -> None:
-    """Write notes: added in batches, some changed, some removed, in two uses of the store."""
+    """Write notes in batches, then reopen the store, and change and remove some."""
     with CaseStore(schema(), folder, engine=engine) as store:
         for first in range(0, size, BATCH):
             store.add(notes(first, first + BATCH))
@@ -76,7 +76,7 @@ def write_notes(folder: Path, engine: str | None, size: int = SIZE) -> None:
 
 
 def answers(folder: Path) -> dict[str, Any]:
-    """Return a store's answers, to be compared."""
+    """Return a store's answers to compare."""
     with CaseStore(schema(), folder) as store:
         return {
             "count": store.count(),
@@ -106,7 +106,7 @@ def write_documents(folder: Path, files: int = 6) -> Path:
 def ingested(folder: Path, documents: Path) -> dict[str, str]:
     """Bring a store up to date with a folder of documents, and return its chunks by id.
 
-    The documents are read in this process: starting another takes longer than all the rest.
+    The documents are read in this process: starting another takes longer than the rest.
     """
     with (
         patch.object(Worker, "chunks", _chunks),

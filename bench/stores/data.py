@@ -1,4 +1,4 @@
-"""Cases of the bench of stores, drawn not embedded, and the exactness of answers."""
+"""Random vectors of cases for the bench of stores, and the exactness of answers."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ FACETS = ("question", "support", "entities")
 DIMENSION = 384
 #: Cases of an answer.
 K = 10
-#: Query i is weighted by set i modulo their number. The second asks one facet alone.
+#: Query i has weights i modulo their number. The second ones are of one facet alone.
 WEIGHTS = ((1 / 3, 1 / 3, 1 / 3), (1.0, 0.0, 0.0), (0.25, 0.40, 0.35), (0.6, 0.3, 0.1))
-#: Clusters; how far a vector lies from its cluster's centre, whose length is 1; how much of that
-#: variance a case's facets have in common; and how fast its spectrum falls. Chosen so that the 1st,
-#: 10th and 50th nearest are as near as with MiniLM's vectors of as many Wikipedia paragraphs.
+#: Clusters; the distance from a cluster's centre, whose length is 1; the share of that variance
+#: which facets have in common; the exponent of its spectrum. With these, the 1st, 10th and 50th
+#: neighbours are as near as those of MiniLM's vectors of as many Wikipedia paragraphs.
 TOPICS, SPREAD, SHARED, FALL = 50, 2.0, 0.5, 0.8
-#: Cases that are drawn at a time. Scores that differ by less are equal: stores have 32 bits.
+#: Cases drawn at a time; the largest difference of equal scores, in stores of 32 bits.
 CHUNK, TIE = 5000, 1e-6
 
 _TEXTS = (
@@ -38,10 +38,7 @@ _SOLUTION = "Yes, for the rent until another tenant is found, less what the land
 
 
 def texts_of(number: int) -> dict[str, Any]:
-    """Return problem and solution of a case by its number, as long as those of legal questions.
-
-    ``int(text.split()[0])`` of each text is the number.
-    """
+    """Return a case's problem and solution, each of which starts with the case's number."""
     problem = {name: f"{number} {text}" for name, text in zip(FACETS, _TEXTS, strict=True)}
     return {"problem": problem, "solution": f"{number} {_SOLUTION}"}
 
@@ -49,15 +46,8 @@ def texts_of(number: int) -> dict[str, Any]:
 def write_vectors(file: Path, count: int, seed: int, stream: int) -> None:
     """Write unit vectors, array (facets, count, dimension), drawn from a mixture of Gaussians.
 
-    Topics are the same for all streams of a seed. A case has one topic; its offsets from the
-    topic's centres have a spectrum that falls, as embeddings of text have, and are correlated
-    between its facets.
-
-    Args:
-        file: A NumPy file to be made.
-        count: How many cases.
-        seed: Of the centres and of what is drawn.
-        stream: Draws of one seed that share the centres and nothing else.
+    Each case is near the centres of one topic. Its offsets have a falling spectrum, as embeddings
+    of text have, and are correlated between facets. All streams of a seed share the centres.
     """
     centres = np.random.default_rng(seed).normal(size=(len(FACETS), TOPICS, DIMENSION))
     centres /= np.linalg.norm(centres, axis=2, keepdims=True)
@@ -71,8 +61,8 @@ def write_vectors(file: Path, count: int, seed: int, stream: int) -> None:
         topics = rng.integers(TOPICS, size=size)
         common = rng.normal(size=(size, DIMENSION))
         for facet in range(len(FACETS)):
-            own = rng.normal(size=(size, DIMENSION))
-            offsets = np.sqrt(SHARED) * common + np.sqrt(1 - SHARED) * own
+            noise = rng.normal(size=(size, DIMENSION))
+            offsets = np.sqrt(SHARED) * common + np.sqrt(1 - SHARED) * noise
             drawn = centres[facet, topics] + offsets * spectrum
             drawn /= np.linalg.norm(drawn, axis=1, keepdims=True)
             out[facet, start : start + size] = drawn
@@ -107,19 +97,13 @@ def exact_scores(cases: Vectors, queries: Vectors) -> NDArray[np.float64]:
 
 
 def recall(answer: Sequence[int], scores: NDArray[np.float64], k: int = K) -> float:
-    """Return the share of the k best cases in an answer.
-
-    Args:
-        answer: Numbers of cases, best first; those after the first k do not count.
-        scores: The exact score of every case.
-        k: The size of an answer.
-    """
+    """Return the share of the k best cases in the first k of an answer's case numbers."""
     lowest = np.partition(scores, -k)[-k]
     return float(np.sum(scores[list(set(answer[:k]))] >= lowest - TIE)) / k
 
 
 def same_order(answer: Sequence[int], scores: NDArray[np.float64], k: int = K) -> bool:
-    """Return whether an answer has the k best in their order, up to that of equal scores."""
+    """Return true if an answer has the k best in their order, up to equal scores."""
     if len(answer) < k or len(set(answer[:k])) < k:
         return False
     best = np.sort(scores)[::-1][:k]

@@ -40,15 +40,11 @@ from casewright.errors import InputError
 from casewright.stores.progress import note
 
 ENGINES = ("edge", "local")
-#: The smallest case base; the largest that local mode, slow to write, is measured with unasked.
+#: The smallest case base; the largest for local mode, slow to write, by default.
 SMALLEST, LARGEST_LOCAL = 100, 10_000
-#: Exact searches of others, by the name of their time's ratio to ours.
-RATIOS = {
-    "merged": "merged_all",
-    "formula": "formula_all",
-    "cbrkit": "cbrkit",
-    "cbrkit_documented": "cbrkit_documented",
-}
+#: Other systems' exact searches, by the name of their ratio to ours.
+RATIOS = {"merged": "merged_all", "formula": "formula_all"}
+RATIOS |= {name: name for name in ("cbrkit", "cbrkit_documented")}
 _COLOURS = {"casewright": "C0", "merged": "C1", "formula": "C2", "cbrkit": "C3"}
 _MARKERS = {"merged_50_rescored": "s", "formula_100": "s", "cbrkit_documented": "s"}
 NOTES = (
@@ -75,7 +71,15 @@ def measure_stores(
     sizes: Sequence[int], queries: int, engine: str | None = None, seed: int = 0
 ) -> Report:
     """Build every system at every size, let them take turns at the queries, and compare."""
-    _check(sizes, queries, engine)
+    if not sizes or min(sizes) < SMALLEST or len(set(sizes)) < len(sizes):
+        raise InputError(
+            f"The --sizes {list(sizes)} cannot be measured. Give different ones, each at least "
+            f"{SMALLEST}."
+        )
+    if queries < len(WEIGHTS):
+        raise InputError(f"{queries} queries do not ask all {len(WEIGHTS)} weight sets. Ask more.")
+    if engine not in (None, *ENGINES):
+        raise InputError(f"There is no engine {engine!r}. Give one of {', '.join(ENGINES)}.")
     check_cbrkit()
     rows: list[dict[str, Any]] = []
     figures: dict[str, float] = {}
@@ -87,9 +91,9 @@ def measure_stores(
             write_vectors(folder / QUERIES, queries, seed, stream=1)
             scores = exact_scores(np.load(folder / CASES, "r"), np.load(folder / QUERIES))
             measured = measure_size(folder, _specs(engine, size), queries)
-        own = [row for system in measured for row in _rows(size, system, scores)]
-        rows += own
-        figures |= _figures(size, measured, own)
+        new = [row for system in measured for row in _rows(size, system, scores)]
+        rows += new
+        figures |= _figures(size, measured, new)
     return Report(
         bench="stores",
         settings={
@@ -111,28 +115,6 @@ def measure_stores(
     )
 
 
-def sizes_of(text: str) -> list[int]:
-    """Return the sizes in a text such as ``1000,10000``; raises ``InputError``."""
-    try:
-        return [int(part) for part in text.split(",")]
-    except ValueError as error:
-        raise InputError(
-            f"--sizes {text!r} are no whole numbers. Give some such as 1000,10000."
-        ) from error
-
-
-def _check(sizes: Sequence[int], queries: int, engine: str | None) -> None:
-    if not sizes or min(sizes) < SMALLEST or len(set(sizes)) < len(sizes):
-        raise InputError(
-            f"The --sizes {list(sizes)} cannot be measured. Give different ones, each at least "
-            f"{SMALLEST}."
-        )
-    if queries < len(WEIGHTS):
-        raise InputError(f"{queries} queries do not ask all {len(WEIGHTS)} weight sets. Ask more.")
-    if engine not in (None, *ENGINES):
-        raise InputError(f"There is no engine {engine!r}. Give one of {', '.join(ENGINES)}.")
-
-
 def _specs(engine: str | None, size: int) -> list[Spec]:
     chosen = [engine] if engine else [e for e in ENGINES if e == "edge" or size <= LARGEST_LOCAL]
     kinds = ("casewright", "named_vectors")
@@ -140,7 +122,7 @@ def _specs(engine: str | None, size: int) -> list[Spec]:
 
 
 def _rows(size: int, measured: Measured, scores: NDArray[np.float64]) -> list[dict[str, Any]]:
-    kept = measured.kept
+    costs = measured.costs
     return [
         {
             "cases": size,
@@ -149,10 +131,10 @@ def _rows(size: int, measured: Measured, scores: NDArray[np.float64]) -> list[di
             "ms_p95": p95(_times(timed)),
             "recall": mean([recall(t.numbers, scores[t.query]) for t in timed]),
             "order": mean([same_order(t.numbers, scores[t.query]) for t in timed]),
-            "build_s": kept.build_s,
-            "open_s": kept.open_s,
-            "memory_mb": None if kept.memory_mb is None else round(kept.memory_mb),
-            "disk_mb": None if kept.disk_mb is None else round(kept.disk_mb),
+            "build_s": costs.build_s,
+            "open_s": costs.open_s,
+            "memory_mb": None if costs.memory_mb is None else round(costs.memory_mb),
+            "disk_mb": None if costs.disk_mb is None else round(costs.disk_mb),
             "one_facet_ms": p50(
                 _times([t for t in timed if max(weights_of(t.query).values()) == 1])
             ),
@@ -171,19 +153,19 @@ def _figures(
         figures[f"recall_at_10_{row['search']}_{size}"] = row["recall"]
     times: dict[str, list[float]] = {}
     for system in measured:
-        for name, value in system.kept._asdict().items():
+        for name, value in system.costs._asdict().items():
             if value is not None:
                 figures[f"{name}_{system.spec.name}_{size}"] = value
         for name, timed in system.searches.items():
             times[name + system.spec.ending] = _times(timed)
     for ending in ("", "_local"):
-        if (own := times.get(f"casewright{ending}")) is None:
+        if (ours := times.get(f"casewright{ending}")) is None:
             continue
         for ratio_name, name in RATIOS.items():
-            # cbrkit has no engine: its time is compared with each of ours.
+            # cbrkit has no engine: its time is compared with that of each of ours.
             other = times.get(name + ending) or times.get(name, [])
-            both = min(len(own), len(other))
-            ratio = p50(other[:both]) / p50(own[:both])
+            both = min(len(ours), len(other))
+            ratio = p50(other[:both]) / p50(ours[:both])
             figures[f"ratio_{ratio_name}_over_casewright{ending}_{size}"] = ratio
     return figures
 
@@ -203,26 +185,21 @@ def _draw(axes: Any, rows: Sequence[Mapping[str, Any]]) -> None:
     for search in dict.fromkeys(row["search"] for row in rows):
         name = search.removesuffix("_local")
         local = name != search
-        # Of local mode, the two that are compared most: more lines could not be read.
+        # Two lines of local mode, for legibility.
         if local and name not in ("casewright", "merged_all"):
             continue
-        own = [row for row in rows if row["search"] == search]
-        exact = all(row["recall"] == 1 for row in own)
+        subset = [row for row in rows if row["search"] == search]
+        exact = all(row["recall"] == 1 for row in subset)
         axes.plot(
-            [row["cases"] for row in own],
-            [row["ms_p50"] for row in own],
+            [row["cases"] for row in subset],
+            [row["ms_p50"] for row in subset],
             color=_COLOURS[name.split("_")[0]],
             linestyle=":" if local else "-" if exact else "--",
             marker=_MARKERS.get(name, "o"),
             linewidth=2.5 if name == "casewright" else 1.2,
             label=search,
         )
-    axes.set(
-        xscale="log",
-        yscale="log",
-        xlabel="cases",
-        ylabel="ms a search, median",
-        title="Ten cases by three weighted facets (dashed: not exact)",
-    )
+    axes.set(xscale="log", yscale="log", xlabel="cases", ylabel="ms a search, median")
+    axes.set_title("Ten cases by three weighted facets (dashed: not exact)")
     axes.legend(fontsize=8, loc="center left", bbox_to_anchor=(1, 0.5))
     axes.grid(alpha=0.3)

@@ -1,59 +1,60 @@
-"""Systems that keep cases and search them: Casewright's own store, and cbrkit beside it.
+"""The compared systems: Casewright's store, cbrkit, and Qdrant with several named vectors.
 
-cbrkit has no search over an index that weighs several attributes: it compares the query with every
-case in Python (Lenz et al. 2024). Similarity functions over all cases at once with an aggregator of
-one's own are its fastest form that still yields a similarity an attribute.
+cbrkit compares the query with every case in Python (Lenz et al. 2024). Its fastest form that still
+yields a similarity of each attribute has functions over all cases and an aggregator of one's own.
+
+Qdrant keeps the facets as named vectors. Searches are merged in NumPy, or Qdrant scores prefetched
+candidates by a formula; a case that is missing from a list counts as 0 there, so either is exact
+only if every case is a candidate.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
 from importlib.metadata import version
-from operator import getitem
+from operator import attrgetter, getitem
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, NamedTuple
 from uuid import UUID
 
 import numpy as np
+from numpy.typing import NDArray
 
-from casewright.bench.stores.data import (
-    DIMENSION,
-    FACETS,
-    K,
-    Query,
-    Vectors,
-    Weights,
-    texts_of,
-)
+from casewright.bench.stores.data import DIMENSION, FACETS, K, Query, Vectors, Weights, texts_of
 from casewright.errors import DependencyError
 from casewright.stores import Case, CaseSchema, CaseStore, Facet, Hit
 from casewright.stores.facet import Components
 
 Search = Callable[[Query, Weights], Any]
-#: The newest cbrkit that Python 3.11 can install; the calls of later ones are others.
+#: The newest cbrkit for Python 3.11; later ones have another interface.
 SUPPORTED = "0.14."
 
 
-class System(Protocol):
+class System(ABC):
     """A system over a folder of its own, in a process of its own."""
 
+    @abstractmethod
     def build(self, cases: Vectors) -> None:
-        """Take in all cases, unit vectors (facets, cases, dimension), and their texts."""
+        """Add all cases, unit vectors (facets, cases, dimension), and their texts."""
 
-    def open(self) -> None:
-        """Be ready to search what was built, in another process where it is kept on disk."""
+    def open(self) -> None:  # noqa: B027
+        """Open what was built, in another process if it is kept on disk."""
 
+    @abstractmethod
     def searches(self) -> Mapping[str, Search]:
-        """Return the ways to search, by name: each as its user calls it, cases in its answer."""
+        """Return the searches by name, each as its user calls it, with cases in its answer."""
 
+    @abstractmethod
     def numbers(self, answer: Any) -> Sequence[int]:
         """Return the numbers of the cases in an answer, best first."""
 
-    def close(self) -> None:
-        """Let go of the folder."""
+    def close(self) -> None:  # noqa: B027
+        """Close the folder."""
 
 
-class Casewright:
+class Casewright(System):
     """A ``CaseStore``: all facets in one vector, one search, hits with cases.
 
     Vectors are looked up by the number in a text: no encoder's time is measured.
@@ -68,18 +69,18 @@ class Casewright:
     def build(self, cases: Vectors) -> None:
         """Add all cases by one call; see ``System``."""
         self._store = CaseStore(self._schema, self._folder, engine=self._engine)
-        added = (Case(**texts_of(n), id=str(UUID(int=n))) for n in range(cases.shape[1]))
-        kept, self._rows = self._rows, cases
-        self._store.add(added, progress=False)
-        self._rows = kept
+        new = (Case(**texts_of(n), id=str(UUID(int=n))) for n in range(cases.shape[1]))
+        empty, self._rows = self._rows, cases
+        self._store.add(new, progress=False)
+        self._rows = empty
 
     def open(self) -> None:
-        """Open the folder and load it, as the first call that reads it does; see ``System``."""
+        """Open the folder and load it by a first read; see ``System``."""
         self._store = CaseStore(self._schema, self._folder)
         self._store.get(str(UUID(int=0)))
 
     def searches(self) -> Mapping[str, Search]:
-        """Return the one way to search; see ``System``."""
+        """Return the one search; see ``System``."""
         return {"casewright": lambda query, weights: self._store.search(query, K, weights=weights)}
 
     def numbers(self, answer: list[Hit]) -> Sequence[int]:
@@ -105,7 +106,7 @@ class Casewright:
 
 
 def check_cbrkit() -> None:
-    """Raise ``DependencyError`` where cbrkit is not installed, or has another interface."""
+    """Raise ``DependencyError`` if cbrkit is not installed, or has another interface."""
     try:
         import cbrkit  # noqa: F401
     except ImportError as error:
@@ -121,26 +122,20 @@ def check_cbrkit() -> None:
         )
 
 
-class Cbrkit:
-    """Cases as mappings of attributes, in a dict; nothing is kept on disk."""
+class Cbrkit(System):
+    """Cases as mappings of attributes, in a dict in memory."""
 
     def build(self, cases: Vectors) -> None:
         """Put all cases into memory; see ``System``."""
-        # Rows of one array: nothing is copied, and those of one attribute lie side by side.
+        # Views of one array, in which those of one attribute are contiguous.
         rows = np.array(cases)
         self._cases: dict[int, dict[str, Any]] = {
             n: {**{name: rows[facet, n] for facet, name in enumerate(FACETS)}, **texts_of(n)}
             for n in range(rows.shape[1])
         }
 
-    def open(self) -> None:
-        """Do nothing; see ``System``."""
-
-    def close(self) -> None:
-        """Do nothing; see ``System``."""
-
     def searches(self) -> Mapping[str, Search]:
-        """Return cbrkit at its fastest, and as its documentation shows it; see ``System``."""
+        """Return cbrkit's fastest form, and its documentation's; see ``System``."""
         return {"cbrkit": self._fast, "cbrkit_documented": self._documented}
 
     def numbers(self, answer: Any) -> Sequence[int]:
@@ -156,10 +151,9 @@ class Cbrkit:
         def weighted(similarities: Any) -> float:
             return float(sum(used[name] * value for name, value in similarities.items()))
 
+        functions = dict.fromkeys(used, _all_cosines)
         compare = cbrkit.sim.attribute_value(
-            attributes=dict.fromkeys(used, _all_cosines),
-            aggregator=weighted,
-            value_getter=getitem,
+            attributes=functions, aggregator=weighted, value_getter=getitem
         )
         return cbrkit.retrieval.apply(self._cases, query, cbrkit.retrieval.build(compare, limit=K))
 
@@ -173,12 +167,306 @@ class Cbrkit:
         return cbrkit.retrieval.apply(self._cases, query, cbrkit.retrieval.build(compare, limit=K))
 
 
-# The parameters' names are cbrkit's way to know the kind of a function.
+# cbrkit tells the kind of a function by its parameters' names.
 def _all_cosines(x_map: Mapping[int, Vectors], y: Vectors) -> dict[int, float]:
     rows = list(x_map.values())
     scores = np.concatenate(rows).reshape(len(rows), -1) @ y
     return dict(zip(x_map, scores.tolist(), strict=True))
 
 
-def _cosine(one: Vectors, other: Vectors) -> float:
-    return float(np.dot(one, other))
+def _cosine(x: Vectors, y: Vectors) -> float:
+    return float(np.dot(x, y))
+
+
+#: Points that are written together.
+BATCH = 1000
+COLLECTION = "bench"
+
+
+class Point(NamedTuple):
+    """A case of an answer: its number, its score, and its payload."""
+
+    number: int
+    score: float
+    payload: Mapping[str, Any]
+
+
+class Request(NamedTuple):
+    """A search of one named vector for ``limit`` cases, only ``among`` these if given."""
+
+    name: str
+    vector: Vectors
+    limit: int
+    among: Sequence[int] = ()
+
+
+class Scored(NamedTuple):
+    """Numbers of cases and their scores, best first."""
+
+    numbers: NDArray[np.int64]
+    scores: NDArray[np.float64]
+
+    @classmethod
+    def of(cls, points: Sequence[Any]) -> Scored:
+        """Return the numbers and scores of Qdrant's points."""
+        numbers = np.fromiter(map(attrgetter("id"), points), np.int64, len(points))
+        return cls(numbers, np.fromiter(map(attrgetter("score"), points), np.float64, len(points)))
+
+
+class NamedVectors(System):
+    """Three named Dot vectors in one collection; points' ids are the numbers of the cases."""
+
+    #: How many cases there are.
+    count: int
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+
+    @abstractmethod
+    def search(self, requests: Sequence[Request]) -> list[Scored]:
+        """Return the results of exact searches, by one request."""
+
+    @abstractmethod
+    def payloads(self, numbers: Sequence[int]) -> dict[int, Mapping[str, Any]]:
+        """Return the payloads of these cases."""
+
+    @abstractmethod
+    def formula(self, query: Query, weights: Weights, candidates: int) -> list[Point]:
+        """Return the best by the weighted sum, of prefetched candidates by each vector."""
+
+    def searches(self) -> Mapping[str, Search]:
+        """Return merged searches and formulas; see ``System``."""
+        return {
+            "merged_all": partial(self._merged, candidates=self.count),
+            "merged_50": partial(self._merged, candidates=50),
+            "merged_50_rescored": partial(self._merged, candidates=50, rescored=True),
+            "formula_50": partial(self._formula, candidates=50),
+            "formula_100": partial(self._formula, candidates=100),
+            "formula_all": partial(self._formula, candidates=self.count),
+        }
+
+    def numbers(self, answer: list[Point]) -> Sequence[int]:
+        """Return the numbers of the cases; see ``System``."""
+        return [case.number for case in answer]
+
+    def _formula(self, query: Query, weights: Weights, *, candidates: int) -> list[Point]:
+        used = _used(weights)
+        return self.formula(query, used, candidates if len(used) > 1 else K)
+
+    def _merged(
+        self, query: Query, weights: Weights, *, candidates: int, rescored: bool = False
+    ) -> list[Point]:
+        used = _used(weights)
+        # The search by one vector is exact.
+        limit = candidates if len(used) > 1 else K
+        lists = self.search([Request(name, query[name], limit) for name in used])
+        shares = list(used.values())
+        if rescored and len(used) > 1:
+            shares, lists = self._with_missing(query, used, lists)
+        numbers, totals = _sums(shares, lists, self.count)
+        best = np.argpartition(-totals, K - 1)[:K] if len(totals) > K else np.arange(len(totals))
+        best = best[np.argsort(-totals[best])]
+        chosen = [int(number) for number in numbers[best]]
+        stored = self.payloads(chosen)
+        scores = totals[best].tolist()
+        return [Point(n, s, stored[n]) for n, s in zip(chosen, scores, strict=True)]
+
+    def _with_missing(
+        self, query: Query, used: Weights, lists: list[Scored]
+    ) -> tuple[list[float], list[Scored]]:
+        """Add each vector's scores of the other vectors' candidates."""
+        union = np.unique(np.concatenate([scored.numbers for scored in lists]))
+        requests, shares = [], list(used.values())
+        for (name, share), scored in zip(used.items(), lists, strict=True):
+            missing = np.setdiff1d(union, scored.numbers, assume_unique=True).tolist()
+            if missing:
+                requests.append(Request(name, query[name], len(missing), missing))
+                shares.append(share)
+        return shares, [*lists, *(self.search(requests) if requests else [])]
+
+
+def _used(weights: Weights) -> Weights:
+    return {name: weight for name, weight in weights.items() if weight > 0}
+
+
+def _sums(
+    shares: Sequence[float], lists: Sequence[Scored], count: int
+) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+    """Return cases and the weighted sums of their scores."""
+    if len(lists[0].numbers) == count:
+        # All cases are listed.
+        totals = np.zeros(count)
+        for share, scored in zip(shares, lists, strict=True):
+            totals[scored.numbers] += share * scored.scores
+        return np.arange(count), totals
+    listed = np.concatenate([scored.numbers for scored in lists])
+    weighted = [share * scored.scores for share, scored in zip(shares, lists, strict=True)]
+    numbers, positions = np.unique(listed, return_inverse=True)
+    totals = np.zeros(len(numbers))
+    np.add.at(totals, positions, np.concatenate(weighted))
+    return numbers, totals
+
+
+def _batches(cases: Vectors) -> Iterator[range]:
+    for start in range(0, cases.shape[1], BATCH):
+        yield range(start, min(start + BATCH, cases.shape[1]))
+
+
+def _terms(weights: Weights) -> list[tuple[float, str]]:
+    """Return each weight with the formula's name of its prefetch's score."""
+    return [(share, f"$score[{number}]") for number, share in enumerate(weights.values())]
+
+
+class EdgeNamed(NamedVectors):
+    """A shard of Qdrant Edge."""
+
+    def build(self, cases: Vectors) -> None:
+        """Write all cases in batches; see ``System``."""
+        import qdrant_edge as edge
+
+        self._folder.mkdir()
+        params = edge.EdgeVectorParams(size=DIMENSION, distance=edge.Distance.Dot)
+        config = edge.EdgeConfig(vectors=dict.fromkeys(FACETS, params))
+        self._shard = edge.EdgeShard.create(str(self._folder), config)
+        for numbers in _batches(cases):
+            points = [
+                edge.Point(n, {name: cases[at, n] for at, name in enumerate(FACETS)}, texts_of(n))
+                for n in numbers
+            ]
+            self._shard.update(edge.UpdateOperation.upsert_points(points))
+
+    def open(self) -> None:
+        """Load the shard; see ``System``."""
+        import qdrant_edge as edge
+
+        self._shard = edge.EdgeShard.load(str(self._folder))
+        self.count = self._shard.info().points_count
+
+    def search(self, requests: Sequence[Request]) -> list[Scored]:
+        """Search exactly, in one batch; see ``NamedVectors``."""
+        import qdrant_edge as edge
+
+        queries = [
+            edge.QueryRequest(
+                query=edge.Query.Nearest(request.vector.tolist(), using=request.name),
+                limit=request.limit,
+                filter=edge.Filter(must=[edge.HasIdCondition(set(request.among))])
+                if request.among
+                else None,
+                params=edge.SearchParams(exact=True),
+                with_payload=False,
+                with_vector=False,
+            )
+            for request in requests
+        ]
+        return list(map(Scored.of, self._shard.query_batch(edge.QueryBatchRequest(queries))))
+
+    def payloads(self, numbers: Sequence[int]) -> dict[int, Mapping[str, Any]]:
+        """Return payloads by number; see ``NamedVectors``."""
+        records = self._shard.retrieve(list(numbers), True, False)
+        return {int(str(record.id)): record.payload or {} for record in records}
+
+    def formula(self, query: Query, weights: Weights, candidates: int) -> list[Point]:
+        """Score prefetched candidates by a sum of products; see ``NamedVectors``."""
+        import qdrant_edge as edge
+
+        prefetches = [
+            edge.Prefetch(
+                query=edge.Query.Nearest(query[name].tolist(), using=name),
+                limit=candidates,
+                params=edge.SearchParams(exact=True),
+            )
+            for name in weights
+        ]
+        make = edge.Expression
+        terms = [make.Mult([make.Constant(n), make.Variable(of)]) for n, of in _terms(weights)]
+        missing = {of: 0.0 for _, of in _terms(weights)}
+        request = edge.QueryRequest(
+            prefetches=prefetches,
+            query=edge.Formula(make.Sum(terms), missing),
+            limit=K,
+            with_payload=True,
+        )
+        points = self._shard.query(request)
+        return [Point(int(str(p.id)), p.score, p.payload or {}) for p in points]
+
+    def close(self) -> None:
+        """Close the shard; see ``System``."""
+        self._shard.close()
+
+
+class LocalNamed(NamedVectors):
+    """A collection of qdrant-client's local mode, which searches exactly."""
+
+    def build(self, cases: Vectors) -> None:
+        """Write all cases in batches; see ``System``."""
+        from qdrant_client import QdrantClient, models
+
+        self._client = QdrantClient(path=str(self._folder))
+        params = models.VectorParams(size=DIMENSION, distance=models.Distance.DOT)
+        self._client.create_collection(COLLECTION, vectors_config=dict.fromkeys(FACETS, params))
+        for numbers in _batches(cases):
+            part = cases[:, numbers.start : numbers.stop]
+            points = models.Batch(
+                ids=list(numbers),
+                vectors={name: part[facet].tolist() for facet, name in enumerate(FACETS)},
+                payloads=list(map(texts_of, numbers)),
+            )
+            self._client.upsert(COLLECTION, points=points)
+
+    def open(self) -> None:
+        """Load the collection; see ``System``."""
+        from qdrant_client import QdrantClient
+
+        self._client = QdrantClient(path=str(self._folder))
+        self.count = self._client.count(COLLECTION).count
+
+    def search(self, requests: Sequence[Request]) -> list[Scored]:
+        """Search exactly, in one batch; see ``NamedVectors``."""
+        from qdrant_client import models
+
+        queries = [
+            models.QueryRequest(
+                query=request.vector.tolist(),
+                using=request.name,
+                limit=request.limit,
+                filter=models.Filter(must=[models.HasIdCondition(has_id=list(request.among))])
+                if request.among
+                else None,
+                with_payload=False,
+                with_vector=False,
+            )
+            for request in requests
+        ]
+        answers = self._client.query_batch_points(COLLECTION, requests=queries)
+        return [Scored.of(answer.points) for answer in answers]
+
+    def payloads(self, numbers: Sequence[int]) -> dict[int, Mapping[str, Any]]:
+        """Return payloads by number; see ``NamedVectors``."""
+        records = self._client.retrieve(COLLECTION, list(numbers), with_payload=True)
+        return {int(record.id): record.payload or {} for record in records}
+
+    def formula(self, query: Query, weights: Weights, candidates: int) -> list[Point]:
+        """Score prefetched candidates by a sum of products; see ``NamedVectors``."""
+        from qdrant_client import models
+
+        prefetches = [
+            models.Prefetch(query=query[name].tolist(), using=name, limit=candidates)
+            for name in weights
+        ]
+        total = models.SumExpression(
+            sum=[models.MultExpression(mult=list(term)) for term in _terms(weights)]
+        )
+        missing = {of: 0.0 for _, of in _terms(weights)}
+        answer = self._client.query_points(
+            COLLECTION,
+            prefetch=prefetches,
+            query=models.FormulaQuery(formula=total, defaults=missing),
+            limit=K,
+            with_payload=True,
+        )
+        return [Point(int(p.id), p.score, p.payload or {}) for p in answer.points]
+
+    def close(self) -> None:
+        """Close the client; see ``System``."""
+        self._client.close()

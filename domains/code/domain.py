@@ -2,25 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from casewright.domains.code.index import CodeIndex
-from casewright.domains.code.search import (
-    UNNAMED,
-    loop_search,
-    plain_search,
-    symbol_search,
-)
+from casewright.domains.code.search import UNNAMED, CodeSearch, loop_search, symbol_search
 from casewright.domains.code.store import last_tree, open_tree, source_tree
-from casewright.domains.code.tools import code_toolbox
+from casewright.domains.code.symbol_index import CodeIndex
 from casewright.domains.domain import Domain, MakeSearch, OpenDomain
 from casewright.domains.own_answer import Option
+from casewright.domains.united import search_queries, search_toolbox
 from casewright.planner import AnnotatedQuery
 from casewright.planner.plan_cases import plan_store
-from casewright.stores import CaseStore, Encoder
+from casewright.stores import Case, Encoder, Hit
+from casewright.stores.documents.cases import place
 from casewright.stores.feedback import NeighbourStrategy
+from casewright.tools import CallContext, Toolbox
 
 if TYPE_CHECKING:
     from casewright.graph import Generator
@@ -41,15 +39,10 @@ QUESTIONS = (
 
 
 def open_code(folder: Path, encoder: Encoder, source: str | Path) -> OpenDomain:
-    """Open a source tree; what changed in it since it was asked about last is encoded first.
-
-    Args:
-        folder: The domain's folder; each source tree has a folder of its own in it.
-        encoder: Embeds the chunks.
-        source: The source tree's folder.
+    """Open a source tree in the domain's folder, after encoding what changed since the last time.
 
     Raises:
-        InputError: The source is no folder, or has no source code that could be read.
+        InputError: The source is no folder, or has no readable source code.
         StoreError: The store cannot be opened, read or written to.
         DependencyError: The packages that read source code are not installed.
     """
@@ -57,48 +50,62 @@ def open_code(folder: Path, encoder: Encoder, source: str | Path) -> OpenDomain:
     try:
         plans = plan_store(queries(), encoder)
         index = CodeIndex.of(code)
-        search = symbol_search(code, index, plain_search(code, weights=UNNAMED))
-        toolbox = code_toolbox(code, search, index)
+        toolbox = code_toolbox(symbol_search(code, index), index)
     except BaseException:
         code.close()
         raise
-    stores: dict[str, CaseStore] = {"code": code, "plans": plans}
-    return OpenDomain(toolbox, plans, stores)
+    return OpenDomain(toolbox, plans, {"code": code, "plans": plans})
 
 
 def looping(opened: OpenDomain, make: MakeSearch) -> OpenDomain:
-    """Return the open domain with a search that goes on from what is relevant."""
+    """Return the open domain with a search by relevance feedback."""
     code = opened.stores["code"]
-    strategy = NeighbourStrategy()
     index = CodeIndex.of(code)
-    # What fills a result up is chosen here, by the symbols or else by a single search.
-    named, otherwise = (make(code, strategy, weights) for weights in (None, UNNAMED))
-    search = loop_search(code, index, named, otherwise)
-    return replace(opened, toolbox=code_toolbox(code, search, index))
+    named, unnamed = (make(code, NeighbourStrategy(), weights) for weights in (None, UNNAMED))
+    return replace(opened, toolbox=code_toolbox(loop_search(code, index, named, unnamed), index))
 
 
 def open_last(folder: Path, encoder: Encoder, anew: bool = False) -> OpenDomain:
-    """Open the source tree that was asked about last; ``anew`` changes nothing: opening a tree
-    brings it up to date.
-
-    Raises:
-        InputError: There is none.
-    """
+    """Open the tree that was opened last, always updated; ``InputError`` if there is none."""
     return open_code(folder, encoder, last_tree(folder))
 
 
-def queries() -> list[AnnotatedQuery]:
-    """Return the domain's annotated queries: each is answered by one search."""
-    plan = "s1 = code_search(query=question)"
+def code_toolbox(search: CodeSearch, index: CodeIndex) -> Toolbox:
+    """Return the toolbox of a source tree, whose tool searches by ``search``."""
+
+    def code_search(query: str, call: CallContext) -> Sequence[dict[str, Any]]:
+        """Finds functions, methods and classes of a source tree, each with all that was found."""
+        return [
+            {"evidence": str(case.solution), "source": place(case, index.roots)}
+            for case in _in_file_order(search(query, call))
+        ]
+
+    return search_toolbox(code_search, "show me the full read method of class Reader")
+
+
+def _in_file_order(hits: Sequence[Hit]) -> list[Case]:
+    """Return hits' cases by definition (the best hit's first), each in file order."""
+    definitions: dict[tuple[str, ...], list[Case]] = {}
+    for hit in hits:
+        metadata = hit.case.metadata
+        symbol = str(metadata.get("symbol", ""))
+        key = (str(metadata.get("root", "")), str(metadata.get("source", "")), symbol)
+        definitions.setdefault(key if symbol else (hit.case.id,), []).append(hit.case)
     return [
-        AnnotatedQuery.read({"id": f"c{number}", "query": query, "plan": plan})
-        for number, query in enumerate(QUESTIONS, 1)
+        case
+        for cases in definitions.values()
+        for case in sorted(cases, key=lambda case: case.metadata.get("position", 0))
     ]
 
 
+def queries() -> list[AnnotatedQuery]:
+    """Return the domain's annotated queries."""
+    return search_queries("c", "code_search", QUESTIONS)
+
+
 def quoter() -> Generator:
-    """Return the generator that quotes code line by line and in full."""
-    # The graph is not imported where domains are only listed.
+    """Return the generator that quotes code in full."""
+    # Listing domains must not import the graph.
     from casewright.domains.code.quoting import CodeQuoter
 
     return CodeQuoter()
@@ -110,7 +117,7 @@ DOMAIN = Domain(
     questions=QUESTIONS[:3],
     open=open_last,
     queries=queries,
-    # Its folder is made for the first source tree.
+    # Its folder is created with the first source tree.
     mark=".",
     options=(
         Option(

@@ -1,4 +1,4 @@
-"""The domain's generator without a language model: it quotes code as it is written, in full."""
+"""The domain's generator without a language model, which quotes code in full."""
 
 from __future__ import annotations
 
@@ -6,12 +6,11 @@ from casewright.graph import Generation, GenerationRequest
 
 
 class CodeQuoter:
-    """Quotes every result of the steps that were asked for, each below its place.
+    """Quotes every result of the final steps, below its source.
 
-    ``ExtractiveGenerator`` picks the nearest sentences of what is long and joins their lines, which
-    is right for prose; of code, who asks for all of a method wants all of it, line by line. Nothing
-    in it is altered, not even what looks like a citation, ``errors[E404]``: what the answer cites
-    is told beside the text.
+    ``ExtractiveGenerator`` picks and joins sentences, which suits prose; code is quoted line by
+    line, unaltered, even where it looks like a citation (``errors[E404]``): citations are returned
+    beside the text.
     """
 
     name = "extractive"
@@ -19,8 +18,8 @@ class CodeQuoter:
     def generate(self, request: GenerationRequest) -> Generation:
         """Return quotations with citations; see ``Generator``."""
         lines = ["No language model is set up, so this answer quotes what was found."]
-        asked = [item for item in request.evidence if item.final]
-        for item in asked:
+        final = [item for item in request.evidence if item.final]
+        for item in final:
             lines += ["", f"{item.source or item.tool} [{item.id}]", item.text]
         if not request.evidence and not request.missing:
             lines = [
@@ -29,9 +28,9 @@ class CodeQuoter:
         if request.missing:
             lines += ["Missing: " + " ".join(request.missing)]
         return Generation(
-            "\n".join(lines), generator=self.name, citations=[item.id for item in asked]
+            "\n".join(lines), generator=self.name, citations=[item.id for item in final]
         )
 
     async def agenerate(self, request: GenerationRequest) -> Generation:
-        """The same; it takes no time and waits for nothing."""
+        """Return what ``generate`` returns; it does not wait."""
         return self.generate(request)

@@ -1,21 +1,21 @@
-"""The symbols of a source tree, to be found by their names and by what they are defined in."""
+"""The symbols of a source tree's store, by their names and by their enclosing definitions."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from casewright.stores import CaseStore
+from casewright.stores.documents.cases import root_names
 
 
 class SymbolIndex:
-    """A store's symbols and all that they are in: with ``Splitter.split`` goes ``Splitter``.
+    """A store's symbols and their enclosing definitions: ``Splitter.split`` implies ``Splitter``.
 
-    A class whose head shares a chunk with its first method has no chunks, and so no symbol, of its
-    own, but can be asked for by its name.
-
-    Args:
-        symbols: Symbols that the store has chunks of, their names joined by dots.
+    A class whose head shares a chunk with its first method can so be found by its name.
 
     Attributes:
-        paths: The symbols and what they are in, each with its names.
+        paths: Each symbol or enclosing definition, with its names.
     """
 
     def __init__(self, symbols: Iterable[str]) -> None:
@@ -47,28 +47,27 @@ class SymbolIndex:
             self._inside.setdefault(pair, []).append(path)
 
     def members(self, path: str) -> list[str]:
-        """Return the symbols that a path stands for: itself, and what is defined in it."""
+        """Return the symbols of a path: itself, and those defined in it."""
         return self._members.get(path, [])
 
     def exactly(self, name: str) -> bool:
-        """Say whether a symbol, or what one is in, is called so in just these letters."""
+        """Return whether a path ends in this name, in the same case."""
         return name in self._exact
 
     def owns(self, name: str) -> bool:
-        """Say whether anything is defined in what is called so, in whatever case."""
+        """Return whether a definition of this name, in any case, has others in it."""
         return name.casefold() in self._owners
 
     def ending(self, name: str) -> list[str]:
-        """Return the paths whose last name is this; in another case where there is none."""
+        """Return the paths whose last name is this; in another case if there is none."""
         return self._exact.get(name) or self._folded.get(name.casefold(), [])
 
     def inside(self, owner: Sequence[str], name: str, *, strict: bool) -> list[str]:
-        """Return the paths of this last name in what the owner's names name.
+        """Return the paths of this last name in the owner.
 
         Args:
-            owner: At least one name; names of modules may stand before, or be left out.
-            name: The last name.
-            strict: The owner's case counts; else only where there is one in that case.
+            owner: At least one name; names of modules may precede it, or be left out.
+            strict: Whether the owner's case must match; else it may differ if no path matches.
         """
         pairs = self._inside.get((owner[-1].casefold(), name.casefold()), [])
         if name in self._exact:
@@ -80,10 +79,7 @@ class SymbolIndex:
         return [path for path in pairs if overlap(_folded(self.paths[path][:-1]), folded)]
 
     def joined(self, parts: Sequence[str]) -> list[str]:
-        """Return the paths that joined names are of: modules may stand before, classes be left out.
-
-        Those that have most of the names count.
-        """
+        """Return the paths that share most names with joined names; modules may precede them."""
         top = [parts[-1]] if len(self.paths.get(parts[-1], ())) == 1 else []
         pairs = self._inside.get((parts[-2].casefold(), parts[-1].casefold()), [])
         sizes = {path: overlap(self.paths[path], parts) for path in (*pairs, *top)}
@@ -92,10 +88,29 @@ class SymbolIndex:
 
 
 def overlap(one: Sequence[str], other: Sequence[str]) -> int:
-    """Return how many names the shorter has where the longer ends with it, else 0."""
+    """Return the length of the shorter sequence if the longer ends with it, else 0."""
     size = min(len(one), len(other))
     return size if tuple(one[len(one) - size :]) == tuple(other[len(other) - size :]) else 0
 
 
 def _folded(names: Sequence[str]) -> tuple[str, ...]:
     return tuple(name.casefold() for name in names)
+
+
+@dataclass(frozen=True, slots=True)
+class CodeIndex:
+    """A store's symbols, and the names of its roots (see ``root_names``)."""
+
+    symbols: SymbolIndex
+    roots: Mapping[str, str]
+
+    @classmethod
+    def of(cls, store: CaseStore) -> CodeIndex:
+        """Read the whole store; ``StoreError`` if it cannot be read."""
+        values: dict[str, set[str]] = {"symbol": set(), "root": set()}
+        for case in store.all():
+            for name, known in values.items():
+                value = case.metadata.get(name)
+                if isinstance(value, str) and value:
+                    known.add(value)
+        return cls(SymbolIndex(sorted(values["symbol"])), root_names(sorted(values["root"])))

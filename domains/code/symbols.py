@@ -1,52 +1,94 @@
-"""Which functions, methods and classes a question names."""
+"""The functions, methods and classes that a question names."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass
 
-from casewright.domains.code.mentions import (
-    CLASSES,
-    FUNCTIONS,
-    METHODS,
-    RESERVED,
-    Mention,
-    as_in_store,
-    mentions_in,
-)
 from casewright.domains.code.symbol_index import SymbolIndex
 
-#: Between a word for what it is of, and the name: ``the function called grouped``.
+#: A name, or names joined as languages join them: ``Lines.cut``, ``Store::add``, ``Array#map``,
+#: ``splitter->split``.
+_NAME = re.compile(r"[^\W\d][\w$]*(?:(?:\.|::|#|->)[^\W\d][\w$]*)*")
+_JOINT = re.compile(r"\.|::|#|->")
+#: Quotation marks that people put around code.
+_QUOTES = "`\"'“”‘’«»"
+#: The shape of a name: ``read_file``, ``readFile``, ``HTTPError``, ``Utf8``.
+_SHAPED = re.compile(r"_|[a-z0-9][A-Z]|[A-Z]{2}[a-z]|[A-Za-z]\d")
+#: The end of a sentence, before a word.
+_SENTENCE_END = re.compile(r"[.?!:]\s+\Z")
+
+
+def _words(text: str) -> frozenset[str]:
+    return frozenset(text.split())
+
+
+#: Kinds of definitions whose name precedes the kind, or else follows it.
+METHODS = _words("method methods methode methoden méthode método")
+FUNCTIONS = METHODS | _words("""
+    function functions func fn def procedure routine funktion fonction función
+""")
+#: Kinds of definitions whose name follows the kind, or else precedes it.
+CLASSES = _words("""
+    class classes struct structs interface interfaces trait enum module namespace record object type
+    klasse classe clase
+""")
+#: Words beside those kinds that are names only if written as code.
+_GRAMMAR = _words("""
+    a an the this that these those it its i me my we us our you your they their s of in on at to
+    from for by with and or not no as if then than so is are was were be been do does did has have
+    had can could would should will may must what which who whose where when why how there here
+    full whole entire complete all every each some any one same other first last please
+    called named inside within
+""")
+#: Words that are names only if written as code.
+RESERVED = _GRAMMAR | FUNCTIONS | CLASSES
+#: Words between a kind and the name: ``the function called grouped``.
 _CALLED = frozenset(("called", "named"))
-#: What may stand between a method and its class, one of the first: ``split of the class Splitter``.
+#: Words between a method and its class, with one of the first: ``split of the class Splitter``.
 _INSIDE = frozenset(("of", "in", "from", "on"))
 _GLUE = _INSIDE | {"the"} | CLASSES | METHODS
-#: What people call a constructor, and what languages do; some name it as its class.
+#: A constructor's name in questions, and in languages; some call it like its class.
 _CONSTRUCTOR = "constructor"
 _CONSTRUCTORS = ("__init__", "constructor")
-#: Words that a method and its class are apart at most, and names that are listed at most. It
-#: keeps pasted code, where everything looks like a name, from taking long.
+#: Most words between a method and its class, and most names in a list. It bounds the time for
+#: pasted code, where everything looks like a name.
 REACH = 8
 
 
+@dataclass(frozen=True, slots=True)
+class CodeWord:
+    """A word of a question, or names joined in it.
+
+    Attributes:
+        parts: The names.
+        word: The names joined by dots and casefolded.
+        at: The word's index in the question.
+        code: It is written as code: joined, quoted, called, of a name's shape, or with letters of
+            both cases exactly as in the store.
+    """
+
+    parts: tuple[str, ...]
+    word: str
+    at: int
+    code: bool
+    comma: bool
+
+
 def symbols_named(question: str, known_symbols: Collection[str] | SymbolIndex) -> list[str]:
-    """Return the symbols of a store that a question names, in the order in which it names them.
+    """Return the symbols of a store that a question names, in the question's order.
 
     ``the split method of class Splitter``, ``Splitter's split method``, ``Splitter.split`` and
     ``pkg.splitter.Splitter.split`` all name ``Splitter.split`` and no other ``split``. A method
-    named without its class is all methods of that name; a class named without a method is the
-    class and all that is defined in it, whether or not it is a symbol itself. What neither is
-    written as code nor stands beside a word such as ``method`` or ``class`` is no name, whatever
-    the store knows.
+    without its class names all methods of that name; a class without a method names the class and
+    all that is defined in it, whether or not it is a symbol itself. A word that is neither written
+    as code nor beside a word such as ``method`` or ``class`` is no name.
 
     The time is near-linear in the question's length and in the number of symbols named.
-
-    Args:
-        question: What the user asked.
-        known_symbols: The store's symbols, their names joined by dots; who asks often indexes them
-            once.
     """
     known = known_symbols if isinstance(known_symbols, SymbolIndex) else SymbolIndex(known_symbols)
-    mentions = mentions_in(question, known)
+    mentions = _mentions(question, known)
     kinds = _kinds(mentions, known)
     marked = {*kinds, *(mention.at for mention in mentions if mention.code)}
     named: dict[str, int] = {}
@@ -55,15 +97,42 @@ def symbols_named(question: str, known_symbols: Collection[str] | SymbolIndex) -
         if len(mention.parts) > 1 and mention.parts not in joined:
             joined.add(mention.parts)
             _add(named, known.joined(mention.parts), mention.at, known)
-    spent = _methods(mentions, marked, named, known)
-    alone: set[tuple[str, str]] = set()
+    used = _methods(mentions, marked, named, known)
+    single: set[tuple[str, str]] = set()
     for mention in mentions:
-        if len(mention.parts) == 1 and mention.at in marked - spent:
-            asked = mention.parts[0], kinds.get(mention.at, "")
-            if asked not in alone:
-                alone.add(asked)
-                _add(named, _alone(*asked, known), mention.at, known)
+        if len(mention.parts) == 1 and mention.at in marked - used:
+            key = mention.parts[0], kinds.get(mention.at, "")
+            if key not in single:
+                single.add(key)
+                _add(named, _single(*key, known), mention.at, known)
     return sorted(named, key=lambda symbol: named[symbol])
+
+
+def _mentions(question: str, known: SymbolIndex) -> list[CodeWord]:
+    """Return the words of a question, in order."""
+    mentions = []
+    words = list(_NAME.finditer(question))
+    for at, word in enumerate(words):
+        parts = tuple(_JOINT.split(word[0]))
+        start, end = word.span()
+        before, after = question[max(start - 1, 0) : start], question[end : end + 1]
+        quoted = bool(before) and before in _QUOTES and bool(after) and after in _QUOTES
+        shaped = len(parts) > 1 or _SHAPED.search(word[0]) is not None
+        # A sentence's first word has a capital in any case.
+        first = at == 0 or _SENTENCE_END.search(question, max(start - 4, 0), start) is not None
+        code = quoted or shaped or after == "(" or len(words) == 1
+        # An object's own name is not a class's.
+        if len(parts) == 2 and parts[0] in ("self", "this", "cls"):
+            parts = parts[1:]
+        code = code or (not first and _as_in_store(word[0], known))
+        mentions.append(CodeWord(parts, ".".join(parts).casefold(), at, code, after == ","))
+    return mentions
+
+
+def _as_in_store(name: str, known: SymbolIndex) -> bool:
+    """Return whether a word with letters of both cases is a name of the store, in that case."""
+    mixed = name not in (name.lower(), name.upper())
+    return mixed and known.exactly(name) and name.casefold() not in RESERVED
 
 
 def _add(named: dict[str, int], paths: Sequence[str], at: int, known: SymbolIndex) -> None:
@@ -73,22 +142,22 @@ def _add(named: dict[str, int], paths: Sequence[str], at: int, known: SymbolInde
 
 
 def _methods(
-    mentions: Sequence[Mention], marked: set[int], named: dict[str, int], known: SymbolIndex
+    mentions: Sequence[CodeWord], marked: set[int], named: dict[str, int], known: SymbolIndex
 ) -> set[int]:
-    """Add what is named together with its class; return which words did so."""
-    spent: set[int] = set()
+    """Add the methods that are named with their class; return the indices of both words."""
+    used: set[int] = set()
     done: dict[tuple[str, tuple[str, ...]], bool] = {}
     owners = [known.owns(mention.parts[-1]) for mention in mentions]
 
-    def take(method: Mention, owner: Mention) -> bool:
-        asked = method.parts[0], owner.parts
-        if asked not in done:
-            paths = _owned(*asked, known)
+    def take(method: CodeWord, owner: CodeWord) -> bool:
+        key = method.parts[0], owner.parts
+        if key not in done:
+            paths = _in_owner(*key, known)
             _add(named, paths, method.at, known)
-            done[asked] = bool(paths)
-        if done[asked]:
-            spent.update((method.at, owner.at))
-        return done[asked]
+            done[key] = bool(paths)
+        if done[key]:
+            used.update((method.at, owner.at))
+        return done[key]
 
     for method in mentions:
         if len(method.parts) > 1:
@@ -104,11 +173,11 @@ def _methods(
                 for other in _listed(mentions, method.at):
                     if _is_name(mentions[other], known):
                         take(mentions[other], owner)
-    return spent
+    return used
 
 
-def _kinds(mentions: Sequence[Mention], known: SymbolIndex) -> dict[int, str]:
-    """Return which words of the question are told to be names, each with the word that tells."""
+def _kinds(mentions: Sequence[CodeWord], known: SymbolIndex) -> dict[int, str]:
+    """Return the indices of words that stand beside a kind, such as ``method``, with the kind."""
     kinds: dict[int, str] = {}
     for mention in mentions:
         kind = mention.word
@@ -128,8 +197,8 @@ def _kinds(mentions: Sequence[Mention], known: SymbolIndex) -> dict[int, str]:
     return kinds
 
 
-def _listed(mentions: Sequence[Mention], last: int) -> Iterator[int]:
-    """Yield the words listed with this one, from the last on: ``the add and the update method``."""
+def _listed(mentions: Sequence[CodeWord], last: int) -> Iterator[int]:
+    """Yield the words listed before this one, from the end: ``the add and the update method``."""
     at = last
     for _ in range(REACH):
         before = at - 1
@@ -144,36 +213,34 @@ def _listed(mentions: Sequence[Mention], last: int) -> Iterator[int]:
         at = before
 
 
-def _is_name(mention: Mention, known: SymbolIndex) -> bool:
+def _is_name(mention: CodeWord, known: SymbolIndex) -> bool:
     if len(mention.parts) > 1 or not known.ending(mention.parts[0]):
         return False
     return mention.code or mention.word not in RESERVED
 
 
 def _belong(
-    method: Mention,
-    owner: Mention,
-    mentions: Sequence[Mention],
+    method: CodeWord,
+    owner: CodeWord,
+    mentions: Sequence[CodeWord],
     marked: set[int],
     known: SymbolIndex,
 ) -> bool:
-    """Say whether two words may be a method and its class: the first is marked as a name, or
-    nothing but ``of class`` and the like is between them.
-    """
+    """Return whether a name and a class belong together, by marks or words such as ``of class``."""
     if method.at in marked:
         return True
     if method.word in RESERVED:
         return False
     if owner.at < method.at:
         # ``Splitter's split``, ``the Store constructor``.
-        between = [one.word for one in mentions[owner.at + 1 : method.at]]
-        told = owner.code or as_in_store(owner.parts[-1], known)
-        return told and (between == ["s"] or (not between and method.word == _CONSTRUCTOR))
-    glue = {one.word for one in mentions[method.at + 1 : owner.at]}
+        between = [mention.word for mention in mentions[owner.at + 1 : method.at]]
+        is_class = owner.code or _as_in_store(owner.parts[-1], known)
+        return is_class and (between == ["s"] or (not between and method.word == _CONSTRUCTOR))
+    glue = {mention.word for mention in mentions[method.at + 1 : owner.at]}
     return glue <= _GLUE and not glue.isdisjoint(_INSIDE)
 
 
-def _owned(method: str, owner: tuple[str, ...], known: SymbolIndex) -> list[str]:
+def _in_owner(method: str, owner: tuple[str, ...], known: SymbolIndex) -> list[str]:
     names: tuple[str, ...] = (method,)
     if method.casefold() == _CONSTRUCTOR:
         names = (*_CONSTRUCTORS, owner[-1])
@@ -181,11 +248,8 @@ def _owned(method: str, owner: tuple[str, ...], known: SymbolIndex) -> list[str]
     return [path for name in names for path in known.inside(owner, name, strict=strict)]
 
 
-def _alone(name: str, kind: str, known: SymbolIndex) -> list[str]:
-    """Return what one name by itself is of.
-
-    A definition of its own comes before those in classes, but for what is called a method.
-    """
+def _single(name: str, kind: str, known: SymbolIndex) -> list[str]:
+    """Return the paths of a single name: outside of classes if any, for methods in classes."""
     ending = known.ending(name)
     inside = [path for path in ending if len(known.paths[path]) > 1]
     outside = [path for path in ending if len(known.paths[path]) == 1]

@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
-from casewright.domains.documents.tools import document_toolbox
 from casewright.domains.domain import Domain, MakeSearch, OpenDomain
 from casewright.domains.own_answer import Option
+from casewright.domains.united import search_queries, search_toolbox, united
 from casewright.domains.waiting import open_waiting
 from casewright.errors import InputError
 from casewright.planner import AnnotatedQuery
 from casewright.planner.plan_cases import plan_store
-from casewright.stores import Encoder
-from casewright.stores.documents.cases import document_schema
-from casewright.stores.engines.embedded import RECORD
+from casewright.stores import CaseStore, Encoder
+from casewright.stores.documents.cases import document_schema, place, root_names, roots_of
+from casewright.stores.engines.connections import RECORD
 from casewright.stores.feedback import SentenceStrategy
+from casewright.stores.hit import near_best
+from casewright.tools import CallContext, Search, Toolbox
 
 QUESTIONS = (
     "What are these documents about?",
@@ -25,24 +29,20 @@ QUESTIONS = (
     "Why was it done this way?",
     "Which function reads the file, and what does it return?",
 )
+#: Most passages of a search.
+PASSAGES = 5
+#: Lowest relevance of a passage that has to do with the question.
+ON_TOPIC = 0.23
+#: Lowest relevance of a passage, as a share of the best one's.
+NEAR_BEST = 0.6
 
 
-def open_documents(folder: Path, encoder: Encoder, anew: bool = False) -> OpenDomain:
-    """Open what was ingested into a folder; ``anew`` changes nothing: only ingesting does.
+def open_documents(location: Path | str, encoder: Encoder, anew: bool = False) -> OpenDomain:
+    """Open what was ingested into a folder or server; ``InputError`` if nothing is stored there.
 
-    Raises:
-        InputError: Nothing is stored there.
+    ``anew`` has no effect: only ingesting changes the store.
     """
-    return open_documents_at(folder, encoder)
-
-
-def open_documents_at(location: Path | str, encoder: Encoder) -> OpenDomain:
-    """Open what was ingested into a folder, or a server by its URL.
-
-    Raises:
-        InputError: Nothing is stored there.
-    """
-    # Opening a folder would make it.
+    # Opening a folder would create it.
     if "://" not in str(location) and not Path(location).expanduser().is_dir():
         raise _nothing(location)
     documents = open_waiting(document_schema(encoder), location)
@@ -54,15 +54,29 @@ def open_documents_at(location: Path | str, encoder: Encoder) -> OpenDomain:
         documents.close()
         raise
     stores = {"documents": documents, "plans": plans}
-    return OpenDomain(document_toolbox(documents), plans, stores)
+    return OpenDomain(_toolbox(documents), plans, stores)
 
 
 def looping(opened: OpenDomain, make: MakeSearch) -> OpenDomain:
-    """Return the open domain with a search that goes on from what is relevant."""
+    """Return the open domain with a search by relevance feedback."""
     documents = opened.stores["documents"]
-    return replace(
-        opened, toolbox=document_toolbox(documents, make(documents, SentenceStrategy(), None))
-    )
+    return replace(opened, toolbox=_toolbox(documents, make(documents, SentenceStrategy(), None)))
+
+
+def _toolbox(documents: CaseStore, loop: Search | None = None) -> Toolbox:
+    """Return the toolbox of a store; hits that a loop confirms come first."""
+    names = root_names(roots_of(documents))
+
+    def document_search(query: str, call: CallContext) -> Sequence[dict[str, Any]]:
+        """Finds passages of the user's own documents and source code."""
+        confirmed = [] if loop is None else loop(query, PASSAGES, {}, call)
+        near = near_best(documents.search(query, PASSAGES), ON_TOPIC, NEAR_BEST)
+        return [
+            {"evidence": str(hit.case.solution), "source": place(hit.case, names)}
+            for hit in united(confirmed, near)
+        ]
+
+    return search_toolbox(document_search, "what does the manual say about cleaning the filter")
 
 
 def _nothing(location: Path | str) -> InputError:
@@ -73,12 +87,8 @@ def _nothing(location: Path | str) -> InputError:
 
 
 def queries() -> list[AnnotatedQuery]:
-    """Return the domain's annotated queries: each is answered by one search."""
-    plan = "s1 = document_search(query=question)"
-    return [
-        AnnotatedQuery.read({"id": f"d{number}", "query": query, "plan": plan})
-        for number, query in enumerate(QUESTIONS, 1)
-    ]
+    """Return the domain's annotated queries."""
+    return search_queries("d", "document_search", QUESTIONS)
 
 
 DOMAIN = Domain(
@@ -88,7 +98,7 @@ DOMAIN = Domain(
     open=open_documents,
     queries=queries,
     options=(Option("store", "What ingest --into was given: a folder or a URL.", "LOCATION"),),
-    openers={"store": lambda folder, encoder, location: open_documents_at(location, encoder)},
+    openers={"store": lambda folder, encoder, location: open_documents(location, encoder)},
     mark=RECORD,
     looping=looping,
 )

@@ -2,8 +2,7 @@
 
 from casewright.domains.legal.alqa import read_alqa
 from casewright.domains.legal.cases import CONTEXT_FORMS, context_text, qa_case, qa_schema
-from casewright.domains.legal.chat_entities import ChatEntityExtractor
-from casewright.domains.legal.chat_reading import read_with_chat
+from casewright.domains.legal.chat_entities import ChatEntityExtractor, read_with_chat
 from casewright.domains.legal.entities import extract_entities
 from casewright.domains.legal.question_pairs import (
     CasePair,

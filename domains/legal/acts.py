@@ -1,4 +1,4 @@
-"""Names of Acts and regulations: which entities are some, and when two name the same one."""
+"""Names of Acts and regulations: recognised among entities, and matched with each other."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ from collections.abc import Collection, Iterable
 
 from casewright.domains.legal.entity_words import words
 
-#: What an Act, or what is made under one, may be called; its name ends in one of these.
+#: The last words of the names of Acts and other instruments.
 INSTRUMENTS = words(
     "act acts bill code constitution convention charter decree directive instrument law ordinance "
     "order proclamation protocol regulation regulations rules statute treaty"
 )
-#: Tell no Act from another.
+#: Words that do not distinguish Acts.
 _COMMON = INSTRUMENTS | words("and of for the in on to section s")
 _WORD = re.compile(r"[^\W_]+")
 _YEAR = re.compile(r"\b[12]\d{3}\b")
@@ -20,7 +20,7 @@ _JURISDICTION = re.compile(r"[(\[][^()\[\]]{0,40}[)\]]\s*$")
 
 
 def is_act(name: str) -> bool:
-    """Say whether an entity is the name of an Act, regulation or other instrument."""
+    """Return whether an entity is the name of an Act, regulation or other instrument."""
     parts = act_key(name).split()
     if parts and _YEAR.fullmatch(parts[-1]):
         parts = parts[:-1]
@@ -28,7 +28,7 @@ def is_act(name: str) -> bool:
 
 
 def act_key(name: str) -> str:
-    """Return what two names of one Act have in common: no jurisdiction, capitals or article.
+    """Return the name of an Act without jurisdiction, capitals and article.
 
     ``the Residential Tenancies Act 2009 (Ard)`` gives ``residential tenancies act 2009``.
     """
@@ -37,7 +37,7 @@ def act_key(name: str) -> str:
 
 
 def act_keys(names: Iterable[str]) -> list[str]:
-    """Return the keys that find each of these Acts: with its year, and without."""
+    """Return the keys of the Acts among names, with their years and without."""
     keys = []
     for name in names:
         if is_act(name):
@@ -46,31 +46,27 @@ def act_keys(names: Iterable[str]) -> list[str]:
     return list(dict.fromkeys(keys))
 
 
-def matching_keys(asked: str, known: Collection[str]) -> list[str]:
-    """Return the keys of the Acts that somebody may mean.
+def matching_keys(text: str, known: Collection[str]) -> list[str]:
+    """Return those of all Acts' keys that a text may mean.
 
-    That is the Act of this name; else those whose whole names stand in what was asked; else those
-    whose names hold every telling word of it. A year that was asked for must be the Act's.
-
-    Args:
-        asked: What somebody calls an Act, perhaps with more around it, or less of its name.
-        known: Keys of all Acts that there are.
+    These are the Act of this name; else those whose full names are in the text; else those whose
+    names have all distinctive words of the text. Years in the text must be the Act's.
     """
-    key = act_key(asked)
+    key = act_key(text)
     if key in known:
         return [key]
-    inside = [other for other in known if _stands_in(other, key)]
+    inside = [other for other in known if _is_in(other, key)]
     if inside:
-        # With an Act's year, its key without the year stands there too.
-        return sorted(one for one in inside if not any(one in two for two in inside if one != two))
+        # Where a key with its year matches, the one without matches too.
+        return sorted(k for k in inside if not any(k in other for other in inside if k != other))
     years = set(_YEAR.findall(key))
-    telling = set(key.split()) - _COMMON
-    if not telling - years:
+    distinctive = set(key.split()) - _COMMON
+    if not distinctive - years:
         return []
-    return sorted(other for other in known if telling <= set(other.split()))
+    return sorted(other for other in known if distinctive <= set(other.split()))
 
 
-def _stands_in(key: str, asked: str) -> bool:
-    """Say whether an Act's whole name stands in what was asked, with no other year after it."""
-    at = f" {asked} ".find(f" {key} ")
-    return at >= 0 and _YEAR.match(asked, at + len(key) + 1) is None
+def _is_in(key: str, text: str) -> bool:
+    """Return whether an Act's full name is in a text, with no other year after it."""
+    at = f" {text} ".find(f" {key} ")
+    return at >= 0 and _YEAR.match(text, at + len(key) + 1) is None

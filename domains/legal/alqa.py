@@ -45,24 +45,19 @@ class _Record(BaseModel):
 
 
 def read_alqa(
-    source: str | Path,
-    extractor: Extractor = extract_entities,
-    *,
-    progress: bool | None = None,
+    source: str | Path, extractor: Extractor = extract_entities, *, progress: bool | None = None
 ) -> list[Case]:
     """Read ALQA, or another set in its form, as cases ⟨question, support, entities, answer⟩.
 
-    The support is the source's text. A case's metadata hold its citation, as ``key`` too, the
+    The support is the source's text. A case's metadata have its citation (also as ``key``), the
     source's other fields, and ``acts``: keys of the Acts that it names (see ``act_keys``).
 
     Args:
         source: Path of the published ``qa.jsonl``, or the set's name on Hugging Face.
         extractor: Finds the entities of a support.
-        progress: Show a bar on stderr; ``None`` shows it on a terminal for long work.
 
     Raises:
-        InputError: The source cannot be read or holds nothing, or a record has another form;
-            names file and line.
+        InputError: The source is empty or cannot be read, or names a record of another form.
         DependencyError: A name was given, and ``datasets`` is not installed.
     """
     records = list(_records(str(source)))
@@ -70,14 +65,14 @@ def read_alqa(
         raise InputError(f"{source} holds no case. ALQA has one JSON object a line.")
     cases = []
     with progress_bar(f"Reading the cases of {source}", len(records), show=progress) as advance:
-        for place, record in records:
-            cases.append(_case(_checked(record, place), extractor))
+        for location, record in records:
+            cases.append(_case(_checked(record, location), extractor))
             advance(1)
     return cases
 
 
 def is_dataset(source: str) -> bool:
-    """Say whether a source is a name on Hugging Face, and no file."""
+    """Return whether a source is a name on Hugging Face, and not a file."""
     parts = source.split("/")
     named = len(parts) == 2 and all(parts) and not source.endswith((".jsonl", ".json"))
     return named and not Path(source).exists()
@@ -97,20 +92,20 @@ def _case(record: _Record, extractor: Extractor) -> Case:
     )
 
 
-def _checked(record: Any, place: str) -> _Record:
+def _checked(record: Any, location: str) -> _Record:
     try:
         return _Record.model_validate(record)
     except ValidationError as error:
         first = error.errors()[0]
         field = ".".join(map(str, first["loc"])) or "the record"
         raise InputError(
-            f"{place}: {field}: {first['msg']}. A record of ALQA has question, answer and source "
-            "with text and citation."
+            f"{location}: {field}: {first['msg']}. A record of ALQA has question, answer and "
+            "source with text and citation."
         ) from error
 
 
 def _records(source: str) -> Iterator[tuple[str, Any]]:
-    """Yield where each record stands, and the record."""
+    """Yield each record after its location."""
     if is_dataset(source):
         for number, record in enumerate(_downloaded(source), 1):
             yield f"{source}, record {number}", record
@@ -125,11 +120,11 @@ def _records(source: str) -> Iterator[tuple[str, Any]]:
         ) from error
     for number, line in enumerate(lines, 1):
         if line.strip():
-            place = f"{path}, line {number}"
+            location = f"{path}, line {number}"
             try:
-                yield place, json.loads(line)
+                yield location, json.loads(line)
             except (ValueError, RecursionError) as error:
-                raise InputError(f"{place}: this is no JSON: {error}.") from error
+                raise InputError(f"{location}: this is no JSON: {error}.") from error
 
 
 def _downloaded(name: str) -> Any:
@@ -141,7 +136,7 @@ def _downloaded(name: str) -> Any:
         ) from error
     try:
         return datasets.load_dataset(name, split="train")
-    except Exception as error:  # a hub may fail in any way
+    except Exception as error:  # the hub's client raises anything
         raise InputError(
             f"The set {name} cannot be read from Hugging Face: {told(error)}. Download its "
             "qa.jsonl and give its path."

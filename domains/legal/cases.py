@@ -1,11 +1,11 @@
-"""The case of CBR-RAG: question, support, entities, answer, and how two are compared.
+"""The case of CBR-RAG: question, support, entities, answer, and its similarity.
 
 Wiratunga et al. 2024, arXiv 2404.04302.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from functools import partial
 from typing import Any
 
@@ -13,8 +13,15 @@ from casewright.errors import InputError
 from casewright.stores import Case, CaseSchema, Encoder, text_facet
 from casewright.stores.facet import component_text
 
-#: What a problem is made of; the solution is the answer.
+#: The components of a problem; the solution is the answer.
 QA_COMPONENTS = ("question", "support", "entities")
+#: The forms of a case as evidence: the labelled components before the answer, or the support only.
+_FORMS: dict[str, tuple[str, ...]] = {
+    "full": QA_COMPONENTS,
+    "qsa": ("question", "support"),
+    "support": (),
+}
+CONTEXT_FORMS = tuple(_FORMS)
 
 
 def qa_case(
@@ -26,14 +33,11 @@ def qa_case(
     quality: float | None = None,
     **metadata: Any,
 ) -> Case:
-    """Make a case ⟨question, support, entities, answer⟩, as CBR-RAG has them.
+    """Return a case ⟨question, support, entities, answer⟩ of CBR-RAG.
 
     Args:
-        question: What was asked.
         support: The text that the answer rests on.
-        entities: What the support names; none leaves the component out, so that it scores 0.
-        answer: The answer.
-        quality: How good the case is, where somebody measured it.
+        entities: The support's entities; if there are none, the component is left out and scores 0.
         metadata: Further fields; ``key`` names the case in citations.
     """
     problem: dict[str, Any] = {"question": question, "support": support}
@@ -51,29 +55,24 @@ def qa_schema(
 ) -> CaseSchema:
     """Return the schema of such cases: three facets, and their form in a prompt.
 
-    Questions are compared with questions by f (intra); the query's question is compared with
-    supports and entities by g (inter), which puts the encoder's cue before the query
-    (section 4.2). A query that is one text stands for all three components.
+    Questions are compared with questions by f (intra), and with supports and entities by g (inter),
+    which puts the encoder's cue before the query (section 4.2). A query of one text is used for all
+    three components.
 
     Args:
-        encoder: Embeds all three; its ``cue``, where it has one, makes g of f.
-        name: The schema's name.
         context: The form of a case as evidence; see ``context_text``.
-        weights: Of question, support and entities; the paper's hybrid weighting by default.
-
-    Raises:
-        InputError: There is no such form.
+        weights: Weights of question, support and entities; by default the paper's hybrid ones.
     """
-    asked, supporting, naming = weights
+    question_weight, support_weight, entities_weight = weights
     return CaseSchema(
         name,
         (
-            text_facet("question", encoder, weight=asked, inter=False),
-            text_facet("support", encoder, weight=supporting, inter=True),
+            text_facet("question", encoder, weight=question_weight, inter=False),
+            text_facet("support", encoder, weight=support_weight, inter=True),
             text_facet(
                 "entities",
                 encoder,
-                weight=naming,
+                weight=entities_weight,
                 inter=True,
                 describe=lambda problem: entities_text(problem["entities"]),
             ),
@@ -84,49 +83,28 @@ def qa_schema(
 
 
 def context_text(case: Case, form: str = "support") -> str:
-    """Return a case as a prompt shows it.
+    """Return a case of ``qa_case`` as a prompt shows it; ``InputError`` for an unknown form.
 
     Args:
-        case: A case of ``qa_case``.
-        form: ``"support"``: the support alone; ``"full"``: question, support, entities and answer
-            (CBR-RAG, equation 4b); ``"qsa"``: question, support and answer, as the prompt of its
-            Table 3 has them.
-
-    Raises:
-        InputError: There is no such form.
+        form: ``"support"``: the support only; ``"full"``: question, support, entities and answer
+            (CBR-RAG, equation 4b); ``"qsa"``: question, support and answer, as in its Table 3.
     """
-    return _FORMS[_known_form(form)](case)
-
-
-def entities_text(entities: Any) -> str:
-    """Return a case's entities as one text; of a query, which is one already, that text."""
-    if isinstance(entities, (list, tuple)):
-        return ", ".join(map(component_text, entities))
-    return component_text(entities)
-
-
-def _support(case: Case) -> str:
-    return component_text(case.problem.get("support", ""))
-
-
-def _labelled(case: Case, names: Sequence[str]) -> str:
+    names = _FORMS[_known_form(form)]
+    if not names:
+        return component_text(case.problem.get("support", ""))
     problem = case.problem
     lines = [f"{name}: {entities_text(problem[name])}" for name in names if name in problem]
     return "\n".join([*lines, f"answer: {component_text(case.solution)}"])
 
 
+def entities_text(entities: Any) -> str:
+    """Return a case's entities as one text; a query's are one text already."""
+    if isinstance(entities, (list, tuple)):
+        return ", ".join(map(component_text, entities))
+    return component_text(entities)
+
+
 def _known_form(form: str) -> str:
     if form not in _FORMS:
-        raise InputError(
-            f"A case has no context form {form!r}. Forms are: {', '.join(sorted(_FORMS))}."
-        )
+        raise InputError(f"A case has no context form {form!r}. Forms are: {', '.join(_FORMS)}.")
     return form
-
-
-_FORMS: dict[str, Callable[[Case], str]] = {
-    "support": _support,
-    "full": partial(_labelled, names=QA_COMPONENTS),
-    "qsa": partial(_labelled, names=("question", "support")),
-}
-#: The forms of a case as evidence.
-CONTEXT_FORMS = tuple(sorted(_FORMS))

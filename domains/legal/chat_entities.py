@@ -5,26 +5,35 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections import Counter
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from casewright.domains.legal.alqa import read_alqa
 from casewright.domains.legal.entities import MOST, extract_entities
-from casewright.errors import told
+from casewright.errors import CasewrightError, InputError, told
 from casewright.planner.chat_call import ask
+from casewright.stores import Case
+from casewright.stores.progress import note
 
 if TYPE_CHECKING:
     from langchain_core.language_models import BaseChatModel
 
-#: In our words; it asks for what the paper's published case base holds: names of parties and
-#: people, Acts with their sections, citations, places, dates.
+#: Our wording; it asks for what the paper's published case base has: names of parties and people,
+#: Acts with their sections, citations, places, dates.
 PROMPT = """\
 Extract the named entities and unique identifiers from the legal text below: case names and \
 citations, Acts and regulations with their sections, courts, judges, parties, other people and \
 organisations, places, dates and sums of money. Copy each as it is written in the text, once. \
 Answer with a JSON list of strings and nothing else."""
 
-#: A longer entry is a sentence of the model's own.
+#: The name of the extractor without a chat model.
+OFFLINE = "offline"
+#: Texts without a usable answer, from the first on, after which the model is given up.
+TRIED = 5
+#: Longest entity; a longer entry is a sentence of the model's own.
 LONGEST = 160
 _FENCE = re.compile(r"```[a-zA-Z]*\n?|```")
 _BULLET = re.compile(r"^\s*(?:[-*•–]|\d{1,3}[.)])\s+")
@@ -35,13 +44,7 @@ _FIELDS = ("entity", "name", "text", "value")
 
 @dataclass(frozen=True, slots=True)
 class Extraction:
-    """The entities of a text.
-
-    Attributes:
-        entities: In the order in which they were named.
-        note: What went wrong with the model, and what was done; empty where nothing did.
-        by_model: Whether the model named them, and not the offline extractor in its place.
-    """
+    """The entities of a text, a note of what went wrong, and whether the model named them."""
 
     entities: list[str]
     note: str = ""
@@ -51,27 +54,12 @@ class Extraction:
 class ChatEntityExtractor:
     """Asks any LangChain chat model for the entities of a text.
 
-    What the model names but the text does not hold is left out. Where the model fails, or nothing
-    can be read from its answer, the offline extractor takes its place, and the note says why.
-
-    Args:
-        model: Any LangChain chat model.
-        prompt: What to ask; the text follows it.
-        fallback: Extracts where the model does not.
-        seconds: Deadline for one text.
+    Entities that are not in the text are left out. If the model fails (or takes longer than
+    ``seconds``), or its answer is unreadable, ``extract_entities`` replaces it.
     """
 
-    def __init__(
-        self,
-        model: BaseChatModel,
-        *,
-        prompt: str = PROMPT,
-        fallback: Callable[[str], Sequence[str]] = extract_entities,
-        seconds: float = 60.0,
-    ) -> None:
+    def __init__(self, model: BaseChatModel, *, seconds: float = 60.0) -> None:
         self._model = model
-        self._prompt = prompt
-        self._fallback = fallback
         self._seconds = seconds
 
     def __call__(self, text: str) -> list[str]:
@@ -79,50 +67,44 @@ class ChatEntityExtractor:
         return self.extract(text).entities
 
     def extract(self, text: str) -> Extraction:
-        """Return the entities of a text, and what went wrong."""
+        """Return the entities of a text, with a note of what went wrong."""
         from langchain_core.messages import HumanMessage
 
-        # No text can hold its own hash, so none can forge the end of what is quoted.
+        # A text cannot contain its own hash, and so cannot forge the end of the quotation.
         tag = f"text-{hashlib.sha256(text.encode('utf-8', 'replace')).hexdigest()[:16]}"
-        message = HumanMessage(f"{self._prompt}\n\n<{tag}>\n{text}\n</{tag}>")
+        message = HumanMessage(f"{PROMPT}\n\n<{tag}>\n{text}\n</{tag}>")
         try:
             reply = str(ask(self._model, [message], self._seconds).text)
         except Exception as error:  # noqa: BLE001 - a model's failure must not lose the case
-            return self._without(text, f"the model failed: {told(error)}")
+            return _without_model(text, f"the model failed: {told(error)}")
         named = read_entities(reply)
         if named is None:
-            return self._without(text, f"the model's answer names no entities: {reply!r:.80}")
-        there = " ".join(text.casefold().split())
-        held = [entity for entity in named if " ".join(entity.casefold().split()) in there]
-        if named and not held:
-            return self._without(text, "none of the entities that the model named is in the text")
-        left_out = len(named) - len(held)
-        note = f"{left_out} of {len(named)} entities are not in the text: left out." * bool(
-            left_out
-        )
-        return Extraction(held[:MOST], note)
+            return _without_model(text, f"the model's answer names no entities: {reply!r:.80}")
+        plain = " ".join(text.casefold().split())
+        present = [entity for entity in named if " ".join(entity.casefold().split()) in plain]
+        if named and not present:
+            return _without_model(text, "none of the entities that the model named is in the text")
+        left_out = len(named) - len(present)
+        warning = f"{left_out} of {len(named)} entities are not in the text: left out."
+        return Extraction(present[:MOST], warning if left_out else "")
 
-    def _without(self, text: str, why: str) -> Extraction:
-        note = f"Extracted without the model: {why}."
-        return Extraction(list(self._fallback(text)), note, by_model=False)
+
+def _without_model(text: str, reason: str) -> Extraction:
+    message = f"Extracted without the model: {reason}."
+    return Extraction(extract_entities(text), message, by_model=False)
 
 
 def read_entities(reply: str) -> list[str] | None:
-    """Read a model's answer: JSON, a list of lines, or names parted by commas.
-
-    Returns:
-        The entities, each once; none where the model says that there are none; ``None`` where the
-        answer cannot be read.
-    """
+    """Return the entities of an answer (JSON, lines, or commas); ``None`` if it is unreadable."""
     plain = _FENCE.sub("", reply).strip()
     if plain.casefold().rstrip(".") in _NONE:
         return []
-    found = _from_json(plain)
-    return _once(_from_lines(plain) if found is None else found) or None
+    listed = _from_json(plain)
+    return _unique(_from_lines(plain) if listed is None else listed) or None
 
 
 def _from_json(text: str) -> list[str] | None:
-    """Read the first JSON list or object of an answer; ``None`` where it has none."""
+    """Return the texts of the first JSON list or object; ``None`` if there is none."""
     starts = [at for at in (text.find("["), text.find("{")) if at >= 0]
     if not starts:
         return None
@@ -130,22 +112,22 @@ def _from_json(text: str) -> list[str] | None:
         value, _ = json.JSONDecoder().raw_decode(text, min(starts))
     except (ValueError, RecursionError):
         return None
-    # A text may begin with a citation: [2019].
+    # An answer may begin with a citation, which is JSON: [2019].
     return list(_texts(value)) or None
 
 
 def _texts(value: Any) -> Iterator[str]:
-    """Yield the texts of lists, of lists in objects, and of objects that describe an entity."""
-    waiting = [value]
-    while waiting:
-        item = waiting.pop()
+    """Yield the texts of nested lists, and of objects that describe an entity."""
+    stack = [value]
+    while stack:
+        item = stack.pop()
         if isinstance(item, str):
             yield item
         elif isinstance(item, list):
-            waiting += reversed(item)
+            stack += reversed(item)
         elif isinstance(item, dict):
-            described = [item[field] for field in _FIELDS if isinstance(item.get(field), str)]
-            waiting += described[:1] or list(item.values())[::-1]
+            names = [item[field] for field in _FIELDS if isinstance(item.get(field), str)]
+            stack += names[:1] or list(item.values())[::-1]
 
 
 def _from_lines(text: str) -> Iterator[str]:
@@ -160,10 +142,57 @@ def _from_lines(text: str) -> Iterator[str]:
             yield from re.split(r"[;,]", _HEADING.sub("", line, count=1))
 
 
-def _once(entities: Iterable[str]) -> list[str]:
+def _unique(entities: Iterable[str]) -> list[str]:
     seen: dict[str, str] = {}
     for entity in entities:
         plain = " ".join(entity.split()).strip("\"'“”‘’`* .")
         if plain and len(plain) <= LONGEST:
             seen.setdefault(plain.casefold(), plain)
     return list(seen.values())
+
+
+def check_extractor(name: str, source: str) -> None:
+    """Raise ``InputError`` if a source's name is neither ``offline`` nor ``provider:model``."""
+    provider, _, model = name.partition(":")
+    if name != OFFLINE and not (provider and model):
+        raise InputError(
+            f"{source} is {name!r}. Entities are extracted by {OFFLINE}, or by a chat model as "
+            "provider:model, for example openai:gpt-4o-mini."
+        )
+
+
+def read_with_chat(
+    source: str | Path, model: BaseChatModel, *, progress: bool | None = True
+) -> list[Case]:
+    """Read ALQA as ``read_alqa`` does, with entities extracted by a chat model.
+
+    The model is called once a case. Texts without a usable answer are read by the offline
+    extractor, and counted on stderr.
+
+    Raises:
+        CasewrightError: The model answers none of the first texts.
+    """
+    extractor = ChatEntityExtractor(model)
+    replaced: Counter[str] = Counter()
+    read = 0
+
+    def extract(text: str) -> list[str]:
+        nonlocal read
+        read += 1
+        extraction = extractor.extract(text)
+        if not extraction.by_model:
+            replaced[extraction.note] += 1
+            if replaced.total() == read == TRIED:
+                raise CasewrightError(
+                    f"The chat model extracted no entities from the first {TRIED} texts. "
+                    f"{extraction.note} Look after the model, or extract {OFFLINE}."
+                )
+        return extraction.entities
+
+    cases = read_alqa(source, extract, progress=progress)
+    if replaced:
+        note(
+            f"{replaced.total()} of {len(cases)} texts were read by the offline extractor. Most "
+            f"often: {replaced.most_common(1)[0][0]}"
+        )
+    return cases

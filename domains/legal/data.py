@@ -1,4 +1,4 @@
-"""The legal cases: those that ship with the package, or ALQA where the user has it."""
+"""The legal cases and the settings that choose them: the shipped cases, or the user's ALQA."""
 
 from __future__ import annotations
 
@@ -11,11 +11,33 @@ from pathlib import Path
 from typing import Any
 
 from casewright.domains.legal.alqa import is_dataset, read_alqa
-from casewright.domains.legal.chat_reading import OFFLINE, read_with_chat
-from casewright.domains.legal.settings import ALQA, extractor_name
+from casewright.domains.legal.cases import CONTEXT_FORMS
+from casewright.domains.legal.chat_entities import OFFLINE, check_extractor, read_with_chat
 from casewright.errors import InputError
 from casewright.planner import chat_model
 from casewright.stores import Case
+
+#: Variables: the path of ALQA's ``qa.jsonl``, or its name on Hugging Face; the form of a case as
+#: evidence (see ``context_text``); the extractor of entities: ``offline``, or a chat model as
+#: ``provider:model``, which is called once a case when the stores are built.
+ALQA = "CASEWRIGHT_ALQA"
+CONTEXT = "CASEWRIGHT_LEGAL_CONTEXT"
+EXTRACTOR = "CASEWRIGHT_LEGAL_EXTRACTOR"
+
+
+def context_form() -> str:
+    """Return the setting of a case's form as evidence; ``InputError`` if there is no such form."""
+    form = os.environ.get(CONTEXT) or "support"
+    if form not in CONTEXT_FORMS:
+        raise InputError(f"{CONTEXT} is {form!r}. It is one of: {', '.join(CONTEXT_FORMS)}.")
+    return form
+
+
+def extractor_name() -> str:
+    """Return the setting of the extractor; ``InputError`` if it cannot name one."""
+    name = os.environ.get(EXTRACTOR) or OFFLINE
+    check_extractor(name, EXTRACTOR)
+    return name
 
 
 def data_file(name: str) -> Traversable:
@@ -31,37 +53,33 @@ def records(name: str) -> list[dict[str, Any]]:
 
 
 def source() -> str:
-    """Return where the cases come from: what the setting names, else the shipped file."""
+    """Return the setting of the cases' source; the shipped file by default."""
     return os.environ.get(ALQA) or str(data_file("cases"))
 
 
 def source_file() -> Path | None:
-    """Return the file that the cases come from; ``None`` where that is a set on Hugging Face.
-
-    Raises:
-        InputError: The setting names no file that is there.
-    """
-    named = source()
-    if is_dataset(named):
+    """Return the cases' file; ``None`` for a set on Hugging Face, ``InputError`` if missing."""
+    name = source()
+    if is_dataset(name):
         return None
-    path = Path(named).expanduser()
+    path = Path(name).expanduser()
     if not path.is_file():
         raise InputError(
-            f"{ALQA} is {named!r}, and there is no such file. Set it to the path of ALQA's "
+            f"{ALQA} is {name!r}, and there is no such file. Set it to the path of ALQA's "
             "qa.jsonl, or to its name on Hugging Face, or unset it for the cases that ship."
         )
     return path
 
 
 def legal_cases() -> list[Case]:
-    """Read the cases, their entities extracted by whom the setting names.
+    """Read the cases from the chosen source, with the chosen extractor.
 
     Raises:
-        InputError: The source or a setting cannot be used.
+        InputError: The source or a setting is not valid.
         DependencyError: A package that one of them needs is not installed.
-        CasewrightError: The chat model that is to extract entities does not answer.
+        CasewrightError: The chat model that extracts entities does not answer.
     """
-    place, extractor = source_file() or source(), extractor_name()
+    path, extractor = source_file() or source(), extractor_name()
     if extractor == OFFLINE:
-        return read_alqa(place)
-    return read_with_chat(place, chat_model(extractor))
+        return read_alqa(path)
+    return read_with_chat(path, chat_model(extractor))

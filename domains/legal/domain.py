@@ -1,14 +1,9 @@
 """The legal domain: questions answered from decided cases, with their citations.
 
-The cases that ship with the package are written for it: courts and statutes of an invented
-jurisdiction, Ardmore, in the form of ALQA (Open Australian Legal QA). Whoever has ALQA sets
-``CASEWRIGHT_ALQA`` to the path of its ``qa.jsonl``, or to its name on Hugging Face
-(``isaacus/open-australian-legal-qa``); the stores are then built from it.
-
-``CASEWRIGHT_LEGAL_CONTEXT`` is the form of a case as evidence: ``support`` (the default), ``full``
-or ``qsa``; see ``context_text``. ``CASEWRIGHT_LEGAL_EXTRACTOR`` names who extracts the cases'
-entities: ``offline`` (the default), or a chat model as ``provider:model``, which is asked once a
-case when the stores are built. They are built anew when it changes.
+The cases that ship with the package were written for it: courts and statutes of an invented
+jurisdiction, Ardmore, in the form of ALQA (Open Australian Legal QA). The variables in ``data.py``
+choose ALQA instead, the form of a case as evidence, and the extractor of entities; the stores are
+rebuilt if they change.
 """
 
 from __future__ import annotations
@@ -20,16 +15,23 @@ from pathlib import Path
 from casewright.domains.build import digest, open_built
 from casewright.domains.domain import Domain, MakeSearch, OpenDomain
 from casewright.domains.legal.cases import qa_schema
-from casewright.domains.legal.chat_reading import OFFLINE
-from casewright.domains.legal.data import data_file, legal_cases, records, source, source_file
-from casewright.domains.legal.settings import context_form, extractor_name
+from casewright.domains.legal.chat_entities import OFFLINE
+from casewright.domains.legal.data import (
+    context_form,
+    data_file,
+    extractor_name,
+    legal_cases,
+    records,
+    source,
+    source_file,
+)
 from casewright.domains.legal.tools import legal_toolbox
 from casewright.planner import AnnotatedQuery, plan_schema
 from casewright.planner.plan_cases import plan_case
 from casewright.stores import Encoder
 from casewright.stores.feedback import SentenceStrategy
 
-#: What makes cases of the data: other cases, where one of these changes.
+#: The modules that make cases of the data; a change of them changes the cases.
 MAKERS = (
     "acts.py",
     "alqa.py",
@@ -39,19 +41,17 @@ MAKERS = (
     "entity_tokens.py",
     "entity_words.py",
 )
-#: And what does so where a chat model extracts entities.
-CHAT_MAKERS = ("chat_entities.py", "chat_reading.py")
+#: The module that does so if a chat model extracts entities.
+CHAT_MAKER = "chat_entities.py"
 
 
 def open_legal(folder: Path, encoder: Encoder, anew: bool = False) -> OpenDomain:
-    """Open the legal stores in a folder, building them where needed.
+    """Open the legal stores in a folder, after building them if needed.
 
     Raises:
-        InputError: ``CASEWRIGHT_ALQA`` names what is not there, or is not in ALQA's form; another
-            setting has no such value.
-        DependencyError: A setting names a set on Hugging Face or a chat model, and a package for it
-            is not installed.
-        CasewrightError: The chat model that is to extract entities does not answer.
+        InputError: A setting is not valid, or ALQA's file does not exist or has another form.
+        DependencyError: A package for Hugging Face or for a chat model is not installed.
+        CasewrightError: The chat model that extracts entities does not answer.
     """
     extractor = extractor_name()
     parts = {
@@ -59,10 +59,10 @@ def open_legal(folder: Path, encoder: Encoder, anew: bool = False) -> OpenDomain
         "plans": (plan_schema(encoder), lambda: [plan_case(query) for query in queries()]),
     }
     file = source_file()
-    names = MAKERS if extractor == OFFLINE else (*MAKERS, *CHAT_MAKERS)
+    names = MAKERS if extractor == OFFLINE else (*MAKERS, CHAT_MAKER)
     makers = (files("casewright.domains.legal") / name for name in names)
-    made_of = [*makers, data_file("queries"), *([file] if file else [])]
-    wanted = digest(made_of, [schema for schema, _ in parts.values()])
+    sources = [*makers, data_file("queries"), *([file] if file else [])]
+    wanted = digest(sources, [schema for schema, _ in parts.values()])
     if file is None:
         wanted += f" {source()}"
     if extractor != OFFLINE:
@@ -72,7 +72,7 @@ def open_legal(folder: Path, encoder: Encoder, anew: bool = False) -> OpenDomain
 
 
 def looping(opened: OpenDomain, make: MakeSearch) -> OpenDomain:
-    """Return the open domain with searches that go on from what is relevant."""
+    """Return the open domain with searches by relevance feedback."""
     cases = opened.stores["legal"]
     return replace(opened, toolbox=legal_toolbox(cases, make(cases, SentenceStrategy(), None)))
 

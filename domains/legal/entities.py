@@ -1,6 +1,6 @@
-"""What a text names, without a model: the offline twin of ``ChatEntityExtractor``.
+"""Entities of a text without a model; offline counterpart of ``ChatEntityExtractor``.
 
-CBR-RAG has a language model extract the entities of a support. Here patterns find Acts, cases,
+In CBR-RAG a language model extracts the entities of a support. Here patterns find Acts, cases,
 citations, sections, courts, judges, companies, people, places, dates and sums.
 """
 
@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator
 from casewright.domains.legal.entity_names import Names, Span
 from casewright.domains.legal.entity_words import MONTHS
 
-#: A text has no more entities than this; the first ones are kept.
+#: Most entities of a text; the first ones are kept.
 MOST = 60
 
 _MONTH = "|".join(MONTHS.split())
@@ -39,14 +39,13 @@ _NUMBERED = (_CITATION, _SECTION, _DATE, _SUM, _YEAR)
 
 
 def extract_entities(text: str) -> list[str]:
-    """Return what a text names, each once, in order of first mention; at most ``MOST``.
+    """Return the entities of a text, each once, in order of first mention; at most ``MOST``.
 
-    Works for prose of any kind, in time linear in the text. A word counts as a name for its
-    capital letter where that is not the sentence's.
+    Takes time linear in the text.
     """
     taken = bytearray(len(text))
     names = Names(text)
-    found: list[Span] = []
+    entities: list[Span] = []
     for spans in (
         _matches(_CITATION, text),
         names.cases(),
@@ -60,13 +59,13 @@ def extract_entities(text: str) -> list[str]:
         for start, end in spans:
             if not any(taken[start:end]):
                 taken[start:end] = b"\1" * (end - start)
-                found.append((start, end))
-    ordered = [" ".join(text[start:end].split()) for start, end in sorted(found)]
-    return _once(ordered)[:MOST]
+                entities.append((start, end))
+    ordered = [" ".join(text[start:end].split()) for start, end in sorted(entities)]
+    return _unique(ordered)[:MOST]
 
 
 def is_name(entity: str) -> bool:
-    """Say whether an entity names something, and is no section, citation, date, year or sum."""
+    """Return whether an entity is a name, and not a section, citation, date, year or sum."""
     return not any(pattern.fullmatch(entity) for pattern in _NUMBERED)
 
 
@@ -74,8 +73,8 @@ def _matches(pattern: re.Pattern[str], text: str) -> Iterator[Span]:
     return (match.span() for match in pattern.finditer(text))
 
 
-def _once(entities: Iterable[str]) -> list[str]:
-    """Leave out what was there before, and the end of a longer name: Nolan, Christopher Nolan."""
+def _unique(entities: Iterable[str]) -> list[str]:
+    """Return entities without duplicates and without last words of others (Christopher Nolan)."""
     seen: dict[str, str] = {}
     for entity in entities:
         seen.setdefault(entity.casefold(), entity)

@@ -1,4 +1,4 @@
-"""Names in a text: cases, Acts, courts, people, places; found word by word, in linear time."""
+"""Names in a text (cases, Acts, courts, people, places), found word by word in linear time."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 
 from casewright.domains.legal.acts import INSTRUMENTS
-from casewright.domains.legal.entity_tokens import Tokens
+from casewright.domains.legal.entity_tokens import TextTokens
 from casewright.domains.legal.entity_words import (
     ACT_JOINERS,
     AND_ENDS,
@@ -20,9 +20,9 @@ from casewright.domains.legal.entity_words import (
     TITLES,
 )
 
-#: Words of the longest name; a heading in capitals is cut into such.
+#: Most words of a name; a heading in capitals is split.
 LONGEST = 14
-#: Words of the longest bracket before a ``v``.
+#: Most words of a bracket before a ``v``.
 LONGEST_BRACKET = 24
 Span = tuple[int, int]
 
@@ -32,14 +32,10 @@ _MATTERS = (("re",), ("ex", "parte"), ("in", "re"), ("in", "the", "matter", "of"
 
 
 class Names:
-    """Finds the names of a text kind by kind; each kind takes its words from those after it.
-
-    Args:
-        text: Any text.
-    """
+    """Finds the names of a text, kind by kind; words of one kind are not used by later ones."""
 
     def __init__(self, text: str) -> None:
-        self._tokens = Tokens(text)
+        self._tokens = TextTokens(text)
         self._used = bytearray(len(self._tokens))
 
     def cases(self) -> Iterator[Span]:
@@ -69,16 +65,16 @@ class Names:
             self._use(here, end)
 
     def _starts(self) -> Iterator[int]:
-        """Yield the words with capitals that no name has taken."""
+        """Yield the capitalised words that no name uses."""
         for here, token in enumerate(self._tokens):
             if token.capital and not self._used[here]:
                 yield here
 
     def _versus(self, here: int) -> Iterator[Span]:
         before, after = here - 1, here + 1
-        while before > 0 and self._text(before) in "-–.":
+        while before > 0 and self._tokens[before].text in "-–.":
             before -= 1
-        while after < len(self._tokens) and self._text(after) in "-–.":
+        while after < len(self._tokens) and self._tokens[after].text in "-–.":
             after += 1
         if before < 0 or self._tokens[here].breaks:
             return
@@ -87,20 +83,20 @@ class Names:
             yield self._take(first, self._numbered(last))
 
     def _matter(self, here: int) -> int:
-        """Return how many words say that a case's name follows; 0 where none do."""
+        """Return the number of words that announce a case's name, such as ``In re``; 0 if none."""
         for opening in _MATTERS:
             if self._tokens.low(here, len(opening)) == opening:
                 return len(opening)
         return 0
 
     def _right(self, here: int, inside: frozenset[str]) -> int:
-        """Return the last word of the name that begins here; ``here - 1`` where none does."""
+        """Return the last word of the name that begins here; ``here - 1`` if there is none."""
         last, at = here - 1, here
         while at < len(self._tokens) and at - here < 2 * LONGEST and last - here < LONGEST:
             token = self._tokens[at]
             if self._used[at] or (at > here and token.breaks) or at - last > 5:
                 break
-            if token.capital and (at == here or not self._parted(at)):
+            if token.capital and (at == here or not self._separates(at)):
                 last = at
             elif last < here or not self._goes_on(at, last, inside):
                 break
@@ -109,12 +105,12 @@ class Names:
             at += 1
         return last
 
-    def _parted(self, at: int) -> bool:
-        """Say whether a word with a capital begins a sentence, or a name with its title."""
+    def _separates(self, at: int) -> bool:
+        """Return whether a capitalised word begins a sentence, or a name with its title."""
         return self._tokens[at].low in TITLES or self._tokens.opens(at)
 
     def _goes_on(self, at: int, last: int, inside: frozenset[str]) -> bool:
-        """Say whether a name may go on after this word or mark, which has no capital."""
+        """Return whether a name may continue after this word or mark, which has no capital."""
         token, before = self._tokens[at], self._tokens[last]
         if token.text == ".":
             return at == last + 1 and self._tokens.shortened(last)
@@ -128,7 +124,7 @@ class Names:
         return token.low in inside or _NUMBER.fullmatch(token.text) is not None
 
     def _bracket_end(self, at: int) -> int:
-        """Return where a bracket of one or two names ends, if a name goes on after it."""
+        """Return the end of a bracket of one or two names, if the name continues after it."""
         for end in (at + 2, at + 3):
             part = self._tokens[at + 1 : end + 2]
             if len(part) == end + 1 - at and part[-2].text == ")" and part[-1].capital:
@@ -136,15 +132,15 @@ class Names:
         return at
 
     def _left(self, here: int) -> int:
-        """Return the first word of the party that ends here; ``here + 1`` where there is none."""
+        """Return the first word of the party that ends here; ``here + 1`` if there is none."""
         first, at = here + 1, here
         while at >= 0 and here - at < 2 * LONGEST and not self._used[at]:
             token = self._tokens[at]
             if token.capital:
                 first = at
-            elif token.text == ")" and (opened := self._bracket_start(at)) is not None:
-                at = opened
-            elif not self._came_from(at):
+            elif token.text == ")" and (start := self._bracket_start(at)) is not None:
+                at = start
+            elif not self._goes_back(at):
                 break
             if self._tokens.opens(at):
                 break
@@ -155,8 +151,8 @@ class Names:
             first += 1
         return first
 
-    def _came_from(self, at: int) -> bool:
-        """Say whether a party's name may reach back over this word or mark without a capital."""
+    def _goes_back(self, at: int) -> bool:
+        """Return whether a party's name may begin before this word or mark without a capital."""
         token = self._tokens[at]
         if token.text == ".":
             return self._tokens.shortened(at - 1)
@@ -164,27 +160,27 @@ class Names:
 
     def _bracket_start(self, at: int) -> int | None:
         for start in range(at - 1, max(at - LONGEST_BRACKET, 0), -1):
-            if self._text(start) == "(":
+            if self._tokens[start].text == "(":
                 return start
         return None
 
     def _numbered(self, last: int) -> int:
-        """Return the end of a name with its number, as in ``(No 2)``, where it has one."""
+        """Return the end of a name including its number, such as ``(No 2)``."""
         part = self._tokens.low(last + 1, 4)
         numbered = len(part) == 4 and part[:2] == ("(", "no") and part[3] == ")"
         return last + 4 if numbered and part[2].isdecimal() else last
 
     def _joined(self, last: int) -> int:
-        """Return the end of a name with what ``and`` adds to it: Securities and Investments …."""
+        """Return the end of a name including a part after ``and``: Securities and Investments …."""
         following = self._tokens[last + 1 : last + 3]
         if [token.low for token in following[:1]] != ["and"] or not following[-1].capital:
             return last
         end = self._right(last + 2, CONNECTORS)
-        parted = self._tokens[last].low in COMPANY_ENDS
-        return end if self._tokens[end].low in AND_ENDS and not parted else last
+        company = self._tokens[last].low in COMPANY_ENDS
+        return end if self._tokens[end].low in AND_ENDS and not company else last
 
     def _instrument(self, first: int, last: int) -> int | None:
-        """Return where the first name of an instrument ends, but for its year."""
+        """Return the end of an instrument's name without its year."""
         for at in range(first + 1, last + 1):
             token = self._tokens[at]
             if token.capital and token.low in INSTRUMENTS:
@@ -230,9 +226,6 @@ class Names:
         if len(low) < 2 or low in GENERIC:
             return False
         return not self._tokens.opens(first) or self._tokens.repeated(first)
-
-    def _text(self, at: int) -> str:
-        return self._tokens[at].text
 
     def _take(self, first: int, last: int) -> Span:
         self._use(first, last)

@@ -1,4 +1,4 @@
-"""A text as words and marks, with what their places say: where a sentence or a line begins."""
+"""Words and marks of a text, and the beginnings of its sentences and lines."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from casewright.domains.legal.entity_words import SHORTENED
 
-#: A word of more letters is no name.
+#: Longest word of a name.
 LONGEST_WORD = 40
 
 # Letters with full stops (U.S.), words with their hyphens and apostrophes, single marks.
@@ -16,14 +16,13 @@ _TOKEN = re.compile(r"(?:[^\W\d_]\.){2,8}|[^\W_]+(?:['’&/-][^\W_]+)*|\S")
 
 
 @dataclass(frozen=True, slots=True)
-class Token:
+class TextToken:
     """A word or mark.
 
     Attributes:
-        text: As it stands.
-        low: In small letters, without a possessive ``'s``.
-        start: Its first character's place.
-        end: The place after its last character, without a possessive ``'s``.
+        low: The text casefolded, without a possessive ``'s``.
+        start: Index of its first character.
+        end: Index after its last character, without a possessive ``'s``.
         capital: Whether it may be a word of a name.
         breaks: Whether a line ends before it.
     """
@@ -36,44 +35,44 @@ class Token:
     breaks: bool
 
 
-class Tokens(list[Token]):
-    """The words and marks of a text; made in time linear in the text."""
+class TextTokens(list[TextToken]):
+    """The words and marks of a text, found in linear time."""
 
     def __init__(self, text: str) -> None:
         super().__init__()
         last = 0
-        for found in _TOKEN.finditer(text):
-            whole, start = found[0], found.start()
-            word = whole[:-2] if whole.endswith(("'s", "’s", "'S", "’S")) else whole
+        for match in _TOKEN.finditer(text):
+            token, start = match[0], match.start()
+            word = token[:-2] if token.endswith(("'s", "’s", "'S", "’S")) else token
             self.append(
-                Token(
-                    text=whole,
+                TextToken(
+                    text=token,
                     low=word.casefold(),
                     start=start,
                     end=start + len(word),
-                    capital=whole[0].isupper() and len(whole) <= LONGEST_WORD,
+                    capital=token[0].isupper() and len(token) <= LONGEST_WORD,
                     breaks="\n" in text[last:start],
                 )
             )
-            last = found.end()
+            last = match.end()
         self._capitals = Counter(token.low for token in self if token.capital)
-        self._small = {token.low for token in self if not token.capital}
+        self._lower = {token.low for token in self if not token.capital}
 
     def low(self, first: int, count: int) -> tuple[str, ...]:
-        """Return the words from a place on, in small letters; fewer at the end of the text."""
+        """Return words from an index on, casefolded; fewer at the end of the text."""
         return tuple(token.low for token in self[first : first + count])
 
     def repeated(self, at: int) -> bool:
-        """Say whether a word has its capital again elsewhere, and is never without it."""
+        """Return whether a word occurs several times, always with a capital."""
         low = self[at].low
-        return self._capitals[low] > 1 and low not in self._small
+        return self._capitals[low] > 1 and low not in self._lower
 
     def borrowed(self, at: int) -> bool:
-        """Say whether a word has its capital from the sentence that it opens."""
-        return self.opens(at) and self[at].low in self._small
+        """Return whether a word has a capital only because it opens a sentence."""
+        return self.opens(at) and self[at].low in self._lower
 
     def opens(self, at: int) -> bool:
-        """Say whether a sentence begins with this word."""
+        """Return whether a sentence begins with this word."""
         first = self._label(at)
         if first == 0 or self[first].breaks:
             return True
@@ -84,13 +83,13 @@ class Tokens(list[Token]):
         return mark in ("!", "?", "—") or (mark == "." and not self.shortened(before - 1))
 
     def _label(self, at: int) -> int:
-        """Return where a paragraph's number right before this word begins: ``7``, ``(2)``."""
+        """Return the index of a paragraph's number right before this word: ``7``, ``(2)``."""
         if at > 2 and self[at - 1].text == ")" and self[at - 3].text == "(":
             return at - 3
         return at - 1 if at > 0 and self[at - 1].text[0].isdecimal() else at
 
     def shortened(self, at: int) -> bool:
-        """Say whether a full stop after this word shortens it."""
+        """Return whether a full stop after this word marks an abbreviation."""
         if at < 0:
             return False
         token = self[at]

@@ -1,4 +1,4 @@
-"""Words that decide whether a capital letter makes a name."""
+"""Words that determine whether a capitalised word is a name."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ def words(line: str) -> frozenset[str]:
     return frozenset(line.split())
 
 
-#: Stand inside a name, between two of its words.
+#: Words between two words of a name.
 CONNECTORS = words("of for the de van von der den du la le di da del el al bin ibn &")
-#: Stand inside a party's name too.
+#: The same for a party's name.
 PARTY_JOINERS = CONNECTORS | {"and"}
-#: Stand inside an Act's name too, though elsewhere they part two names.
+#: The same for an Act's name; elsewhere they separate two names.
 ACT_JOINERS = CONNECTORS | words("and on in to with , ' ’")
-#: Open a sentence; no name begins with one.
+#: First words of sentences, with which no name begins.
 OPENERS = words(
     "a about above according accordingly after against all also although among an and another any "
     "applying are as at back because before being below between both but by can considering could "
@@ -28,9 +28,9 @@ OPENERS = words(
     "under unless until up upon was we were what whatever when whenever where whereas whether "
     "which while who whom whose why will with within without would yes yet you your"
 )
-#: Before a name, and no part of it.
+#: Words before a name that are not part of it.
 TITLES = words("mr mrs ms miss dr prof mx messrs")
-#: Alone no name: many a case has one.
+#: Words that are no name by themselves.
 GENERIC = words(
     "accused act acts agreement applicant applicants appeal appellant appellants application "
     "association authority award board chief claimant code commission commissioner committee "
@@ -41,23 +41,23 @@ GENERIC = words(
     "registry regulation regulations respondent respondents rule rules schedule secretary seller "
     "society state statute subsection tenant tribunal vendor worker"
 )
-#: What "for" may follow inside a name.
+#: Words that "for" may follow inside a name.
 FOR_HEADS = words(
     "agency association award board bureau centre center commissioner committee council court "
     "department director foundation fund institute ministry minister office prize secretary "
     "society"
 )
-#: End a name whose parts "and" may join: the Securities and Investments Commission.
+#: Last words of names with an "and": the Securities and Investments Commission.
 AND_ENDS = words(
     "affairs agency association authority board bureau bureaux centre center citizenship college "
     "commerce commission committee council department guardian institute ministry office party "
     "prosecutions society sons trustee tribunal university"
 )
-#: End of a company's name.
+#: Last words of companies' names.
 COMPANY_ENDS = words("ltd limited inc incorporated llc plc corporation corp")
-#: Followed by a full stop that ends no sentence.
+#: Abbreviations, whose full stop ends no sentence.
 SHORTENED = TITLES | words("v vs no st co pty jr sr hon cf eg ie para s ss r cl")
 MONTHS = "January February March April May June July August September October November December"
 DAYS = "Monday Tuesday Wednesday Thursday Friday Saturday Sunday"
-#: Capital letters that the patterns for dates see to.
+#: Capitalised words of dates.
 CALENDAR = frozenset(f"{MONTHS} {DAYS}".casefold().split())

@@ -1,7 +1,7 @@
 """Test questions that two cases answer together (CBR-RAG, section 6.1).
 
-Two cases that share an Act or another entity are shown to a chat model, which asks what only both
-of them answer. The two are the question's parents: what its retrieval is measured by.
+A chat model is shown two cases that share an Act or another entity, and writes a question that only
+both together answer. The two are the question's parents, by which its retrieval is measured.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ import hashlib
 import re
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from itertools import combinations
 from typing import TYPE_CHECKING, Any
 
@@ -18,7 +18,7 @@ import numpy as np
 
 from casewright.domains.legal.acts import act_key, is_act
 from casewright.domains.legal.entities import is_name
-from casewright.errors import InputError, told
+from casewright.errors import told
 from casewright.planner.chat_call import ask
 from casewright.stores import Case
 from casewright.stores.facet import component_text
@@ -27,7 +27,7 @@ from casewright.stores.progress import progress_bar
 if TYPE_CHECKING:
     from langchain_core.language_models import BaseChatModel
 
-#: An entity of more cases than this joins none of them: a state, a court.
+#: Most cases of an entity that pairs them; a state or a court has more.
 MOST_CASES = 8
 PROMPT = """\
 Below are two legal cases that have in common: {shared}. Write one question that can only be \
@@ -51,14 +51,12 @@ class CasePair:
 
 @dataclass(frozen=True, slots=True)
 class PairQuestion:
-    """A question that two cases answer.
+    """A question that two cases answer, with the entities that both name.
 
     Attributes:
-        id: From its parents; the same in every run.
-        question: The question.
-        answer: Its answer, to compare other answers to.
-        parents: What the two cases are cited by: their ``citation``, ``key`` or id.
-        shared: The entities that both name.
+        id: Made from its parents; the same in every run.
+        answer: The reference answer.
+        parents: The two cases' ``citation``, ``key`` or id.
     """
 
     id: str
@@ -69,50 +67,24 @@ class PairQuestion:
 
     def to_json(self) -> dict[str, Any]:
         """Return the JSON-plain form."""
-        return {
-            "id": self.id,
-            "question": self.question,
-            "answer": self.answer,
-            "parents": list(self.parents),
-            "shared": list(self.shared),
-        }
+        return {**asdict(self), "parents": list(self.parents), "shared": list(self.shared)}
 
 
 @dataclass(frozen=True, slots=True)
 class PairQuestions:
-    """The questions that a model wrote.
-
-    Attributes:
-        questions: Those that can be used.
-        skipped: Why a pair has no question, to how many pairs that befell.
-    """
+    """The usable questions that a model wrote, and the number of pairs without one by reason."""
 
     questions: list[PairQuestion]
     skipped: Mapping[str, int]
 
 
 def entity_pairs(
-    cases: Sequence[Case], *, limit: int | None = None, most_cases: int = MOST_CASES, seed: int = 0
+    cases: Sequence[Case], *, limit: int | None = None, seed: int = 0
 ) -> list[CasePair]:
-    """Return pairs of cases that share an Act or another name, in an order drawn by the seed.
+    """Return at most ``limit`` pairs of cases that share an Act or another name, in random order.
 
-    Found by an index of entities, in time linear in their number: an entity joins at most
-    ``most_cases`` cases. Two cases with one citation are no pair.
-
-    Args:
-        cases: Made by ``qa_case``.
-        limit: Most pairs; ``None`` returns all of them.
-        most_cases: Entities of more cases are ignored; at least 2.
-        seed: Of the order.
-
-    Raises:
-        InputError: ``most_cases`` is below 2, or ``limit`` or ``seed`` below 0.
+    Takes time linear in the number of entities. Two cases with one citation are no pair.
     """
-    if most_cases < 2 or seed < 0 or (limit is not None and limit < 0):
-        raise InputError(
-            f"limit={limit}, most_cases={most_cases}, seed={seed}: limit and seed are at least 0, "
-            "most_cases at least 2."
-        )
     index: defaultdict[str, dict[int, str]] = defaultdict(dict)
     for number, case in enumerate(cases):
         for entity in case.problem.get("entities") or ():
@@ -120,15 +92,15 @@ def entity_pairs(
                 index[_key(entity)].setdefault(number, entity)
     shared: defaultdict[tuple[int, int], list[str]] = defaultdict(list)
     for named in index.values():
-        if len(named) <= most_cases:
+        if len(named) <= MOST_CASES:
             for first, second in combinations(named, 2):
                 if cited_as(cases[first]) != cited_as(cases[second]):
                     shared[first, second].append(named[first])
-    found = sorted(shared)
-    drawn = np.random.default_rng(seed).permutation(len(found))[:limit]
+    pairs = sorted(shared)
+    order = np.random.default_rng(seed).permutation(len(pairs))[:limit]
     return [
         CasePair(cases[first], cases[second], tuple(shared[first, second]))
-        for first, second in (found[place] for place in drawn)
+        for first, second in (pairs[index] for index in order)
     ]
 
 
@@ -139,70 +111,58 @@ def write_questions(
     seconds: float = 60.0,
     progress: bool | None = None,
 ) -> PairQuestions:
-    """Have a chat model write one question a pair, both supports shown.
+    """Have a chat model write one question a pair from both supports, in ``seconds`` each.
 
-    An answer that holds no question with its answer is skipped and counted; so is a pair at which
-    the model fails.
-
-    Args:
-        pairs: Made by ``entity_pairs``.
-        model: Any LangChain chat model.
-        seconds: Deadline for one pair.
-        progress: Show a bar on stderr; ``None`` shows it on a terminal for long work.
+    Pairs at which the model fails, or writes no question with an answer, are skipped and counted.
     """
     questions: list[PairQuestion] = []
     skipped: Counter[str] = Counter()
     with progress_bar("Writing questions", len(pairs), show=progress) as advance:
         for pair in pairs:
-            written = _written(pair, model, seconds)
-            if isinstance(written, str):
-                skipped[written] += 1
+            question = _question(pair, model, seconds)
+            if isinstance(question, str):
+                skipped[question] += 1
             else:
-                questions.append(written)
+                questions.append(question)
             advance(1)
     return PairQuestions(questions, dict(skipped))
 
 
 def cited_as(case: Case) -> str:
-    """Return what a case is cited by: its citation, else its key, else its id."""
-    known = case.metadata
-    return str(known.get("citation") or known.get("key") or case.id)
+    """Return a case's citation, else its key, else its id."""
+    return str(case.metadata.get("citation") or case.metadata.get("key") or case.id)
 
 
-def _written(pair: CasePair, model: BaseChatModel, seconds: float) -> PairQuestion | str:
-    """Return a pair's question, or why it has none."""
+def _question(pair: CasePair, model: BaseChatModel, seconds: float) -> PairQuestion | str:
+    """Return a pair's question, or the reason why it has none."""
     from langchain_core.messages import HumanMessage
 
     try:
         reply = str(ask(model, [HumanMessage(_prompt(pair))], seconds).text)
     except Exception as error:  # noqa: BLE001 - one pair's failure must not lose the others
         return f"the model failed: {told(error)}"
-    found = _REPLY.search(reply)
-    if found is None:
+    match = _REPLY.search(reply)
+    if match is None:
         return "the model's answer has another form"
-    question, answer = (_plain(part) for part in found.groups())
+    question, answer = (" ".join(part.split()).strip('*_"“” ') for part in match.groups())
     if not question.endswith("?") or len(question) > _LONGEST_QUESTION:
         return "the model wrote no question"
     if not answer:
         return "the model wrote no answer"
     parents = (cited_as(pair.first), cited_as(pair.second))
-    made = hashlib.sha256("\n".join(parents).encode("utf-8", "replace")).hexdigest()[:10]
-    return PairQuestion(f"pair-{made}", question, answer, parents, pair.shared)
+    digest = hashlib.sha256("\n".join(parents).encode("utf-8", "replace")).hexdigest()[:10]
+    return PairQuestion(f"pair-{digest}", question, answer, parents, pair.shared)
 
 
 def _prompt(pair: CasePair) -> str:
     texts = [component_text(case.problem["support"]) for case in (pair.first, pair.second)]
-    # No text can hold its own hash, so none can forge the end of what is quoted.
+    # A text cannot contain its own hash, and so cannot forge the end of the quotation.
     tag = "case-" + hashlib.sha256("\n".join(texts).encode("utf-8", "replace")).hexdigest()[:16]
     quoted = [
         f'<{tag} citation="{cited_as(case)}">\n{text}\n</{tag}>'
         for case, text in zip((pair.first, pair.second), texts, strict=True)
     ]
     return "\n\n".join([PROMPT.format(shared="; ".join(pair.shared)), *quoted])
-
-
-def _plain(text: str) -> str:
-    return " ".join(text.split()).strip('*_"“” ')
 
 
 def _key(entity: str) -> str:

@@ -9,37 +9,22 @@ from casewright.domains.legal.acts import matching_keys
 from casewright.domains.legal.naming import named_by
 from casewright.domains.united import united
 from casewright.stores import CaseStore, Hit
-from casewright.tools import (
-    CallContext,
-    Search,
-    Toolbox,
-    ToolExample,
-    ToolSpec,
-    tool_from_function,
-)
+from casewright.tools import CallContext, Search, Toolbox, ToolExample, ToolSpec, tool_from_function
 
-#: A case below this has nothing to do with the question: gibberish reaches 0.17.
+#: Lowest relevance of a case that has to do with the question; gibberish reaches 0.17.
 ON_TOPIC = 0.22
-#: A case far behind the best one only dilutes the answer; of two cases that answer a question
+#: Lowest relevance of a case, as a share of the best one's; of two cases that answer a question
 #: together, the second reaches two thirds of the first.
 NEAR_BEST = 0.7
-#: Most cases of one search.
-MOST = 4
-#: Cases among which one that the question names is looked for.
-CANDIDATES = 100
+#: Most cases of a search, and candidates among which named cases are looked for.
+MOST, CANDIDATES = 4, 100
 ASKED = ("question", "literal")
 RESULTS = ("citation", "answer", "evidence")
 Row = dict[str, Any]
 
 
 def legal_toolbox(cases: CaseStore, loop: Search | None = None) -> Toolbox:
-    """Bind the tools to the store of cases.
-
-    Args:
-        cases: The store.
-        loop: Searches it with relevance feedback, and returns what was confirmed; it comes after
-            what a single search finds.
-    """
+    """Return the domain's toolbox; hits that a loop confirms follow those of a single search."""
     return Toolbox([_case_search(cases, loop), _act_cases(cases, loop)])
 
 

@@ -18,10 +18,7 @@ def schemas(encoder: Encoder) -> dict[str, CaseSchema]:
     return {
         "products": CaseSchema(
             "products",
-            (
-                text_facet("title", encoder, weight=0.6),
-                text_facet("about", encoder, weight=0.4),
-            ),
+            (text_facet("title", encoder, weight=0.6), text_facet("about", encoder, weight=0.4)),
         ),
         "facts": CaseSchema("facts", (text_facet("fact", encoder),)),
         "reviews": CaseSchema("reviews", (text_facet("review", encoder),)),
@@ -39,23 +36,22 @@ def schemas(encoder: Encoder) -> dict[str, CaseSchema]:
 
 
 def _asked_facet(encoder: Encoder, weight: float) -> Facet:
-    """Compare a question to the middle of the ways in which customers ask for an article.
+    """Return a facet that compares a question to the mean of an article's usual questions.
 
-    The middle, not the nearest way: a way that happens to share the question's words ("an order")
-    would win for the wrong article.
+    The nearest one instead of the mean could share words with the question by chance.
     """
 
     def embed_case(problems: Sequence[Components]) -> NDArray[np.float32]:
-        ways = [problem["asked"] for problem in problems]
-        vectors = encoder.embed([way for several in ways for way in several])
-        ends = np.cumsum([len(several) for several in ways])[:-1]
+        questions = [problem["asked"] for problem in problems]
+        vectors = encoder.embed([question for several in questions for question in several])
+        ends = np.cumsum([len(several) for several in questions])[:-1]
         return np.array([part.mean(axis=0) for part in np.split(vectors, ends)])
-
-    def embed_query(problems: Sequence[Components]) -> NDArray[np.float32]:
-        return encoder.embed([component_text(problem["asked"]) for problem in problems])
 
     def describe(problem: Components) -> str:
         return component_text(problem["asked"])
+
+    def embed_query(problems: Sequence[Components]) -> NDArray[np.float32]:
+        return encoder.embed([describe(problem) for problem in problems])
 
     return Facet(
         name="asked",
@@ -70,7 +66,7 @@ def _asked_facet(encoder: Encoder, weight: float) -> Facet:
 
 
 def product_cases() -> list[Case]:
-    """One case a product: what it is called, and what it is."""
+    """Return a case for each product."""
     return [
         Case(
             problem={
@@ -90,11 +86,11 @@ def product_cases() -> list[Case]:
 
 
 def fact_cases() -> list[Case]:
-    """One case a fact: the description, the price, each specification, each answered question."""
+    """Return a case for each description, price, specification and answered question."""
     cases = []
     for product in records("products"):
         facts = [
-            # Without the title: a question that names the product is no nearer to it for that.
+            # Without the title, which would attract every question that names the product.
             (product["description"],) * 2,
             ("Price: how much does it cost?", f"Price: {product['price']:.2f} EUR"),
         ]
@@ -103,16 +99,16 @@ def fact_cases() -> list[Case]:
         cases += [
             Case(
                 problem={"fact": text},
-                solution=f"{product['title']} — {told}",
+                solution=f"{product['title']} — {answer}",
                 metadata={"key": f"{product['id']}.{number}", "product_id": product["id"]},
             )
-            for number, (text, told) in enumerate(facts)
+            for number, (text, answer) in enumerate(facts)
         ]
     return cases
 
 
 def review_cases() -> list[Case]:
-    """One case a review."""
+    """Return a case for each review."""
     return [
         Case(
             problem={"review": f"{review['title']}. {review['text']}"},
@@ -129,7 +125,7 @@ def review_cases() -> list[Case]:
 
 
 def order_cases() -> list[Case]:
-    """One case an ordered item; it belongs to the customer who ordered it."""
+    """Return a case for each ordered item, with its customer."""
     newest = max(date.fromisoformat(order["date"]) for order in records("orders"))
     cases = []
     for order in records("orders"):
@@ -154,7 +150,7 @@ def order_cases() -> list[Case]:
 
 
 def help_cases() -> list[Case]:
-    """One case a help article."""
+    """Return a case for each help article."""
     return [
         Case(
             problem={part: article[part] for part in ("asked", "title", "text")},

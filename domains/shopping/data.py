@@ -1,4 +1,4 @@
-"""The shop's data, as it ships with the package: written by hand, but for ids and dates."""
+"""The shop's data that ship with the package, written by hand except for ids and dates."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def data_file(name: str) -> Traversable:
 
 @cache
 def written(name: str) -> list[dict[str, Any]]:
-    """Read what is written in a file."""
+    """Return a file's records as they are written."""
     lines = data_file(name).read_text(encoding="utf-8").split("\n")
     return [json.loads(line) for line in lines if line]
 
@@ -28,7 +28,6 @@ def written(name: str) -> list[dict[str, Any]]:
 @cache
 def records(name: str) -> list[dict[str, Any]]:
     """Return a file's records, complete with ids and dates."""
-    # Queries have ids of their own: people name them.
-    return (
-        written(name) if name in ("queries", "frozen", "conversations") else complete(name, written)
-    )
+    # Queries have written ids.
+    has_ids = name in ("queries", "frozen", "conversations")
+    return written(name) if has_ids else complete(name, written)

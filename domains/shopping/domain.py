@@ -8,36 +8,36 @@ from pathlib import Path
 
 from casewright.domains.build import digest, open_built
 from casewright.domains.domain import Domain, MakeSearch, OpenDomain
-from casewright.domains.late_store import late_store
 from casewright.domains.shopping import cases
 from casewright.domains.shopping.data import NAMES, data_file, records
 from casewright.domains.shopping.tools import shopping_toolbox
+from casewright.domains.waiting import late_store
 from casewright.planner import AnnotatedQuery, plan_schema
-from casewright.planner.conversations import Conversation
+from casewright.planner.annotated import Conversation
 from casewright.planner.plan_cases import plan_case
 from casewright.stores import CaseStore, Encoder
 from casewright.stores.feedback import SentenceStrategy
 
-#: What makes cases of the data files: other cases, where one of these changes.
+#: The modules that make cases of the data files; a change of them changes the cases.
 MAKERS = ("ids_and_dates.py", "cases.py")
 
 
 def open_shopping(folder: Path, encoder: Encoder, anew: bool = False) -> OpenDomain:
-    """Return the shop's stores in a folder, open; build them where needed.
+    """Open the shop's stores in a folder, after building them if needed.
 
-    The plan cases wait for a planner that reads them: the one of the shop's reader does not.
+    The plan cases are opened late: the planner with the shop's reader does not use them.
     """
-    made = cases.schemas(encoder)
+    schemas = cases.schemas(encoder)
     parts = {
-        "products": (made["products"], cases.product_cases),
-        "facts": (made["facts"], cases.fact_cases),
-        "reviews": (made["reviews"], cases.review_cases),
-        "orders": (made["orders"], cases.order_cases),
-        "help": (made["help"], cases.help_cases),
+        "products": (schemas["products"], cases.product_cases),
+        "facts": (schemas["facts"], cases.fact_cases),
+        "reviews": (schemas["reviews"], cases.review_cases),
+        "orders": (schemas["orders"], cases.order_cases),
+        "help": (schemas["help"], cases.help_cases),
     }
     makers = (files("casewright.domains.shopping") / name for name in MAKERS)
-    made_of = [*(data_file(name) for name in NAMES if name != "queries"), *makers]
-    wanted = digest(made_of, [schema for schema, _ in parts.values()])
+    sources = [*(data_file(name) for name in NAMES if name != "queries"), *makers]
+    wanted = digest(sources, schemas.values())
     stores = open_built(folder, "shopping", wanted, parts, anew=anew)
     stores["plans"] = late_store(lambda: _open_plans(folder / "plans", encoder, anew))
     return OpenDomain(shopping_toolbox(stores), stores["plans"], stores)
@@ -51,7 +51,7 @@ def _open_plans(folder: Path, encoder: Encoder, anew: bool) -> CaseStore:
 
 
 def looping(opened: OpenDomain, make: MakeSearch) -> OpenDomain:
-    """Return the open shop with searches that go on from what is relevant."""
+    """Return the open shop with searches by relevance feedback."""
     searched = {name: store for name, store in opened.stores.items() if name != "plans"}
     loops = {name: make(store, SentenceStrategy(), None) for name, store in searched.items()}
     return replace(opened, toolbox=shopping_toolbox(opened.stores, loops))
@@ -68,7 +68,7 @@ def measuring_queries() -> list[AnnotatedQuery]:
 
 
 def conversations() -> list[Conversation]:
-    """Read the annotated conversations; a third of them is for measuring."""
+    """Read the annotated conversations, a third of which is for measuring."""
     return [Conversation.read(record) for record in records("conversations")]
 
 

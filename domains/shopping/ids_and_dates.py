@@ -1,8 +1,8 @@
-"""Ids and dates of the shop's records: drawn from a seed, counted from a day called today.
+"""Ids and dates of the shop's records: drawn from a seed, and counted from a fixed day "today".
 
-What is written by hand holds neither. It refers to a product by its slug and to a customer by
-name; a day is a number of days from today, a clock time a part of the day, and a text names a day
-by a placeholder. So "yesterday" and the dates beside it stay true, whatever today is.
+The hand-written data have neither. They refer to products by slug and to customers by name; a day
+is a number of days from today, a time is a part of the day, and texts name days by placeholders. So
+"yesterday" agrees with the dates beside it, whatever today is.
 """
 
 from __future__ import annotations
@@ -20,17 +20,16 @@ SEED = 1
 TODAY = date(2026, 11, 21)
 Row = Mapping[str, Any]
 Record = dict[str, Any]
-#: Returns what is written in the file of a name.
+#: Returns the hand-written records of a file.
 Read = Callable[[str], Sequence[Row]]
-#: The records of other files, by what they are called there.
+#: The records of other files, by slug or name.
 Known = Mapping[str, Mapping[str, Record]]
 
 _IDS = {"products": "P{:03}", "reviews": "R{:04}", "help": "H{:03}", "customers": "C{:03}"}
 _CALLED_BY = {"products": "slug", "customers": "name"}
 _REFERS_TO = {"reviews": ("products",), "orders": ("products", "customers")}
-# Minutes of the day, in its order and apart: times drawn from the parts increase as these do. From
-# "early" to "afternoon" everything is open; couriers ring in the "evening" too; before and after,
-# only sorting centres, depots and the online shop are at work.
+# Minutes of the day, in order and disjoint. Everything is open from "early" to "afternoon";
+# couriers also deliver in the "evening"; sorting centres, depots and the online shop never close.
 _PARTS = {
     "night": range(60, 300),
     "early": range(450, 525),
@@ -42,10 +41,10 @@ _PARTS = {
     "evening": range(1080, 1190),
     "late": range(1230, 1425),
 }
-# Each # is a digit and each ? a letter; without vowels, no number spells a word.
+# Each # is a digit and each ? a consonant, so that no number spells a word.
 _TRACKING = {"NordPost": "NP6########HC", "Swiftbird": "SB-####-####-##", "Parcelry": "PY#?#?##??#"}
 _CHARACTERS = {"#": "0123456789", "?": "BCDFGHJKLMNPQRSTVWXZ"}
-# Not strftime, which follows the locale.
+# strftime depends on the locale.
 _WEEKDAYS = "Monday Tuesday Wednesday Thursday Friday Saturday Sunday"
 _MONTHS = "January February March April May June July August September October November December"
 _FORMS: dict[str, Callable[[date], str]] = {
@@ -57,16 +56,14 @@ _FORMS: dict[str, Callable[[date], str]] = {
 
 
 def complete(name: str, read: Read, *, seed: int = SEED, today: date = TODAY) -> list[Record]:
-    """Return a file's records: what is written, with ids and dates.
+    """Return a file's hand-written records with ids and dates.
 
     Args:
-        name: Which file.
-        read: Returns what is written in a file; those that this one refers to are read too.
-        seed: Another seed draws other order numbers, tracking numbers and clock times.
-        today: The day that written days are counted from.
+        read: Reads the hand-written records of this file and of those that it refers to.
+        seed: Seed of order numbers, tracking numbers and times.
 
     Raises:
-        InputError: What is written cannot be completed: where, why, and what to write instead.
+        InputError: A record cannot be completed; names its line and what to write instead.
     """
     known = {other: _by_name(other, read) for other in _REFERS_TO.get(name, ())}
     records: list[Record] = []
@@ -76,23 +73,23 @@ def complete(name: str, read: Read, *, seed: int = SEED, today: date = TODAY) ->
             if "id" in row:
                 raise InputError("An id is written. Leave it out: ids are made.")
             if name in _CALLED_BY:
-                called = row[_CALLED_BY[name]]
-                if lines.setdefault(called, line) != line:
-                    raise InputError(f"{called!r} is line {lines[called]} already. Rename one.")
+                key = row[_CALLED_BY[name]]
+                if lines.setdefault(key, line) != line:
+                    raise InputError(f"{key!r} is line {lines[key]} already. Rename one.")
             if name == "orders":
-                # Each draws on its own: a change of one order leaves the others as they are.
-                made = _order(row, known, Random(f"{seed} {line}"), today)
+                # A generator of its own: changing an order does not change the others.
+                fields = _order(row, known, Random(f"{seed} {line}"), today)
             elif name == "reviews":
-                made = _review(row, known, today)
+                fields = _review(row, known, today)
             else:
-                made = {key: row[key] for key in row if key != "slug"}
+                fields = {key: row[key] for key in row if key != "slug"}
         except KeyError as missing:
             raise InputError(f"{name}.jsonl, line {line}: Write its {missing} too.") from missing
         except InputError as wrong:
             raise InputError(f"{name}.jsonl, line {line}: {wrong}") from wrong
-        records.append({"id": _IDS[name].format(line) if name in _IDS else "", **made})
+        records.append({"id": _IDS[name].format(line) if name in _IDS else "", **fields})
     if name == "orders":
-        # Numbered as they came in.
+        # Numbered by date.
         numbers = sorted(Random(seed).sample(range(1000, 10000), len(records)))
         for number, order in zip(numbers, sorted(records, key=lambda r: r["date"]), strict=True):
             order["id"] = f"O{number}"
@@ -100,23 +97,22 @@ def complete(name: str, read: Read, *, seed: int = SEED, today: date = TODAY) ->
 
 
 def _by_name(name: str, read: Read) -> dict[str, Record]:
-    """The records that others refer to, by what they are called."""
     records = complete(name, read)
-    return {row[_CALLED_BY[name]]: made for row, made in zip(read(name), records, strict=True)}
+    return {row[_CALLED_BY[name]]: record for row, record in zip(read(name), records, strict=True)}
 
 
-def _found(known: Known, name: str, called: str) -> Record:
-    if called not in known[name]:
-        from difflib import get_close_matches  # only mistakes need it
+def _record(known: Known, name: str, key: str) -> Record:
+    if key not in known[name]:
+        from difflib import get_close_matches  # only for errors
 
-        near = ", ".join(map(repr, get_close_matches(called, known[name], cutoff=0)))
-        raise InputError(f"{name}.jsonl has no {called!r}. Write one that it has, such as {near}.")
-    return known[name][called]
+        near = ", ".join(map(repr, get_close_matches(key, known[name], cutoff=0)))
+        raise InputError(f"{name}.jsonl has no {key!r}. Write one that it has, such as {near}.")
+    return known[name][key]
 
 
 def _review(row: Row, known: Known, today: date) -> Record:
     return {
-        "product_id": _found(known, "products", row["product"])["id"],
+        "product_id": _record(known, "products", row["product"])["id"],
         **{key: row[key] for key in ("stars", "title", "text", "author")},
         "date": _day(row["day"], today).isoformat(),
     }
@@ -125,10 +121,10 @@ def _review(row: Row, known: Known, today: date) -> Record:
 def _order(row: Row, known: Known, rng: Random, today: date) -> Record:
     items, parcel = [], row["parcel"]
     for slug, quantity in row["items"].items():
-        product = _found(known, "products", slug)
-        of = {"product_id": product["id"], "title": product["title"]}
-        items.append({**of, "quantity": quantity, "price": product["price"]})
-    # Written where it was charged: at home it is free from 50 euros.
+        product = _record(known, "products", slug)
+        item = {"product_id": product["id"], "title": product["title"], "quantity": quantity}
+        items.append({**item, "price": product["price"]})
+    # Written only if it was charged: in the country it is free from 50 euros.
     delivery = row.get("delivery", 0)
     total = round(sum(item["price"] * item["quantity"] for item in items) + delivery, 2)
     days = {"ordered": _day(row["ordered"], today), "expected": _day(parcel["expected"], today)}
@@ -138,23 +134,23 @@ def _order(row: Row, known: Known, rng: Random, today: date) -> Record:
     tracking = _tracking(parcel["carrier"], rng)
     times = _times(parcel["events"], rng, today)
 
-    def told(found: re.Match[str]) -> str:
-        if found[1] == "total":
+    def value(field: re.Match[str]) -> str:
+        if field[1] == "total":
             return f"{total:.2f}"
-        form, _, when = found[1].rpartition(":")
+        form, _, when = field[1].rpartition(":")
         try:
             return _FORMS[form or "day"](days[when] if when in days else _day(int(when), today))
         except (KeyError, ValueError):
             raise InputError(
-                f"{found[0]} names no day. Write one of {', '.join(days)}, or days from today, "
+                f"{field[0]} names no day. Write one of {', '.join(days)}, or days from today, "
                 f"as in {{expected}} or {{short:-3}}; forms are {', '.join(_FORMS)}."
             ) from None
 
     def filled(text: str) -> str:
-        return re.sub(r"\{([^{}]*)\}", told, text)
+        return re.sub(r"\{([^{}]*)\}", value, text)
 
     return {
-        "customer": _found(known, "customers", row["customer"])["id"],
+        "customer": _record(known, "customers", row["customer"])["id"],
         "date": days["ordered"].isoformat(),
         "items": items,
         "total": total,
@@ -188,7 +184,7 @@ def _tracking(carrier: str, rng: Random) -> str:
 
 
 def _times(events: Sequence[Row], rng: Random, today: date) -> Iterator[str]:
-    """Draw each event's time within its part of its day, in the order of the events."""
+    """Yield a time for each event, drawn from its part of its day, in the events' order."""
     parts = list(_PARTS)
     for event in events:
         if event["at"] not in parts:
@@ -196,6 +192,6 @@ def _times(events: Sequence[Row], rng: Random, today: date) -> Iterator[str]:
     spans = [(_day(event["day"], today), parts.index(event["at"])) for event in events]
     if spans != sorted(spans):
         raise InputError("The events go back in time. Write the earlier first.")
-    for (day, part), same in groupby(spans):
-        for minute in sorted(rng.sample(_PARTS[parts[part]], len(list(same)))):
+    for (day, part), group in groupby(spans):
+        for minute in sorted(rng.sample(_PARTS[parts[part]], len(list(group)))):
             yield f"{day}T{minute // 60:02}:{minute % 60:02}"

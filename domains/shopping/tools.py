@@ -1,4 +1,4 @@
-"""The seven tools of the shop. Who asks is part of the request's scope: no plan can write it."""
+"""The tools of the shop. The customer is part of the request's scope, which no plan can write."""
 
 from __future__ import annotations
 
@@ -21,19 +21,17 @@ from casewright.tools import (
 )
 
 _WORD = re.compile(r"\w+")
-#: Two words, or a digit: what may name one model.
+#: Two words, or a digit: possibly the name of a model.
 _NAME = re.compile(r"\w\W+\w|\d")
 Row = dict[str, Any]
-#: An order whose title is less like what was asked for is another thing.
+#: Lowest relevance of an order's title for the thing that is asked for.
 SAME_THING = 0.32
-#: So is one that is far less like it than something in the catalogue: who has no laptop and asks
-#: for one does not mean their e-reader.
+#: The same, as a share of the best product's relevance: a customer without a laptop who asks for
+#: theirs does not mean their e-reader.
 LIKE_CATALOGUE = 0.7
-#: A product or a fact below this has nothing to do with the question.
-ON_TOPIC = 0.15
-#: Nor has a help article below this: each is like any question a little, and like gibberish.
-ON_TOPIC_HELP = 0.23
-#: A result far behind the best one only dilutes the answer.
+#: Lowest relevance of a product or a fact that has to do with the question, and of a help article.
+ON_TOPIC, ON_TOPIC_HELP = 0.15, 0.23
+#: Lowest relevance of a hit, as a share of the best one's.
 NEAR_BEST = 0.6
 ASKED = ("question", "literal")
 PRODUCT = ("context", "step")
@@ -42,13 +40,7 @@ PRODUCT = ("context", "step")
 def shopping_toolbox(
     stores: Mapping[str, CaseStore], loops: Mapping[str, Search] | None = None
 ) -> Toolbox:
-    """Bind the tools to their stores.
-
-    Args:
-        stores: By their names.
-        loops: By the same names what searches a store with relevance feedback, and returns what was
-            confirmed; it comes beside what a single search finds.
-    """
+    """Return the shop's toolbox; loops by the stores' names add the hits that they confirm."""
     looped = loops or {}
     return Toolbox(
         [
@@ -63,20 +55,22 @@ def shopping_toolbox(
 
 
 def _prod_search(products: CaseStore, loop: Search | None) -> ToolSpec:
+    fields = ("product_id", "title", "price")
+
     def prod_search(query: str, call: CallContext) -> list[Row]:
         """Finds products in the catalogue: searches, recommendations, gift ideas."""
         near = near_best(products.search(query, 20), ON_TOPIC, NEAR_BEST)
-        # "Vista 55" is like the Vista 32, but means the other. One word may stand in the title of
-        # an accessory: a "laptop" is no laptop stand.
+        # "Vista 55" is similar to the Vista 32, but does not mean it. A single word may be in an
+        # accessory's title: a "laptop" is no laptop stand.
         if _NAME.search(query):
             near.sort(key=lambda hit: not _names(hit, query))
-        # The next step asks about the first: what is named stays before what was confirmed.
+        # The next step uses the first product, so those named precede those confirmed.
         confirmed = [] if loop is None else loop(query, 8, {}, call)
-        return [_product(hit) for hit in united(near[:4], confirmed)]
+        return [_row(hit, "products", fields) for hit in united(near[:4], confirmed)]
 
     return tool_from_function(
         prod_search,
-        results=("product_id", "title", "price"),
+        results=fields,
         sources={"query": ("span", "literal", "question", "step")},
         example=ToolExample(
             "I'm after a lamp for my desk", 's1 = prod_search(query="lamp for my desk")'
@@ -84,10 +78,10 @@ def _prod_search(products: CaseStore, loop: Search | None) -> ToolSpec:
     )
 
 
-def _product(hit: Hit) -> Row:
-    known = hit.case.metadata
-    shown = {field: known[field] for field in ("product_id", "title", "price")}
-    return {**shown, "source": f"products:{known['product_id']}"}
+def _row(hit: Hit, store: str, fields: tuple[str, ...]) -> Row:
+    """Return some fields of a hit, and its source by the first of them."""
+    row = {field: hit.case.metadata[field] for field in fields}
+    return {**row, "source": f"{store}:{row[fields[0]]}"}
 
 
 def _prod_qna(facts: CaseStore, loop: Search | None) -> ToolSpec:
@@ -114,8 +108,8 @@ def _review_summary(reviews: CaseStore, loop: Search | None) -> ToolSpec:
         if not hits:
             return []
         stars = [int(hit.case.metadata["stars"]) for hit in hits]
-        told = f"{len(stars)} reviews, {mean(stars):.1f} of 5 stars on average."
-        overview = {"evidence": told, "source": f"reviews:{product_id}"}
+        summary = f"{len(stars)} reviews, {mean(stars):.1f} of 5 stars on average."
+        overview = {"evidence": summary, "source": f"reviews:{product_id}"}
         confirmed = [] if loop is None else loop(query, 6, about, call)
         return [overview, *map(_review, united(confirmed, hits[:3]))]
 
@@ -135,6 +129,8 @@ def _review(hit: Hit) -> Row:
 
 
 def _order_lookup(orders: CaseStore, products: CaseStore, loop: Search | None) -> ToolSpec:
+    fields = ("order_id", "product_id", "title")
+
     def order_lookup(query: str, call: CallContext) -> list[Row]:
         """This customer's own past orders: finds the thing that they own or wait for."""
         customer = call.scope.get("customer")
@@ -148,51 +144,41 @@ def _order_lookup(orders: CaseStore, products: CaseStore, loop: Search | None) -
             nearest = products.search(query, 1, weights={"title": 1.0})[0]
             least = LIKE_CATALOGUE * nearest.relevance
             near = [hit for hit in near if hit.relevance >= least or _names(hit, query)]
-        # "Where is my parcel?" names no thing: the whole question was given, and the newest
+        # "Where is my parcel?" names no thing, so the plan passes the whole question: the newest
         # orders are meant.
         if not near and query == call.question:
             near = orders.search(query, 3, where=mine, lambda_b=0.0)
-        return [_order(hit) for hit in near[:4]]
+        return [_row(hit, "orders", fields) for hit in near[:4]]
 
     return tool_from_function(
         order_lookup,
-        results=("order_id", "product_id", "title"),
+        results=fields,
         sources={"query": ("span", "literal", "question")},
         example=ToolExample("when did I buy the kettle", 's1 = order_lookup(query="kettle")'),
     )
 
 
 def _names(hit: Hit, query: str) -> bool:
-    """Say whether every word of the query stands in the title: "R8" is like no title as a whole."""
+    """Return whether the title has every word of the query: "R8" is similar to no whole title."""
     title = set(_WORD.findall(str(hit.case.metadata["title"]).casefold()))
     words = set(_WORD.findall(query.casefold()))
     return bool(words) and words <= title
-
-
-def _order(hit: Hit) -> Row:
-    known = hit.case.metadata
-    return {
-        "order_id": known["order_id"],
-        "product_id": known["product_id"],
-        "title": known["title"],
-        "source": f"orders:{known['order_id']}",
-    }
 
 
 def _shipment_status(orders: CaseStore) -> ToolSpec:
     def shipment_status(order_id: str, call: CallContext) -> list[Row]:
         """Where the parcel of an order is, and when it arrives."""
         mine = {"order_id": order_id, "customer": call.scope.get("customer", "")}
-        found = orders.all(where=mine)
-        if not found:
+        cases = orders.all(where=mine)
+        if not cases:
             return []
-        parcel = found[0].solution["parcel"]
+        parcel = cases[0].solution["parcel"]
         last = parcel["events"][-1]
-        told = (
+        state = (
             f"{parcel['note']} ({parcel['carrier']} {parcel['tracking']}; last seen "
             f"{last['at'].replace('T', ' ')}, {last['place']}: {last['what']})"
         )
-        return [{"evidence": told, "source": f"shipments:{order_id}"}]
+        return [{"evidence": state, "source": f"shipments:{order_id}"}]
 
     return tool_from_function(
         shipment_status,

@@ -1,4 +1,4 @@
-"""Classifiers that are trained once for the same queries: their weights, in the cache folder."""
+"""A disk cache of trained classifiers' weights."""
 
 from __future__ import annotations
 
@@ -13,69 +13,60 @@ import numpy as np
 
 from casewright.errors import InputError
 from casewright.finetune.baselines.classifiers import ClassifierPlanner, train_classifiers
-from casewright.finetune.baselines.question_features import ClassifierSettings
 from casewright.planner import AnnotatedQuery
 from casewright.planner.named import NamedPlanner, PlannerParts
 from casewright.stores import Encoder, default_encoder
 from casewright.stores.paths import cache_folder
 from casewright.stores.progress import note
 
-#: Raised when weights or features change.
+#: Incremented when weights, features or their settings change; the settings are part of the key.
 FORMAT = 2
+SETTINGS = (
+    '{"strength":1.0,"embedding_scale":12.0,"words_scale":16.0,"prior":1.0,"least":10,'
+    '"least_word":3,"iterations":100}'
+)
 
 
-def cached_classifiers(
-    queries: Sequence[AnnotatedQuery],
-    encoder: Encoder,
-    settings: ClassifierSettings | None = None,
-) -> ClassifierPlanner:
-    """Return the classifiers of these queries, trained where they are not there yet.
+def cached_classifiers(queries: Sequence[AnnotatedQuery], encoder: Encoder) -> ClassifierPlanner:
+    """Return the classifiers of these queries and this encoder, from the cache or trained.
 
-    Other queries, another encoder or other settings are trained anew. A cache folder that cannot
-    be written to is done without.
-
-    Raises:
-        InputError: They cannot be trained; see ``train_classifiers``.
-        DependencyError: They must be trained, and scikit-learn is not installed.
+    See ``train_classifiers``. A cache folder that cannot be written to is ignored.
     """
-    given = settings or ClassifierSettings()
-    file = cache_folder() / "classifiers" / f"{_digest(queries, encoder, given)}.npz"
-    # Arrays alone: nothing that could run code when it is read.
+    file = cache_folder() / "classifiers" / f"{_digest(queries, encoder)}.npz"
+    # Pickles could run code.
     with (
         suppress(InputError, OSError, ValueError, KeyError, EOFError, BadZipFile),
         np.load(file, allow_pickle=False) as weights,
     ):
-        return train_classifiers(queries, encoder, given, weights)
+        return train_classifiers(queries, encoder, weights)
     note("Training the classifiers, once …")
-    result = train_classifiers(queries, encoder, given)
+    planner = train_classifiers(queries, encoder)
     with suppress(OSError):
         file.parent.mkdir(parents=True, exist_ok=True)
         part = file.with_name(f"{file.name}.{os.getpid()}")
         with part.open("wb") as opened:
-            np.savez(opened, ensemble=result.ensemble.weights, words=result.arguments.weights)
+            np.savez(opened, ensemble=planner.ensemble.weights, words=planner.arguments.weights)
         part.replace(file)
-    return result
+    return planner
 
 
-def _digest(
-    queries: Sequence[AnnotatedQuery], encoder: Encoder, settings: ClassifierSettings
-) -> str:
-    result = hashlib.sha256(f"{FORMAT}\n{encoder.name}\n{settings.model_dump_json()}\n".encode())
+def _digest(queries: Sequence[AnnotatedQuery], encoder: Encoder) -> str:
+    digest = hashlib.sha256(f"{FORMAT}\n{encoder.name}\n{SETTINGS}\n".encode())
     for query in queries:
         record = query.record.model_dump_json(exclude={"id"})
-        result.update(json.dumps([record, str(query.plan)]).encode())
-    return result.hexdigest()
+        digest.update(json.dumps([record, str(query.plan)]).encode())
+    return digest.hexdigest()
 
 
 def _named(parts: PlannerParts) -> ClassifierPlanner:
-    known = parts.queries()
-    if not known:
+    queries = parts.queries()
+    if not queries:
         raise InputError(
             f"The planner {parts.name!r} learns from annotated queries, and there are none here. "
             "Choose a domain that has some, such as shopping, or another planner."
         )
-    return cached_classifiers(known, parts.encoder or default_encoder())
+    return cached_classifiers(queries, parts.encoder or default_encoder())
 
 
-#: What the entry point of the planner ``classifiers`` names.
+#: The planner ``classifiers``, named by an entry point.
 CLASSIFIERS = NamedPlanner(_named)

@@ -1,8 +1,9 @@
-"""The corpus: a JSON file a toolbox, split by toolbox, and the second reading of its plans."""
+"""The corpus: one JSON file for each toolbox, and the second reading of its plans."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import json
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal, get_args
@@ -15,12 +16,13 @@ from casewright.finetune.shots import plain
 from casewright.finetune.tool_pools import ToolPool
 from casewright.planner import AnnotatedQuery
 from casewright.tools import Toolbox
-from casewright.tools.from_record import read_tool
+from casewright.tools.from_file import read_tool, toolbox_to_records
 
 Split = Literal["training", "validation", "measuring"]
 SPLITS: tuple[Split, ...] = get_args(Split)
-#: Where the corpus that ships is.
+#: The packaged corpus and its second reading.
 FOLDER = Path(__file__).parent / "data"
+SECOND_READING = Path(__file__).parent / "second_reading.jsonl"
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,13 +30,11 @@ class CorpusToolbox:
     """A toolbox of the corpus.
 
     Attributes:
-        name: Unique in the corpus.
-        field: Whose tools these are, and who asks.
-        writer: Who wrote it; one writer's messages have one voice.
-        split: What it is for. Toolboxes for ``measuring`` take no part in training or tuning.
-        toolbox: The tools.
+        field: The owners and users of the tools.
+        writer: The author; the messages of one author have one style.
+        split: Toolboxes for ``measuring`` take no part in training or tuning.
         pools: Other names and descriptions, by tool.
-        queries: Annotated messages, whose plans are valid for the toolbox.
+        queries: Annotated messages with valid plans.
     """
 
     name: str
@@ -60,31 +60,21 @@ class _File(BaseModel):
 
 
 def read_corpus(*splits: Split, folder: Path = FOLDER) -> list[CorpusToolbox]:
-    """Read the toolboxes of these splits, all without any, in the order of their names.
-
-    Args:
-        splits: Which toolboxes.
-        folder: Another corpus of the same form.
+    """Read the toolboxes of some splits, by default of all, in the order of the files' names.
 
     Raises:
-        InputError: A file is no toolbox of a corpus, or a plan is not valid for its tools; names
-            the file and the message.
+        InputError: A file has another format, or a plan is not valid for its tools; names the file
+            and the message.
     """
-    files = sorted(folder.glob("*.json"))
-    if not files:
+    paths = sorted(folder.glob("*.json"))
+    if not paths:
         raise InputError(f"{folder} holds no toolboxes. Give a folder of JSON files.")
-    facts = ((file, _told(file)) for file in files)
-    return [_read(file, item) for file, item in facts if not splits or item.split in splits]
+    files = ((path, _load(path)) for path in paths)
+    return [_toolbox(path, file) for path, file in files if not splits or file.split in splits]
 
 
 def training_toolboxes(folder: Path = FOLDER) -> list[CorpusToolbox]:
-    """Read the toolboxes for training, without messages that one of another split has, too.
-
-    Writers have no sight of each other: a greeting may be in two splits word for word.
-
-    Raises:
-        InputError: As ``read_corpus``.
-    """
+    """Read the toolboxes for training, without greetings that messages of other splits share."""
     boxes = read_corpus(folder=folder)
     held = {plain(q.query) for box in boxes if box.split != "training" for q in box.queries}
     return [
@@ -94,43 +84,80 @@ def training_toolboxes(folder: Path = FOLDER) -> list[CorpusToolbox]:
     ]
 
 
-def _told(file: Path) -> _File:
+def _load(path: Path) -> _File:
     try:
-        return _File.model_validate_json(file.read_bytes())
+        return _File.model_validate_json(path.read_bytes())
     except ValidationError as error:
-        raise InputError(f"{file}: {first_problem(error)}") from error
+        raise InputError(f"{path}: {first_problem(error)}") from error
     except OSError as error:
-        raise InputError(f"{file}: {error}") from error
+        raise InputError(f"{path}: {error}") from error
 
 
-def _read(file: Path, told: _File) -> CorpusToolbox:
+def _toolbox(path: Path, file: _File) -> CorpusToolbox:
+    message = ""
     try:
-        toolbox = Toolbox(read_tool(tool, exact=True) for tool in told.tools)
-        queries = tuple(map(AnnotatedQuery.read, told.queries))
-    except CasewrightError as error:
-        raise InputError(f"{file}: {error}") from error
-    for query in queries:
-        try:
+        toolbox = Toolbox(read_tool(tool, exact=True) for tool in file.tools)
+        queries = tuple(map(AnnotatedQuery.read, file.queries))
+        for query in queries:
+            message = f"{query.record.id}: "
             query.record.request(toolbox).validate(query.plan)
-        except CasewrightError as error:
-            raise InputError(f"{file}: {query.record.id}: {error}") from error
+    except CasewrightError as error:
+        raise InputError(f"{path}: {message}{error}") from error
     return CorpusToolbox(
-        told.name, told.field, told.writer, told.split, toolbox, told.pools, queries
+        file.name, file.field, file.writer, file.split, toolbox, file.pools, queries
     )
 
 
-#: That of the corpus that ships.
-FILE = Path(__file__).parent / "second_reading.jsonl"
+def export_corpus(boxes: Iterable[CorpusToolbox], folder: Path) -> list[Path]:
+    """Write tools, queries and pools of each toolbox to an empty folder; return their folders."""
+    try:
+        if folder.is_dir() and any(folder.iterdir()):
+            raise InputError(f"{folder} is not empty. Give a folder that is not there yet.")
+        return [_export(box, folder / box.split / box.name) for box in boxes]
+    except OSError as error:
+        raise InputError(
+            f"{folder} cannot be written: {error}. Give a folder that you may write."
+        ) from error
+
+
+def _export(box: CorpusToolbox, folder: Path) -> Path:
+    pools = {
+        name: pool.model_dump(mode="json", exclude_defaults=True)
+        for name, pool in box.pools.items()
+    }
+    files = {
+        "tools.json": _json({"tools": toolbox_to_records(box.toolbox)}, indent=2),
+        "queries.jsonl": "\n".join(_json(_record(query)) for query in box.queries),
+        "pools.json": _json(pools, indent=2),
+    }
+    folder.mkdir(parents=True)
+    for name, text in files.items():
+        (folder / name).write_text(text + "\n", encoding="utf-8")
+    return folder
+
+
+def _record(query: AnnotatedQuery) -> dict[str, Any]:
+    return {
+        **query.record.model_dump(mode="json", exclude_defaults=True),
+        "plan": str(query.plan),
+        "class": query.label,
+        **({"must": {k: list(v) for k, v in query.must.items()}} if query.must else {}),
+        **({"accept": [list(tools) for tools in query.accept]} if query.accept else {}),
+    }
+
+
+def _json(value: Any, indent: int | None = None) -> str:
+    return json.dumps(value, ensure_ascii=False, indent=indent)
 
 
 class Reading(BaseModel):
-    """One message, read again.
+    """The second reading of a message.
 
     Attributes:
-        id: The message's.
-        verdict: The plan was right, was mended, or the message was taken out.
-        why: What was wrong.
-        plan: The plan before it was mended.
+        id: The message's id.
+        verdict: The plan was right, the plan was corrected, or the message was removed.
+        why: The reason.
+        plan: The plan before its correction.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -142,15 +169,11 @@ class Reading(BaseModel):
 
     @property
     def toolbox(self) -> str:
-        """The toolbox of the message, which is its id without its number."""
+        """The name of the message's toolbox: its id without the number."""
         return self.id.rpartition("-")[0]
 
 
-def read_second_reading(file: Path = FILE) -> Sequence[Reading]:
-    """Read the rows of a second reading, JSON Lines.
-
-    Raises:
-        InputError: The file cannot be read, or a line has another form; names the line.
-    """
+def read_second_reading(file: Path = SECOND_READING) -> list[Reading]:
+    """Read a second reading, JSON Lines; raise ``InputError`` with the number of a bad line."""
     mend = "A line is an object of id, verdict (right, mended or dropped), why and plan."
     return [reading for _, reading in read_records(file, Reading, mend)]

@@ -1,29 +1,26 @@
-"""Counts of the corpus by split, and what a message asks for, read off its gold plan."""
+"""Counts of the corpus by split, and the class of a message by its gold plan."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any, Final
 
 from casewright.finetune.corpus.corpus import SPLITS, CorpusToolbox, Reading
 from casewright.finetune.evaluation.intervals import wilson
-from casewright.finetune.evaluation.verdict import MULTI_STEP, plan_class
+from casewright.finetune.plan_shape import MULTI_STEP, plan_class
 from casewright.planner import AnnotatedQuery, Literal
 from casewright.planner.plan import context_fields
 from casewright.tools import NO_EVIDENCE, Toolbox
 
 ONE, CHAIN, SEVERAL, NOTHING = "one look-up", "chain of look-ups", "several asks", "unanswerable"
-#: Every message is of one of these.
+#: The classes of messages.
 CLASSES: Final = (ONE, CHAIN, SEVERAL, NOTHING)
 USED, DECOY = "open page used", "open page as decoy"
 
 
 def class_of(query: AnnotatedQuery) -> str:
-    """Return a message's class, one of ``CLASSES``.
-
-    A chain is one ask whose last look-up needs the others; several asks have plans of several ends.
-    """
+    """Return a message's class: a chain has one sub-query, whose last step needs the others."""
     if NO_EVIDENCE.name in query.plan.tools:
         return NOTHING
     if plan_class(query.plan) == MULTI_STEP:
@@ -32,7 +29,7 @@ def class_of(query: AnnotatedQuery) -> str:
 
 
 def page_of(query: AnnotatedQuery) -> str:
-    """Return ``USED`` or ``DECOY`` for a message with an open page; empty for one without."""
+    """Return ``USED`` or ``DECOY`` for a message with an open page, else an empty text."""
     if not query.record.context:
         return ""
     return USED if context_fields(query.plan) else DECOY
@@ -40,31 +37,35 @@ def page_of(query: AnnotatedQuery) -> str:
 
 CHAINS, OPTIONAL = "plans with a reference to a step", "optional arguments given"
 CHOICES, NUMBERS = "choices", "numbers"
+SHARES = ("mended, share", "mended, low", "mended, high")
 
 
 def corpus_counts(
     boxes: Sequence[CorpusToolbox], readings: Sequence[Reading] = ()
 ) -> dict[str, dict[str, Any]]:
-    """Return what each split holds, by what is counted, and the same of ``all``.
+    """Return the counts of each split and of ``all``.
 
-    Optional arguments, choices and numbers are arguments of gold plans. ``mended, share`` is of the
-    messages that were read a second time, with its 95 % interval (Wilson); ``None`` where none was.
-
-    Args:
-        boxes: The toolboxes.
-        readings: Of the second reading; those of other toolboxes do not count.
+    Optional arguments, choices and numbers are arguments of gold plans. ``mended, share`` is the
+    share of the messages with a second reading, with its 95 % interval (Wilson), or ``None``.
     """
-    parts: dict[str, Sequence[CorpusToolbox]] = {
+    groups: dict[str, Sequence[CorpusToolbox]] = {
         split: [box for box in boxes if box.split == split] for split in SPLITS
     }
-    return {name: _counted(own, readings) for name, own in {**parts, "all": boxes}.items()}
+    return {name: _counts(group, readings) for name, group in {**groups, "all": boxes}.items()}
 
 
-def _counted(boxes: Sequence[CorpusToolbox], readings: Sequence[Reading]) -> dict[str, Any]:
+def _counts(boxes: Sequence[CorpusToolbox], readings: Sequence[Reading]) -> dict[str, Any]:
     results: Counter[str] = Counter()
     for box in boxes:
         for query in box.queries:
             results.update(_features(query, box.toolbox))
+    names = {box.name for box in boxes}
+    verdicts = Counter(reading.verdict for reading in readings if reading.toolbox in names)
+    read, mended = verdicts.total(), verdicts["mended"]
+    figures: dict[str, float | None] = dict.fromkeys(SHARES)
+    if read:
+        shares = (mended / read, *wilson(mended, read))
+        figures = {n: round(share, 4) for n, share in zip(SHARES, shares, strict=True)}
     return {
         "toolboxes": len(boxes),
         "writers": len({box.writer for box in boxes}),
@@ -72,7 +73,10 @@ def _counted(boxes: Sequence[CorpusToolbox], readings: Sequence[Reading]) -> dic
         "messages": sum(len(box.queries) for box in boxes),
         **{name: results[name] for name in (*CLASSES, CHAINS, USED, DECOY)},
         **{name: results[name] for name in (OPTIONAL, CHOICES, NUMBERS)},
-        **_read_again({box.name for box in boxes}, readings),
+        "read again": read,
+        "mended": mended,
+        "dropped": verdicts["dropped"],
+        **figures,
     }
 
 
@@ -85,15 +89,6 @@ def _features(query: AnnotatedQuery, toolbox: Toolbox) -> Counter[str]:
             assert parameter is not None
             results[OPTIONAL] += not parameter.required
             results[CHOICES] += bool(parameter.choices)
-            # A truth value is an int to Python.
+            # Not isinstance: a bool is an int.
             results[NUMBERS] += isinstance(value, Literal) and type(value.value) in (int, float)
     return results
-
-
-def _read_again(names: set[str], readings: Sequence[Reading]) -> Mapping[str, Any]:
-    said = Counter(reading.verdict for reading in readings if reading.toolbox in names)
-    count, mended = said.total(), said["mended"]
-    values = (mended / count, *wilson(mended, count)) if count else (None, None, None)
-    shares = ("mended, share", "mended, low", "mended, high")
-    share = {n: v if v is None else round(v, 4) for n, v in zip(shares, values, strict=True)}
-    return {"read again": count, "mended": mended, "dropped": said["dropped"], **share}

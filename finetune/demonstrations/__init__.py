@@ -18,8 +18,7 @@ from casewright.finetune.demonstrations.judged import (
     QuestionForm,
 )
 from casewright.finetune.demonstrations.measures import Verdicts, measure
-from casewright.finetune.demonstrations.model_scorer import ModelScorer
-from casewright.finetune.demonstrations.open_scorer import open_scorer
+from casewright.finetune.demonstrations.model_scorer import ModelScorer, open_scorer
 from casewright.finetune.demonstrations.quality import measure_quality
 from casewright.finetune.demonstrations.recorded import RecordedScorer
 

@@ -1,4 +1,4 @@
-"""A context and its answers as tokens, of which all answers share the context's."""
+"""Tokens of a context and its answers, split where the answers begin to differ."""
 
 from __future__ import annotations
 
@@ -15,27 +15,26 @@ class AnswerTokens:
     """Tokens of a context with its answers.
 
     Attributes:
-        context: What all answers begin with; at least one token.
-        answers: What follows it, a sequence an answer; none is empty.
-        own: How many of each sequence's first tokens belong to the context alone: more than none
-            where a tokenizer joins the context's end to one answer, and not to another.
+        context: Tokens that all answers share; at least one.
+        answers: The tokens after the context, a non-empty sequence for each answer.
+        lead: For each answer, how many of its first tokens belong to the context, because they are
+            merged with its end in another answer.
     """
 
     context: tuple[int, ...]
     answers: tuple[tuple[int, ...], ...]
-    own: tuple[int, ...]
+    lead: tuple[int, ...]
 
     @property
     def longest(self) -> int:
-        """Tokens of the context with its longest answer."""
+        """The number of tokens of the context with its longest answer."""
         return len(self.context) + max(len(answer) for answer in self.answers)
 
 
 class AnswerTokenizer:
-    """Turns contexts with answers into tokens, as the tokenizer would the whole text.
+    """Tokenizes contexts with answers; special tokens in them are read as plain text.
 
-    A token that holds any character of the answer is the answer's. What looks like a special token
-    is text.
+    A token that covers any character of the answer belongs to the answer.
 
     Args:
         tokenizer: A tokenizer of transformers with a ``tokenizers`` backend.
@@ -44,7 +43,7 @@ class AnswerTokenizer:
     def __init__(self, tokenizer: Any) -> None:
         self._plain = PlainText.of(tokenizer.backend_tokenizer.to_str())
         begin = tokenizer.bos_token_id
-        # A model that is told to begin by its chat template alone has seen no text without.
+        # Where only the chat template adds the token, the model was trained with it all the same.
         template = tokenizer.chat_template
         begins = begin in tokenizer("")["input_ids"][:1] or "bos_token" in str(template)
         self._before = (begin,) if begins and begin is not None else ()
@@ -53,38 +52,31 @@ class AnswerTokenizer:
         self._lead = " " if spaced else ""
 
     def answers(self, context: str, answers: Sequence[str]) -> AnswerTokens:
-        """Return the tokens of a context with what follows it.
-
-        Raises:
-            InputError: An answer has no text, or nothing stands before it.
-        """
+        """Return the tokens of a context with its answers; ``InputError`` if an answer is blank."""
         seam = len(self._lead + context)
-        result = self._encode([self._lead + context + answer for answer in answers])
+        texts = [self._lead + context + answer for answer in answers]
+        # Lone surrogates cannot be encoded; the library would raise.
+        plain = [text.encode("utf-8", "replace").decode() for text in texts]
+        encodings = self._plain.tokenizer.encode_batch(plain, add_special_tokens=False)
         starts = []
-        for answer, encoding in zip(answers, result, strict=True):
+        for answer, encoding in zip(answers, encodings, strict=True):
             ends = [end for _, end in encoding.offsets]
-            own = next((index for index, end in enumerate(ends) if end > seam), None)
-            if not answer.strip() or own is None:
-                raise InputError("An answer has no text. Leave it out, or say what it is.")
-            starts.append(own)
-        ids = [encoding.ids for encoding in result]
+            start = next((index for index, end in enumerate(ends) if end > seam), None)
+            if not answer.strip() or start is None:
+                raise InputError("An answer has no text. Leave it out, or write it.")
+            starts.append(start)
+        ids = [encoding.ids for encoding in encodings]
         shared = min(starts)
         while any(other[:shared] != ids[0][:shared] for other in ids):
             shared -= 1
-        whole = (*self._before, *ids[0][:shared])
-        if not whole:
+        tokens = (*self._before, *ids[0][:shared])
+        if not tokens:
             raise InputError(
                 "An answer stands at the beginning of its prompt, and the model's tokenizer puts "
-                "no token before it. Give the question's form a text before the answer."
+                "no token before it. Give the question's template a text before the answer."
             )
         return AnswerTokens(
-            whole,
+            tokens,
             tuple(tuple(item[shared:]) for item in ids),
             tuple(start - shared for start in starts),
         )
-
-    def _encode(self, texts: Sequence[str]) -> list[Any]:
-        # Half a surrogate pair is no text; the library would raise.
-        whole = [text.encode("utf-8", "replace").decode() for text in texts]
-        results: list[Any] = self._plain.tokenizer.encode_batch(whole, add_special_tokens=False)
-        return results

@@ -1,9 +1,9 @@
-"""The probability of answers by a chat model whose API tells log-probabilities.
+"""The probability of answers under a chat model whose API returns log-probabilities.
 
-Such an API tells them of what the model writes, not of a text that it is given. So the answers are
-put before it as a lettered list, and an answer's probability is that of its letter as the first
-token of the reply. Letters are preferred by their place in a list (Zheng et al. 2024), so each list
-is asked for in both directions, and the logarithms are averaged.
+Such an API returns them for the text that the model writes, not for a text in the prompt. So the
+answers are listed with letters, and an answer's probability is that of its letter as the first
+token of the reply. Models prefer some positions of a list (Zheng et al. 2024), so each list is
+asked for in both directions, and the log-probabilities are averaged.
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ if TYPE_CHECKING:
     from langchain_core.language_models import BaseChatModel
     from langchain_core.messages import BaseMessage
 
-#: Tokens whose probabilities APIs tell at most; answers in one list.
+#: Answers in one list: APIs return the probabilities of this many tokens at most.
 LISTED = 20
-#: Characters of a token, about, for an estimate of what is read.
+#: Characters of a token, roughly, to estimate the tokens that are read.
 _CHARACTERS = 4
 _TASK = "\n\nWhich answer is right? Reply with its letter alone.\n"
 
@@ -34,14 +34,13 @@ _TASK = "\n\nWhich answer is right? Reply with its letter alone.\n"
 class ChatScorer:
     """Scores answers with a chat model that returns log-probabilities.
 
-    Demonstrations are shown as turns of the conversation. Of more answers than ``LISTED``, the
-    first stands in every list, by which the lists are brought to one scale.
-
-    A letter that is not among the likeliest tokens is given the least likely one's probability,
-    which it cannot exceed.
+    Demonstrations are shown as turns of the conversation. More than ``LISTED`` answers are split
+    over several lists, which share the first answer and are scaled by it. A letter that is not
+    among the likeliest tokens gets the least likely one's probability, an upper bound.
 
     Args:
-        model: The chat model; it is asked for ``logprobs`` and ``top_logprobs``.
+        model: The chat model; it is called with ``logprobs`` and ``top_logprobs``.
+        seconds: Deadline of one call.
     """
 
     def __init__(
@@ -49,101 +48,96 @@ class ChatScorer:
     ) -> None:
         self.name = name
         self._model = model
-        self._asked = model.bind(logprobs=True, top_logprobs=LISTED, max_tokens=1)
+        self._bound = model.bind(logprobs=True, top_logprobs=LISTED, max_tokens=1)
         self._seconds = seconds
         self._concurrent = concurrent
 
-    def keys(self, asked: Asked) -> list[str]:
-        """Return for each answer a digest of the model's name and all that it was listed with."""
-        shown = [
-            [demonstration.question, demonstration.answer] for demonstration in asked.demonstrations
-        ]
-        parts = ["letters", self.name, asked.question, shown, list(asked.answers)]
-        whole = hashlib.sha256(json.dumps(parts).encode()).hexdigest()
-        return [f"{whole}:{index}" for index in range(len(asked.answers))]
+    def keys(self, question: Asked) -> list[str]:
+        """Return for each answer a digest of the model's name and the whole list."""
+        shown = [[item.question, item.answer] for item in question.demonstrations]
+        parts = ["letters", self.name, question.question, shown, list(question.answers)]
+        digest = hashlib.sha256(json.dumps(parts).encode()).hexdigest()
+        return [f"{digest}:{index}" for index in range(len(question.answers))]
 
-    def tokens(self, asked: Sequence[Asked]) -> int:
-        """Return about how many tokens the model reads for these."""
+    def tokens(self, questions: Sequence[Asked]) -> int:
+        """Return an estimate of the tokens that the model reads."""
         characters = 0
-        for question in asked:
+        for question in questions:
             shown = sum(len(d.question) + len(d.answer) for d in question.demonstrations)
-            for places in _lists(len(question.answers)):
-                listed = sum(len(question.answers[index]) + 4 for index in places)
+            for indices in _lists(len(question.answers)):
+                listed = sum(len(question.answers[index]) + 4 for index in indices)
                 characters += 2 * (shown + len(question.question) + len(_TASK) + listed)
         return characters // _CHARACTERS
 
-    def score(self, asked: Sequence[Asked]) -> Iterator[tuple[int, Sequence[Likelihood]]]:
-        """Yield each question's place and its answers' likelihoods; see ``AnswerScorer``."""
+    def score(self, questions: Sequence[Asked]) -> Iterator[tuple[int, Sequence[Likelihood]]]:
+        """Yield each question's index and its answers' likelihoods; see ``AnswerScorer``."""
         pool = ThreadPoolExecutor(self._concurrent)
         try:
-            places: dict[Future[list[Likelihood]], int] = {
+            indices: dict[Future[list[Likelihood]], int] = {
                 pool.submit(self._likelihoods, question): index
-                for index, question in enumerate(asked)
+                for index, question in enumerate(questions)
             }
-            for done in as_completed(places):
-                yield places[done], done.result()
+            for future in as_completed(indices):
+                yield indices[future], future.result()
         finally:
-            # Whoever stops listening, by an error too, is not to wait for what is not under way.
+            # A caller that stops early, or fails, does not wait for pending calls.
             pool.shutdown(wait=False, cancel_futures=True)
 
-    def _likelihoods(self, asked: Asked) -> list[Likelihood]:
-        results: dict[int, float] = {}
-        for places in _lists(len(asked.answers)):
-            ways = [self._listed(asked, way) for way in (places, places[::-1])]
-            means = {index: (ways[0][index] + ways[1][index]) / 2 for index in places}
-            shift = results[places[0]] - means[places[0]] if results else 0.0
-            results |= {index: logprob + shift for index, logprob in means.items()}
-        return [Likelihood(results[index], 1) for index in range(len(asked.answers))]
+    def _likelihoods(self, question: Asked) -> list[Likelihood]:
+        scores: dict[int, float] = {}
+        for indices in _lists(len(question.answers)):
+            ways = [self._letter_logprobs(question, way) for way in (indices, indices[::-1])]
+            means = {index: (ways[0][index] + ways[1][index]) / 2 for index in indices}
+            shift = scores[indices[0]] - means[indices[0]] if scores else 0.0
+            scores |= {index: logprob + shift for index, logprob in means.items()}
+        return [Likelihood(scores[index], 1) for index in range(len(question.answers))]
 
-    def _listed(self, asked: Asked, places: Sequence[int]) -> dict[int, float]:
-        """Return the log-probability of each answer's letter, by the answer's place."""
+    def _letter_logprobs(self, question: Asked, indices: Sequence[int]) -> dict[int, float]:
+        """Return the log-probability of each answer's letter, by the answer's index."""
         try:
-            said = ask(self._asked, _messages(asked, places), self._seconds)
+            reply = ask(self._bound, _messages(question, indices), self._seconds)
         except Exception as error:
             raise ScoringError(
                 f"{failure(self._model, error)} What was scored is kept: run it again."
             ) from error
-        facts = _first_token(said.response_metadata)
-        if not facts:
+        likeliest = _first_token(reply.response_metadata)
+        if not likeliest:
             raise ScoringError(
-                f"The chat model {self.name!r} told no log-probabilities. Take one whose API has "
-                "logprobs and top_logprobs, or a local model."
+                f"The chat model {self.name!r} returned no log-probabilities. Take one whose API "
+                "has logprobs and top_logprobs, or a local model."
             )
-        least = min(facts.values())
-        return {
-            index: _of_letter(letter, facts, least)
-            for letter, index in zip(string.ascii_uppercase, places, strict=False)
-        }
+        letters = zip(string.ascii_uppercase, indices, strict=False)
+        return {index: _of_letter(letter, likeliest) for letter, index in letters}
 
 
 def _lists(answers: int) -> list[list[int]]:
-    """Return the places of the answers in each list; the first answer stands in all."""
+    """Return the indices of the answers in each list; the first answer is in all of them."""
     rest = list(range(1, answers))
     step = LISTED - 1
     return [[0, *rest[start : start + step]] for start in range(0, max(len(rest), 1), step)]
 
 
-def _messages(asked: Asked, places: Sequence[int]) -> list[BaseMessage]:
+def _messages(question: Asked, indices: Sequence[int]) -> list[BaseMessage]:
     from langchain_core.messages import AIMessage, HumanMessage
 
-    results: list[BaseMessage] = []
-    for demonstration in asked.demonstrations:
-        results += [HumanMessage(demonstration.question), AIMessage(demonstration.answer)]
-    letters = zip(string.ascii_uppercase, places, strict=False)
-    listed = "\n".join(f"{letter}. {asked.answers[index]}" for letter, index in letters)
-    return [*results, HumanMessage(f"{asked.question}{_TASK}{listed}")]
+    messages: list[BaseMessage] = []
+    for demonstration in question.demonstrations:
+        messages += [HumanMessage(demonstration.question), AIMessage(demonstration.answer)]
+    letters = zip(string.ascii_uppercase, indices, strict=False)
+    listed = "\n".join(f"{letter}. {question.answers[index]}" for letter, index in letters)
+    return [*messages, HumanMessage(f"{question.question}{_TASK}{listed}")]
 
 
 def _first_token(metadata: Mapping[str, Any]) -> dict[str, float]:
-    """Return the likeliest first tokens with their log-probabilities, in OpenAI's form."""
+    """Return the likeliest first tokens with their log-probabilities, from OpenAI's format."""
     try:
-        facts = metadata["logprobs"]["content"][0]["top_logprobs"]
-        return {item["token"]: float(item["logprob"]) for item in facts}
+        tokens = metadata["logprobs"]["content"][0]["top_logprobs"]
+        return {token["token"]: float(token["logprob"]) for token in tokens}
     except (KeyError, IndexError, TypeError, ValueError):
         return {}
 
 
-def _of_letter(letter: str, told: Mapping[str, float], least: float) -> float:
-    """Return a letter's log-probability, in whichever ways it is written."""
-    ways = [logprob for token, logprob in told.items() if token.strip(" .()\n*") == letter]
-    return math.log(sum(map(math.exp, ways))) if ways else least
+def _of_letter(letter: str, likeliest: Mapping[str, float]) -> float:
+    """Return a letter's log-probability, summed over all ways to write it."""
+    ways = [logprob for token, logprob in likeliest.items() if token.strip(" .()\n*") == letter]
+    return math.log(sum(map(math.exp, ways))) if ways else min(likeliest.values())

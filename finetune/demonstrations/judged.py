@@ -1,4 +1,4 @@
-"""Questions with answers: what a model is asked, and which cases may be shown before it."""
+"""Questions with known answers, and the demonstrations that may precede them."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class Demonstration:
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """A question, its answers, at least one, and what a prompt shows before it, in order."""
+    """A question, its answers (at least one) and the demonstrations before it, in prompt order."""
 
     question: str
     answers: tuple[str, ...]
@@ -30,46 +30,40 @@ class Asked:
 
 @dataclass(frozen=True, slots=True)
 class Likelihood:
-    """The likelihood of a text to a model: the natural logarithm, a sum over its tokens."""
+    """The log-likelihood of a text under a model: natural logarithms, summed over its tokens."""
 
     logprob: float
     tokens: int
 
 
 class AnswerScorer(Protocol):
-    """Tells how likely a model holds answers to be."""
+    """A model that scores how likely answers are."""
 
     @property
     def name(self) -> str:
         """The model's name."""
 
-    def keys(self, asked: Asked) -> Sequence[str]:
-        """Return for each answer what tells its likelihood from all others, of any model."""
+    def keys(self, question: Asked) -> Sequence[str]:
+        """Return a key for each answer, unique among all models, prompts and answers."""
 
-    def tokens(self, asked: Sequence[Asked]) -> int:
-        """Return how many tokens the model reads for these, without asking it.
+    def tokens(self, questions: Sequence[Asked]) -> int:
+        """Return the number of tokens to read; ``InputError`` if a prompt is too long."""
 
-        Raises:
-            InputError: One of them is longer than the model can read.
-        """
-
-    def score(self, asked: Sequence[Asked]) -> Iterator[tuple[int, Sequence[Likelihood]]]:
-        """Yield which of the asked it was, counted from 0, and each answer's likelihood.
-
-        They come as they are ready, so that what is done can be kept.
+    def score(self, questions: Sequence[Asked]) -> Iterator[tuple[int, Sequence[Likelihood]]]:
+        """Yield a question's index and its answers' likelihoods, as soon as each is ready.
 
         Raises:
-            InputError: One of them is longer than the model can read.
-            ScoringError: The model failed, or tells no probabilities.
+            InputError: A prompt is too long.
+            ScoringError: The model failed, or returns no probabilities.
         """
 
 
 class LocalScorer(AnswerScorer, Protocol):
-    """Tells how likely a model holds answers to be as texts, from weights that are known."""
+    """A scorer of answers as texts, by a model whose weights are known."""
 
     @property
     def signature(self) -> str:
-        """The model's name, with what tells its weights from others of that name."""
+        """The model's name with an identifier of its weights."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,9 +72,7 @@ class JudgedQuestion:
 
     Attributes:
         right: Right answers, the best one first; at least one.
-        wrong: Wrong answers; there may be none.
-        group: Metadata field, and what it is in cases of this question, which are not shown before
-            it; ``None`` where the store has none of it.
+        group: Metadata field and value of the cases that must not be shown before this question.
     """
 
     question: str
@@ -95,11 +87,11 @@ class JudgedQuestion:
 
     @property
     def where(self) -> Mapping[str, Any]:
-        """The filter of the cases that may be shown, as ``CaseStore.search`` takes it."""
+        """The filter of the cases that may be shown, for ``CaseStore.search``."""
         return {} if self.group is None else {self.group[0]: {"not": self.group[1]}}
 
     def may_see(self, case: Case) -> bool:
-        """Return whether a case may be shown."""
+        """Return whether a case may be shown before this question."""
         return self.group is None or case.metadata.get(self.group[0]) != self.group[1]
 
 
@@ -108,28 +100,22 @@ class CaseReading:
     """Reads a store's cases as demonstrations, and as questions with answers.
 
     Attributes:
-        group: Metadata field by which cases of one question are known: none of them is shown
-            before that question.
-        wrong: Metadata field with a list of wrong answers, where there is one.
+        component: The component of the problem that is the question.
+        group: Metadata field that cases of one question share; none is shown before it.
     """
 
     component: str
     group: str = "group"
-    wrong: str = "wrong"
 
     @classmethod
     def of(
         cls, store: CaseStore, component: str | None = None, group: str = "group"
     ) -> CaseReading:
-        """Return the reading of a store; its first facet's component is the question by default."""
+        """Return the reading of a store; the question is its first facet's component by default."""
         return cls(component or store.schema.facets[0].components[0], group)
 
     def demonstration(self, case: Case) -> Demonstration:
-        """Return a case as a demonstration.
-
-        Raises:
-            InputError: Its question or its solution is no text.
-        """
+        """Return a case as a demonstration; raise ``InputError`` if a part of it is not a text."""
         question, answer = case.problem.get(self.component), case.solution
         if not (isinstance(question, str) and isinstance(answer, str) and answer.strip()):
             raise InputError(
@@ -139,57 +125,56 @@ class CaseReading:
         return Demonstration(question, answer)
 
     def questions(self, cases: Iterable[Case]) -> list[JudgedQuestion]:
-        """Return the cases as questions, each to be asked without what is stored of it.
-
-        Cases of one group and one question make one question, with their solutions as right
-        answers.
+        """Return the cases as questions; those of the same group and question make one question.
 
         Raises:
             InputError: A case is no demonstration, or has no group.
         """
-        results: dict[tuple[str | int, str], tuple[dict[str, None], dict[str, None]]] = {}
+        answers: dict[tuple[str | int, str], tuple[dict[str, None], dict[str, None]]] = {}
         for case in cases:
             shown = self.demonstration(case)
             group = case.metadata.get(self.group)
             if not isinstance(group, (str, int)):
                 raise InputError(
-                    f"Case {case.id} has {group!r:.80} as {self.group!r} in its metadata, by which "
-                    "the cases of one question are left out when it is asked. Give each a text or "
-                    "a whole number there (CaseStore.update), or questions of a file."
+                    f"Case {case.id} has {group!r:.80} as {self.group!r} in its metadata, which "
+                    "must be a text or a whole number: cases of the same group are left out when "
+                    "their question is asked. Set it (CaseStore.update), or give a file of "
+                    "questions."
                 )
-            right, wrong = results.setdefault((group, shown.question), ({}, {}))
+            right, wrong = answers.setdefault((group, shown.question), ({}, {}))
             right[shown.answer] = None
-            wrong.update(dict.fromkeys(_texts(case, self.wrong)))
+            wrong.update(dict.fromkeys(_wrong_answers(case)))
         return [
             JudgedQuestion(question, tuple(right), tuple(wrong), (self.group, group))
-            for (group, question), (right, wrong) in results.items()
+            for (group, question), (right, wrong) in answers.items()
         ]
 
 
-def _texts(case: Case, name: str) -> Sequence[str]:
-    given = case.metadata.get(name, ())
-    if not isinstance(given, (list, tuple)) or not all(isinstance(item, str) for item in given):
+def _wrong_answers(case: Case) -> Sequence[str]:
+    value = case.metadata.get("wrong", ())
+    if not isinstance(value, (list, tuple)) or not all(isinstance(text, str) for text in value):
         raise InputError(
-            f"Case {case.id} has {given!r:.80} as {name!r} in its metadata. Give a list of texts."
+            f"Case {case.id} has {value!r:.80} as 'wrong' in its metadata. Give a list of texts."
         )
-    return given
+    return value
 
 
 _FIELD = re.compile(r"\{(question|answer)\}")
+#: The fields that each template must have.
+_NEEDED = ("demonstration question", "demonstration answer", "question question", "answer answer")
 
 
 @dataclass(frozen=True, slots=True)
 class QuestionForm:
-    """The form of a prompt, by default that of TruthfulQA's own evaluation (Lin et al. 2022).
+    """Prompt templates with the fields ``{question}`` and ``{answer}``, which are required.
 
-    ``{question}`` and ``{answer}`` stand for the texts.
+    The defaults are those of TruthfulQA's own evaluation (Lin et al. 2022).
 
     Attributes:
-        demonstration: One of the questions before, with its answer.
-        answer: What follows it. It begins with the space, as tokenizers join it to a word.
-
-    Raises:
-        InputError: A part lacks what it is the form of.
+        demonstration: Template of a demonstration.
+        question: Template of the question that is scored.
+        answer: Template of its answer; it begins with a space, which tokenizers join to a word.
+        opening: Text before the first demonstration.
     """
 
     demonstration: str = "Q: {question}\nA: {answer}\n\n"
@@ -198,30 +183,21 @@ class QuestionForm:
     opening: str = ""
 
     def __post_init__(self) -> None:
-        needed = {
-            "demonstration": ("{question}", "{answer}"),
-            "question": ("{question}",),
-            "answer": ("{answer}",),
-        }
-        for name, fields in needed.items():
-            if lacking := [field for field in fields if field not in getattr(self, name)]:
-                raise InputError(f"The form's {name} has no {' and no '.join(lacking)}. Add it.")
+        for name, field in map(str.split, _NEEDED):
+            if f"{{{field}}}" not in getattr(self, name):
+                raise InputError(f"The template's {name} has no {{{field}}}. Add it.")
 
     def context(self, question: str, demonstrations: Sequence[Demonstration]) -> str:
-        """Return all that stands before an answer."""
-        shown = "".join(self.shown(item) for item in demonstrations)
-        return f"{self.opening}{shown}{_filled(self.question, question, '')}"
-
-    def shown(self, demonstration: Demonstration) -> str:
-        """Return a demonstration as a prompt shows it."""
-        return _filled(self.demonstration, demonstration.question, demonstration.answer)
+        """Return the prompt up to the answer."""
+        shown = [_fill(self.demonstration, item.question, item.answer) for item in demonstrations]
+        return "".join([self.opening, *shown, _fill(self.question, question, "")])
 
     def answered(self, answer: str) -> str:
         """Return an answer as it follows the question."""
-        return _filled(self.answer, "", answer)
+        return _fill(self.answer, "", answer)
 
 
-def _filled(form: str, question: str, answer: str) -> str:
-    # At once: a question may hold "{answer}" itself.
+def _fill(template: str, question: str, answer: str) -> str:
+    # In one pass: a question may contain "{answer}".
     texts = {"question": question, "answer": answer}
-    return _FIELD.sub(lambda found: texts[found.group(1)], form)
+    return _FIELD.sub(lambda field: texts[field[1]], template)

@@ -1,18 +1,17 @@
 """RAGSys's measures of what demonstrations do to a model (Contal and McGoldrick 2024, section 5).
 
-Where its names and those of TruthfulQA (Lin et al. 2022) differ, both stand beside each other:
+Its names and those of TruthfulQA (Lin et al. 2022) differ:
 
-- ``mc1``: whether the best answer is likelier than every wrong one; TruthfulQA's MC1 as well.
+- ``mc1``: 1 if the best answer is likelier than every wrong one; TruthfulQA's MC1 too.
 - ``share_above``: the share of right answers that are likelier than every wrong one. The paper's
-  MC2 is TruthfulQA's own MC3.
-- ``mass_ratio``: Σp(a) / Σp(ā) over right and wrong answers, as the paper prints its MC3; without
-  bound.
-- ``mass``: Σp(a) / (Σp(a) + Σp(ā)), from 0 to 1. It is what the paper's tables of MC3 look like,
-  and TruthfulQA's own MC2.
-- ``margins``: Δ = log p(a|q,C)/p(a|q) − log p(ā|q,C)/p(ā|q) of each right and each wrong answer:
-  above 0 where demonstrations help. The paper's DPO is log σ(Δ) with β = 1, which never is.
+  MC2, TruthfulQA's MC3.
+- ``mass_ratio``: Σp(a) / Σp(ā) over right and wrong answers, as the paper prints its MC3.
+- ``mass``: Σp(a) / (Σp(a) + Σp(ā)), from 0 to 1. It is what the paper's tables of MC3 look like;
+  TruthfulQA's MC2.
+- ``margins``: Δ = log p(a|q,C)/p(a|q) − log p(ā|q,C)/p(ā|q) of each right and each wrong answer,
+  above 0 where demonstrations help. The paper's DPO is log σ(Δ) with β = 1, always below 0.
 
-All numbers have double precision; probabilities are kept as natural logarithms.
+All numbers are float64; probabilities are kept as natural logarithms.
 """
 
 from __future__ import annotations
@@ -34,22 +33,19 @@ from casewright.finetune.demonstrations.judged import (
 from casewright.stores import CaseStore, Hit, MarginalSelector
 from casewright.stores.progress import progress_bar
 
+Floats = NDArray[np.float64]
+Logprobs = tuple[float, ...]
+
 
 @dataclass(frozen=True, slots=True)
 class Shown:
-    """The demonstrations before a question.
-
-    Attributes:
-        demonstrations: In the order of the prompt: the best last, next to the question, as a
-            planner's prompt has its plan cases.
-        cosine: Mean cosine of its pairs, each facet by its weight; ``None`` where there are none.
-    """
+    """A question's demonstrations, the best one last, and the mean cosine of their pairs."""
 
     demonstrations: tuple[Demonstration, ...] = ()
     cosine: float | None = None
 
     def asked(self, question: JudgedQuestion) -> Asked:
-        """Return the question with these before it."""
+        """Return the question with these demonstrations."""
         return Asked(question.question, question.answers, self.demonstrations)
 
 
@@ -62,16 +58,16 @@ def shown_by(
     *,
     progress: bool | None = None,
 ) -> list[Shown]:
-    """Select for each question by the selector that a planner is given, question by question."""
-    results = []
+    """Return the demonstrations that a selector chooses for each question."""
+    rows = []
     label = f"Selecting, λ_d {selector.lambda_d:g}, λ_b {selector.lambda_b:g}"
     with progress_bar(label, len(questions), show=progress) as advance:
         for question in questions:
             hits = selector.select(store, question.question, k, question.where).hits
             chosen = tuple(reading.demonstration(hit.case) for hit in reversed(hits))
-            results.append(Shown(chosen, mean_cosine(hits, store, selector)))
+            rows.append(Shown(chosen, _mean_cosine(hits, store, selector)))
             advance(1)
-    return results
+    return rows
 
 
 def shown_at_random(
@@ -81,46 +77,43 @@ def shown_at_random(
     reading: CaseReading,
     seed: int = 0,
 ) -> list[Shown]:
-    """Draw cases for each question, of those that may be shown before it: a control."""
+    """Return demonstrations drawn at random for each question, as a control."""
     cases = store.all()
     draw = np.random.default_rng(seed)
-    results = []
+    rows = []
     for question in questions:
         chosen: list[Demonstration] = []
-        # Most cases may be shown: to look through a permutation ends soon.
+        # Most cases may be shown, so the loop ends early.
         for index in draw.permutation(len(cases)):
             if len(chosen) == k:
                 break
             if question.may_see(cases[index]):
                 chosen.append(reading.demonstration(cases[index]))
-        results.append(Shown(tuple(chosen)))
-    return results
+        rows.append(Shown(tuple(chosen)))
+    return rows
 
 
-def mean_cosine(hits: Sequence[Hit], store: CaseStore, selector: MarginalSelector) -> float | None:
-    """Return the mean cosine of the pairs of hits, as the selection's redundancy weighs it."""
+def _mean_cosine(hits: Sequence[Hit], store: CaseStore, selector: MarginalSelector) -> float | None:
+    """Return the mean cosine of the pairs of hits, weighted as in the selection's redundancy."""
     if len(hits) < 2:
         return None
-    shares = store.schema.weights(selector.weights)
-    spread = np.repeat(shares, [facet.dimension for facet in store.schema.facets])
+    weights = store.schema.weights(selector.weights)
+    spread = np.repeat(weights, [facet.dimension for facet in store.schema.facets])
     vectors = np.stack([hit.vector for hit in hits]).astype(np.float64)
-    likeness = (vectors * spread) @ vectors.T
-    return float(likeness[np.triu_indices(len(hits), 1)].mean())
-
-
-Floats = NDArray[np.float64]
+    cosines = (vectors * spread) @ vectors.T
+    return float(cosines[np.triu_indices(len(hits), 1)].mean())
 
 
 @dataclass(frozen=True, slots=True)
 class Verdicts:
-    """The measures of one question.
+    """The measures of one question; all but ``margins`` are ``None`` without wrong answers.
 
     Attributes:
-        margins: Δ of each right answer with each wrong one, array (right, wrong); where there are
-            no wrong ones, log p(a|q,C)/p(a|q) of each right one, array (right, 1).
-        mc1: 1.0 or 0.0; ``None`` without wrong answers, as the three that follow.
+        margins: Δ of each right answer with each wrong one, array (right, wrong); without wrong
+            ones log p(a|q,C)/p(a|q) of each right one, array (right, 1).
+        mc1: 1.0 or 0.0.
         share_above: From 0 to 1.
-        mass_ratio: At least 0; infinite where it is larger than a float can be.
+        mass_ratio: At least 0; infinite if it overflows.
         mass: From 0 to 1.
     """
 
@@ -132,17 +125,17 @@ class Verdicts:
 
     @property
     def preferences(self) -> Floats:
-        """Return log σ of each margin, below 0."""
-        return log_sigmoid(self.margins)
+        """log σ of each margin, below 0."""
+        return _log_sigmoid(self.margins)
 
     @property
     def margin(self) -> float:
-        """Return the mean of the margins."""
+        """The mean of the margins."""
         return float(self.margins.mean())
 
     @property
     def preference(self) -> float:
-        """Return the mean of log σ of the margins."""
+        """The mean of log σ of the margins."""
         return float(self.preferences.mean())
 
 
@@ -151,31 +144,30 @@ def measure(
     wrong: Sequence[float],
     right_alone: Sequence[float],
     wrong_alone: Sequence[float],
-    best: int = 0,
 ) -> Verdicts:
-    """Return the measures of one question.
+    """Return the measures of one question from its answers' log-probabilities.
 
     Args:
-        right: Log-probability of each right answer, given the question and its demonstrations.
-        wrong: The same of each wrong answer; there may be none.
-        right_alone: Of each right answer, given the question alone.
-        best: Which of the right answers is the best one.
+        right: Of right answers, the best one first, given the question and its demonstrations.
+        wrong: The same of wrong answers; may be empty.
+        right_alone: Of right answers, given the question alone.
+        wrong_alone: The same of wrong answers.
 
     Raises:
-        InputError: There is no right answer, the lengths differ, or a number is no finite one.
+        InputError: There is no right answer, the lengths differ, or a number is not finite.
     """
     r, w, r0, w0 = (
         np.asarray(numbers, dtype=np.float64)
         for numbers in (right, wrong, right_alone, wrong_alone)
     )
-    if not len(r) or len(r) != len(r0) or len(w) != len(w0) or not 0 <= best < len(r):
+    if not len(r) or len(r) != len(r0) or len(w) != len(w0):
         raise InputError(
             f"A question has {len(r)} right and {len(w)} wrong answers with demonstrations, and "
-            f"{len(r0)} and {len(w0)} without; the best is number {best}. Give at least one right "
-            "answer, and the same answers both times."
+            f"{len(r0)} and {len(w0)} without. Give at least one right answer, and the same "
+            "answers both times."
         )
     if not all(np.isfinite(numbers).all() for numbers in (r, w, r0, w0)):
-        raise InputError("A log-probability is no finite number. Score the answers again.")
+        raise InputError("A log-probability is not finite. Score the answers again.")
     if not len(w):
         return Verdicts((r - r0)[:, None], None, None, None, None)
     above = w.max()
@@ -184,38 +176,34 @@ def measure(
         ratio = float(np.exp(apart))
     return Verdicts(
         margins=(r - r0)[:, None] - (w - w0)[None, :],
-        mc1=float(r[best] > above),
+        mc1=float(r[0] > above),
         share_above=float((r > above).mean()),
         mass_ratio=ratio,
-        # σ of the difference of the logarithms is the share, and overflows nowhere.
-        mass=float(np.exp(log_sigmoid(np.asarray(apart)))),
+        # The share is σ of the difference of the logarithms, which cannot overflow.
+        mass=float(np.exp(_log_sigmoid(np.asarray(apart)))),
     )
 
 
-def log_sigmoid(numbers: Floats) -> Floats:
-    """Return log σ(x), exact for any size of x."""
+def _log_sigmoid(numbers: Floats) -> Floats:
     from scipy.special import log_expit
 
-    result: Floats = np.asarray(log_expit(np.asarray(numbers, dtype=np.float64)))
-    return result
-
-
-Logprobs = tuple[float, ...]
+    logarithms: Floats = np.asarray(log_expit(np.asarray(numbers, dtype=np.float64)))
+    return logarithms
 
 
 def score_all(
-    scorer: AnswerScorer, asked: Sequence[Asked], *, progress: bool | None = None
+    scorer: AnswerScorer, questions: Sequence[Asked], *, progress: bool | None = None
 ) -> list[Logprobs]:
-    """Return the log-probabilities of each question's answers; what is asked twice, once."""
-    first: dict[Asked, int] = {}
-    for question in asked:
-        first.setdefault(question, len(first))
-    results: list[Logprobs] = [()] * len(first)
-    with progress_bar("Scoring questions", len(first), show=progress) as advance:
-        for index, likelihoods in scorer.score(list(first)):
-            results[index] = tuple(likelihood.logprob for likelihood in likelihoods)
+    """Return the log-probabilities of each question's answers; equal questions are scored once."""
+    indices: dict[Asked, int] = {}
+    for question in questions:
+        indices.setdefault(question, len(indices))
+    logprobs: list[Logprobs] = [()] * len(indices)
+    with progress_bar("Scoring questions", len(indices), show=progress) as advance:
+        for index, likelihoods in scorer.score(list(indices)):
+            logprobs[index] = tuple(likelihood.logprob for likelihood in likelihoods)
             advance(1)
-    return [results[first[question]] for question in asked]
+    return [logprobs[indices[question]] for question in questions]
 
 
 def verdicts(
@@ -225,35 +213,24 @@ def verdicts(
     *,
     progress: bool | None = None,
 ) -> list[list[Verdicts]]:
-    """Measure several selections at once.
-
-    Args:
-        shown: For each selection what it shows before each question.
-        progress: Whether a bar is shown; see ``progress_bar``.
-
-    Returns:
-        For each selection the measures of each question, against the question without
-        demonstrations.
-    """
+    """Return the measures of each question for each selection (a row of ``shown``)."""
     rows = [[Shown()] * len(questions), *shown]
-    asked = [
+    prompts = [
         item.asked(question) for row in rows for item, question in zip(row, questions, strict=True)
     ]
-    result = score_all(scorer, asked, progress=progress)
+    logprobs = score_all(scorer, prompts, progress=progress)
     count = len(questions)
-    alone = result[:count]
+    alone = logprobs[:count]
     return [
         [
-            judged(question, given, without)
-            for question, given, without in zip(
-                questions, result[start : start + count], alone, strict=True
-            )
+            judged(*row)
+            for row in zip(questions, logprobs[start : start + count], alone, strict=True)
         ]
-        for start in range(count, len(result), count)
+        for start in range(count, len(logprobs), count)
     ]
 
 
-def judged(question: JudgedQuestion, given: Logprobs, alone: Logprobs) -> Verdicts:
-    """Return a question's measures from its answers' log-probabilities, the right ones first."""
+def judged(question: JudgedQuestion, logprobs: Logprobs, alone: Logprobs) -> Verdicts:
+    """Return a question's measures from its answers' log-probabilities, right answers first."""
     split = len(question.right)
-    return measure(given[:split], given[split:], alone[:split], alone[split:])
+    return measure(logprobs[:split], logprobs[split:], alone[:split], alone[split:])

@@ -1,4 +1,4 @@
-"""The probability of answers by a causal language model, computed once for what they share."""
+"""The probability of answers under a causal language model, with shared contexts read once."""
 
 from __future__ import annotations
 
@@ -6,11 +6,14 @@ import hashlib
 import json
 from collections.abc import Iterator, Sequence
 from functools import cached_property
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from casewright.errors import InputError
 from casewright.finetune.demonstrations.answer_tokens import AnswerTokenizer, AnswerTokens
-from casewright.finetune.demonstrations.judged import Asked, Likelihood, QuestionForm
+from casewright.finetune.demonstrations.judged import AnswerScorer, Asked, Likelihood, QuestionForm
+from casewright.planner import chat_model
+from casewright.planner.shipped import SHIPPED, shipped_planner
 from casewright.stores.select import check_counts
 
 if TYPE_CHECKING:
@@ -20,29 +23,28 @@ if TYPE_CHECKING:
     from casewright.planner.language_model import LanguageModel
 
 
-#: Tokens read in one call of the network, padding included: on a CPU, and on what else there is.
+#: Tokens of one forward pass, padding included. More would not fit into a CPU's caches.
 CPU_TOKENS, GPU_TOKENS = 1024, 16_384
-#: Questions whose lengths are looked at together, so that those of a batch are alike.
+#: Questions that are sorted by length together, so that those of a batch are alike.
 WINDOW = 256
-#: Numbers of each weight that the fingerprint is made of.
+#: Numbers of each weight that the fingerprint covers.
 _SAMPLED = 64
+#: Before a folder's name, as in the names of planners.
+_LOCAL = "local:"
 
 
 class ModelScorer:
     """Scores answers with any causal language model of transformers.
 
-    A question's context is read once, and its key/value states serve all of its answers
-    (``reuse=False`` reads it again with each, for comparison). Several questions are read
-    together, and the answers of several, too.
+    A question's context is read once, and all its answers use its KV cache (``reuse=False`` reads
+    it again with each, for comparison). Several questions are read in one batch.
 
     Args:
         model: The model; see ``load_language_model``.
-        batch_tokens: Tokens read in one call; 1,024 on a CPU, whose caches more would not fit
-            into, and 16,384 elsewhere.
-        reuse: Whether a question's answers share its states.
+        batch_tokens: Tokens of one forward pass; by default 1,024 on a CPU and 16,384 elsewhere.
 
     Attributes:
-        fingerprint: Of its weights: a digest of numbers sampled from each of them.
+        fingerprint: A digest of numbers sampled from each of the model's weights.
     """
 
     def __init__(
@@ -74,27 +76,27 @@ class ModelScorer:
             self._model, form=self.form, batch_tokens=self._batch_tokens, reuse=False
         )
 
-    def keys(self, asked: Asked) -> list[str]:
-        """Return for each answer a digest of the model's weights, its context and itself."""
-        context = self.form.context(asked.question, asked.demonstrations)
-        return [_digest(self.fingerprint, context, self.form.answered(a)) for a in asked.answers]
+    def keys(self, question: Asked) -> list[str]:
+        """Return for each answer a digest of the weights, the context and the answer."""
+        context = self.form.context(question.question, question.demonstrations)
+        answers = map(self.form.answered, question.answers)
+        return [_digest(self.fingerprint, context, answer) for answer in answers]
 
-    def tokens(self, asked: Sequence[Asked]) -> int:
-        """Return how many tokens the network reads for these, padding left aside."""
-        read = 0
-        for question in asked:
-            result = self._tokens(question)
-            times = 1 if self._reuse else len(result.answers)
-            read += times * len(result.context) + sum(len(answer) for answer in result.answers)
-        return read
+    def tokens(self, questions: Sequence[Asked]) -> int:
+        """Return the number of tokens that the network reads, without padding."""
+        count = 0
+        for tokens in map(self._tokens, questions):
+            times = 1 if self._reuse else len(tokens.answers)
+            count += times * len(tokens.context) + sum(map(len, tokens.answers))
+        return count
 
-    def score(self, asked: Sequence[Asked]) -> Iterator[tuple[int, Sequence[Likelihood]]]:
-        """Yield each question's place and its answers' likelihoods; see ``AnswerScorer``."""
-        for start in range(0, len(asked), WINDOW):
-            results = [self._tokens(question) for question in asked[start : start + WINDOW]]
-            for batch in _batches(results, self._batch_tokens, reuse=self._reuse):
-                result = _likelihoods(self._network, [results[p] for p in batch], self._reuse)
-                yield from zip((start + index for index in batch), result, strict=True)
+    def score(self, questions: Sequence[Asked]) -> Iterator[tuple[int, Sequence[Likelihood]]]:
+        """Yield each question's index and its answers' likelihoods; see ``AnswerScorer``."""
+        for start in range(0, len(questions), WINDOW):
+            window = [self._tokens(question) for question in questions[start : start + WINDOW]]
+            for batch in self._batches(window):
+                likelihoods = self._likelihoods([window[index] for index in batch])
+                yield from zip((start + index for index in batch), likelihoods, strict=True)
 
     @cached_property
     def _network(self) -> AnswerNetwork:
@@ -102,14 +104,11 @@ class ModelScorer:
 
         return AnswerNetwork(self._model)
 
-    def _tokens(self, asked: Asked) -> AnswerTokens:
-        if not asked.answers:
-            raise InputError(f"The question {asked.question!r:.200} has no answers to score.")
-        context = self.form.context(asked.question, asked.demonstrations)
-        answers = [self.form.answered(answer) for answer in asked.answers]
-        return self._fitting(self._tokenizer.answers(context, answers))
-
-    def _fitting(self, tokens: AnswerTokens) -> AnswerTokens:
+    def _tokens(self, question: Asked) -> AnswerTokens:
+        if not question.answers:
+            raise InputError(f"The question {question.question!r:.200} has no answers to score.")
+        context = self.form.context(question.question, question.demonstrations)
+        tokens = self._tokenizer.answers(context, [*map(self.form.answered, question.answers)])
         most = self._model.positions
         if most is not None and tokens.longest > most:
             raise InputError(
@@ -118,40 +117,36 @@ class ModelScorer:
             )
         return tokens
 
-
-def _likelihoods(
-    network: AnswerNetwork, made: Sequence[AnswerTokens], reuse: bool
-) -> list[list[Likelihood]]:
-    output = network.shared(made) if reuse else network.apart(made)
-    return [
-        [
-            Likelihood(sum(logprobs[own:]), len(logprobs) - own)
-            for logprobs, own in zip(rows, result.own, strict=True)
+    def _likelihoods(self, batch: Sequence[AnswerTokens]) -> list[list[Likelihood]]:
+        output = self._network.shared(batch) if self._reuse else self._network.apart(batch)
+        return [
+            [
+                Likelihood(sum(logprobs[lead:]), len(logprobs) - lead)
+                for logprobs, lead in zip(rows, tokens.lead, strict=True)
+            ]
+            for rows, tokens in zip(output, batch, strict=True)
         ]
-        for rows, result in zip(output, made, strict=True)
-    ]
 
-
-def _batches(made: Sequence[AnswerTokens], most: int, *, reuse: bool) -> Iterator[list[int]]:
-    """Yield the places of what is read together: of like length, and no more tokens than most."""
-    batch: list[int] = []
-    rows = 0
-    for index in sorted(range(len(made)), key=lambda p: _length(made[p], reuse=reuse)):
-        own = 1 if reuse else len(made[index].answers)
-        if batch and (rows + own) * _length(made[index], reuse=reuse) > most:
+    def _batches(self, window: Sequence[AnswerTokens]) -> Iterator[list[int]]:
+        """Yield the indices of each batch: similar lengths, at most ``batch_tokens``."""
+        batch: list[int] = []
+        rows = 0
+        lengths = [self._row_length(tokens) for tokens in window]
+        for index in sorted(range(len(window)), key=lengths.__getitem__):
+            more = 1 if self._reuse else len(window[index].answers)
+            if batch and (rows + more) * lengths[index] > self._batch_tokens:
+                yield batch
+                batch, rows = [], 0
+            batch.append(index)
+            rows += more
+        if batch:
             yield batch
-            batch, rows = [], 0
-        batch.append(index)
-        rows += own
-    if batch:
-        yield batch
 
-
-def _length(one: AnswerTokens, *, reuse: bool) -> int:
-    """Return how long a row is: a question's with all of its answers, or an answer's."""
-    if reuse:
-        return len(one.context) + sum(len(answer) for answer in one.answers)
-    return one.longest
+    def _row_length(self, tokens: AnswerTokens) -> int:
+        """Return the length of a row: the context with all of its answers, or with one."""
+        if self._reuse:
+            return len(tokens.context) + sum(map(len, tokens.answers))
+        return tokens.longest
 
 
 def _digest(*parts: str) -> str:
@@ -159,22 +154,62 @@ def _digest(*parts: str) -> str:
 
 
 def _fingerprint(model: LanguageModel) -> str:
-    """Return a digest of the weights' names, forms and some of their numbers.
-
-    A training or an adapter changes every number of what it changes at all, so a few will do, and
-    the digest of a large model takes no time.
-    """
+    """Return a digest of a sample of each weight, all of which a training changes."""
     import torch
 
-    result = hashlib.sha256()
+    digest = hashlib.sha256()
     for name, weight in sorted(model.network.state_dict().items()):
         flat = weight.detach().reshape(-1)
         last, count = max(len(flat) - 1, 0), min(_SAMPLED, len(flat))
-        # float32 would round the places of more than 2^24 numbers, past the last one too.
-        places = torch.linspace(0, last, count, dtype=torch.float64).long()
-        sampled: torch.Tensor = flat[places.to(flat.device)].float().cpu()
-        result.update(f"{name} {tuple(weight.shape)} {weight.dtype}".encode())
-        result.update(sampled.numpy().tobytes())
+        # float32 would round indices above 2^24, beyond the last one too.
+        indices = torch.linspace(0, last, count, dtype=torch.float64).long()
+        sampled: torch.Tensor = flat[indices.to(flat.device)].float().cpu()
+        digest.update(f"{name} {tuple(weight.shape)} {weight.dtype}".encode())
+        digest.update(sampled.numpy().tobytes())
     tokenizer: Any = model.tokenizer
-    result.update(tokenizer.backend_tokenizer.to_str().encode())
-    return result.hexdigest()
+    digest.update(tokenizer.backend_tokenizer.to_str().encode())
+    return digest.hexdigest()
+
+
+def open_scorer(
+    name: str,
+    *,
+    adapter: str | None = None,
+    device: str | None = None,
+    dtype: str | None = None,
+    form: QuestionForm | None = None,
+) -> AnswerScorer:
+    """Return a scorer of answers.
+
+    Args:
+        name: ``mistral`` for the model that ships; a causal language model's folder or name at
+            Hugging Face; or a chat model as ``provider:model`` whose API returns log-probabilities.
+        adapter: A PEFT adapter for a local model; as ``device`` and ``dtype``, see
+            ``load_language_model``.
+        form: Prompt template for a local model.
+
+    Raises:
+        InputError: There is no such model, or a chat model got an option of a local one.
+        DependencyError: A required package is not installed.
+    """
+    if is_chat(name):
+        if adapter or device or dtype:
+            raise InputError(
+                f"{name!r} is a chat model. Leave out adapter, device and dtype, which are for a "
+                "local one."
+            )
+        from casewright.finetune.demonstrations.chat_scorer import ChatScorer
+
+        return ChatScorer(chat_model(name), name)
+    from casewright.planner.language_model import load_language_model
+
+    ships = name == SHIPPED
+    source = shipped_planner() if ships else name.removeprefix(_LOCAL)
+    options = {"adapter": adapter, "device": device, "dtype": dtype}
+    model = load_language_model(source, **options, title=name if ships else None)
+    return ModelScorer(model, form=form)
+
+
+def is_chat(name: str) -> bool:
+    """Return whether a name is a chat model's."""
+    return ":" in name and not name.startswith(_LOCAL) and not Path(name).is_dir()

@@ -1,4 +1,4 @@
-"""Likelihoods that were scored once are not scored again, by a killed run's successor neither."""
+"""A record of likelihoods, by which an interrupted run resumes."""
 
 from __future__ import annotations
 
@@ -14,18 +14,11 @@ from casewright.finetune.demonstrations.judged import AnswerScorer, Asked, Likel
 
 
 class RecordedScorer:
-    """A scorer that keeps what it scored in a file: one SQLite database.
+    """A scorer that keeps its likelihoods in a SQLite file, and scores no question twice.
 
-    Each question's likelihoods are in the file before the next ones are handed on. What is asked
-    twice, in one call or in two runs, is scored once. The keys hold the model's weights and the
-    whole prompt, so that several models may share a file.
-
-    Args:
-        scorer: What scores.
-        path: The file; made where it is not there.
-
-    Raises:
-        InputError: The file cannot be opened, or is no such file.
+    A question's likelihoods are in the file before they are yielded. The keys cover the model's
+    weights and the whole prompt, so that several models may share a file. ``InputError`` if it
+    cannot be opened or created.
     """
 
     def __init__(self, scorer: AnswerScorer, path: Path) -> None:
@@ -35,7 +28,7 @@ class RecordedScorer:
         with self._file():
             path.parent.mkdir(parents=True, exist_ok=True)
             self._db = sqlite3.connect(path, isolation_level=None, timeout=30)
-            # A write of a killed process is whole, or is not there.
+            # A killed process leaves its last write complete or absent.
             self._db.execute("PRAGMA journal_mode=WAL")
             self._db.execute("PRAGMA synchronous=NORMAL")
             self._db.execute(
@@ -45,72 +38,67 @@ class RecordedScorer:
 
     @property
     def signature(self) -> str:
-        """The scorer's signature.
-
-        Raises:
-            InputError: It has none: its likelihoods are not of answers as texts.
-        """
+        """The scorer's signature; ``InputError`` if it does not score texts."""
         if not self.scores_texts:
             raise InputError(
-                f"{self.name!r} tells no probabilities of texts that it is given, from which the "
+                f"{self.name!r} returns no probabilities of given texts, from which the "
                 "demonstrations' quality is measured. Take a local model, or leave quality out."
             )
         return cast("LocalScorer", self.scorer).signature
 
     @property
     def scores_texts(self) -> bool:
-        """True where its likelihoods are of answers as texts."""
+        """True if it scores answers as texts, not as letters of a list."""
         return hasattr(self.scorer, "signature")
 
-    def keys(self, asked: Asked) -> Sequence[str]:
+    def keys(self, question: Asked) -> Sequence[str]:
         """Return the scorer's keys."""
-        return self.scorer.keys(asked)
+        return self.scorer.keys(question)
 
-    def tokens(self, asked: Sequence[Asked]) -> int:
-        """Return how many tokens the model reads for what is not in the file yet."""
-        return self.scorer.tokens(self.missing(asked))
+    def tokens(self, questions: Sequence[Asked]) -> int:
+        """Return the number of tokens that the model reads for questions not in the file."""
+        return self.scorer.tokens(self.missing(questions))
 
-    def missing(self, asked: Sequence[Asked]) -> list[Asked]:
-        """Return what would be asked of the model, each once."""
-        by_keys = {tuple(self.scorer.keys(question)): question for question in asked}
-        known = self._known(key for part in by_keys for key in part)
-        return [question for part, question in by_keys.items() if not known.keys() >= set(part)]
+    def missing(self, questions: Sequence[Asked]) -> list[Asked]:
+        """Return the questions that are not in the file, each once."""
+        by_keys = {tuple(self.scorer.keys(question)): question for question in questions}
+        known = self._known(key for keys in by_keys for key in keys)
+        return [question for keys, question in by_keys.items() if not known.keys() >= set(keys)]
 
-    def score(self, asked: Sequence[Asked]) -> Iterator[tuple[int, Sequence[Likelihood]]]:
-        """Yield each question's place and its answers' likelihoods; those known come first."""
-        keys = [tuple(self.scorer.keys(question)) for question in asked]
-        known = self._known(key for part in keys for key in part)
-        # Several places may ask for the same.
-        wanted: dict[tuple[str, ...], list[int]] = {}
-        for index, part in enumerate(keys):
-            if known.keys() >= set(part):
-                yield index, [known[key] for key in part]
+    def score(self, questions: Sequence[Asked]) -> Iterator[tuple[int, Sequence[Likelihood]]]:
+        """Yield each question's index and its answers' likelihoods; known ones come first."""
+        all_keys = [tuple(self.scorer.keys(question)) for question in questions]
+        known = self._known(key for keys in all_keys for key in keys)
+        # The indices of equal questions, by their keys.
+        unknown: dict[tuple[str, ...], list[int]] = {}
+        for index, keys in enumerate(all_keys):
+            if known.keys() >= set(keys):
+                yield index, [known[key] for key in keys]
             else:
-                wanted.setdefault(part, []).append(index)
-        parts = list(wanted)
-        for number, output in self.scorer.score([asked[wanted[part][0]] for part in parts]):
-            part = parts[number]
-            rows = [
-                (k, result.logprob, result.tokens) for k, result in zip(part, output, strict=True)
-            ]
+                unknown.setdefault(keys, []).append(index)
+        pending = list(unknown.items())
+        for number, likelihoods in self.scorer.score([questions[at[0]] for _, at in pending]):
+            keys, indices = pending[number]
+            pairs = zip(keys, likelihoods, strict=True)
+            rows = [(key, item.logprob, item.tokens) for key, item in pairs]
             with self._file():
                 self._db.execute("BEGIN")
                 self._db.executemany("INSERT OR REPLACE INTO likelihoods VALUES (?, ?, ?)", rows)
                 self._db.execute("COMMIT")
-            for index in wanted[part]:
-                yield index, output
+            for index in indices:
+                yield index, likelihoods
 
     def close(self) -> None:
         """Close the file."""
         self._db.close()
 
     def _known(self, keys: Iterable[str]) -> dict[str, Likelihood]:
-        asked = json.dumps(list(dict.fromkeys(keys)))
+        wanted = json.dumps(list(dict.fromkeys(keys)))
         with self._file():
             rows = self._db.execute(
                 "SELECT key, logprob, tokens FROM likelihoods "
                 "WHERE key IN (SELECT value FROM json_each(?))",
-                (asked,),
+                (wanted,),
             )
             return {key: Likelihood(logprob, tokens) for key, logprob, tokens in rows}
 
@@ -121,5 +109,5 @@ class RecordedScorer:
         except (sqlite3.Error, OSError) as error:
             raise InputError(
                 f"The scores in {self._path} cannot be read or written: {told(error)}. Choose "
-                "another file, or move that one away; it is then made anew."
+                "another file, or move that one away; a new one is then created."
             ) from error

@@ -11,13 +11,12 @@ from casewright.finetune.evaluation.figures import (
 from casewright.finetune.evaluation.item import EvaluationItem, ShuffledPlans, items_of
 from casewright.finetune.evaluation.tables import Table, tables, to_markdown
 from casewright.finetune.evaluation.verdict import (
-    MULTI_STEP,
     PAPER_ARGUMENT_TOOLS,
     Verdict,
     judge,
-    plan_class,
     same_graph,
 )
+from casewright.finetune.plan_shape import MULTI_STEP, plan_class
 
 __all__ = [
     "FIGURES",

@@ -26,8 +26,8 @@ from casewright.finetune.evaluation.outcome import (
 )
 from casewright.planner import Planner
 
-#: Errors of a planner that are told; all are counted.
-_TOLD = 20
+#: Errors of a planner that are listed; all are counted.
+_LISTED = 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +39,7 @@ class Evaluation:
         figures: Planner's label to its figures by name; see ``figures.FIGURES``.
         rows: A row a planner and class; see ``class_rows``.
         differences: A row a planner and figure; see ``differences``.
-        settings: What it was run with.
+        settings: The arguments of the evaluation, JSON-plain.
     """
 
     outcomes: Mapping[str, Sequence[Outcome]]
@@ -50,15 +50,12 @@ class Evaluation:
 
     @property
     def errors(self) -> list[dict[str, Any]]:
-        """The errors that planners raised: planner, item, message; the first of each planner."""
-        facts = []
-        for planner, outcomes in self.outcomes.items():
-            raised = [o for o in outcomes if o.answered.error]
-            facts += [
-                {"planner": planner, "item": o.item.query.record.id, "error": o.answered.error}
-                for o in raised[:_TOLD]
-            ]
-        return facts
+        """The first errors that each planner raised: planner, item, message."""
+        return [
+            {"planner": planner, "item": o.item.query.record.id, "error": o.answered.error}
+            for planner, outcomes in self.outcomes.items()
+            for o in [o for o in outcomes if o.answered.error][:_LISTED]
+        ]
 
     def to_json(self) -> dict[str, Any]:
         """Return the JSON-plain form."""
@@ -89,21 +86,30 @@ def evaluate(
 
     Args:
         items: Questions with gold plans.
-        planners: Label in tables to planner; the first is what the others are compared with.
-        constrained: Labels of planners that can name no tool which is not in the toolbox, by a
-            grammar or by a check: what follows from that is told to be by construction.
-        removal: Measure with a needed tool removed: by label, the planner to ask, where it is not
-            ``constrained``; ``None`` does not measure it.
+        planners: Label in tables to planner; the others are compared with the first.
+        constrained: Labels of planners that can name no tool outside the toolbox, by a grammar or
+            by a check; figures that follow from that are noted as by construction.
+        removal: By label the planners, not ``constrained``, to measure with a needed tool removed;
+            ``None`` does not measure it.
         new_class: A class that the planners were not trained on; its figures apart.
-        groups: A number an item: items of one group are drawn together by the bootstrap.
+        groups: A number an item: the bootstrap weighs items of one group alike.
         seed: Of resamples and of the tools that are removed.
-        resamples: Of the bootstrap.
+        resamples: Number of resamples of the bootstrap.
 
     Raises:
-        InputError: There is no item or no planner, no item of the new class, a planner is to be
-            asked that is not there, or the groups are not as many as the items.
+        InputError: There is no item or no planner, no item has the new class, ``removal`` names an
+            unknown planner, or the groups are not as many as the items.
     """
-    _check(items, planners, removal or {}, new_class, groups)
+    if not items:
+        raise InputError("There is nothing to evaluate on. Give at least one annotated query.")
+    if not planners:
+        raise InputError("There is nothing to evaluate. Give at least one planner.")
+    if unknown := sorted(set(removal or ()) - set(planners)):
+        raise InputError(f"removal names {unknown}, which are not among the planners.")
+    if groups and len(groups) != len(items):
+        raise InputError(f"There are {len(groups)} groups for {len(items)} items. Give one each.")
+    if new_class:
+        check_class(items, new_class)
     drawn = Resamples(len(items), tuple(groups), seed, resamples)
     requests = [item.request for item in items]
     without = with_a_tool_removed(items, seed) if removal is not None else []
@@ -115,8 +121,13 @@ def evaluate(
         figures[label] = planner_figures(
             outcomes[label], drawn, new_class=new_class, constrained=label in constrained
         )
-        if removal is not None:
-            figures[label]["only_provided"] = _only_provided(without, label, removal)
+        if removal is not None and label in removal:
+            requests_without = [item.request for item in without]
+            answers = ask_all(removal[label], requests_without, f"Planner {label}, a tool removed")
+            pairs = zip(without, answers, strict=True)
+            figures[label]["only_provided"] = share([only_provided(*pair) for pair in pairs])
+        elif removal is not None:
+            figures[label]["only_provided"] = Figure(None, note=BY_CONSTRUCTION)
     return Evaluation(
         outcomes,
         figures,
@@ -134,43 +145,8 @@ def evaluate(
     )
 
 
-def _only_provided(
-    without: Sequence[EvaluationItem], label: str, removal: Mapping[str, Planner]
-) -> Figure:
-    if label not in removal:
-        return Figure(None, note=BY_CONSTRUCTION)
-    requests = [item.request for item in without]
-    answers = ask_all(removal[label], requests, f"Planner {label}, a tool removed")
-    return share(
-        [only_provided(item, answer) for item, answer in zip(without, answers, strict=True)]
-    )
-
-
-def _check(
-    items: Sequence[EvaluationItem],
-    planners: Mapping[str, Planner],
-    removal: Mapping[str, Planner],
-    new_class: str,
-    groups: Sequence[int],
-) -> None:
-    if not items:
-        raise InputError("There is nothing to evaluate on. Give at least one annotated query.")
-    if not planners:
-        raise InputError("There is nothing to evaluate. Give at least one planner.")
-    if unknown := sorted(set(removal) - set(planners)):
-        raise InputError(f"removal names {unknown}, which are not among the planners.")
-    if groups and len(groups) != len(items):
-        raise InputError(f"There are {len(groups)} groups for {len(items)} items. Give one each.")
-    if new_class:
-        check_class(items, new_class)
-
-
 def check_class(items: Sequence[EvaluationItem], name: str) -> None:
-    """Check that a class is some item's.
-
-    Raises:
-        InputError: It is none's; names those that there are.
-    """
+    """Raise ``InputError``, which lists the items' classes, if no item has a class."""
     labels = sorted({item.query.label for item in items})
     if name not in labels:
         raise InputError(f"No query is of the class {name!r}. Classes are {labels}.")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,7 +13,6 @@ from casewright.finetune.evaluation.intervals import (
     Resamples,
     f1_interval,
     f1_scores,
-    macro,
     percentile_interval,
     shares,
     wilson,
@@ -45,40 +44,31 @@ class ClassScore:
 
 def score_classes(verdicts: Sequence[Verdict]) -> list[ClassScore]:
     """Score every gold class, then ``all``: averages over plans, and over classes for F1."""
-    names = sorted({verdict.gold for verdict in verdicts})
-    scores = [_score(name, verdicts) for name in names]
-    overall = ClassScore(
-        "all",
-        len(verdicts),
-        _share([v.tools for v in verdicts]),
-        _share([v.arguments for v in verdicts]),
-        _share([v.arguments for v in verdicts if v.paper]),
-        *(float(np.mean([getattr(s, f) for s in scores])) for f in ("precision", "recall", "f1")),
+    scores = []
+    for name in sorted({verdict.gold for verdict in verdicts}):
+        members = [v for v in verdicts if v.gold == name]
+        claims = sum(v.predicted == name for v in verdicts)
+        hits = sum(v.predicted == name for v in members)
+        precision, recall = hits / claims if claims else 0.0, hits / len(members)
+        f1 = 2 * precision * recall / (precision + recall) if hits else 0.0
+        scores.append(_class_score(name, members, precision, recall, f1))
+    means = (
+        float(np.mean([getattr(score, name) for score in scores]))
+        for name in ("precision", "recall", "f1")
     )
-    return [*scores, overall]
+    return [*scores, _class_score("all", verdicts, *means)]
 
 
-def _score(name: str, verdicts: Sequence[Verdict]) -> ClassScore:
-    own = [v for v in verdicts if v.gold == name]
-    claimed = [v for v in verdicts if v.predicted == name]
-    hits = sum(v.predicted == name for v in own)
-    precision = hits / len(claimed) if claimed else 0.0
-    recall = hits / len(own)
-    f1 = 2 * precision * recall / (precision + recall) if hits else 0.0
-    return ClassScore(
-        name,
-        len(own),
-        _share([v.tools for v in own]),
-        _share([v.arguments for v in own]),
-        _share([v.arguments for v in own if v.paper]),
-        precision,
-        recall,
-        f1,
+def _class_score(name: str, verdicts: Sequence[Verdict], *rates: float) -> ClassScore:
+    accuracies = (
+        float(np.mean(values)) if values else float("nan")
+        for values in (
+            [v.tools for v in verdicts],
+            [v.arguments for v in verdicts],
+            [v.arguments for v in verdicts if v.paper],
+        )
     )
-
-
-def _share(values: Sequence[bool]) -> float:
-    return float(np.mean(values)) if values else float("nan")
+    return ClassScore(name, len(verdicts), *accuracies, *rates)
 
 
 def as_row(score: ClassScore) -> Mapping[str, str | int | float | None]:
@@ -91,8 +81,20 @@ def as_row(score: ClassScore) -> Mapping[str, str | int | float | None]:
         "recall": score.recall,
         "f1": score.f1,
     }
-    shown = {name: None if np.isnan(v) else round(v, 4) for name, v in figures.items()}
-    return {"class": score.name, "count": score.count, **shown}
+    rounded = {name: None if np.isnan(v) else round(v, 4) for name, v in figures.items()}
+    return {"class": score.name, "count": score.count, **rounded}
+
+
+def _classes(verdicts: Sequence[Verdict]) -> tuple[list[str], list[str]]:
+    """Return the gold classes and the predicted ones."""
+    return [v.gold for v in verdicts], [v.predicted for v in verdicts]
+
+
+def _mean_f1(verdicts: Sequence[Verdict], resamples: Resamples) -> Floats:
+    """Return the mean F1 over classes in each resample, array (resamples,)."""
+    gold, predicted = _classes(verdicts)
+    result: Floats = f1_scores(gold, predicted, sorted(set(gold)), resamples).mean(axis=1)
+    return result
 
 
 def class_rows(
@@ -103,35 +105,27 @@ def class_rows(
     Wilson's for shares and for a class's F1, the bootstrap's percentiles for the mean F1.
     """
     verdicts = [o.verdict for o in outcomes]
+    gold, predicted = _classes(verdicts)
     *classes, overall = score_classes(verdicts)
-    gold, predicted = [v.gold for v in verdicts], [v.predicted for v in verdicts]
-    rows = [
-        _row(
-            planner,
-            score,
-            [v for v in verdicts if v.gold == score.name],
-            f1_interval(score.name, gold, predicted),
-        )
-        for score in classes
-    ]
-    mean = macro(f1_scores(gold, predicted, [score.name for score in classes], resamples))
-    return [*rows, _row(planner, overall, verdicts, percentile_interval(mean))]
+    parts: list[tuple[ClassScore, Sequence[Verdict], tuple[float, float]]] = []
+    for score in classes:
+        interval = f1_interval(score.name, gold, predicted)
+        parts.append((score, [v for v in verdicts if v.gold == score.name], interval))
+    parts.append((overall, verdicts, percentile_interval(_mean_f1(verdicts, resamples))))
+    rows = []
+    for score, members, f1 in parts:
+        row: dict[str, Any] = {"planner": planner, **as_row(score)}
+        for name, (low, high) in (
+            ("tools", wilson(sum(v.tools for v in members), len(members))),
+            ("arguments", wilson(sum(v.arguments for v in members), len(members))),
+            ("f1", f1),
+        ):
+            row |= {f"{name}_low": round(low, 4), f"{name}_high": round(high, 4)}
+        rows.append(row)
+    return rows
 
 
-def _row(
-    planner: str, score: ClassScore, own: Sequence[Verdict], f1: tuple[float, float]
-) -> dict[str, Any]:
-    row: dict[str, Any] = {"planner": planner, **as_row(score)}
-    for name, ends in (
-        ("tools", wilson(sum(v.tools for v in own), len(own))),
-        ("arguments", wilson(sum(v.arguments for v in own), len(own))),
-        ("f1", f1),
-    ):
-        row |= {f"{name}_low": round(ends[0], 4), f"{name}_high": round(ends[1], 4)}
-    return row
-
-
-#: What is compared, by the names of ``FIGURES``.
+#: The figures that are compared, by the names of ``FIGURES``.
 COMPARED = ("tools", "arguments", "graph", "graph_arguments", "f1")
 
 
@@ -144,19 +138,18 @@ def differences(
     95 % interval of a paired bootstrap. Where it does not hold 0, the planners differ.
     """
     first, *others = outcomes
-    base = {name: _sampled(outcomes[first], name, resamples) for name in COMPARED}
+    base = {name: _compared(outcomes[first], name, resamples) for name in COMPARED}
     rows: list[dict[str, Any]] = []
     for planner in others:
         for name in COMPARED:
-            sampled = _sampled(outcomes[planner], name, resamples) - base[name]
-            low, high = percentile_interval(sampled)
-            difference = _value(outcomes[planner], name) - _value(outcomes[first], name)
+            value, samples = _compared(outcomes[planner], name, resamples)
+            low, high = percentile_interval(samples - base[name][1])
             rows.append(
                 {
                     "planner": planner,
                     "against": first,
                     "figure": name,
-                    "difference": round(difference, 4),
+                    "difference": round(value - base[name][0], 4),
                     "low": round(low, 4),
                     "high": round(high, 4),
                 }
@@ -164,31 +157,20 @@ def differences(
     return rows
 
 
-def _right(outcomes: Sequence[Outcome], name: str) -> list[bool]:
-    if name in ("graph", "graph_arguments"):
-        return [bool(getattr(o, name)) for o in outcomes]
-    return [bool(getattr(o.verdict, name)) for o in outcomes]
-
-
-def _sampled(outcomes: Sequence[Outcome], name: str, resamples: Resamples) -> Floats:
-    if name != "f1":
-        return shares(_right(outcomes, name), resamples)
-    gold = [o.verdict.gold for o in outcomes]
-    predicted = [o.verdict.predicted for o in outcomes]
-    return macro(f1_scores(gold, predicted, sorted(set(gold)), resamples))
-
-
-def _value(outcomes: Sequence[Outcome], name: str) -> float:
+def _compared(outcomes: Sequence[Outcome], name: str, resamples: Resamples) -> tuple[float, Floats]:
+    """Return a figure, and its values over resamples."""
+    verdicts = [o.verdict for o in outcomes]
     if name == "f1":
-        return score_classes([o.verdict for o in outcomes])[-1].f1
-    right = _right(outcomes, name)
-    return sum(right) / len(right)
+        return score_classes(verdicts)[-1].f1, _mean_f1(verdicts, resamples)
+    sources = outcomes if name in ("graph", "graph_arguments") else verdicts
+    right = [bool(getattr(source, name)) for source in sources]
+    return sum(right) / len(right), shares(right, resamples)
 
 
-#: What a figure says that could not have been another.
+#: The note of a figure that could not have been another.
 BY_CONSTRUCTION = "by construction"
 
-#: Name to the words that a table shows, in the order of a table.
+#: Names of figures to their titles, in the order of a table.
 FIGURES: Mapping[str, str] = {
     "tools": "tool sequence right",
     "tools_own": "tool sequence right, fallback plans counted as wrong",
@@ -217,8 +199,6 @@ FIGURES: Mapping[str, str] = {
     "output_tokens": "output tokens a plan",
     "model_steps": "model steps a plan",
 }
-#: Figures of inventions, by the kind that each is of.
-INVENTED = {"invented_steps": STEP, "invented_absent": ABSENT, "invented_arguments": ARGUMENT}
 #: Figures that are no shares and no scores.
 TIMES_AND_COUNTS = ("ms_p50", "ms_p95", "input_tokens", "output_tokens", "model_steps")
 
@@ -230,10 +210,8 @@ class Figure:
     Attributes:
         value: A share from 0 to 1, a score, milliseconds or tokens; ``None`` where nothing was
             measured.
-        low: Lower end of the 95 % interval, where there is one.
-        high: Upper end.
-        count: Of how many items it is.
-        note: What must be known to read it.
+        low, high: The 95 % interval, where there is one.
+        count: Number of items that were measured.
     """
 
     value: float | None
@@ -244,17 +222,9 @@ class Figure:
 
     def to_json(self) -> dict[str, Any]:
         """Return the JSON-plain form."""
-        results: dict[str, Any] = {
-            "value": _rounded(self.value),
-            "low": _rounded(self.low),
-            "high": _rounded(self.high),
-            "count": self.count,
-        }
-        return {**results, "note": self.note} if self.note else results
-
-
-def _rounded(value: float | None) -> float | None:
-    return None if value is None else round(value, 4)
+        numbers = {"value": self.value, "low": self.low, "high": self.high}
+        rounded = {n: None if v is None else round(v, 4) for n, v in numbers.items()}
+        return {**rounded, "count": self.count, **({"note": self.note} if self.note else {})}
 
 
 def share(values: Sequence[bool], note: str = "") -> Figure:
@@ -275,17 +245,13 @@ def planner_figures(
     """Return the figures of a planner's answers to at least one item, by name; see ``FIGURES``.
 
     Args:
-        outcomes: The answers.
-        resamples: For the interval of F1.
         new_class: A class that the planner was not trained on; its figures apart.
-        constrained: The planner can name no tool that is not there.
+        constrained: The planner can name no tool outside the toolbox.
     """
     verdicts = [o.verdict for o in outcomes]
     *classes, overall = score_classes(verdicts)
-    named = [score.name for score in classes]
-    gold, predicted = [v.gold for v in verdicts], [v.predicted for v in verdicts]
-    f1 = macro(f1_scores(gold, predicted, named, resamples))
-    count = len(outcomes)
+    f1 = percentile_interval(_mean_f1(verdicts, resamples))
+    count, note = len(outcomes), BY_CONSTRUCTION if constrained else ""
     results = {
         "tools": share([v.tools for v in verdicts]),
         "tools_own": share([o.verdict.tools and o.own for o in outcomes]),
@@ -295,47 +261,44 @@ def planner_figures(
         "graph_arguments": share([o.graph_arguments for o in outcomes]),
         "precision": Figure(overall.precision, count=count),
         "recall": Figure(overall.recall, count=count),
-        "f1": Figure(overall.f1, *percentile_interval(f1), count),
+        "f1": Figure(overall.f1, *f1, count),
         "invalid": share([o.result is not None and not o.own for o in outcomes]),
-        "hallucinated": share(
-            [bool(o.unknown) for o in outcomes], BY_CONSTRUCTION if constrained else ""
-        ),
+        "hallucinated": share([bool(o.unknown) for o in outcomes], note),
         "errors": share([o.result is None for o in outcomes]),
     }
     known = known_tools(o.item for o in outcomes)
-    invented = [inventions(o.item, o.result, known) for o in outcomes]
-    for name, kind in INVENTED.items():
-        results[name] = share(
-            [kind in item for item in invented], BY_CONSTRUCTION if constrained else ""
-        )
+    kinds = [inventions(o.item, o.result, known) for o in outcomes]
+    for name, kind in (("steps", STEP), ("absent", ABSENT), ("arguments", ARGUMENT)):
+        results[f"invented_{name}"] = share([kind in own for own in kinds], note)
     new = [o.verdict for o in outcomes if o.item.new_tools]
     results["new_tool_tools"] = share([v.tools for v in new])
     results["new_tool_arguments"] = share([v.arguments for v in new])
     if new_class:
-        own = [v for v in verdicts if v.gold == new_class]
-        results["new_class_tools"] = share([v.tools for v in own])
-        results["new_class_arguments"] = share([v.arguments for v in own])
+        members = [v for v in verdicts if v.gold == new_class]
+        results["new_class_tools"] = share([v.tools for v in members])
+        results["new_class_arguments"] = share([v.arguments for v in members])
         score = next(score for score in classes if score.name == new_class)
-        ends = f1_interval(new_class, gold, predicted)
+        ends = f1_interval(new_class, *_classes(verdicts))
         results["new_class_f1"] = Figure(score.f1, *ends, score.count)
     return {**results, **_costs(outcomes)}
 
 
 def _costs(outcomes: Sequence[Outcome]) -> dict[str, Figure]:
     results = [o.result for o in outcomes if o.result is not None]
-    # A planner that tells no time took some all the same.
+    # A planner that reports no time took some all the same.
     times = [result.milliseconds for result in results if result.milliseconds]
-    entries = {
-        f"ms_p{rank}": Figure(float(np.percentile(times, rank)), count=len(times))
-        if times
-        else Figure(None)
-        for rank in (50, 95)
+    figures = {
+        "ms_p50": _summary(times, lambda values: np.percentile(values, 50)),
+        "ms_p95": _summary(times, lambda values: np.percentile(values, 95)),
     }
     for name, key in (
         ("input_tokens", "input"),
         ("output_tokens", "output"),
         ("model_steps", "model_steps"),
     ):
-        facts = [result.tokens[key] for result in results if key in result.tokens]
-        entries[name] = Figure(float(np.mean(facts)), count=len(facts)) if facts else Figure(None)
-    return entries
+        figures[name] = _summary([r.tokens[key] for r in results if key in r.tokens], np.mean)
+    return figures
+
+
+def _summary(values: Sequence[float], function: Callable[[Any], Any]) -> Figure:
+    return Figure(float(function(values)), count=len(values)) if values else Figure(None)

@@ -19,12 +19,7 @@ _HELD = 2_000_000
 
 
 def wilson(right: int, count: int) -> tuple[float, float]:
-    """Return the 95 % interval of a share (Wilson 1927); of nothing, from 0 to 1.
-
-    Args:
-        right: How many were right.
-        count: Of how many; at least ``right``.
-    """
+    """Return the 95 % interval of a share (Wilson 1927); of nothing, from 0 to 1."""
     if not count:
         return 0.0, 1.0
     share, square = right / count, Z * Z / count
@@ -38,16 +33,11 @@ def wilson(right: int, count: int) -> tuple[float, float]:
 
 
 def f1_interval(name: str, gold: Sequence[str], predicted: Sequence[str]) -> tuple[float, float]:
-    """Return the 95 % interval of a class's F1.
+    """Return the 95 % interval of a class's F1, by the gold and the predicted class of each item.
 
-    F1 is a function of the share of right ones among the items that are of the class or were taken
-    for it, ``F* = F1 / (2 - F1)`` (Hand, Christen and Kirielle 2021); Wilson's interval of that
-    share, unlike a bootstrap's, is wide also where all or none of a few are right.
-
-    Args:
-        name: The class.
-        gold: Class of each item.
-        predicted: The class that each was taken for.
+    F1 is a function of the share of right items among those whose gold or predicted class it is,
+    ``F* = F1 / (2 - F1)`` (Hand, Christen and Kirielle 2021); Wilson's interval of that share,
+    unlike a bootstrap's, is wide also where all or none of a few are right.
     """
     pairs = [pair for pair in zip(gold, predicted, strict=True) if name in pair]
     low, high = (2 * end / (1 + end) for end in wilson(pairs.count((name, name)), len(pairs)))
@@ -56,18 +46,17 @@ def f1_interval(name: str, gold: Sequence[str], predicted: Sequence[str]) -> tup
 
 @dataclass(frozen=True, slots=True)
 class Resamples:
-    """Weights of the Bayesian bootstrap, the same ones whenever they are asked for (Rubin 1981).
+    """Weights of the Bayesian bootstrap (Rubin 1981), the same at every call.
 
     Items are weighed at random rather than drawn, so that every item has some weight: no resample
-    lacks a class that has few. Figures of two planners over the same resamples are paired: each
-    resample weighs the items alike for both.
+    lacks a class that has few. Figures of two planners over the same resamples are paired.
 
     Attributes:
         items: Number of items.
-        groups: A number an item; items of one group, for example near-duplicates, are weighed
-            together. Each item is its own group where there are none.
+        groups: A number an item: items of one group, such as near-duplicates, weigh alike. Each
+            item is its own group where there are none.
         seed: Of the draws.
-        count: How many resamples.
+        count: Number of resamples.
     """
 
     items: int
@@ -98,27 +87,16 @@ def f1_scores(
 ) -> Floats:
     """Return each class's F1 in each resample, array (resamples, classes).
 
-    Args:
-        gold: Class of each item.
-        predicted: The class that each was taken for.
-        classes: Each the class of an item at least.
-        resamples: Of the items.
+    Each of the classes is the gold class of at least one item.
     """
     is_gold = np.array([[name == c for c in classes] for name in gold], dtype=np.float64)
     claimed = np.array([[name == c for c in classes] for name in predicted], dtype=np.float64)
     results = []
     for weights in resamples.weights():
-        there = weights @ is_gold
         # 2PR / (P + R) with P = hits / claims and R = hits / items of the class.
-        total = there + weights @ claimed
-        hits = weights @ (is_gold * claimed)
-        results.append(2 * hits / total)
+        total = weights @ is_gold + weights @ claimed
+        results.append(2 * (weights @ (is_gold * claimed)) / total)
     return np.concatenate(results)
-
-
-def macro(scores: Floats) -> Floats:
-    """Return the mean over classes in each resample, array (resamples,)."""
-    return np.asarray(scores.mean(axis=1), dtype=np.float64)
 
 
 def percentile_interval(values: Floats) -> tuple[float, float]:

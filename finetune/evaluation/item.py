@@ -1,4 +1,4 @@
-"""Annotated queries as the items of an evaluation, and their plans shuffled as a control."""
+"""Annotated queries as the items of an evaluation, and shuffled plans as a control."""
 
 from __future__ import annotations
 
@@ -8,26 +8,21 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from casewright.errors import InputError, PlanError
-from casewright.finetune.evaluation.verdict import plan_class
+from casewright.finetune.plan_shape import plan_class
 from casewright.planner import AnnotatedQuery, Plan, PlanRequest, PlanResult
 from casewright.tools import NO_EVIDENCE, Toolbox, alias
 
 
 @dataclass(frozen=True, slots=True)
 class EvaluationItem:
-    """A question to plan for, and the gold plan.
-
-    Attributes:
-        query: The annotated query.
-        request: The same question with its toolbox, as a planner sees it.
-    """
+    """An annotated query with the gold plan, and its request, as a planner sees it."""
 
     query: AnnotatedQuery
     request: PlanRequest
 
     @property
     def new_tools(self) -> frozenset[str]:
-        """The tools of the gold plan that this record alone has."""
+        """The tools of the gold plan that only this record has."""
         extra = {alias(str(tool.get("name", ""))) for tool in self.query.record.tools_extra}
         return frozenset(extra & set(self.query.plan.tools))
 
@@ -37,7 +32,7 @@ class EvaluationItem:
         return tuple(sorted({tool for tool in self.query.plan.tools if tool != NO_EVIDENCE.name}))
 
     def without(self, tool: str) -> EvaluationItem:
-        """Return the same question without a tool."""
+        """Return the item with a tool removed."""
         request = replace(self.request, toolbox=self.request.toolbox.without(tool))
         return EvaluationItem(self.query, request)
 
@@ -45,36 +40,31 @@ class EvaluationItem:
 def items_of(queries: Iterable[AnnotatedQuery], toolbox: Toolbox) -> list[EvaluationItem]:
     """Return an item a query, with the changes to the toolbox that its record names.
 
-    A query without a class has that of its gold plan.
+    A query without a class gets that of its gold plan.
 
     Raises:
         InputError: A record's question, context or tools are unusable, or its gold plan is not
             valid for them; names the record.
     """
-    return [_item(number, query, toolbox) for number, query in enumerate(queries, 1)]
-
-
-def _item(number: int, query: AnnotatedQuery, toolbox: Toolbox) -> EvaluationItem:
-    try:
-        request = query.record.request(toolbox)
-        # No planner could be right where the gold plan is wrong.
-        request.validate(query.plan)
-    except (InputError, PlanError) as error:
-        kind = ", its gold plan" if isinstance(error, PlanError) else ""
-        facts = "" if query.record.id is None else f" (id {query.record.id})"
-        raise InputError(f"Query {number}{facts}{kind}: {error}") from error
-    labelled = query if query.label else replace(query, label=plan_class(query.plan))
-    return EvaluationItem(labelled, request)
+    items = []
+    for number, query in enumerate(queries, 1):
+        try:
+            request = query.record.request(toolbox)
+            # No planner could be right where the gold plan is wrong.
+            request.validate(query.plan)
+        except (InputError, PlanError) as error:
+            kind = ", its gold plan" if isinstance(error, PlanError) else ""
+            id_ = "" if query.record.id is None else f" (id {query.record.id})"
+            raise InputError(f"Query {number}{id_}{kind}: {error}") from error
+        labelled = query if query.label else replace(query, label=plan_class(query.plan))
+        items.append(EvaluationItem(labelled, request))
+    return items
 
 
 class ShuffledPlans:
-    """The gold plans, dealt out among the questions at random.
+    """A planner that deals the gold plans of items out among their questions at random.
 
-    It is right as often as plans are alike. Its plans need not be valid for their questions.
-
-    Args:
-        items: All questions that it will be asked.
-        seed: Of the order.
+    Its plans need not be valid for their questions.
     """
 
     name = "shuffled"
@@ -87,11 +77,11 @@ class ShuffledPlans:
         }
 
     def plan(self, request: PlanRequest) -> PlanResult:
-        """Return the plan that this question was dealt."""
+        """Return the plan dealt to this question."""
         return PlanResult(self._plans[_key(request)], self.name)
 
     async def aplan(self, request: PlanRequest) -> PlanResult:
-        """Return the plan that this question was dealt."""
+        """Return the plan dealt to this question."""
         return self.plan(request)
 
 

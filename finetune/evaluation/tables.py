@@ -1,4 +1,4 @@
-"""An evaluation as tables of text, for the terminal and as a Markdown document."""
+"""Tables of an evaluation, for the terminal and as a Markdown document."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 from casewright.finetune.evaluation.evaluate import Evaluation
 from casewright.finetune.evaluation.figures import FIGURES, TIMES_AND_COUNTS, Figure
 
-#: Classes that a table shows, the most frequent; the JSON form holds all.
+#: Number of classes in a table, the most frequent; the JSON form holds all.
 _CLASSES = 20
 
 
@@ -33,14 +33,14 @@ def tables(evaluation: Evaluation) -> list[Table]:
 def _overview(evaluation: Evaluation) -> Table:
     figures = evaluation.figures
     rows = []
-    for name, words in FIGURES.items():
-        own = [figures[planner].get(name, Figure(None)) for planner in figures]
-        if all(figure.value is None and not figure.note for figure in own):
+    for name, title in FIGURES.items():
+        row = [figures[planner].get(name, Figure(None)) for planner in figures]
+        if all(figure.value is None and not figure.note for figure in row):
             continue
-        counts = {figure.count for figure in own if figure.count}
-        apart = name not in TIMES_AND_COUNTS and counts - {evaluation.settings["items"]}
-        counted = f" (of {max(counts)})" if apart else ""
-        rows.append([words + counted, *(_cell(name, figure) for figure in own)])
+        counts = {figure.count for figure in row if figure.count}
+        fewer = name not in TIMES_AND_COUNTS and counts - {evaluation.settings["items"]}
+        suffix = f" (of {max(counts)})" if fewer else ""
+        rows.append([title + suffix, *(_cell(name, figure) for figure in row)])
     count = evaluation.settings["items"]
     return Table(f"{count} question{'s' * (count > 1)}", ["figure", *figures], rows)
 
@@ -56,18 +56,21 @@ def _cell(name: str, figure: Figure) -> str:
 
 def _classes(evaluation: Evaluation) -> list[Table]:
     planners = list(evaluation.figures)
-    held = {(row["planner"], row["class"]): row for row in evaluation.rows}
+    by_class = {(row["planner"], row["class"]): row for row in evaluation.rows}
     counts = {row["class"]: row["count"] for row in evaluation.rows if row["class"] != "all"}
     names = sorted(counts, key=lambda name: (-counts[name], name))
     shown = sorted(names[:_CLASSES])
     left_out = f"; the {_CLASSES} most frequent of {len(names)}" if len(names) > _CLASSES else ""
     results = []
-    for figure, words in (("f1", "F1"), ("tools", "Tool sequence right")):
-        rows = []
-        for name in shown:
-            cells = [_class_cell(held[planner, name], figure) for planner in planners]
-            rows.append([f"{name} ({counts[name]})", *cells])
-        results.append(Table(f"{words} by class{left_out}", ["class", *planners], rows))
+    for figure, title in (("f1", "F1"), ("tools", "Tool sequence right")):
+        rows = [
+            [
+                f"{name} ({counts[name]})",
+                *(_class_cell(by_class[planner, name], figure) for planner in planners),
+            ]
+            for name in shown
+        ]
+        results.append(Table(f"{title} by class{left_out}", ["class", *planners], rows))
     return results
 
 
@@ -77,16 +80,12 @@ def _class_cell(row: Mapping[str, Any], figure: str) -> str:
 
 def _differences(evaluation: Evaluation) -> Table:
     first, *others = evaluation.figures
-    held = {(row["planner"], row["figure"]): row for row in evaluation.differences}
-    names = list(dict.fromkeys(row["figure"] for row in evaluation.differences))
-    rows = []
-    for name in names:
-        cells = []
-        for planner in others:
-            row = held[planner, name]
-            cells.append(f"{row['difference']:+.3f} [{row['low']:+.3f}, {row['high']:+.3f}]")
-        rows.append([FIGURES[name], *cells])
-    return Table(f"Difference from {first}", ["figure", *others], rows)
+    rows: dict[str, list[str]] = {}
+    # By planner, in the order of the columns.
+    for row in evaluation.differences:
+        cells = rows.setdefault(row["figure"], [FIGURES[row["figure"]]])
+        cells.append(f"{row['difference']:+.3f} [{row['low']:+.3f}, {row['high']:+.3f}]")
+    return Table(f"Difference from {first}", ["figure", *others], [*rows.values()])
 
 
 #: How to read the tables.
@@ -106,24 +105,19 @@ def to_markdown(
     evaluation: Evaluation,
     settings: Mapping[str, Any],
     notes: Sequence[str] = (),
-    title: str = "Planners, evaluated",
 ) -> str:
-    """Return the document: settings, tables, errors, notes.
+    """Return the document: tables, errors, notes, settings.
 
     Args:
-        evaluation: What was found.
-        settings: How it was made, by name.
-        notes: What must be known beside ``NOTES``.
-        title: The heading.
+        evaluation: The results.
+        settings: The evaluation's settings by name.
+        notes: Remarks beside ``NOTES``.
     """
-    parts = [f"# {title}", *(_section(table) for table in tables(evaluation))]
+    parts = ["# Planners, evaluated", *(_section(table) for table in tables(evaluation))]
     if errors := evaluation.errors:
-        table = Table(
-            "Errors",
-            ["planner", "item", "error"],
-            [[str(row[name]) for name in ("planner", "item", "error")] for row in errors],
-        )
-        parts.append(_section(table))
+        columns = ["planner", "item", "error"]
+        rows = [[str(row[name]) for name in columns] for row in errors]
+        parts.append(_section(Table("Errors", columns, rows)))
     parts.append("\n".join(f"- {note}" for note in (*NOTES, *notes)))
     shown = [[name, str(value)] for name, value in settings.items() if value is not None]
     parts.append(_section(Table("Settings", ["setting", "value"], shown)))

@@ -1,4 +1,4 @@
-"""Training examples of the corpus of toolboxes: TEvo and TTG, toolbox by toolbox."""
+"""Training examples of the corpus of toolboxes."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from casewright.finetune.corpus import CorpusToolbox, read_corpus, training_tool
 from casewright.finetune.example import TrainingExample, without_duplicates
 from casewright.finetune.examples.composing import joined
 from casewright.finetune.examples.query_pool import queries_hash
-from casewright.finetune.examples.shared_toolboxes import WANTED, Posing, posed
-from casewright.finetune.examples.tevo import TevoSettings
+from casewright.finetune.examples.shared_toolboxes import WANTED, pose_queries
+from casewright.finetune.examples.tevo import Posing, TevoSettings
 from casewright.finetune.examples.ttg import TtgSettings, tasks_of
 from casewright.finetune.section import Section
 from casewright.finetune.shots import Neighbours, units
@@ -27,26 +27,16 @@ from casewright.stores.progress import progress_bar
 from casewright.tools import NO_EVIDENCE, Parameter, Toolbox, ToolSpec
 from casewright.tools.from_file import toolbox_to_records
 
-#: Tools that a guest brings along at most.
+#: Maximum number of tools that a guest's record adds.
 MOST_TOOLS = 3
-#: The share of guests whose tools declare their parameters by descriptions alone.
+#: The share of guests whose tools declare only descriptions of their parameters.
 BARE = 0.7
 
 
 def guests(
     host: Toolbox, others: Sequence[CorpusToolbox], count: int, rng: random.Random
 ) -> list[AnnotatedQuery]:
-    """Draw messages of other toolboxes whose records bring the tools that their plans call.
-
-    Args:
-        host: The toolbox that they are asked among.
-        others: Toolboxes to draw from.
-        count: At most how many are drawn.
-        rng: Draws.
-
-    Returns:
-        Queries whose plans are valid for the host with their own tools.
-    """
+    """Draw messages of other toolboxes whose records add the tools that their plans call."""
     results: list[AnnotatedQuery] = []
     pool = [(box, query) for box in others for query in box.queries]
     for box, query in rng.sample(pool, len(pool)):
@@ -55,12 +45,12 @@ def guests(
         record = _guest(host, box, query, rng)
         if record is None:
             continue
-        result = AnnotatedQuery.read(record)
+        guest = AnnotatedQuery.read(record)
         try:
-            result.record.request(host).validate(result.plan)
+            guest.record.request(host).validate(guest.plan)
         except CasewrightError:
             continue
-        results.append(result)
+        results.append(guest)
     return results
 
 
@@ -71,25 +61,14 @@ def strangers(
     encoder: Encoder,
     rng: random.Random,
 ) -> list[AnnotatedQuery]:
-    """Draw messages of other toolboxes that no tool of the host is like.
-
-    Args:
-        host: The toolbox that they are asked among.
-        others: Toolboxes to draw from.
-        count: At most how many are drawn.
-        encoder: Tells what is alike.
-        rng: Draws.
-
-    Returns:
-        Queries that are planned ``no_evidence()``.
-    """
+    """Draw messages of other toolboxes unlike all tools of the host, to be planned no_evidence."""
     pool = [
         query for box in others for query in box.queries if NO_EVIDENCE.name not in query.plan.tools
     ]
     drawn = rng.sample(pool, min(len(pool), 3 * count))
     tools = [f"{tool.name}: {tool.description}" for tool in host if tool.name != NO_EVIDENCE.name]
     likeness = units(encoder, [query.query for query in drawn]) @ units(encoder, tools).T
-    kept = [query for query, row in zip(drawn, likeness, strict=True) if np.max(row) < WANTED]
+    unlike = [query for query, row in zip(drawn, likeness, strict=True) if np.max(row) < WANTED]
     return [
         AnnotatedQuery.read(
             {
@@ -100,25 +79,24 @@ def strangers(
                 "class": NO_EVIDENCE.name,
             }
         )
-        for query in kept[:count]
+        for query in unlike[:count]
     ]
 
 
 def _guest(
     host: Toolbox, box: CorpusToolbox, query: AnnotatedQuery, rng: random.Random
 ) -> dict[str, Any] | None:
-    """Return a guest's record; none where its tools could not be the request's own."""
+    """Return a guest's record; ``None`` if a record cannot add its tools."""
     names = sorted(set(query.plan.tools))
     if NO_EVIDENCE.name in names or len(names) > MOST_TOOLS or any(n in host for n in names):
         return None
-    given = _arguments(query.plan)
-    if given is None:
+    parameters = _parameters(query.plan)
+    if parameters is None:
         return None
     bare = rng.random() < BARE
-    tools = [_brought(box.toolbox[name], given[name], bare=bare) for name in names]
-    shown = list(_shown_examples(box, names, given, query))
-    if shown:
-        rng.choice(tools)["example"] = rng.choice(shown)
+    tools = [_tool_record(box.toolbox[name], parameters[name], bare=bare) for name in names]
+    if examples := list(_examples(box, parameters, query)):
+        rng.choice(tools)["example"] = rng.choice(examples)
     return {
         "id": f"{query.record.id}~guest",
         "query": query.query,
@@ -129,63 +107,58 @@ def _guest(
     }
 
 
-def _arguments(plan: Plan) -> dict[str, frozenset[str]] | None:
-    """Return the parameters that each tool is given; none where a tool is given now these, now
-    those: all that a request brings along must be given."""
-    given: dict[str, frozenset[str]] = {}
+def _parameters(plan: Plan) -> dict[str, frozenset[str]] | None:
+    """Return each tool's parameters; ``None`` if its calls differ: added ones are required."""
+    parameters: dict[str, frozenset[str]] = {}
     for step in plan.steps:
         names = frozenset(name for name, _ in step.arguments)
-        if given.setdefault(step.tool, names) != names:
+        if parameters.setdefault(step.tool, names) != names:
             return None
-    return given
+    return parameters
 
 
-def _brought(tool: ToolSpec, given: frozenset[str], *, bare: bool) -> dict[str, Any]:
+def _tool_record(tool: ToolSpec, names: frozenset[str], *, bare: bool) -> dict[str, Any]:
     record = next(iter(toolbox_to_records(Toolbox([tool]))))
     record.pop("example", None)
-    parameters = [parameter for parameter in tool.parameters if parameter.name in given]
+    parameters = [parameter for parameter in tool.parameters if parameter.name in names]
     if bare:
-        record["parameters"] = {parameter.name: _described(parameter) for parameter in parameters}
+        record["parameters"] = {parameter.name: _description(parameter) for parameter in parameters}
     else:
-        kept = record["parameters"]
-        record["parameters"] = {p.name: {**kept[p.name], "required": True} for p in parameters}
+        declared = record["parameters"]
+        record["parameters"] = {p.name: {**declared[p.name], "required": True} for p in parameters}
     return record
 
 
-def _described(parameter: Parameter) -> str:
+def _description(parameter: Parameter) -> str:
     text = parameter.description or parameter.name.replace("_", " ")
     if not parameter.choices:
         return text
     return f"{text.rstrip('.')}: {', '.join(parameter.choices[:-1])} or {parameter.choices[-1]}"
 
 
-def _shown_examples(
-    box: CorpusToolbox,
-    names: Sequence[str],
-    given: dict[str, frozenset[str]],
-    query: AnnotatedQuery,
+def _examples(
+    box: CorpusToolbox, parameters: dict[str, frozenset[str]], query: AnnotatedQuery
 ) -> Iterator[dict[str, str]]:
-    """Yield examples that call these tools alone, with the same parameters, of other questions."""
-    own = [(tool.example.query, tool.example.plan) for tool in box.toolbox if tool.example]
-    others = [(other.query, str(other.plan)) for other in box.queries if other is not query]
-    for question, text in (*own, *others):
-        plan = parse_plan(text)
-        result = _arguments(plan)
-        if result and set(result) <= set(names) and all(result[n] == given[n] for n in result):
+    """Yield examples with other questions that call only these tools with these parameters."""
+    examples = [(tool.example.query, tool.example.plan) for tool in box.toolbox if tool.example]
+    examples += [(other.query, str(other.plan)) for other in box.queries if other is not query]
+    for question, text in examples:
+        calls = _parameters(parse_plan(text))
+        if calls and calls.items() <= parameters.items():
             yield {"query": question, "plan": text}
 
 
 class CorpusSettings(Section):
-    """``[data.corpus]``: toolboxes of other fields beside the one that is planned for.
+    """``[data.corpus]``: toolboxes of other fields, added to the one that is planned for.
 
     Attributes:
-        copies: How often each of their messages is posed; 0 takes none.
-        guests: For each toolbox, messages of others that bring their tools along.
-        strangers: For each toolbox, messages of others that no tool of it answers.
-        composed: For each toolbox, messages of it that are joined to such with several asks.
+        copies: Number of prompts for each of their messages; 0 leaves the corpus out.
+        guests: For each toolbox, messages of others whose records add their tools.
+        strangers: For each toolbox, messages of others that none of its tools answers.
+        composed: For each toolbox, its messages that are joined to longer ones.
         domain_guests: Guests of the toolbox that is planned for.
         domain_strangers: Strangers of the toolbox that is planned for.
-        validation: Messages of each toolbox for validation that are validated with.
+        validation: Messages of each validation toolbox.
     """
 
     copies: int = Field(default=0, ge=0, le=1000)
@@ -199,18 +172,14 @@ class CorpusSettings(Section):
 
 @dataclass(frozen=True, slots=True)
 class CorpusExamples:
-    """The examples of the corpus.
-
-    Attributes:
-        validation: Of those for validation, under the prompts that serving renders.
-    """
+    """Examples for training, for validation as in serving, and the manifest's entry."""
 
     train: list[TrainingExample]
     validation: list[TrainingExample]
-    told: dict[str, Any]
+    facts: dict[str, Any]
 
 
-def among(
+def domain_queries(
     toolbox: Toolbox, settings: CorpusSettings, encoder: Encoder, seed: int
 ) -> list[AnnotatedQuery]:
     """Return the guests and strangers of the toolbox that is planned for."""
@@ -237,7 +206,7 @@ def corpus_examples(
         return CorpusExamples([], [], {})
     boxes = training_toolboxes()
     train: list[TrainingExample] = []
-    taken: list[AnnotatedQuery] = []
+    all_queries: list[AnnotatedQuery] = []
     with progress_bar("Making examples of the corpus", len(boxes)) as advance:
         for index, box in enumerate(boxes):
             rng = random.Random(f"{seed}:corpus:{box.name}")
@@ -248,27 +217,27 @@ def corpus_examples(
                 *strangers(box.toolbox, others, settings.strangers, encoder, rng),
                 *joined(box.queries, settings.composed, rng),
             ]
-            taken += queries
-            train += _examples(box, queries, settings.copies, tevo, ttg, encoder, seed)
+            all_queries += queries
+            train += _pose(box, queries, settings.copies, tevo, ttg, encoder, seed)
             advance(1)
-    plain = tevo.model_copy(update={"enabled": False})
-    alone = TtgSettings(tasks_per_query=1)
+    as_served = tevo.model_copy(update={"enabled": False})
+    planning = TtgSettings(tasks_per_query=1)
     held = []
     for box in read_corpus("validation"):
         count = min(settings.validation, len(box.queries))
         chosen = random.Random(f"{seed}:held:{box.name}").sample(box.queries, count)
-        held += _examples(box, chosen, 1, plain, alone, encoder, seed)
+        held += _pose(box, chosen, 1, as_served, planning, encoder, seed)
     facts = {
         "toolboxes": len(boxes),
-        "queries": len(taken),
+        "queries": len(all_queries),
         "examples": len(train),
         "validation": len(held),
-        "sha256": hashlib.sha256(queries_hash(taken).encode()).hexdigest(),
+        "sha256": hashlib.sha256(queries_hash(all_queries).encode()).hexdigest(),
     }
     return CorpusExamples(train, held, facts)
 
 
-def _examples(
+def _pose(
     box: CorpusToolbox,
     queries: Sequence[AnnotatedQuery],
     copies: int,
@@ -280,9 +249,9 @@ def _examples(
     # Plan cases of a prompt are other messages of its toolbox.
     posing = Posing(box.toolbox, tevo, box.pools, Neighbours([*box.queries, *queries], encoder))
     results = []
-    for copy, evolved, rng in posed(queries, posing, encoder, seed=seed, copies=copies):
+    for copy, evolved, rng in pose_queries(queries, posing, encoder, seed=seed, copies=copies):
         for item in evolved:
             for example in tasks_of(item, ttg, rng):
-                # Guests of two toolboxes may be one message.
+                # With the box's name: guests of two toolboxes may be the same message.
                 results.append(replace(example, id=f"{box.name}:{example.id}@{copy}"))
     return without_duplicates(results)

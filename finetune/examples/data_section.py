@@ -1,4 +1,4 @@
-"""``[data]``: what a training set is made of, and how."""
+"""The section ``[data]`` of a recipe: sources and settings of a training set."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from casewright.finetune.instructions.mixture import InstructionSettings
 from casewright.finetune.queries.choose import SamplingSettings
 from casewright.finetune.section import RecipeFile, Section
 
-#: What a recipe is validated with, where they are known: the names of the domains.
+#: Key of the validation context: the names of the domains, or ``None`` for any.
 DOMAINS = "domains"
 
 
@@ -24,22 +24,21 @@ class DataSection(Section):
     """``[data]``: from annotated queries and a toolbox to a training set.
 
     Attributes:
-        domain: Whose tools, queries and pools are taken.
+        domain: The domain with the tools, queries and pools.
         queries: Annotated queries, JSON Lines, instead of the domain's.
         toolbox: A JSON file of tools, instead of a domain.
         pools: A JSON file of other names and descriptions for the tools, instead of the domain's.
         distractors: A JSON file of tools that no plan needs, for TEvo to add.
-        copies: How often each query is evolved, each time anew.
-        validation: Share of the queries, with their likes, and of the instructions, that is not
-            trained on.
-        seed: Of all that is drawn.
-        sampling: Which queries are taken.
-        tevo: How their prompts are varied.
-        ttg: Which tasks are made of each.
-        corpus: Toolboxes of other fields beside the one that is planned for.
-        toolsets: Public tool-use sets whose queries are planned for, too, each with tools of its
-            own; for training alone.
-        instructions: Generic ones beside them.
+        copies: Number of prompts for each query.
+        validation: Share of the queries, similar ones together, and of the instructions, for
+            validation.
+        seed: The seed of every draw.
+        sampling: The choice of queries.
+        tevo: The variation of prompts.
+        ttg: The tasks for each query.
+        corpus: Toolboxes of other fields.
+        toolsets: Public tool-use sets, for training only.
+        instructions: Generic instructions.
     """
 
     domain: str | None = None
@@ -68,7 +67,7 @@ class DataSection(Section):
         raise ValueError(f"There is no domain {domain!r}. {mend}")
 
     @model_validator(mode="after")
-    def _something(self) -> Self:
+    def _has_examples(self) -> Self:
         if not self.ttg.tasks_per_query and not self.instructions.share:
             raise ValueError(
                 "Nothing is learned: data.ttg.tasks_per_query and data.instructions.share are both "

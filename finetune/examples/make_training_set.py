@@ -1,27 +1,47 @@
-"""From annotated queries and a toolbox to a training set (REAPER, Joshi et al. 2024, section 3)."""
+"""A training set of annotated queries and a toolbox (REAPER, Joshi et al. 2024, section 3)."""
 
 from __future__ import annotations
 
+import hashlib
+import json
 import random
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING
+from collections import Counter
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
+from casewright import __version__
 from casewright.finetune.example import TrainingExample, without_duplicates
-from casewright.finetune.examples.corpus_examples import among, corpus_examples
+from casewright.finetune.examples.corpus_examples import corpus_examples, domain_queries
 from casewright.finetune.examples.data_section import DataSection
-from casewright.finetune.examples.manifest import Made, in_validation, manifest_of, validation_items
-from casewright.finetune.examples.query_pool import query_pool
-from casewright.finetune.examples.shared_toolboxes import Posing, posed
+from casewright.finetune.examples.query_pool import (
+    QueryPool,
+    in_validation,
+    queries_hash,
+    query_pool,
+    validation_items,
+)
+from casewright.finetune.examples.shared_toolboxes import pose_queries
+from casewright.finetune.examples.tevo import Posing
 from casewright.finetune.examples.toolset import toolset_examples
-from casewright.finetune.examples.training_set import TrainingSet
+from casewright.finetune.examples.training_set import (
+    FORMAT,
+    TRAIN,
+    VALIDATION,
+    TrainingSet,
+    file_entry,
+)
 from casewright.finetune.examples.ttg import tasks_of
 from casewright.finetune.folds import similarity_groups
 from casewright.finetune.instructions import instructions
+from casewright.finetune.instructions.instruction import TASK as INSTRUCTION
+from casewright.finetune.instructions.readers.registry import contaminated, licences, readers_of
 from casewright.finetune.queries.choose import choose_queries
 from casewright.finetune.shots import Neighbours, plain
 from casewright.finetune.tool_pools import ToolPool
 from casewright.planner import AnnotatedQuery
+from casewright.planner.prompt import prompt_hash
 from casewright.stores import Encoder
 from casewright.stores.progress import progress_bar
 from casewright.tools import Toolbox, ToolSpec
@@ -34,9 +54,7 @@ if TYPE_CHECKING:
 class Ingredients:
     """The queries, tools and pools that a recipe's ``[data]`` names.
 
-    Attributes:
-        queries: Annotated queries with gold plans for the toolbox.
-        measuring: Questions that must not be learned from.
+    ``measuring`` are questions of evaluations, which must not be in a training set.
     """
 
     queries: Sequence[AnnotatedQuery]
@@ -46,99 +64,185 @@ class Ingredients:
     measuring: Sequence[str] = ()
 
 
+@dataclass(slots=True)
+class _Facts:
+    """The facts for a manifest; ``held`` are the ids of the planning tasks for validation."""
+
+    pool: QueryPool
+    chosen: list[AnnotatedQuery] = field(default_factory=list)
+    queries_held: int = 0
+    held: set[str] = field(default_factory=set)
+    toolsets: Sequence[Mapping[str, Any]] = ()
+    corpus: Mapping[str, Any] = field(default_factory=dict)
+    instructions: int = 0
+    refused: Counter[str] = field(default_factory=Counter)
+
+
 def make_training_set(
     data: DataSection,
-    given: Ingredients,
+    inputs: Ingredients,
     encoder: Encoder,
     *,
     chat: BaseChatModel | None = None,
 ) -> TrainingSet:
     """Make a training set: sampling, TEvo, TTG, other tool sets, instructions, mixture, validation.
 
-    The same arguments make the same set, byte for byte. What is drawn for a query depends on the
-    seed, its id and the queries beside it, not on its place. All examples of a query, and of the
-    queries most like it, are for training or all for validation; plan cases shown in prompts are
-    queries of the training side alone. Queries of public tool-use sets are trained on alone, so
-    that validation is of the toolbox that is planned for.
+    The same arguments make the same set, byte for byte. The draw for a query depends on the seed,
+    its id and the queries that share its toolbox, not on its position. All examples of a query and
+    of similar queries are on one side, training or validation; plan cases in prompts are queries
+    for training. Queries of public tool-use sets are for training only.
 
     Args:
-        encoder: Embeds questions, for neighbours, validation and sampling; not used where none of
-            these is asked for.
-        chat: Evolves instructions, where the recipe says that a chat model does.
+        encoder: Embeds questions for neighbours, validation and sampling.
+        chat: Evolves instructions if the recipe says that a chat model does.
 
     Raises:
-        InputError: The queries do not fit the toolbox, or there are too few queries for what the
-            recipe asks for, too few instructions can be evolved, or a source of instructions or a
-            tool-use set cannot be read.
+        InputError: The queries do not fit the toolbox, there are too few queries, too few
+            instructions can be evolved, or a data source cannot be read.
     """
-    result = Made(query_pool(given.queries, given.toolbox, given.measuring))
-    # Of no task a query there is nothing to make, of the corpus and of tool-use sets neither.
-    planning = _planning(result, data, given, encoder) if data.ttg.tasks_per_query else []
-    others = instructions(data.instructions, data.seed, chat, refused=result.refused)
-    result.instructions = others.pool
+    facts = _Facts(query_pool(inputs.queries, inputs.toolbox, inputs.measuring))
+    planning = _planning(facts, data, inputs, encoder) if data.ttg.tasks_per_query else []
+    others = instructions(data.instructions, data.seed, chat, refused=facts.refused)
+    facts.instructions = others.pool
     mixed = [*planning, *others.examples]
     random.Random(f"{data.seed}:mixture").shuffle(mixed)
-    own = {example.id for example in planning}
-    sides: dict[bool, list[TrainingExample]] = {False: [], True: []}
+    planning_ids = {example.id for example in planning}
+    sides: dict[str, list[TrainingExample]] = {TRAIN: [], VALIDATION: []}
     for example in mixed:
-        held = example.id in result.held
-        if example.id not in own:
-            # By what it was made from: an instruction and its evolution are not told apart.
+        held = example.id in facts.held
+        if example.id not in planning_ids:
+            # By the source: an instruction and its evolution stay on one side.
             held = in_validation(example.source, data.validation, seed=data.seed)
-        sides[held].append(example)
-    train, validation = tuple(sides[False]), tuple(sides[True])
-    manifest = manifest_of(train, validation, result, data, given.toolbox, given.pools)
-    return TrainingSet(train, validation, manifest)
+        sides[VALIDATION if held else TRAIN].append(example)
+    manifest = _manifest(sides, facts, data, inputs)
+    return TrainingSet(tuple(sides[TRAIN]), tuple(sides[VALIDATION]), manifest)
 
 
 def _planning(
-    made: Made, data: DataSection, given: Ingredients, encoder: Encoder
+    facts: _Facts, data: DataSection, inputs: Ingredients, encoder: Encoder
 ) -> list[TrainingExample]:
     """Return the planning tasks of queries, tool-use sets and the corpus, in this order."""
-    chosen = choose_queries(made.pool.queries, data.sampling, encoder, data.seed)
-    chosen += among(given.toolbox, data.corpus, encoder, data.seed)
-    made.chosen = chosen
-    examples = _plan_examples(made, data, given, encoder)
-    foreign, made.toolsets = toolset_examples(
+    facts.chosen = choose_queries(facts.pool.queries, data.sampling, encoder, data.seed)
+    facts.chosen += domain_queries(inputs.toolbox, data.corpus, encoder, data.seed)
+    examples = _query_examples(facts, data, inputs, encoder)
+    foreign, facts.toolsets = toolset_examples(
         *(data.toolsets, data.tevo, data.ttg, encoder),
         seed=data.seed,
-        measuring=frozenset(map(plain, given.measuring)),
+        measuring=frozenset(map(plain, inputs.measuring)),
     )
     corpus = corpus_examples(data.corpus, data.tevo, data.ttg, encoder, seed=data.seed)
-    made.corpus = corpus.told
-    made.held |= {example.id for example in corpus.validation}
+    facts.corpus = corpus.facts
+    facts.held |= {example.id for example in corpus.validation}
     return [*examples, *foreign, *corpus.train, *corpus.validation]
 
 
-def _plan_examples(
-    made: Made, data: DataSection, given: Ingredients, encoder: Encoder
+def _query_examples(
+    facts: _Facts, data: DataSection, inputs: Ingredients, encoder: Encoder
 ) -> list[TrainingExample]:
     """Return the examples of all queries, each once, in the queries' order."""
     held: frozenset[int] = frozenset()
     if data.validation:
-        groups = similarity_groups([query.query for query in made.chosen], encoder)
+        groups = similarity_groups([query.query for query in facts.chosen], encoder)
         held = validation_items(groups, data.validation, seed=data.seed)
-    made.queries_held = len(held)
+    facts.queries_held = len(held)
     sides = [
-        [query for index, query in enumerate(made.chosen) if (index in held) is side]
+        [query for index, query in enumerate(facts.chosen) if (index in held) is side]
         for side in (False, True)
     ]
-    tevo, neighbours = data.tevo, None
-    if tevo.shots or (tevo.enabled and tevo.examples):
-        neighbours = Neighbours(sides[False], encoder)
-    posing = Posing(given.toolbox, tevo, given.pools, neighbours, given.distractors)
-    by_query: dict[str, list[TrainingExample]] = {str(q.record.id): [] for q in made.chosen}
-    with progress_bar("Making examples of queries", len(made.chosen) * data.copies) as advance:
-        # Apart: a head that is only validated with has been trained on by nobody.
+    neighbours = Neighbours(sides[False], encoder) if data.tevo.samples_queries else None
+    posing = Posing(inputs.toolbox, data.tevo, inputs.pools, neighbours, inputs.distractors)
+    by_query: dict[str, list[TrainingExample]] = {str(q.record.id): [] for q in facts.chosen}
+    with progress_bar("Making examples of queries", len(facts.chosen) * data.copies) as advance:
+        # Each side by itself: no prompt head of the validation is trained on.
         for side, queries in enumerate(sides):
-            for copy, evolved, rng in posed(
+            for copy, evolved, rng in pose_queries(
                 queries, posing, encoder, seed=data.seed, copies=data.copies
             ):
                 for item in evolved:
-                    examples = tasks_of(item, data.ttg, rng)
-                    if copy > 1:
-                        examples = [replace(own, id=f"{own.id}@{copy}") for own in examples]
+                    examples = tasks_of(item, data.ttg, rng, copy)
                     by_query[str(item.query.record.id)] += examples
-                    made.held.update(example.id for example in examples if side)
+                    facts.held.update(example.id for example in examples if side)
                 advance(len(evolved))
-    return without_duplicates(example for some in by_query.values() for example in some)
+    return without_duplicates(example for group in by_query.values() for example in group)
+
+
+def _manifest(
+    sides: Mapping[str, Sequence[TrainingExample]],
+    facts: _Facts,
+    data: DataSection,
+    inputs: Ingredients,
+) -> dict[str, Any]:
+    """Return the manifest as JSON-plain values, without times and paths: the same for one set."""
+    examples = [example for side in sides.values() for example in side]
+    generic = [example for example in examples if _is_instruction(example)]
+    planning = len(examples) - len(generic)
+    sets = {entry["reader"] for entry in facts.toolsets}
+    sources = {example.source for example in generic}
+    pools = {name: pool.model_dump(mode="json") for name, pool in inputs.pools.items()}
+    return {
+        "format": FORMAT,
+        "casewright": __version__,
+        "prompt_hash": prompt_hash(),
+        "seed": data.seed,
+        "queries": {
+            "given": len(facts.pool.queries) + facts.pool.excluded,
+            "left_out_for_measuring": facts.pool.excluded,
+            "taken": len(facts.chosen),
+            "for_validation": facts.queries_held,
+            "sha256": queries_hash(facts.chosen),
+            "classes": _counts(query.label for query in facts.chosen),
+        },
+        "toolbox": {
+            "fingerprint": inputs.toolbox.fingerprint(),
+            "tools": list(inputs.toolbox.names),
+        },
+        "pools": hashlib.sha256(json.dumps(pools, sort_keys=True).encode()).hexdigest(),
+        "examples": {
+            name: {
+                "all": len(side),
+                "tasks": _counts(example.task for example in side),
+                "sources": _counts(_source_kind(example, sets) for example in side),
+            }
+            for name, side in sides.items()
+        },
+        **({"toolsets": list(facts.toolsets)} if facts.toolsets else {}),
+        **({"corpus": dict(facts.corpus)} if facts.corpus else {}),
+        "instructions": {
+            "pool": facts.instructions,
+            "taken": len(generic),
+            # The paper's Table 3 is best at six to one planning task.
+            "per_planning_task": round(len(generic) / planning, 4) if planning else None,
+            "licences": licences(sources),
+            "origins": {name: reader.origin for name, reader in readers_of(sources).items()},
+            "contaminates": contaminated(sources),
+            "refused": dict(sorted(facts.refused.items())),
+        },
+        "data": _json_plain(data.model_dump(mode="python")),
+        "files": {name: file_entry(side) for name, side in sides.items()},
+    }
+
+
+def _is_instruction(example: TrainingExample) -> bool:
+    """Return whether an example is a generic instruction, not one that was made of a query."""
+    return example.task.partition(":")[0] == INSTRUCTION
+
+
+def _source_kind(example: TrainingExample, toolsets: Collection[str]) -> str:
+    name = example.source.partition(":")[0]
+    return name if _is_instruction(example) or name in toolsets else "queries"
+
+
+def _counts(names: Iterable[str]) -> dict[str, int]:
+    return dict(sorted(Counter(names).items()))
+
+
+def _json_plain(value: Any) -> Any:
+    """Return settings as JSON-plain values, files by their names only."""
+    match value:
+        case Path() | str() if Path(value).is_absolute():
+            return Path(value).name
+        case dict():
+            return {name: _json_plain(inner) for name, inner in value.items() if inner is not None}
+        case list() | tuple() | set() | frozenset():
+            return [_json_plain(inner) for inner in value]
+    return value

@@ -1,4 +1,4 @@
-"""Asks a chat model for tool pools: other names and descriptions for the tools of any toolbox."""
+"""Tool pools by a chat model: other names and descriptions for the tools of a toolbox."""
 
 from __future__ import annotations
 
@@ -27,15 +27,18 @@ if TYPE_CHECKING:
     from langchain_core.language_models import BaseChatModel
 
 
+#: Names and descriptions to request for a tool, and for a parameter or result field.
+COUNTS = {"names": 12, "descriptions": 10, "few": 6}
+
+
 @dataclass(slots=True)
 class PoolsMade:
     """The pools of a run, and the answers that could not be used.
 
     Attributes:
-        pools: By tool, those that the file had before included.
-        dropped: By tool, how many entries of its answer could not be used: repeated, no names,
-            another tool's, or descriptions that are empty or name a tool.
-        failed: By tool, why its answer was of no use; such a tool is asked for again next time.
+        pools: By tool, those of earlier runs included.
+        dropped: By tool, the number of unusable entries of its answer.
+        failed: By tool, why its answer was unusable; the next run requests it again.
     """
 
     pools: dict[str, ToolPool] = field(default_factory=dict)
@@ -44,57 +47,51 @@ class PoolsMade:
 
 
 class PoolMaker:
-    """Makes pools by one call of a chat model a tool.
-
-    Args:
-        names: How many names a tool is to have.
-        few: How many of each a parameter, and names a result field.
-    """
+    """Makes pools with one call of a chat model for each tool; ``tell`` is called with its name."""
 
     def __init__(
         self,
         model: BaseChatModel,
         *,
-        names: int = 12,
-        descriptions: int = 10,
-        few: int = 6,
         seconds: float = 120.0,
         tell: Callable[[str], None] = lambda tool: None,
     ) -> None:
         self._model = model
-        self._counts = {"names": names, "descriptions": descriptions, "few": few}
         self._seconds = seconds
         self._tell = tell
 
     def make(self, toolbox: Toolbox, path: Path) -> PoolsMade:
-        """Make a pool for each tool that the file has none for, and write the file after each.
+        """Make a pool for each tool without one in the file, and write the file after each.
 
         Raises:
-            InputError: The file is there and unusable or cannot be written, or the model fails or
-                takes too long; what was made before is kept, and made use of the next time.
+            InputError: The file is unusable, or the model fails; the file keeps the pools so far.
         """
         result = PoolsMade(read_pools(path, toolbox) if path.exists() else {})
         for tool in toolbox:
             if tool.name in result.pools:
                 continue
             text = self._answer(tool, toolbox, path)
-            if (given := json_object(text)) is None:
+            if (answer := json_object(text)) is None:
                 result.failed[tool.name] = f"The answer is no JSON object: {text[:80]!r}."
                 continue
-            cleaned = _Cleaned(toolbox, result.pools)
-            pool = cleaned.pool(tool, given)
-            result.dropped[tool.name] = cleaned.dropped
+            cleaner = _Cleaner(toolbox, result.pools)
+            pool = cleaner.pool(tool, answer)
+            result.dropped[tool.name] = cleaner.dropped
             if not pool.descriptions and not pool.names:
                 result.failed[tool.name] = "The answer has no name and no description of use."
                 continue
             result.pools[tool.name] = pool
-            _write(result.pools, path)
+            pools = {name: pool.model_dump(mode="json") for name, pool in result.pools.items()}
+            try:
+                write_whole(path, json.dumps(pools, ensure_ascii=False, indent=2) + "\n")
+            except OSError as error:
+                raise InputError(
+                    f"{path} cannot be written: {error.strerror}. Name another file."
+                ) from error
             self._tell(tool.name)
         return result
 
     def _answer(self, tool: ToolSpec, toolbox: Toolbox, path: Path) -> str:
-        from langchain_core.messages import HumanMessage, SystemMessage
-
         parameters = {parameter.name: parameter.description for parameter in tool.parameters}
         declared = {
             "name": tool.name,
@@ -103,98 +100,85 @@ class PoolMaker:
             "results": list(tool.results),
         }
         both = {"names": ["…"], "descriptions": ["…"]}
-        form = {
+        template = {
             **both,
             "parameters": dict.fromkeys(parameters, both),
             "results": {name: ["…"] for name in tool.results},
         }
-        asked = WORDINGS["pools"].format(
+        request = WORDINGS["pools"].format(
             tool=json.dumps(declared, ensure_ascii=False, indent=1),
             others=", ".join(name for name in toolbox.names if name != tool.name),
-            form=json.dumps(form, ensure_ascii=False),
-            **self._counts,
+            form=json.dumps(template, ensure_ascii=False),
+            **COUNTS,
         )
+        messages = [("system", WORDINGS["pools_role"]), ("user", request)]
         try:
-            said = ask(
-                self._model,
-                [SystemMessage(WORDINGS["pools_role"]), HumanMessage(asked)],
-                self._seconds,
-            )
-            return str(said.text)
+            return str(ask(self._model, messages, self._seconds).text)
         except Exception as error:
             raise InputError(
                 f"No pool for the tool {tool.name}: {no_answer(self._model, error, self._seconds)} "
-                f"Mend it and ask again: tools that {path} has are not asked for twice."
+                f"Correct this and run the command again: the pools in {path} are kept."
             ) from error
 
 
-class _Cleaned:
-    """Takes over of an answer what can be used, and counts the rest."""
+class _Cleaner:
+    """Takes the usable entries of an answer, and counts the others."""
 
     def __init__(self, toolbox: Toolbox, pools: Mapping[str, ToolPool]) -> None:
         self._names = toolbox.names
         self._taken = {*toolbox.names, *(name for pool in pools.values() for name in pool.names)}
         self.dropped = 0
 
-    def pool(self, tool: ToolSpec, given: Mapping[str, Any]) -> ToolPool:
-        names = self._named(given.get("names"), self._taken)
+    def pool(self, tool: ToolSpec, answer: Mapping[str, Any]) -> ToolPool:
+        names = self._read_names(answer.get("names"), self._taken)
         if tool.name == NO_EVIDENCE.name:
             self.dropped += len(names)
             names = ()
-        parameters, results = _object(given.get("parameters")), _object(given.get("results"))
-        own = [parameter.name for parameter in tool.parameters]
+        parameters, results = _object(answer.get("parameters")), _object(answer.get("results"))
+        taken = [parameter.name for parameter in tool.parameters]
         entries = {}
         for parameter in tool.parameters:
-            said = _object(parameters.get(parameter.name))
+            entry = _object(parameters.get(parameter.name))
             entries[parameter.name] = ParameterPool(
-                names=self._named(said.get("names"), own),
-                descriptions=self._described(said.get("descriptions"), parameter.description),
+                names=self._read_names(entry.get("names"), taken),
+                descriptions=self._read_texts(entry.get("descriptions"), parameter.description),
             )
         return ToolPool(
             names=names,
-            descriptions=self._described(given.get("descriptions"), tool.description),
+            descriptions=self._read_texts(answer.get("descriptions"), tool.description),
             parameters=entries,
-            results={name: self._named(results.get(name), tool.results) for name in tool.results},
+            results={
+                name: self._read_names(results.get(name), tool.results) for name in tool.results
+            },
         )
 
-    def _named(self, given: Any, taken: Iterable[str]) -> tuple[str, ...]:
-        return self._kept(given, taken, key_of, name_problem)
+    def _read_names(self, entries: Any, taken: Iterable[str]) -> tuple[str, ...]:
+        return self._usable(entries, taken, key_of, name_problem)
 
-    def _described(self, given: Any, own: str) -> tuple[str, ...]:
+    def _read_texts(self, entries: Any, own: str) -> tuple[str, ...]:
         def key(text: str) -> str:
             return text.strip(" .").casefold()
 
-        return self._kept(given, [own], key, lambda text: description_problem(text, self._names))
+        return self._usable(entries, [own], key, lambda t: description_problem(t, self._names))
 
-    def _kept(
+    def _usable(
         self,
-        given: Any,
+        entries: Any,
         taken: Iterable[str],
         key: Callable[[str], str],
         problem: Callable[[str], str],
     ) -> tuple[str, ...]:
         known = set(map(key, taken))
-        kept = []
-        for entry in given if isinstance(given, list) else []:
+        texts = []
+        for entry in entries if isinstance(entries, list) else []:
             text = " ".join(entry.split()) if isinstance(entry, str) else ""
             if not text or key(text) in known or problem(text):
                 self.dropped += 1
                 continue
             known.add(key(text))
-            kept.append(text)
-        return tuple(kept)
+            texts.append(text)
+        return tuple(texts)
 
 
 def _object(value: Any) -> Mapping[str, Any]:
     return value if isinstance(value, dict) else {}
-
-
-def _write(pools: Mapping[str, ToolPool], path: Path) -> None:
-    """Write the file whole, or leave it as it was."""
-    plain = {tool: pool.model_dump(mode="json") for tool, pool in pools.items()}
-    try:
-        write_whole(path, json.dumps(plain, ensure_ascii=False, indent=2) + "\n")
-    except OSError as error:
-        raise InputError(
-            f"{path} cannot be written: {error.strerror}. Name another file."
-        ) from error

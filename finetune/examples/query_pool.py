@@ -1,10 +1,12 @@
-"""The queries that a training set is made of: checked, named, without those for measuring."""
+"""The queries of a training set, without those of evaluations, and the split for validation."""
 
 from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterable, Sequence
+import random
+from collections import defaultdict
+from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from casewright.errors import InputError, PlanError
@@ -16,12 +18,7 @@ from casewright.tools import Toolbox
 
 @dataclass(frozen=True, slots=True)
 class QueryPool:
-    """Queries that may be learned from.
-
-    Attributes:
-        queries: Each with an id of its own, a text.
-        excluded: How many were left out, since they are for measuring.
-    """
+    """Queries for a training set, with unique text ids, and the number of excluded ones."""
 
     queries: tuple[AnnotatedQuery, ...]
     excluded: int
@@ -30,22 +27,17 @@ class QueryPool:
 def query_pool(
     queries: Iterable[AnnotatedQuery], toolbox: Toolbox, measuring: Iterable[str] = ()
 ) -> QueryPool:
-    """Check annotated queries, and leave out those that are for measuring.
-
-    Args:
-        toolbox: What the plans may call, beside the tools that a record brings along.
-        measuring: Questions that must not be learned from; one is the same where its words are,
-            in any case.
+    """Check annotated queries, and exclude questions of evaluations, ``measuring``.
 
     Raises:
-        InputError: Two queries have one id, an id or class is no Unicode, a gold plan is not valid
-            for its request, or nothing is left; names the query.
+        InputError: Two queries have one id, an id or class is not Unicode, a gold plan is not valid
+            for its request, or no query is left; names the query.
     """
     forbidden = {plain(question) for question in measuring}
-    named = [_named(query, number) for number, query in enumerate(queries, 1)]
-    kept = [query for query in named if plain(query.query) not in forbidden]
+    named = [_with_id(query, number) for number, query in enumerate(queries, 1)]
+    usable = [query for query in named if plain(query.query) not in forbidden]
     seen: set[str] = set()
-    for query in kept:
+    for query in usable:
         if str(query.record.id) in seen:
             raise InputError(f"Two queries have the id {query.record.id!r}. Give each its own.")
         seen.add(str(query.record.id))
@@ -60,16 +52,16 @@ def query_pool(
                 f"Query {query.record.id!r} ({query.query!r:.60}) is not right for the toolbox: "
                 f"{error}"
             ) from error
-    if not kept:
+    if not usable:
         raise InputError(
             f"There is no query to learn from: {len(named)} were given, and {len(named)} are for "
             "measuring. Give annotated queries."
         )
-    return QueryPool(tuple(kept), len(named) - len(kept))
+    return QueryPool(tuple(usable), len(named) - len(usable))
 
 
 def queries_hash(queries: Sequence[AnnotatedQuery]) -> str:
-    """Return the SHA-256 of all that queries say, whatever file they were read from."""
+    """Return the SHA-256 of the queries' contents, whatever file they were read from."""
     facts = [
         [
             query.record.model_dump(mode="json"),
@@ -83,7 +75,39 @@ def queries_hash(queries: Sequence[AnnotatedQuery]) -> str:
     return hashlib.sha256(json.dumps(facts, sort_keys=True).encode()).hexdigest()
 
 
-def _named(query: AnnotatedQuery, number: int) -> AnnotatedQuery:
-    given = query.record.id
-    name = f"query-{number}" if given is None else str(given)
+def _with_id(query: AnnotatedQuery, number: int) -> AnnotatedQuery:
+    name = f"query-{number}" if query.record.id is None else str(query.record.id)
     return replace(query, record=query.record.model_copy(update={"id": name}))
+
+
+def validation_items(groups: Sequence[Hashable], share: float, *, seed: int = 0) -> frozenset[int]:
+    """Draw whole groups for validation, up to a share of all items; return their items' indices.
+
+    If every group exceeds the share, the smallest is drawn. Raises ``InputError`` for one group.
+    """
+    if share == 0:
+        return frozenset()
+    members: dict[Hashable, list[int]] = defaultdict(list)
+    for item, group in enumerate(groups):
+        members[group].append(item)
+    if len(members) < 2:
+        raise InputError(
+            f"The {len(groups)} queries cannot be split: they are one group of queries that are "
+            "alike. Add other queries, or set validation = 0."
+        )
+    order = list(members.values())
+    random.Random(f"{seed}:validation").shuffle(order)
+    room = round(share * len(groups))
+    drawn: list[int] = []
+    # The first group is left to train on.
+    for items in order[1:]:
+        if len(items) <= room - len(drawn):
+            drawn += items
+    smallest = min(order, key=len)
+    return frozenset(drawn or smallest)
+
+
+def in_validation(key: str, share: float, *, seed: int = 0) -> bool:
+    """Return whether a key is for validation: a share of all keys, by their hashes."""
+    digest = hashlib.blake2b(f"{seed}:{key}".encode(), digest_size=8).digest()
+    return int.from_bytes(digest, "big") < share * 2**64

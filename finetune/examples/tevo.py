@@ -1,14 +1,14 @@
 """Tool Evolve (TEvo): a query's planning prompt with other tools, names and words.
 
-REAPER (Joshi et al. 2024, section on Tool Evolve): beside the tools that a plan needs stands a
-random subset of the others; names and descriptions come from a pool; the examples are sampled. The
-gold plan follows the renaming, and stays valid for the prompt that it is the answer to.
+REAPER (Joshi et al. 2024, section on Tool Evolve): a prompt has the tools that the plan needs and a
+random subset of the others, names and descriptions from a pool, and sampled examples. The gold plan
+is renamed with its prompt, and stays valid for it.
 """
 
 from __future__ import annotations
 
 import random
-from collections.abc import Collection, Container, Iterable, Mapping, Sequence
+from collections.abc import Collection, Container, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 
@@ -19,7 +19,7 @@ from casewright.finetune.section import Section
 from casewright.finetune.shots import NEAREST, Neighbours, plain
 from casewright.finetune.tool_pools import ToolPool, key_of, named_tools
 from casewright.planner import AnnotatedQuery, Plan, PlanRequest, parse_plan
-from casewright.planner.plan import ListValue, Scalar, Step, StepRef, Value
+from casewright.planner.plan import Scalar, Step, StepRef
 from casewright.planner.prompt import PlanExample
 from casewright.tools import NO_EVIDENCE, Toolbox, ToolExample, ToolSpec, tool_from_record
 
@@ -28,20 +28,20 @@ class TevoSettings(Section):
     """Variation of prompts from the one that serving renders; each share is a probability.
 
     Attributes:
-        enabled: Whether anything but the plan cases in the tail varies.
-        unchanged: Of a prompt, to keep the toolbox that serving shows.
-        drop_tools: Of a changed prompt, to show a random subset of the tools that it does not need.
-        rename_tools: Of a tool, to be renamed.
-        rename_parameters: Of a parameter, to be renamed.
-        rename_results: Of a result field, to be renamed wherever it is returned.
-        reword: Of a description, to be one of the pool's.
-        examples: Of a tool's fixed example, to be a sampled query of that tool alone.
-        no_example: Of a tool, to be shown without an example.
-        distractors: At most how many tools of other domains are added, where there are any.
-        shots: At most how many plan cases the tail shows; how many is drawn.
-        random_shots: Of a plan case, to be any other query's, and none of those most alike.
-        queries_per_toolbox: At most how many queries are posed under one drawn toolbox, so that
-            their prompts have one head, which a training computes once.
+        enabled: If false, only the plan cases in the prompt's tail vary.
+        unchanged: Share of prompts that keep the toolbox of serving.
+        drop_tools: Share of changed prompts with a random subset of the tools not needed.
+        rename_tools: Share of tools with another name.
+        rename_parameters: Share of parameters with another name.
+        rename_results: Share of result fields with another name, the same in all tools.
+        reword: Share of descriptions taken from the pool.
+        examples: Share of tools whose example is a sampled query of that tool.
+        no_example: Share of tools without an example.
+        distractors: Maximum number of tools of other domains.
+        shots: Maximum number of plan cases in the tail; the number is drawn.
+        random_shots: Share of plan cases that are drawn from all queries, not from the most alike.
+        queries_per_toolbox: Maximum number of queries with one toolbox, and so one prompt head,
+            which a training computes once.
     """
 
     enabled: bool = True
@@ -58,6 +58,25 @@ class TevoSettings(Section):
     random_shots: float = Field(default=0.25, ge=0, le=1)
     queries_per_toolbox: int = Field(default=1, ge=1, le=256)
 
+    @property
+    def samples_queries(self) -> bool:
+        """True if prompts show other queries, as plan cases or as the tools' examples."""
+        return bool(self.shots or (self.enabled and self.examples))
+
+
+@dataclass(frozen=True, slots=True)
+class Posing:
+    """The toolbox, settings and sources of variation that queries are posed with.
+
+    ``pools`` are other names and descriptions by tool, ``distractors`` tools that no plan needs.
+    """
+
+    toolbox: Toolbox
+    settings: TevoSettings
+    pools: Mapping[str, ToolPool] = field(default_factory=dict)
+    neighbours: Neighbours | None = None
+    distractors: Sequence[ToolSpec] = ()
+
 
 @dataclass(frozen=True, slots=True)
 class ToolNames:
@@ -70,22 +89,18 @@ class ToolNames:
 
 @dataclass(frozen=True, slots=True)
 class Renaming:
-    """The drawn names of tools, by their own names; the others keep their names.
-
-    References are data: a plan is renamed as the typed value that it is, so that words of the user
-    which look like a name stay what they are.
-    """
+    """The drawn names of tools, by their own names; other tools keep their names."""
 
     tools: Mapping[str, ToolNames] = field(default_factory=dict)
 
     def plan(self, plan: Plan) -> Plan:
-        """Return the plan under the new names."""
+        """Return the plan with the new names; the user's words in literals do not change."""
         return Plan(tuple(self._step(step, plan.tools) for step in plan.steps))
 
     def spec(self, tool: ToolSpec) -> ToolSpec:
-        """Return the tool under its new names, to plan with: its example is left out.
+        """Return the tool with its new names and without its example.
 
-        A renamed parameter keeps its sources, choices and type, also those that it had by its name.
+        A renamed parameter keeps its sources, choices and type, even those inferred from its name.
         """
         names = self._names(tool.name)
         return ToolSpec(
@@ -104,92 +119,64 @@ class Renaming:
     def _step(self, step: Step, tools: Sequence[str]) -> Step:
         names = self._names(step.tool)
 
-        def scalar(value: Scalar) -> Scalar:
-            # A reference past the plan's end, which no valid plan has, names a field of no tool.
+        def renamed(value: Scalar) -> Scalar:
+            # A plan that is not valid may refer past its end.
             if isinstance(value, StepRef) and 1 <= value.step <= len(tools):
                 results = self._names(tools[value.step - 1]).results
                 return replace(value, field=results.get(value.field, value.field))
             return value
 
-        def renamed(value: Value) -> Value:
-            if isinstance(value, ListValue):
-                return ListValue(tuple(map(scalar, value.items)))
-            return scalar(value)
-
-        arguments = (
-            (names.parameters.get(name, name), renamed(value)) for name, value in step.arguments
-        )
-        return Step(names.tool, tuple(arguments))
-
-
-@dataclass(frozen=True, slots=True)
-class RenameShares:
-    """The probability that a tool, parameter or field with a pool is renamed."""
-
-    tools: float
-    parameters: float
-    results: float
+        arguments = step.mapped(renamed).arguments
+        return Step(names.tool, tuple((names.parameters.get(n, n), v) for n, v in arguments))
 
 
 def draw_renaming(
-    tools: Iterable[ToolSpec],
+    tools: Sequence[ToolSpec],
     pools: Mapping[str, ToolPool],
-    shares: RenameShares,
+    settings: TevoSettings,
     rng: random.Random,
     *,
-    fixed: Iterable[str] = (),
+    fixed: Collection[str] = (),
 ) -> Renaming:
-    """Draw new names for tools that are shown together; no two things in one place share a name.
+    """Draw new names for the tools of a prompt; names of tools, and within a tool, stay distinct.
 
-    A field that several tools return is called the same by all of them, where their pools agree:
-    what one step finds by that name another takes.
-
-    Args:
-        tools: In their order, which what is drawn depends on.
-        pools: By the tools' own names; a tool without one keeps all its names.
-        fixed: Tools whose names stay, beside ``no_evidence``.
+    A field that several tools return gets one name for all of them if their pools agree on one.
+    A tool without a pool keeps all its names, one of ``fixed`` keeps its own.
     """
-    shown = list(tools)
-    stay = {*fixed, NO_EVIDENCE.name}
-    taken = {key_of(tool.name) for tool in shown}
-    results = _draw_results(shown, pools, shares.results, rng)
-    drawn: dict[str, ToolNames] = {}
-    for tool in shown:
+    taken = {key_of(tool.name) for tool in tools}
+    results = _draw_results(tools, pools, settings.rename_results, rng)
+    names: dict[str, ToolNames] = {}
+    for tool in tools:
         if (pool := pools.get(tool.name)) is None:
             continue
         name = tool.name
-        if tool.name not in stay and rng.random() < shares.tools:
+        if name not in {*fixed, NO_EVIDENCE.name} and rng.random() < settings.rename_tools:
             name = _draw(pool.names, taken, rng) or tool.name
             taken.add(key_of(name))
-        parameters = _draw_parameters(tool, pool, shares.parameters, rng)
-        drawn[tool.name] = ToolNames(name, parameters, results[tool.name])
-    return Renaming(drawn)
-
-
-def _draw_parameters(
-    tool: ToolSpec, pool: ToolPool, share: float, rng: random.Random
-) -> dict[str, str]:
-    taken = {key_of(parameter.name) for parameter in tool.parameters}
-    results = {}
-    for parameter in tool.parameters:
-        own = pool.parameters.get(parameter.name)
-        if own and rng.random() < share and (name := _draw(own.names, taken, rng)):
-            results[parameter.name] = name
-            taken.add(key_of(name))
-    return results
+        parameters: dict[str, str] = {}
+        inner = {key_of(parameter.name) for parameter in tool.parameters}
+        for parameter in tool.parameters:
+            offer = pool.parameters.get(parameter.name)
+            if offer is None or rng.random() >= settings.rename_parameters:
+                continue
+            if new := _draw(offer.names, inner, rng):
+                parameters[parameter.name] = new
+                inner.add(key_of(new))
+        names[tool.name] = ToolNames(name, parameters, results[tool.name])
+    return Renaming(names)
 
 
 def _draw_results(
     tools: Sequence[ToolSpec], pools: Mapping[str, ToolPool], share: float, rng: random.Random
 ) -> dict[str, dict[str, str]]:
-    """Return other names by tool and field."""
+    """Return new names by tool and field."""
     results: dict[str, dict[str, str]] = {tool.name: {} for tool in tools}
     taken = {tool.name: set(map(key_of, tool.results)) for tool in tools}
-    for own in dict.fromkeys(result for tool in tools for result in tool.results):
+    for result in dict.fromkeys(result for tool in tools for result in tool.results):
         offers = {
-            tool.name: pools[tool.name].results[own]
+            tool.name: pools[tool.name].results[result]
             for tool in tools
-            if own in tool.results and tool.name in pools and own in pools[tool.name].results
+            if result in tool.results and tool.name in pools and result in pools[tool.name].results
         }
         if not offers or rng.random() >= share:
             continue
@@ -199,96 +186,77 @@ def _draw_results(
         for group, names in groups:
             if name := _draw(names, set().union(*(taken[tool] for tool in group)), rng):
                 for tool_name in group:
-                    results[tool_name][own] = name
+                    results[tool_name][result] = name
                     taken[tool_name].add(key_of(name))
     return results
 
 
 def _draw(names: Sequence[str], taken: Collection[str], rng: random.Random) -> str:
-    """Draw a name that nothing has yet; nothing where there is none."""
+    """Draw a name that is not taken; empty if there is none."""
     free = [name for name in names if key_of(name) not in taken]
     return rng.choice(free) if free else ""
 
 
 @dataclass(frozen=True, slots=True)
 class DrawnToolbox:
-    """Tools that were drawn, before their words and examples are.
+    """Drawn tools, with their own names, and their new names; ``pose`` draws the rest.
 
-    Attributes:
-        own: The tools under their own names, in the order in which they are shown.
-        changed: Whether anything may differ from what serving shows.
+    ``changed`` is false for the toolbox that serving shows.
     """
 
-    own: Toolbox
+    toolbox: Toolbox
     names: Renaming
     changed: bool
 
 
 def draw_toolbox(
-    founders: Sequence[AnnotatedQuery],
-    toolbox: Toolbox,
-    settings: TevoSettings,
-    pools: Mapping[str, ToolPool],
-    rng: random.Random,
-    *,
-    distractors: Sequence[ToolSpec] = (),
+    founders: Sequence[AnnotatedQuery], posing: Posing, rng: random.Random
 ) -> DrawnToolbox:
-    """Draw the tools for the queries that found a toolbox, mostly one.
+    """Draw a toolbox with all tools that some queries, mostly one, need.
 
-    Args:
-        founders: The first one's record may change the toolbox in any way, the others' may add
-            tools; all that their plans need is drawn.
-        pools: Other names by tool; a tool without one keeps its own.
+    The record of the first may change the toolbox in any way, the others' may add tools.
 
     Raises:
         InputError: A record's request is unusable; see ``QueryRecord.request``.
-        ToolError: Two founders add different tools of one name.
+        ToolError: Two queries add different tools of one name.
     """
-    asked = founders[0].record.request(toolbox).toolbox
+    settings = posing.settings
+    box = founders[0].record.request(posing.toolbox).toolbox
     for other in founders[1:]:
         added = map(tool_from_record, other.record.tools_extra)
-        asked = asked.with_(*(t for t in added if t.name not in asked or asked[t.name] != t))
+        box = box.with_(*(t for t in added if t.name not in box or box[t.name] != t))
     if not settings.enabled or rng.random() < settings.unchanged:
-        return DrawnToolbox(asked, Renaming(), changed=False)
-    tools = _subset({name for query in founders for name in query.plan.tools}, asked, settings, rng)
-    free = [t for t in distractors if t.name not in toolbox and t.name not in asked]
+        return DrawnToolbox(box, Renaming(), changed=False)
+    tools = _subset({name for query in founders for name in query.plan.tools}, box, settings, rng)
+    free = [t for t in posing.distractors if t.name not in posing.toolbox and t.name not in box]
     tools += rng.sample(free, rng.randint(0, min(settings.distractors, len(free))))
     rng.shuffle(tools)
-    # Where serving has it, unless it is told otherwise.
-    tools.append(asked[NO_EVIDENCE.name])
-    shares = RenameShares(
-        settings.rename_tools, settings.rename_parameters, settings.rename_results
-    )
-    # A name that another tool's description says cannot change there.
-    named = {name for tool in tools for name in _named(tool, asked.names)}
-    names = draw_renaming(tools, pools, shares, rng, fixed=sorted(named))
+    # Last, as in serving.
+    tools.append(box[NO_EVIDENCE.name])
+    # Descriptions are not rewritten: a tool that one of them names keeps its name.
+    fixed = {name for tool in tools for name in _mentioned(tool, box.names)}
+    names = draw_renaming(tools, posing.pools, settings, rng, fixed=fixed)
     return DrawnToolbox(Toolbox(tools), names, changed=True)
 
 
 def _subset(
     called: Collection[str], toolbox: Toolbox, settings: TevoSettings, rng: random.Random
 ) -> list[ToolSpec]:
-    """Return the tools that plans call, and a random subset of the others."""
+    """Return the called tools and a random subset of the others, without ``no_evidence``."""
     needed = {*called, NO_EVIDENCE.name}
     others = [name for name in toolbox.names if name not in needed]
     if rng.random() < settings.drop_tools:
         others = rng.sample(others, rng.randint(0, len(others)))
-    kept = {*needed, *others}
-    # A tool that another's description names comes with it.
-    while (
-        missing := {
-            name
-            for tool in kept
-            if tool in toolbox
-            for name in _named(toolbox[tool], toolbox.names)
-        }
-        - kept
-    ):
-        kept |= missing
-    return [tool for tool in toolbox if tool.name in kept and tool.name != NO_EVIDENCE.name]
+    names, missing = set[str](), {*needed, *others}
+    # A tool needs the tools that its description names.
+    while missing:
+        names |= missing
+        tools = [tool for tool in toolbox if tool.name in names]
+        missing = {name for tool in tools for name in _mentioned(tool, toolbox.names)} - names
+    return [tool for tool in tools if tool.name != NO_EVIDENCE.name]
 
 
-def _named(tool: ToolSpec, names: Sequence[str]) -> list[str]:
+def _mentioned(tool: ToolSpec, names: Sequence[str]) -> list[str]:
     texts = [tool.description, *(parameter.description for parameter in tool.parameters)]
     others = [name for name in names if name != tool.name]
     return [name for text in texts if text for name in named_tools(text, others)]
@@ -296,11 +264,7 @@ def _named(tool: ToolSpec, names: Sequence[str]) -> list[str]:
 
 @dataclass(frozen=True, slots=True)
 class Evolved:
-    """A query with the prompt that was drawn for it.
-
-    Attributes:
-        shots: Plan cases for the prompt's tail, under the same names.
-    """
+    """A query with its drawn request, and its plan and plan cases with the drawn names."""
 
     query: AnnotatedQuery
     request: PlanRequest
@@ -309,42 +273,33 @@ class Evolved:
 
 
 def pose(
-    queries: Sequence[AnnotatedQuery],
-    drawn: DrawnToolbox,
-    settings: TevoSettings,
-    pools: Mapping[str, ToolPool],
-    neighbours: Neighbours | None,
-    rng: random.Random,
+    queries: Sequence[AnnotatedQuery], drawn: DrawnToolbox, posing: Posing, rng: random.Random
 ) -> list[Evolved]:
-    """Pose queries under one drawn toolbox: their requests share it, and their prompts a head.
+    """Pose queries, which need no other tools, with one drawn toolbox: their prompts share a head.
 
-    Args:
-        queries: Their plans call tools of that toolbox alone.
-        drawn: The toolbox, in which words and examples are drawn here.
-        neighbours: Where plan cases and examples come from; none are drawn without. No example
-            has a question of these queries or of their plan cases.
-
-    Raises:
-        InputError: A question or a context is unusable.
+    No example has a question of these queries or of their plan cases.
     """
-    requests = [PlanRequest(query.query, drawn.own, query.record.context) for query in queries]
+    settings, neighbours = posing.settings, posing.neighbours
+    requests = [PlanRequest(query.query, drawn.toolbox, query.record.context) for query in queries]
     shots: list[list[AnnotatedQuery]] = [[] for _ in queries]
     if neighbours is not None and settings.shots:
         shots = [
             neighbours.shots(request, rng.randint(0, settings.shots), settings.random_shots, rng)
             for request in requests
         ]
-    asked = {plain(query.query) for query in queries}
-    avoid = asked | {plain(case.query) for cases in shots for case in cases}
-    evolved = []
-    for tool in drawn.own:
+    questions = {plain(query.query) for query in queries}
+    avoid = questions | {plain(case.query) for cases in shots for case in cases}
+    tools = []
+    for tool in drawn.toolbox:
         spec = drawn.names.spec(tool)
-        example = _own_example(tool, asked, drawn.own)
         if drawn.changed:
-            spec = _reworded(spec, tool, pools.get(tool.name), settings.reword, rng)
-            example = _drawn_example(tool, example, drawn.own, settings, neighbours, avoid, rng)
-        evolved.append(replace(spec, example=_under(drawn.names, example)))
-    toolbox = Toolbox(evolved)
+            spec = _reword(spec, tool, posing.pools.get(tool.name), settings.reword, rng)
+        example = _example(tool, drawn, posing, questions, avoid, rng)
+        if example is not None:
+            question, plan = example
+            spec = replace(spec, example=ToolExample(question, str(drawn.names.plan(plan))))
+        tools.append(spec)
+    toolbox = Toolbox(tools)
     return [
         Evolved(
             query,
@@ -357,15 +312,15 @@ def pose(
 
 
 def _shot(case: AnnotatedQuery, names: Renaming) -> PlanExample:
-    """Return a query as a plan case, as serving shows it."""
+    """Return a query as a plan case of serving."""
     known = sorted(name for name, value in case.record.context.items() if value is not None)
     return PlanExample(case.query, str(names.plan(case.plan)), context=tuple(known))
 
 
-def _reworded(
+def _reword(
     spec: ToolSpec, tool: ToolSpec, pool: ToolPool | None, share: float, rng: random.Random
 ) -> ToolSpec:
-    """Return a renamed tool, some of its descriptions drawn from the pool of its own names."""
+    """Return the renamed tool ``spec`` with some descriptions from the pool of ``tool``."""
     if pool is None:
         return spec
 
@@ -382,42 +337,35 @@ def _reworded(
     return replace(spec, description=text, parameters=tuple(parameters))
 
 
-def _own_example(tool: ToolSpec, asked: Container[str], shown: Toolbox) -> tuple[str, Plan] | None:
-    if tool.example is None or plain(tool.example.query) in asked:
+def _example(
+    tool: ToolSpec,
+    drawn: DrawnToolbox,
+    posing: Posing,
+    questions: Container[str],
+    avoid: Container[str],
+    rng: random.Random,
+) -> tuple[str, Plan] | None:
+    """Return the question and plan of a tool's own example, or in a changed toolbox a query's."""
+    settings, neighbours = posing.settings, posing.neighbours
+    own: tuple[str, Plan] | None = None
+    if tool.example is not None and plain(tool.example.query) not in questions:
+        plan = _parse(tool.example.plan)
+        if plan is not None and all(name in drawn.toolbox for name in plan.tools):
+            own = tool.example.query, plan
+    if not drawn.changed:
+        return own
+    if rng.random() < settings.no_example:
         return None
-    plan = _parsed(tool.example.plan)
-    if plan is None or any(name not in shown for name in plan.tools):
-        return None
-    return tool.example.query, plan
+    if neighbours is not None and (own is None or rng.random() < settings.examples):
+        query = neighbours.example(tool.name, drawn.toolbox, avoid, rng)
+        if query is not None:
+            return query.query, query.plan
+    return own
 
 
 @lru_cache(maxsize=1024)
-def _parsed(text: str) -> Plan | None:
-    """Parse an example's plan, which is its declarer's own text: none where it is no plan."""
+def _parse(text: str) -> Plan | None:
     try:
         return parse_plan(text)
     except PlanError:
         return None
-
-
-def _drawn_example(
-    tool: ToolSpec,
-    own: tuple[str, Plan] | None,
-    shown: Toolbox,
-    settings: TevoSettings,
-    neighbours: Neighbours | None,
-    avoid: Container[str],
-    rng: random.Random,
-) -> tuple[str, Plan] | None:
-    """Return the question and plan to show with a tool, under its own names, or none."""
-    if rng.random() < settings.no_example:
-        return None
-    if neighbours is not None and (own is None or rng.random() < settings.examples):
-        result = neighbours.example(tool.name, shown, avoid, rng)
-        if result is not None:
-            return result.query, result.plan
-    return own
-
-
-def _under(names: Renaming, example: tuple[str, Plan] | None) -> ToolExample | None:
-    return None if example is None else ToolExample(example[0], str(names.plan(example[1])))

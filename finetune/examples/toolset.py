@@ -1,11 +1,11 @@
-"""Training examples of public tool-use sets, whose queries have tools of their own."""
+"""Training examples of public tool-use sets, whose queries have their own tools."""
 
 from __future__ import annotations
 
 import random
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
 from typing import Any, Self
@@ -16,7 +16,7 @@ from pydantic import Field, field_validator
 from casewright.errors import InputError
 from casewright.finetune.example import TrainingExample, without_duplicates
 from casewright.finetune.examples.shared_toolboxes import SAME_TOOL, WANTED
-from casewright.finetune.examples.tevo import DrawnToolbox, Renaming, TevoSettings, pose
+from casewright.finetune.examples.tevo import DrawnToolbox, Posing, Renaming, TevoSettings, pose
 from casewright.finetune.examples.ttg import TtgSettings, tasks_of
 from casewright.finetune.instructions import tool_queries
 from casewright.finetune.instructions.mixture import SourcePath
@@ -33,12 +33,12 @@ class ToolsetSource(Section):
     """A public tool-use set.
 
     Attributes:
-        reader: Who reads it: a reader of plans; see ``READERS``.
-        path: Its file or folder.
-        limit: How many queries to take at most, drawn by the seed; without one, all.
-        copies: How often each is posed, each time among other tools.
-        measuring: A file or folder of the same reader that planners are measured by: its questions
-            and its tools are not learned from.
+        reader: The name of a reader of plans; see ``READERS``.
+        path: The set's file or folder.
+        limit: Maximum number of queries, drawn by the seed.
+        copies: Number of prompts for each query, each with other tools.
+        measuring: A file or folder of an evaluation set, read in the same way: its questions and
+            tools are left out.
     """
 
     reader: str
@@ -51,19 +51,16 @@ class ToolsetSource(Section):
     @classmethod
     def _of_plans(cls, name: str) -> str:
         if not reader(name).plans:
-            known = ", ".join(sorted(own for own, item in READERS.items() if item.plans))
+            known = ", ".join(sorted(other for other, item in READERS.items() if item.plans))
             raise ValueError(f"The reader {name!r} reads no plans. Readers that do: {known}.")
         return name
 
 
 @dataclass(frozen=True, slots=True)
 class Toolset:
-    """The queries of a set.
+    """The queries of a set, and its tools: one name is one tool in the whole set.
 
-    Attributes:
-        queries: Each with an id of its own and a plan that is valid for its tools.
-        shown: By query id, the names of the tools that its plan was annotated among.
-        tools: By name; one name is one tool in the whole set.
+    ``shown`` are, by query id, the names of the tools that a query was annotated with.
     """
 
     name: str
@@ -80,36 +77,30 @@ class Toolset:
         rng: random.Random,
         refused: Counter[str],
     ) -> Self:
-        """Read a set, each question once.
-
-        Args:
-            measuring: Questions that must not be learned from, as ``plain`` gives them.
-            seen: Questions that there were before; is added those of this set.
-            rng: Draws which are taken, where there are more than the limit.
-            refused: Is added the reasons for which records were left out, and how often.
+        """Read a set without questions in ``measuring`` or ``seen``; update ``seen``, ``refused``.
 
         Raises:
-            InputError: It cannot be read, or has no query that can be used.
+            InputError: The set cannot be read, or has no usable query.
         """
-        result = tool_queries(source.reader, Path(source.path).expanduser(), refused)
-        apart = []
+        records = tool_queries(source.reader, Path(source.path).expanduser(), refused)
+        evaluated = []
         if source.measuring:
-            apart = tool_queries(source.reader, Path(source.measuring).expanduser())
-        unasked = {*measuring, *(plain(query.query) for query, _ in apart)}
-        unseen = {name for _, toolbox in apart for name in _own(toolbox)}
+            evaluated = tool_queries(source.reader, Path(source.measuring).expanduser())
+        held_questions = {*measuring, *(plain(query.query) for query, _ in evaluated)}
+        held_tools = {name for _, toolbox in evaluated for name in _tool_names(toolbox)}
         tools: dict[str, ToolSpec] = {}
         usable: list[tuple[AnnotatedQuery, list[str]]] = []
-        for query, toolbox in result:
-            shown = [name for name in _own(toolbox) if name not in unseen]
+        for query, toolbox in records:
+            shown = [name for name in _tool_names(toolbox) if name not in held_tools]
             words, why = plain(query.query), ""
-            if not unseen.isdisjoint(query.plan.tools):
+            if not held_tools.isdisjoint(query.plan.tools):
                 why = "a tool for measuring"
-            elif words in unasked:
+            elif words in held_questions:
                 why = "for measuring"
             elif words in seen:
                 why = "a question that was there before"
             elif any(tools.get(name, toolbox[name]) != toolbox[name] for name in shown):
-                # Plan cases and examples go from query to query by the names of tools.
+                # A query's plan cases and examples are other queries, by the names of tools.
                 why = "a tool whose name another has"
             if why:
                 refused[f"{source.reader}: {why}"] += 1
@@ -129,25 +120,21 @@ class Toolset:
         return cls(source.reader, tuple(query for query, _ in usable), shown_by, tools)
 
 
-def _own(toolbox: Toolbox) -> list[str]:
+def _tool_names(toolbox: Toolbox) -> list[str]:
     return [name for name in toolbox.names if name != NO_EVIDENCE.name]
 
 
-#: Tools of a toolbox at most, ``no_evidence`` not counted, but for a query that needs more.
+#: Maximum number of tools of a toolbox, without ``no_evidence``, unless a query needs more.
 MOST_TOOLS = 8
-#: Queries that are looked at for tools to fill a toolbox with.
+#: Queries that may add tools to a toolbox.
 LOOKED_AT = 64
 
 
 class ToolsetGroups:
-    """Deals a set's queries out over toolboxes.
+    """A set's queries dealt to toolboxes, at most ``together`` to one.
 
-    A set says for each query which tools its plan is right among. Beside them stand only tools of
-    other queries that are unlike the question, and unlike the tools that it needs.
-
-    Args:
-        encoder: Embeds questions and tools; not used where no query shares a toolbox.
-        together: Queries of one toolbox at most.
+    A query's toolbox has tools that it was annotated with, and tools of other queries that are
+    unlike its question and unlike the tools that it needs. The encoder is used only for these.
     """
 
     def __init__(self, toolset: Toolset, encoder: Encoder, together: int) -> None:
@@ -162,10 +149,10 @@ class ToolsetGroups:
         if together > 1:
             texts = [f"{tool.name}: {tool.description}" for tool in toolset.tools.values()]
             self._tools = units(encoder, texts)
-            self._asked = units(encoder, [query.query for query in toolset.queries])
+            self._questions = units(encoder, [query.query for query in toolset.queries])
 
     def deal(self, rng: random.Random) -> Iterator[tuple[list[AnnotatedQuery], Toolbox]]:
-        """Yield toolboxes and their queries, until every query has stood under one."""
+        """Yield toolboxes and their queries, until every query had one."""
         order = rng.sample(self._set.queries, len(self._set.queries))
         waiting = {str(query.record.id): query for query in order}
         by_need: dict[frozenset[str], list[str]] = defaultdict(list)
@@ -173,7 +160,7 @@ class ToolsetGroups:
             by_need[self._needs[name]].append(name)
         while waiting:
             leader, *others = islice(waiting, 1 + LOOKED_AT)
-            tools = self._led(leader, rng)
+            tools = self._tools_for(leader, rng)
             members = [leader]
             if self._together > 1:
                 self._fill(members, tools, others)
@@ -182,28 +169,28 @@ class ToolsetGroups:
             shown = rng.sample(tools, len(tools))
             yield results, Toolbox(self._set.tools[name] for name in shown)
 
-    def _led(self, leader: str, rng: random.Random) -> list[str]:
-        """Return the tools that a query needs, and others of its own until there are enough."""
+    def _tools_for(self, leader: str, rng: random.Random) -> list[str]:
+        """Return the tools that a query needs, and some that it was annotated with."""
         needed = sorted(self._needs[leader])
         others = [name for name in self._set.shown[leader] if name not in self._needs[leader]]
-        room = min(len(others), max(0, MOST_TOOLS - len(needed)))
-        # What other queries bring along are tools to choose among, too.
-        count = room if self._together == 1 or not needed else rng.randint(0, room)
+        free = min(len(others), max(0, MOST_TOOLS - len(needed)))
+        # With fewer of these, other queries can add tools.
+        count = free if self._together == 1 or not needed else rng.randint(0, free)
         return [*needed, *rng.sample(others, count)]
 
     def _fill(self, members: list[str], tools: list[str], names: Sequence[str]) -> None:
-        """Let other queries bring their tools, as long as there is room."""
+        """Add queries and the tools that they need, up to ``MOST_TOOLS``."""
         for name in names:
             if len(tools) >= MOST_TOOLS or len(members) == self._together:
                 return
-            brought = sorted(self._needs[name] - set(tools))
+            new = sorted(self._needs[name] - set(tools))
             if (
-                brought
-                and len(tools) + len(brought) <= MOST_TOOLS
+                new
+                and len(tools) + len(new) <= MOST_TOOLS
                 and self._fits(name, tools)
-                and all(self._fits(other, brought) for other in members)
+                and all(self._fits(other, new) for other in members)
             ):
-                tools += brought
+                tools += new
                 members.append(name)
 
     def _join(
@@ -213,31 +200,30 @@ class ToolsetGroups:
         by_need: dict[frozenset[str], list[str]],
         waiting: dict[str, AnnotatedQuery],
     ) -> None:
-        """Add queries that need no other tools, those of one tool and another in turn."""
-        there = set(tools)
-        rows = [iter(names) for need, names in by_need.items() if need <= there]
-        while rows and len(members) < self._together:
-            left = []
-            for row in rows:
-                name = next(
-                    (n for n in row if n in waiting and n not in members and self._fits(n, tools)),
-                    None,
-                )
-                if name is not None:
-                    left.append(row)
-                    if len(members) < self._together:
-                        members.append(name)
-            rows = left
-        for need in [need for need in by_need if need <= there]:
+        """Add queries that need no other tools, in turn from the groups of equal needs."""
+        needs = [need for need in by_need if need <= set(tools)]
+        queues = [iter(by_need[need]) for need in needs]
+
+        def usable(name: str) -> bool:
+            return name in waiting and name not in members and self._fits(name, tools)
+
+        while queues and len(members) < self._together:
+            for queue in list(queues):
+                name = next(filter(usable, queue), None)
+                if name is None:
+                    queues.remove(queue)
+                elif len(members) < self._together:
+                    members.append(name)
+        for need in needs:
             by_need[need] = [n for n in by_need[need] if n in waiting and n not in members]
 
     def _fits(self, name: str, tools: Sequence[str]) -> bool:
-        """Return whether a query's plan stays right beside these tools."""
+        """Return whether a query's plan stays correct beside these tools."""
         foreign = [tool for tool in tools if tool not in self._declared[name]]
         if not foreign:
             return True
         vectors = self._tools[[self._names[tool] for tool in foreign]]
-        if np.any(vectors @ self._asked[self._rows[name]] >= WANTED):
+        if np.any(vectors @ self._questions[self._rows[name]] >= WANTED):
             return False
         needed = [self._names[tool] for tool in self._needs[name]]
         return not np.any(vectors @ self._tools[needed].T >= SAME_TOOL)
@@ -252,17 +238,13 @@ def toolset_examples(
     seed: int,
     measuring: Collection[str] = (),
 ) -> tuple[list[TrainingExample], list[dict[str, Any]]]:
-    """Return the examples of all sets, and of each what a manifest says.
+    """Return the examples of all sets, and each set's entry in the manifest.
 
-    Of TEvo, examples and plan cases vary, which are queries of the same set; names and words of
-    the tools are as many as the sets have, and stay.
-
-    Args:
-        tevo: How many plan cases and examples prompts show, and how many share a toolbox.
-        measuring: Questions that must not be learned from, as ``plain`` gives them.
+    TEvo varies only examples and plan cases, which are queries of the same set. ``measuring`` are
+    questions to leave out, as ``plain`` returns them.
 
     Raises:
-        InputError: A set cannot be read, or has no query that can be used.
+        InputError: A set cannot be read, or has no usable query.
     """
     results: list[TrainingExample] = []
     facts = []
@@ -271,20 +253,20 @@ def toolset_examples(
         rng = random.Random(f"{seed}:toolset:{number}")
         refused: Counter[str] = Counter()
         toolset = Toolset.read(source, measuring, seen, rng, refused)
-        result = without_duplicates(_examples_of(toolset, source.copies, tevo, ttg, encoder, rng))
-        results += result
-        read = READERS[source.reader]
-        # A part that was kept apart by questions and tools can still measure.
+        examples = without_duplicates(_examples_of(toolset, source.copies, tevo, ttg, encoder, rng))
+        results += examples
+        origin = READERS[source.reader]
+        # An evaluation set whose questions and tools are left out is not contaminated.
         kept = f" but {Path(source.measuring).name}" if source.measuring else ""
         facts.append(
             {
                 "reader": source.reader,
                 "queries": len(toolset.queries),
                 "tools": len(toolset.tools),
-                "examples": len(result),
-                "origin": read.origin,
-                "licence": read.licence,
-                "contaminates": [name + kept for name in read.contaminates],
+                "examples": len(examples),
+                "origin": origin.origin,
+                "licence": origin.licence,
+                "contaminates": [name + kept for name in origin.contaminates],
                 "refused": dict(sorted(refused.items())),
             }
         )
@@ -299,9 +281,7 @@ def _examples_of(
     encoder: Encoder,
     rng: random.Random,
 ) -> list[TrainingExample]:
-    neighbours = None
-    if tevo.shots or (tevo.enabled and tevo.examples):
-        neighbours = Neighbours(toolset.queries, encoder)
+    neighbours = Neighbours(toolset.queries, encoder) if tevo.samples_queries else None
     groups = ToolsetGroups(toolset, encoder, tevo.queries_per_toolbox)
     results = []
     count = len(toolset.queries) * copies
@@ -309,9 +289,8 @@ def _examples_of(
         for copy in range(1, copies + 1):
             for queries, toolbox in groups.deal(rng):
                 drawn = DrawnToolbox(toolbox, Renaming(), changed=tevo.enabled)
-                for item in pose(queries, drawn, tevo, {}, neighbours, rng):
-                    for example in tasks_of(item, ttg, rng):
-                        own = example.id if copy == 1 else f"{example.id}@{copy}"
-                        results.append(replace(example, id=own))
+                posing = Posing(toolbox, tevo, neighbours=neighbours)
+                for item in pose(queries, drawn, posing, rng):
+                    results += tasks_of(item, ttg, rng, copy)
                 advance(len(queries))
     return results

@@ -1,7 +1,7 @@
-"""Constraints on an answer that can be verified: a closed list of kinds, each with its check.
+"""Verifiable constraints on an answer: a closed list of kinds, each with its check.
 
-After IFEval (Zhou et al. 2023, arXiv:2311.07911, section 2 and table 1): a constraint on the form
-of an answer is worded freely, and verified by a program.
+After IFEval (Zhou et al. 2023, arXiv:2311.07911, section 2 and table 1): a constraint's wording is
+free, and a program verifies it.
 """
 
 from __future__ import annotations
@@ -25,30 +25,22 @@ WORDINGS: Mapping[str, Any] = tomllib.loads(_FILE.read_text(encoding="utf-8"))
 
 @dataclass(frozen=True, slots=True)
 class Constraint:
-    """One constraint, and its wording in a prompt.
-
-    Attributes:
-        kind: One of ``KINDS``.
-    """
+    """A constraint of one of ``KINDS``, and its wording in a prompt."""
 
     kind: str
     parameters: Mapping[str, Any] = field(default_factory=dict)
     wording: str = ""
 
-    def __str__(self) -> str:
-        given = ",".join(f"{name}={value}" for name, value in self.parameters.items())
-        return f"{self.kind}({given})" if given else self.kind
-
 
 @dataclass(frozen=True, slots=True)
-class Kind:
+class ConstraintKind:
     """A kind of constraint.
 
     Attributes:
-        says: Its description in the prompt of a chat model.
-        governs: The parts of an answer that it constrains, words with spaces between; two kinds
-            with a common part are not combined.
-        check: Of the parameters and the answer.
+        says: Its description in a chat model's prompt.
+        governs: The parts of an answer that it constrains, separated by spaces; kinds with a common
+            part are not combined.
+        check: Verifies an answer, from the parameters and the answer.
         parameters: Name to type, ``int`` or ``str``.
     """
 
@@ -59,7 +51,7 @@ class Kind:
 
     @property
     def parts(self) -> frozenset[str]:
-        """The parts of an answer that it constrains."""
+        """The parts of an answer that it constrains, as a set."""
         return frozenset(self.governs.split())
 
 
@@ -69,101 +61,94 @@ def holds(constraint: Constraint, answer: str) -> bool:
 
 
 def has_word(answer: str, word: str) -> bool:
-    """Return whether a text holds a whole word, in any case; hyphens and apostrophes are inside."""
+    """Return whether a text has a word, in any case; hyphens and apostrophes belong to words."""
     pattern = rf"(?<![\w'’\-]){re.escape(word.casefold())}(?![\w'’\-])"
     return bool(re.search(pattern, answer.casefold()))
 
 
-def _json(given: Mapping[str, Any], answer: str) -> bool:
+def _json(parameters: Mapping[str, Any], answer: str) -> bool:
     try:
-        read = json.loads(answer)
+        decoded = json.loads(answer)
     except (ValueError, RecursionError):
         return False
-    value = read.get(given["key"]) if isinstance(read, dict) and len(read) == 1 else None
+    one_key = isinstance(decoded, dict) and len(decoded) == 1
+    value = decoded.get(parameters["key"]) if one_key else None
     return isinstance(value, str) and bool(value.strip())
 
 
-def _calls_none_of(gone: Callable[[str, Mapping[str, Any]], bool]) -> Callable[..., bool]:
-    """Return the check that the answer is a plan without certain tools."""
+def _plan_without(forbidden: Callable[[str, Mapping[str, Any]], bool]) -> Callable[..., bool]:
+    """Return the check that the answer is a plan without forbidden tools."""
 
-    def check(given: Mapping[str, Any], answer: str) -> bool:
+    def check(parameters: Mapping[str, Any], answer: str) -> bool:
         try:
-            return not any(gone(tool, given) for tool in parse_plan(answer).tools)
+            return not any(forbidden(tool, parameters) for tool in parse_plan(answer).tools)
         except PlanError:
             return False
 
     return check
 
 
-#: Kinds of constraints on a text, by name; of a check, p are the parameters and a the answer.
-TEXT_KINDS: Mapping[str, Kind] = {
-    "at_most_words": Kind(
+#: Kinds of constraints on a text, by name; p are the parameters and a is the answer.
+TEXT_KINDS: Mapping[str, ConstraintKind] = {
+    "at_most_words": ConstraintKind(
         "at most n words", "length", lambda p, a: len(a.split()) <= p["n"], {"n": int}
     ),
-    "begins_with": Kind(
+    "begins_with": ConstraintKind(
         "the answer begins with this phrase, exactly",
         "start",
         lambda p, a: a.startswith(p["phrase"]),
         {"phrase": str},
     ),
-    "ends_with": Kind(
+    "ends_with": ConstraintKind(
         "the answer ends with this phrase, exactly",
         "end",
         lambda p, a: a.endswith(p["phrase"]),
         {"phrase": str},
     ),
-    "quoted": Kind(
+    "quoted": ConstraintKind(
         "the whole answer between double quotation marks",
         "start end",
         lambda p, a: len(a) > 2 and a[0] == a[-1] == '"' and '"' not in a[1:-1],
     ),
-    "json": Kind(
+    "json": ConstraintKind(
         "the answer is a JSON object with this one key, whose value is a text",
         "start end comma length",
         _json,
         {"key": str},
     ),
-    "no_commas": Kind("no commas", "comma", lambda p, a: "," not in a),
-    "includes": Kind(
+    "no_commas": ConstraintKind("no commas", "comma", lambda p, a: "," not in a),
+    "includes": ConstraintKind(
         "the answer holds this word", "words", lambda p, a: has_word(a, p["word"]), {"word": str}
     ),
-    "excludes": Kind(
+    "excludes": ConstraintKind(
         "the answer does not hold this word",
         "words",
         lambda p, a: not has_word(a, p["word"]),
         {"word": str},
     ),
 }
-#: Every kind, by name: those on a plan's tools too.
-KINDS: Mapping[str, Kind] = {
+#: All kinds by name, with those on a plan's tools.
+KINDS: Mapping[str, ConstraintKind] = {
     **TEXT_KINDS,
-    "only_tools": Kind(
-        "no tool but these",
-        "plan",
-        _calls_none_of(lambda tool, given: tool not in given["tools"]),
+    "only_tools": ConstraintKind(
+        "no tool but these", "plan", _plan_without(lambda tool, p: tool not in p["tools"])
     ),
-    "without_tool": Kind(
-        "this tool is not called",
-        "plan",
-        _calls_none_of(lambda tool, given: tool == given["tool"]),
+    "without_tool": ConstraintKind(
+        "this tool is not called", "plan", _plan_without(lambda tool, p: tool == p["tool"])
     ),
 }
 
 
 def read_constraint(record: Any) -> Constraint | None:
-    """Return the constraint on a text that a decoded JSON value names, if it names one.
-
-    Args:
-        record: ``{"kind": …, "parameters": {…}}``.
-    """
+    """Return the constraint on a text of a decoded ``{"kind": …, "parameters": {…}}``, if valid."""
     name = record.get("kind") if isinstance(record, dict) else None
     kind = TEXT_KINDS.get(name) if isinstance(name, str) else None
-    given = record.get("parameters") or {} if kind is not None else None
-    if kind is None or not isinstance(given, dict) or set(given) != set(kind.parameters):
+    values = record.get("parameters") or {} if kind is not None else None
+    if kind is None or not isinstance(values, dict) or set(values) != set(kind.parameters):
         return None
-    if not all(_usable(given[name], type_) for name, type_ in kind.parameters.items()):
+    if not all(_usable(values[name], type_) for name, type_ in kind.parameters.items()):
         return None
-    return Constraint(str(name), dict(given))
+    return Constraint(str(name), dict(values))
 
 
 def _usable(value: Any, type_: type) -> bool:

@@ -13,8 +13,8 @@ from casewright.tools import Toolbox
 
 #: The tasks' names in training sets.
 TASK, EVOLVED_TASK, TOOLS_TASK = "instruction", "instruction:evolved", "instruction:tools"
-#: Control characters but for white space, and halves of surrogate pairs.
-_NO_TEXT = re.compile(r"[\x00-\x08\x0b\x0e-\x1f\ud800-\udfff]")
+#: Control characters other than white space, and lone surrogates.
+_UNREADABLE = re.compile(r"[\x00-\x08\x0b\x0e-\x1f\ud800-\udfff]")
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,11 +41,11 @@ class Instruction:
 
     Attributes:
         id: Unique among its reader's: ``"reader:record"``; an evolved one adds its constraints.
-        source: The reader's name, the file and the place in it.
-        prompt: The whole prompt; for a plan, the planner's.
-        answer: The answer; a plan's text where ``planned`` is given.
-        planned: The query and its tools, where the answer is a plan.
-        original: The prompt before it was evolved; empty where it was not.
+        source: The reader's name, the file and the position in it.
+        prompt: The complete prompt; for a plan, the planner's.
+        answer: The answer; for a plan, its text.
+        planned: The query and its tools, if the answer is a plan.
+        original: The prompt before it was evolved; empty if it was not.
     """
 
     id: str
@@ -63,19 +63,19 @@ class Instruction:
 
     @property
     def readable(self) -> bool:
-        """True where prompt and answer are Unicode without control characters."""
-        return not (_NO_TEXT.search(self.prompt) or _NO_TEXT.search(self.answer))
+        """True if prompt and answer are Unicode without control characters."""
+        return not (_UNREADABLE.search(self.prompt) or _UNREADABLE.search(self.answer))
 
     def satisfied(self) -> bool:
         """Return whether the answer keeps every constraint."""
         return all(holds(constraint, self.answer) for constraint in self.constraints)
 
     def key(self) -> str:
-        """Return the prompt in one case with single spaces, which duplicates share."""
+        """Return the prompt case-folded with single spaces, which duplicates share."""
         return normalized(self.prompt)
 
     def to_example(self) -> TrainingExample:
-        """Return it as a training example; a plan's prompt keeps the seam that a planner's has."""
+        """Return it as a training example; a plan's prompt has the planner's prefix boundary."""
         prompt, task = Prompt("", self.prompt), TASK
         if self.planned is not None:
             prompt, task = render_prompt(self.planned.request), TOOLS_TASK
@@ -85,11 +85,7 @@ class Instruction:
 
 
 def planned_instruction(id_: str, source: str, planned: PlannedQuery) -> Instruction:
-    """Return the instruction to write this plan, in the planner's own prompt.
-
-    Raises:
-        PlanError: The plan is not valid for its request.
-    """
+    """Return the instruction to write a plan, in the planner's prompt; ``PlanError`` if invalid."""
     request = planned.request
     request.validate(planned.plan)
     return Instruction(id_, source, str(render_prompt(request)), str(planned.plan), planned)

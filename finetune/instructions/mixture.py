@@ -1,4 +1,4 @@
-"""Instructions for a training set: read, without duplicates, a share taken, some of it evolved."""
+"""Instructions for a training set: a share of the sources', deduplicated, some of it evolved."""
 
 from __future__ import annotations
 
@@ -29,16 +29,17 @@ if TYPE_CHECKING:
     from langchain_core.language_models import BaseChatModel
 
 
+T = TypeVar("T")
 BY_RULES = "rules"
 
 
-def _there(path: str, info: ValidationInfo) -> str:
-    """Return where a source's files are, beside the recipe; the name that one may have instead."""
+def _resolved(path: str, info: ValidationInfo) -> str:
+    """Return the path of a source's files, relative to the recipe, or a data set's name."""
     if info.context is None or not path:
         return path
-    result, name = beside(info, path), info.data.get("reader", HUGGING_FACE)
-    if result.exists():
-        return str(result)
+    resolved, name = beside(info, path), info.data.get("reader", HUGGING_FACE)
+    if resolved.exists():
+        return str(resolved)
     if name != HUGGING_FACE and looked_for(info):
         raise ValueError(
             f'There is nothing at "{path}" in {folder_of(info)}. Give {READERS[name].files}, of '
@@ -47,21 +48,21 @@ def _there(path: str, info: ValidationInfo) -> str:
     return path
 
 
-#: The files that a reader reads, or a data set's name; looked for beside the recipe.
-SourcePath = Annotated[str, AfterValidator(_there)]
+#: The files that a reader reads, relative to the recipe; or a data set's name.
+SourcePath = Annotated[str, AfterValidator(_resolved)]
 
 
 class InstructionSource(Section):
     """One of ``[[data.instructions.sources]]``.
 
     Attributes:
-        reader: A reader's name: ``hugging_face``, ``toolalpaca``, ``bfcl`` or ``sealtools``.
+        reader: ``hugging_face``, ``toolalpaca``, ``bfcl`` or ``sealtools``.
         path: A file or folder, or a data set's name for ``hugging_face``.
-        limit: How many to take at most, drawn by the seed; without one, all.
-        split: Of a data set by name.
-        columns: Of a data set by name: which column is its ``prompt``, ``input`` and ``answer``,
-            or its ``messages``.
-        licence: Of a data set by name, as its page says; kept in the manifest.
+        limit: Most instructions to take, drawn by the seed; all by default.
+        split: The split of a data set by name.
+        columns: For a data set by name, the columns of its ``prompt``, ``input`` and ``answer``, or
+            of its ``messages``.
+        licence: The licence of a data set by name; kept in the manifest.
     """
 
     reader: str
@@ -92,18 +93,16 @@ class InstructionSettings(Section):
     """The generic instructions beside the plans.
 
     Attributes:
-        sources: Where they come from; none where a training set has no instructions.
-        share: The part of what the sources hold that is taken, as in the paper's Table 3 (60,000
-            of 147,000 are 40 %): 0 none, 1 all.
-        evolved: The share of these that is given constraints.
-        by: Who adds them: ``rules``, or a chat model as ``provider:model``.
-        constraints: Constraints that rules give to one instruction at most.
-        length_bins: Ranges of prompt length that have equal shares.
-        max_characters: Longer ones, prompt and answer together, are left out.
-        chat_calls: Calls of the chat model at most.
-        chat_seconds: Time for all of them together.
-        chat_cache: A file in which the chat model's work is kept, so that it goes on where it
-            stopped; empty keeps nothing.
+        share: The share of the sources' instructions that is taken, as in the paper's Table 3
+            (60,000 of 147,000 are 40 %).
+        evolved: The share of these that gets constraints.
+        by: What adds them: ``rules``, or a chat model as ``provider:model``.
+        constraints: Most constraints by rules in one instruction.
+        length_bins: Number of ranges of prompt length, which have equal shares.
+        max_characters: Longest prompt and answer together.
+        chat_calls: Most calls of the chat model.
+        chat_seconds: Deadline of all calls together.
+        chat_cache: File of the chat model's outcomes, from which a later run resumes; may be empty.
         keep_unchecked: Whether instructions whose constraint cannot be verified are kept.
     """
 
@@ -144,19 +143,13 @@ class InstructionSettings(Section):
         return self
 
 
-#: Times that an instruction is evolved at most, with other constraints each time.
+#: Most times that an instruction is evolved, with other constraints each time.
 _ROUNDS = 3
 
 
 @dataclass(frozen=True, slots=True)
 class Taken:
-    """The instructions of a training set.
-
-    Attributes:
-        examples: Instructions, some of them evolved, in random order.
-        pool: The number of instructions that the sources hold; 0 where the share is 0, and so
-            none are read.
-    """
+    """Instructions in random order, and the number in the sources (0 if none were read)."""
 
     examples: list[TrainingExample]
     pool: int
@@ -171,18 +164,16 @@ def instructions(
 ) -> Taken:
     """Return a share of the sources' instructions, the same for the same settings, files and seed.
 
-    Those that are evolved are evolved from others than those that stand as they are, as long as
-    there are others. A chat model may give fewer than it is asked for; rules make the rest.
+    While there are enough, evolved instructions come from others than the plain ones. If a chat
+    model evolves too few, rules evolve the rest. The share is as in REAPER (Joshi et al. 2024,
+    Table 3).
 
     Args:
-        settings: Sources, the share that is taken (REAPER, Joshi et al. 2024, Table 3), and the
-            share of it that is evolved.
-        chat: Adds the constraints, in the place of the model that the settings name.
-        refused: Is added the reasons for which records were left out, and how often.
+        chat: Adds the constraints, instead of the model that the settings name.
+        refused: Counter of the reasons why records were left out; updated.
 
     Raises:
-        InputError: A source cannot be read, all sources together hold nothing that can be used,
-            or too few can be evolved.
+        InputError: A source cannot be read, or has too few usable instructions.
     """
     refused = Counter() if refused is None else refused
     if not settings.share:
@@ -200,7 +191,7 @@ def instructions(
     taken = {item.id for item in plain}
     rest = [item for item in pool if item.id not in taken]
     evolved = _evolved(settings, [rest, plain], wanted, rng, chat, refused) if wanted else []
-    chosen = _with_own_ids([*plain, *evolved])
+    chosen = _with_unique_ids([*plain, *evolved])
     rng.shuffle(chosen)
     return Taken([item.to_example() for item in chosen], len(pool))
 
@@ -212,28 +203,24 @@ def tool_queries(
 
     Args:
         name: A reader of plans: ``toolalpaca``, ``bfcl`` or ``sealtools``.
-        refused: Is added the reasons for which records were left out, and how often.
+        refused: Counter of the reasons why records were left out; updated.
 
     Raises:
         InputError: The reader is unknown, or its data cannot be read.
     """
-    output = reader(name).read(path, _counting(Counter() if refused is None else refused, name))
-    return [
-        (result.planned.query, result.planned.toolbox)
-        for result in output
-        if result.planned is not None
-    ]
+    items = reader(name).read(path, _counting(Counter() if refused is None else refused, name))
+    return [(item.planned.query, item.planned.toolbox) for item in items if item.planned]
 
 
 def _pool(
     settings: InstructionSettings, rng: random.Random, refused: Counter[str]
 ) -> list[Instruction]:
-    """Return what the sources hold: texts, not too long, each prompt once, limits kept."""
+    """Return the sources' usable instructions, each prompt once, within the limits."""
     pool: list[Instruction] = []
     seen: set[str] = set()
     for source in settings.sources:
         refuse = _counting(refused, source.reader)
-        results = []
+        usable = []
         for item in _read(source, refuse):
             if item.characters > settings.max_characters:
                 refuse("longer than max_characters")
@@ -243,11 +230,11 @@ def _pool(
                 refuse("a prompt that was there before")
             else:
                 seen.add(key)
-                results.append(item)
-        if source.limit is not None and source.limit < len(results):
-            results = [results[i] for i in sorted(rng.sample(range(len(results)), source.limit))]
-        pool += results
-    return _with_own_ids(pool)
+                usable.append(item)
+        if source.limit is not None and source.limit < len(usable):
+            usable = [usable[i] for i in sorted(rng.sample(range(len(usable)), source.limit))]
+        pool += usable
+    return _with_unique_ids(pool)
 
 
 def _read(source: InstructionSource, refuse: Refuse) -> Iterator[Instruction]:
@@ -270,25 +257,25 @@ def _evolved(
     chat: BaseChatModel | None,
     refused: Counter[str],
 ) -> list[Instruction]:
-    results: list[Instruction] = []
+    evolved: list[Instruction] = []
     if chat is not None or settings.by != BY_RULES:
-        results = _by_chat(settings, chat or chat_model(settings.by), pools, count, rng, refused)
+        evolved = _by_chat(settings, chat or chat_model(settings.by), pools, count, rng, refused)
     evolver = RuleEvolver(rng, settings.constraints)
-    seen = {result.key() for result in results}
+    seen = {item.key() for item in evolved}
     for pool in [pool for _ in range(_ROUNDS) for pool in pools]:
         groups = length_ranges(pool, settings.length_bins, rng)
         for instruction in in_turns([filter(None, map(evolver.evolve, group)) for group in groups]):
-            if len(results) == count:
-                return results
+            if len(evolved) == count:
+                return evolved
             if instruction.key() not in seen and instruction.characters <= settings.max_characters:
                 seen.add(instruction.key())
-                results.append(instruction)
-    if len(results) < count:
+                evolved.append(instruction)
+    if len(evolved) < count:
         raise InputError(
-            f"{count:,} evolved instructions are asked for, and {len(results):,} could be made. "
+            f"{count:,} evolved instructions are asked for, and {len(evolved):,} could be made. "
             "Lower share or evolved, or add sources."
         )
-    return results
+    return evolved
 
 
 def _by_chat(
@@ -312,42 +299,28 @@ def _by_chat(
     refused.update({f"chat: {why}": times for why, times in result.refused.items()})
     if result.stopped:
         refused[f"chat: stopped: {result.stopped}"] += 1
-    return list(islice(result.evolved, count))
+    return result.evolved
 
 
-def _with_own_ids(found: Sequence[Instruction]) -> list[Instruction]:
-    """Return the same with a number added to every id that was there before."""
+def _with_unique_ids(instructions: Sequence[Instruction]) -> list[Instruction]:
+    """Return the same with a number added to each repeated id."""
     seen: Counter[str] = Counter()
-    out = []
-    for result in found:
-        seen[result.id] += 1
-        again = seen[result.id]
-        out.append(result if again == 1 else replace(result, id=f"{result.id}#{again}"))
-    return out
-
-
-T = TypeVar("T")
+    unique = []
+    for item in instructions:
+        seen[item.id] += 1
+        number = seen[item.id]
+        unique.append(item if number == 1 else replace(item, id=f"{item.id}#{number}"))
+    return unique
 
 
 def equal_shares(
     instructions: Sequence[Instruction], bins: int, count: int, rng: random.Random
 ) -> list[Instruction]:
-    """Return ``count`` instructions, the same number from every range of prompt length.
+    """Return ``count`` instructions in random order, equally many of each range of prompt length.
 
-    What a range lacks is taken from the others in equal parts; what cannot be divided evenly goes
-    to the shorter ones.
-
-    Args:
-        rng: Which ones of a range, and in what order.
-
-    Raises:
-        InputError: There are fewer than ``count``.
+    What a range lacks is taken from the others in equal parts; a remainder comes from the shorter
+    ones.
     """
-    if count > len(instructions):
-        raise InputError(
-            f"{count:,} instructions are asked for, and there are {len(instructions):,}. Ask for "
-            "fewer, or add sources."
-        )
     taken = list(islice(in_turns(length_ranges(instructions, bins, rng)), count))
     rng.shuffle(taken)
     return taken
@@ -356,10 +329,9 @@ def equal_shares(
 def length_ranges(
     instructions: Sequence[Instruction], bins: int, rng: random.Random
 ) -> list[list[Instruction]]:
-    """Return the instructions by prompt length, each range shuffled.
+    """Return the instructions by ranges of prompt length, each range shuffled.
 
-    The ranges are of equal width in the logarithm of the prompt's characters: quantiles would hold
-    equally many instructions each, so that equal shares of them were a plain sample.
+    The ranges have equal widths in the logarithm of the prompt's characters.
     """
     lengths = [math.log(max(len(instruction.prompt), 1)) for instruction in instructions]
     groups: list[list[Instruction]] = [[] for _ in range(bins)]
@@ -373,12 +345,12 @@ def length_ranges(
 
 
 def in_turns(groups: Iterable[Iterable[T]]) -> Iterator[T]:
-    """Yield one of each group in turn, until all have ended."""
-    open_ = [iter(group) for group in groups]
-    while open_:
-        going = []
-        for group in open_:
-            for item in islice(group, 1):
+    """Yield an item of each group in turn, until all have ended."""
+    iterators = [iter(group) for group in groups]
+    while iterators:
+        remaining = []
+        for iterator in iterators:
+            for item in islice(iterator, 1):
                 yield item
-                going.append(group)
-        open_ = going
+                remaining.append(iterator)
+        iterators = remaining

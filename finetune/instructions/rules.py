@@ -1,8 +1,8 @@
-"""Evolution by rules: one to three constraints that go together, and an answer that keeps all.
+"""Evolution by rules: one to three compatible constraints, and an answer that keeps them all.
 
-Evol-Instruct (Xu et al. 2023, arXiv:2304.12244, section 3.2) has a model add constraints and then
-answer anew. A rule adds only what can be verified, and only where the answer that is there keeps
-it already or can be brought into its form without being reworded.
+In Evol-Instruct (Xu et al. 2023, arXiv:2304.12244, section 3.2) a model adds constraints and writes
+a new answer. A rule adds only verifiable constraints, which the present answer already keeps, or
+keeps after a change that does not reword it.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from casewright.tools import NO_EVIDENCE, Toolbox
 
 _PlanProposal = tuple[PlannedQuery, Constraint] | None
 _EMPTY = Plan((Step(NO_EVIDENCE.name),))
-#: Words that descriptions of any tools share.
+#: Words that descriptions of unrelated tools share.
 _SHARED = """
 based calculate calculates compute data details determine fetch find finds format function gets
 given information list name number object output parameters provide provided response result
@@ -40,28 +40,24 @@ _COMMON = frozenset(map(stem, _SHARED.split()))
 
 @dataclass(frozen=True, slots=True)
 class ToolRule:
-    """A rule for plans, which proposes another query and the constraint; see ``Rule``."""
+    """A rule for plans, which proposes a changed query and its constraint; see ``Rule``."""
 
     name: str
     propose: Callable[[PlannedQuery, random.Random], _PlanProposal]
 
     def evolved(self, instruction: Instruction, rng: random.Random) -> Instruction | None:
-        """Return the instruction with other tools or a tool forbidden, and the plan for it.
-
-        Returns:
-            ``None`` where the rule does not apply: it applies only to plans, and once.
-        """
+        """Return a plan instruction with other tools or a forbidden one, if the rule applies."""
         planned = instruction.planned
         if planned is None or instruction.constraints:
             return None
-        if (proposed := self.propose(planned, rng)) is None:
+        if (proposal := self.propose(planned, rng)) is None:
             return None
-        changed, constraint = proposed
+        changed, constraint = proposal
         id_ = f"{instruction.id}~{self.name}"
         try:
             result = planned_instruction(id_, instruction.source, changed)
         except CasewrightError:
-            # The longer question is no question any more: it passes the limit on its length.
+            # The longer question exceeds the limit on its length.
             return None
         return replace(result, constraints=(constraint,), original=instruction.prompt)
 
@@ -109,14 +105,14 @@ def _withdrawn(planned: PlannedQuery, rng: random.Random) -> _PlanProposal:
     used = sorted(set(plan.tools))
     if len(used) < 2 or any(True for step in plan.steps for _ in step.references()):
         return None
-    # Where a tool that stays is much like the one that goes, it may do its work too.
+    # A similar tool that stays might do the work of the withdrawn one.
     box = planned.toolbox
-    alone = [tool for tool in used if not _alike(box, [tool], list(box.without(tool).names))]
-    if not alone:
+    unique = [tool for tool in used if not _alike(box, [tool], list(box.without(tool).names))]
+    if not unique:
         return None
-    gone = rng.choice(alone)
-    toolbox = box.without(gone)
-    rest = Plan(tuple(step for step in plan.steps if step.tool != gone))
+    withdrawn = rng.choice(unique)
+    toolbox = box.without(withdrawn)
+    rest = Plan(tuple(step for step in plan.steps if step.tool != withdrawn))
     return _with(planned, toolbox, rest, rng.choice(WORDINGS["partly"])), _only(toolbox)
 
 
@@ -130,13 +126,13 @@ def _none_left(planned: PlannedQuery, rng: random.Random) -> _PlanProposal:
 
 
 def _alike(toolbox: Toolbox, some: list[str], others: list[str]) -> bool:
-    """Return whether a tool's name or description shares a word with those of another group."""
+    """Return whether names or descriptions of two groups of tools share a telling word."""
 
-    def own(names: list[str]) -> set[str]:
-        facts = (f"{name.replace('_', ' ')} {toolbox[name].description}" for name in names)
-        return {part for text in facts for part in stems(text)} - _COMMON
+    def words(names: list[str]) -> set[str]:
+        texts = (f"{name.replace('_', ' ')} {toolbox[name].description}" for name in names)
+        return {part for text in texts for part in stems(text)} - _COMMON
 
-    return bool(own(some) & own([n for n in others if n != NO_EVIDENCE.name]))
+    return bool(words(some) & words([n for n in others if n != NO_EVIDENCE.name]))
 
 
 TOOL_RULES = (
@@ -147,21 +143,21 @@ TOOL_RULES = (
 )
 
 
-#: Constraints that an instruction is given at most.
+#: Most constraints of an instruction.
 MOST_CONSTRAINTS = 3
-#: A constraint's parameters and the answer that keeps it; nothing where a rule does not apply.
+#: A constraint's parameters and the answer that keeps it; ``None`` if a rule does not apply.
 Proposal = tuple[Mapping[str, Any], str] | None
-#: Of a question, its answer and a source of randomness.
+#: Proposes for a question and its answer.
 Propose = Callable[[str, str, random.Random], Proposal]
-#: Rules that put something around an answer come before those that observe the finished answer.
+#: Rules that add something around an answer run before those that observe the final answer.
 WRAP, OBSERVE = 0, 1
-#: A prompt with such an end waits for the answer: nothing may stand between.
+#: A prompt that ends so is completed by the answer: no constraint may come between.
 _CUE = (":", "=", ">", "-", "…", "...", ",", '"')
-#: How often constraints stand before the question, where they may stand after it.
+#: The share of constraints that precede a question, if they may follow it.
 _BEFORE = 0.25
-#: Limits on longer answers say little; constraints on the words of shorter ones mean nothing.
+#: Longest answer whose length is limited, and shortest one whose words are constrained.
 _MOST_WORDS, _SOME_WORDS = 150, 8
-#: Requests about the form of a text or of its answer, which a further constraint could contradict.
+#: Requests about the form of a text or of its answer, which a constraint could contradict.
 _ABOUT_FORM = re.compile(
     r"(?i)\b(?:capitali[sz]|upper.?case|lower.?case|punctuat|spell|grammar|proofread|typo|format"
     r"|json|html|xml|latex|markdown|code|program|function|script|regex|sql|python|bash|command"
@@ -171,19 +167,13 @@ _ABOUT_FORM = re.compile(
     r"|(?:one|single|two|three|a) (?:word|sentence|line|paragraph)s?|titled?|list of"
     r"|(?:start|begin|end)(?:s|n?ing)? with|in the form)"
 )
-#: Code, calls, markup, formulas, addresses: text whose letters and marks mean something.
+#: Code, calls, markup, formulas, addresses: not prose.
 _MARKED = re.compile(r"[{}\\<>`|=_#@~^]|https?:|www\.|\t|\[\[|\*\*|\w\(['\"]|\w\(\)")
 
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """A rule that adds one constraint to an instruction whose answer is a text.
-
-    Attributes:
-        kind: The constraint's kind; unique among the rules.
-        stage: ``WRAP`` or ``OBSERVE``.
-        propose: Returns the constraint's parameters and the answer that keeps it.
-    """
+    """A rule that adds a constraint of its kind to a text; ``stage`` is ``WRAP`` or ``OBSERVE``."""
 
     kind: str
     stage: int
@@ -191,28 +181,19 @@ class Rule:
 
     @property
     def parts(self) -> frozenset[str]:
-        """The parts of an answer that it constrains; rules with a common part are not combined."""
+        """The parts of an answer that it constrains; see ``ConstraintKind.governs``."""
         return KINDS[self.kind].parts
 
-    def proposal(self, instruction: Instruction, rng: random.Random) -> Proposal:
-        """Return what the rule proposes; nothing for plans, or where the form is prescribed."""
-        question = asked(instruction)
-        if instruction.planned is not None or _ABOUT_FORM.search(question):
+    def evolved(self, instruction: Instruction, rng: random.Random) -> Instruction | None:
+        """Return the instruction with the constraint, if the rule applies to its text."""
+        original = instruction.original or instruction.prompt
+        if instruction.planned is not None or _ABOUT_FORM.search(original):
             return None
-        return self.propose(question, instruction.answer, rng)
-
-    def apply(self, instruction: Instruction, rng: random.Random) -> Instruction:
-        """Return the instruction with the constraint, and an answer that is meant to keep it.
-
-        Raises:
-            ValueError: The rule does not apply.
-        """
-        if (proposed := self.proposal(instruction, rng)) is None:
-            raise ValueError(f"The rule {self.kind} does not apply to {instruction.id}.")
-        parameters, answer = proposed
+        if (proposal := self.propose(original, instruction.answer, rng)) is None:
+            return None
+        parameters, answer = proposal
         wording = rng.choice(WORDINGS[self.kind]).format(**parameters)
         constraints = (*instruction.constraints, Constraint(self.kind, parameters, wording))
-        original = asked(instruction)
         return replace(
             instruction,
             id=f"{instruction.id.partition('~')[0]}~{'+'.join(c.kind for c in constraints)}",
@@ -221,11 +202,6 @@ class Rule:
             constraints=constraints,
             original=original,
         )
-
-
-def asked(instruction: Instruction) -> str:
-    """Return the prompt before any constraint was added."""
-    return instruction.original or instruction.prompt
 
 
 def _with_constraints(
@@ -290,7 +266,7 @@ def _excludes(question: str, answer: str, rng: random.Random) -> Proposal:
 
 
 def _new_words(text: str, other: str) -> set[str]:
-    """Return the content words of a text that are in no form in another text."""
+    """Return the content words of a text that another text has in no form."""
     known = stems(other)
     return {word for word in content_words(text) if stem(word) not in known}
 
@@ -308,12 +284,7 @@ RULES = (
 
 
 class RuleEvolver:
-    """Evolves instructions by rules; rules that were used seldom are preferred.
-
-    Args:
-        rng: The source of randomness: the same calls in the same order give the same results.
-        most: Constraints that an instruction is given at most, 1 to 3.
-    """
+    """Evolves instructions by rules, the seldom used ones first; deterministic for an ``rng``."""
 
     def __init__(self, rng: random.Random, most: int = MOST_CONSTRAINTS) -> None:
         self._rng = rng
@@ -321,13 +292,13 @@ class RuleEvolver:
         self.used: Counter[str] = Counter()
 
     def evolve(self, instruction: Instruction) -> Instruction | None:
-        """Return the instruction evolved, every constraint verified; nothing where no rule fits."""
+        """Return the evolved instruction, its constraints verified; ``None`` if no rule fits."""
         if instruction.planned is not None:
             return self._with_other_tools(instruction)
         return self._compose(instruction, self._rng.randint(1, self._most))
 
     def _with_other_tools(self, instruction: Instruction) -> Instruction | None:
-        # Each rule is tried apart from what the rules before it draw.
+        # No rule depends on what others drew.
         fitting = [rule for rule in TOOL_RULES if rule.evolved(instruction, random.Random(0))]
         for rule in sorted(fitting, key=lambda rule: self._preference(rule.name)):
             evolved = rule.evolved(instruction, self._rng)
@@ -339,17 +310,15 @@ class RuleEvolver:
     def _compose(self, instruction: Instruction, count: int) -> Instruction | None:
         evolved = instruction
         for rule in sorted(self._pick(instruction, count), key=lambda rule: rule.stage):
-            if rule.proposal(evolved, random.Random(0)) is not None:
-                tried = rule.apply(evolved, self._rng)
-                # A phrase that is to be exact, for example, may have a word that is excluded.
-                if tried.satisfied():
-                    evolved = tried
-                    self.used[rule.kind] += 1
+            candidate = rule.evolved(evolved, self._rng)
+            # It may break another constraint: an exact phrase may contain an excluded word.
+            if candidate is not None and candidate.satisfied():
+                evolved = candidate
+                self.used[rule.kind] += 1
         return None if evolved is instruction else evolved
 
     def _pick(self, instruction: Instruction, count: int) -> list[Rule]:
-        rng = random.Random(0)
-        fitting = [rule for rule in RULES if rule.proposal(instruction, rng) is not None]
+        fitting = [rule for rule in RULES if rule.evolved(instruction, random.Random(0))]
         picked: list[Rule] = []
         for rule in sorted(fitting, key=lambda rule: self._preference(rule.kind)):
             if len(picked) < count and not any(rule.parts & other.parts for other in picked):

@@ -1,4 +1,4 @@
-"""The words of requests and answers, as rules and readers compare them."""
+"""Words of requests and answers, for rules and readers."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import re
 
 _LETTERS = re.compile(r"[^\W\d_]+(?:['’\-][^\W\d_]+)*")
 
-#: Words that say nothing of the subject of a text.
+#: Words that say nothing about the subject of a text.
 _EMPTY = """
 a about above after again against all also although always am among an and another any are around
 as at away back be became because become been before being below between both but by came can
@@ -25,18 +25,18 @@ STOP_WORDS = frozenset(_EMPTY.split())
 
 
 def letter_words(text: str) -> list[str]:
-    """Return the words of letters, in the text's own case; hyphens and apostrophes hold inside."""
+    """Return the words of letters, in the text's case, with inner hyphens and apostrophes."""
     return _LETTERS.findall(text)
 
 
 def content_words(text: str) -> list[str]:
-    """Return the lower-case words of four letters or more that are no stop words."""
-    lowered = [word.lower() for word in letter_words(text)]
-    return [word for word in lowered if len(word) >= 4 and word not in STOP_WORDS]
+    """Return the lower-case words of four letters or more that are not stop words."""
+    words = (word.lower() for word in letter_words(text))
+    return [word for word in words if len(word) >= 4 and word not in STOP_WORDS]
 
 
 def stem(word: str) -> str:
-    """Return the first five letters of a word: words that begin alike are forms of one word."""
+    """Return the first five letters of a word, by which forms of one word are recognised."""
     return word[:5]
 
 

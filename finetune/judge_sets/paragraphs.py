@@ -2,8 +2,7 @@
 
 HotpotQA (Yang et al. 2018), 2WikiMultihopQA (Ho et al. 2020) and MuSiQue (Trivedi et al. 2022): all
 paragraphs that a question needs are relevant. SciFact (Wadden et al. 2020): most claims cite one
-abstract. What is found relevant then leads to nothing else, so that this set shows what a loop
-costs where it has little to find.
+abstract, so that this set shows a loop's cost where it has little to find.
 """
 
 from __future__ import annotations
@@ -30,44 +29,38 @@ FILES = {
     "2wikimultihop": "2wikimultihop-dev.jsonl",
     "musique": "musique-dev.jsonl",
 }
-#: The file of SciFact's abstracts, and those of the claims beside it.
+#: SciFact's files of abstracts and of claims.
 CORPUS, CLAIMS = "corpus.jsonl", "claims_*.jsonl"
-#: Claims of either half at most, and abstracts: all 5,183 of them take long to encode.
+#: Most claims of each half, and most abstracts: all 5,183 take long to encode.
 CLAIMS_PER_HALF = 75
 ABSTRACTS = 1500
 
 
 class Paragraph(NamedTuple):
-    """A titled paragraph of an article; two are the same where title and text are."""
+    """A titled paragraph of an article."""
 
     title: str
     text: str
 
     @classmethod
     def of(cls, title: str, text: str) -> Paragraph:
-        """Make one, with spaces as they are in running text."""
+        """Return a paragraph with normalised white space."""
         return cls(*(re.sub(r"\s+", " ", part).strip() for part in (title, text)))
 
 
 class Item(NamedTuple):
-    """A question as its file has it, its paragraphs, and those of them that support its answer."""
+    """A question's record, its paragraphs, and those that support its answer."""
 
     record: Mapping[str, Any]
     paragraphs: set[Paragraph]
     supporting: set[Paragraph]
 
 
-def read_lines(file: Path, made: Callable[[Any], T], form: str) -> Iterator[T]:
-    """Yield what is made of each JSON line of a file; ``InputError`` names a line of another form.
-
-    Args:
-        file: The file.
-        made: Makes it of what the line holds; raises whatever a wrong form makes it raise.
-        form: What the lines are, for the error.
-    """
+def read_lines(file: Path, read: Callable[[Any], T], form: str) -> Iterator[T]:
+    """Yield ``read`` of each JSON line of a file; ``InputError`` names a line of another form."""
     for _, location, value in read_values(file):
         try:
-            yield made(value)
+            yield read(value)
         except (ValueError, KeyError, TypeError, AttributeError) as error:
             raise InputError(
                 f"{location}: this is none of {form} ({type(error).__name__}: {error})."
@@ -75,7 +68,7 @@ def read_lines(file: Path, made: Callable[[Any], T], form: str) -> Iterator[T]:
 
 
 def read_items(file: Path) -> list[Item]:
-    """Return the items of a multi-hop file; raises ``InputError``."""
+    """Return the items of a multi-hop file; see ``read_lines``."""
     return list(read_lines(file, _item, "HotpotQA's, 2WikiMultihopQA's or MuSiQue's items"))
 
 
@@ -97,17 +90,15 @@ def _item(record: Mapping[str, Any]) -> Item:
 
 
 def multihop_set(file: Path, name: str) -> FeedbackSet:
-    """Read a set: a case of every distinct paragraph of the file, and every question.
+    """Return the set of a file, with a case for each distinct paragraph.
 
-    Cases are ordered by title and text, so that nothing of a question or of its labels is in them.
+    Cases are ordered by title and text, so that their order says nothing about the labels.
 
     Args:
         file: One JSON object a line, in the form of HotpotQA or of MuSiQue.
-        name: What to call the set.
 
     Raises:
-        InputError: A line has another form, a question has no id or that of another one, or fewer
-            than two supporting paragraphs; or the file holds no question.
+        InputError: A line has another form, or a question no unique id or too few paragraphs.
     """
     items = read_items(file)
     cases = {
@@ -120,14 +111,14 @@ def multihop_set(file: Path, name: str) -> FeedbackSet:
         if not isinstance(key, str) or not key:
             raise InputError(
                 f"{file}: the question {record['question']!r:.80} has no id. Give it one as '_id' "
-                "or 'id': it says which half a question belongs to."
+                "or 'id', which determines the question's half."
             )
         if key in questions:
             raise InputError(f"{file}: two questions have the id {key!r}. Give each its own.")
         if len(supporting) < 2:
             raise InputError(
                 f"{file}, question {key!r}: it has {len(supporting)} supporting paragraphs. A "
-                "question of several hops has two at least."
+                "question of several hops has at least two."
             )
         relevant = frozenset(cases[paragraph].id for paragraph in supporting)
         questions[key] = LabelledQuestion(key, record["question"].strip(), relevant)
@@ -147,17 +138,13 @@ def holds_scifact(folder: Path) -> bool:
 
 
 def scifact_set(folder: Path) -> FeedbackSet:
-    """Read SciFact: claims that cite something, and part of the abstracts.
+    """Return SciFact's claims with citations, and part of its abstracts.
 
-    Claims are taken in the order of their ids' SHA-256, and so are the abstracts: those that these
-    claims cite, and others. Fewer abstracts than the full corpus has make the set easier.
-
-    Args:
-        folder: With ``corpus.jsonl`` and the files of claims.
+    Claims are ordered by their ids' SHA-256, and so are the abstracts: those that the claims cite,
+    and others. The set is easier than with the full corpus.
 
     Raises:
-        InputError: A line has another form, a claim has the id of another one or cites an abstract
-            that is not there; or no claim cites any.
+        InputError: A line has another form, a claim's id is not unique, or an abstract is missing.
     """
     corpus = dict(read_lines(folder / CORPUS, _abstract, "SciFact's abstracts"))
     claims = _claims(folder)
@@ -168,18 +155,18 @@ def scifact_set(folder: Path) -> FeedbackSet:
             f"{missing[0]}. Give the corpus that belongs to the claims."
         )
     others = sorted(corpus.keys() - needed, key=_order)[: max(ABSTRACTS - len(needed), 0)]
-    # Ordered together, so that nothing of the labels is in the order.
-    kept = {corpus[id_].id: corpus[id_] for id_ in sorted([*needed, *others], key=_order)}
+    # Sorted together, so that the order says nothing about the labels.
+    cases = {corpus[id_].id: corpus[id_] for id_ in sorted([*needed, *others], key=_order)}
     questions = [
         replace(claim, relevant=frozenset(corpus[id_].id for id_ in claim.relevant))
         for claim in claims
     ]
     settings = {"abstracts_in_file": len(corpus), "abstracts_cited": len(needed)}
-    return FeedbackSet(SCIFACT, "paragraphs", list(kept.values()), questions, settings)
+    return FeedbackSet(SCIFACT, "paragraphs", list(cases.values()), questions, settings)
 
 
 def _claims(folder: Path) -> list[LabelledQuestion]:
-    """Return the claims that are asked, of both halves, with the ids in the abstracts' file."""
+    """Return claims of both halves, with the ids of the abstracts that they cite."""
     claims: dict[str, LabelledQuestion] = {}
     for file in sorted(folder.glob(CLAIMS)):
         for claim in read_lines(file, _claim, "SciFact's claims"):

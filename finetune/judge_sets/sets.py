@@ -1,4 +1,4 @@
-"""Cases, and questions with every case that is relevant: some to train with, some to test with."""
+"""Cases, and questions with all their relevant cases, in halves for training and testing."""
 
 from __future__ import annotations
 
@@ -9,28 +9,20 @@ from pathlib import Path
 from typing import Any, Literal
 
 from casewright.finetune.judge_data import LabelledQuestion
-from casewright.stores import (
-    Case,
-    CaseSchema,
-    CaseStore,
-    Encoder,
-    document_schema,
-    text_facet,
-)
+from casewright.stores import Case, CaseSchema, CaseStore, Encoder, document_schema, text_facet
 
 #: What the cases are: paragraphs of an encyclopedia, or chunks of source code.
-Kind = Literal["paragraphs", "code"]
-#: The sets that are made of installed packages: the questions name their function, or describe it.
+CaseKind = Literal["paragraphs", "code"]
+#: The sets of installed packages, whose questions name or describe their function.
 CODE, DESCRIBED = "code", "code_described"
 #: The set of claims and the abstracts that they cite.
 SCIFACT = "scifact"
 
 
 def is_training(question_id: str) -> bool:
-    """Return whether a question is for training; those that are not are for testing.
+    """Return whether a question is for training (the parity of its id's SHA-256) or for testing.
 
-    The half follows from the id alone (the parity of its SHA-256), so that it is the same in every
-    set, with any limit, and on every machine: no run can measure by what another one trained on.
+    The half is so the same in every set, with any limit, on every machine.
     """
     return hashlib.sha256(question_id.encode()).digest()[-1] % 2 == 0
 
@@ -40,32 +32,24 @@ class FeedbackSet:
     """Cases with the components ``title`` and ``text``, and the questions to ask of them.
 
     Attributes:
-        name: How the set is called in tables.
-        kind: What the cases are.
-        cases: All of them, those that no question needs too; each has its id.
-        questions: Of both halves. Those of two sets on one thing have the same id, so that none is
-            tested on what another one was trained on.
-        settings: What the set was made of, to be printed with the figures.
+        name: The set's name in tables.
+        cases: All cases with their ids, also those that no question needs.
+        questions: Both halves. Questions of several sets about one thing have the same id.
+        settings: The set's origin, printed with the figures.
     """
 
     name: str
-    kind: Kind
+    kind: CaseKind
     cases: Sequence[Case]
     questions: Sequence[LabelledQuestion]
     settings: Mapping[str, Any] = field(default_factory=dict)
 
     def half(self, *, training: bool) -> list[LabelledQuestion]:
-        """Return the questions of the training half, or of the test half, in their order."""
+        """Return the questions of the training half, or of the test half, in order."""
         return [question for question in self.questions if is_training(question.id) is training]
 
     def store(self, encoder: Encoder, location: str | Path = ":memory:") -> CaseStore:
-        """Return a store that holds the cases; who asked for it closes it.
-
-        Args:
-            encoder: Embeds them.
-            location: Memory, or an empty folder: where Qdrant Edge keeps that, a search takes a
-                quarter of the time.
-        """
+        """Return a store with the cases, for the caller to close; a folder is faster to search."""
         store = CaseStore(schema_of(self.name, self.kind, encoder), location)
         try:
             store.add(self.cases)
@@ -75,7 +59,7 @@ class FeedbackSet:
         return store
 
     def size(self) -> dict[str, int]:
-        """Return how many cases there are, and questions of either half."""
+        """Return the numbers of cases and of questions of each half."""
         training = len(self.half(training=True))
         return {
             "cases": len(self.cases),
@@ -84,16 +68,16 @@ class FeedbackSet:
         }
 
     def limited(self, limit: int | None) -> FeedbackSet:
-        """Return the set with its first questions only, of either half as many, in their order."""
+        """Return the set with its first questions only, equally many of both halves, in order."""
         if limit is None:
             return self
         test = self.half(training=False)[: limit // 2]
-        kept = {q.id for q in (*test, *self.half(training=True)[: limit - limit // 2])}
-        return replace(self, questions=[q for q in self.questions if q.id in kept])
+        ids = {q.id for q in (*test, *self.half(training=True)[: limit - limit // 2])}
+        return replace(self, questions=[q for q in self.questions if q.id in ids])
 
 
-def schema_of(name: str, kind: Kind, encoder: Encoder) -> CaseSchema:
-    """Return the schema of a set; that of code is the one that ``ingest`` uses."""
+def schema_of(name: str, kind: CaseKind, encoder: Encoder) -> CaseSchema:
+    """Return the schema of a set; for code, the one of ``ingest``."""
     collection = f"bench_feedback_{name}"
     if kind == "code":
         return document_schema(encoder, collection)

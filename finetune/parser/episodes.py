@@ -1,16 +1,17 @@
-"""Episodes for the plan parser: toolboxes under drawn names, with messages and their plan cases."""
+"""Episodes for the plan parser: toolboxes with drawn names, messages and their plan cases."""
 
 from __future__ import annotations
 
 import hashlib
 import random
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from casewright.finetune.corpus import CorpusToolbox
 from casewright.finetune.examples.composing import composed
-from casewright.finetune.examples.tevo import TevoSettings, draw_toolbox, pose
+from casewright.finetune.examples.tevo import Posing, TevoSettings, draw_toolbox, pose
 from casewright.finetune.tool_pools import ToolPool
 from casewright.planner import AnnotatedQuery, parse_plan
 from casewright.planner.parser.example_cases import example_cases
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
     from tokenizers import Tokenizer
 
 
-#: How names and descriptions vary.
+#: The variation of names and descriptions.
 VARIATION = TevoSettings(
     unchanged=0,
     drop_tools=0,
@@ -51,14 +52,14 @@ class EpisodeSettings:
     """Settings of the variation of episodes; each share is a probability.
 
     Attributes:
-        messages: Most of an episode.
-        mixed: Of an episode, to have the tools of two toolboxes, and messages of both.
-        removed: Of an episode, to lack a tool; messages that need it are planned no_evidence.
-        added: Of an episode, to have tools of another toolbox that no message needs.
-        most_added: How many at most.
-        composed: Of a message, at most, to be joined with another to several asks.
-        alone: Of an episode, to have no cases but the tools' examples.
-        examples: Of a tool's example, to be a case.
+        messages: Maximum number of messages.
+        mixed: Share of episodes with the tools and messages of two toolboxes.
+        removed: Share of episodes without a tool; messages that need it are planned no_evidence.
+        added: Share of episodes with tools of another toolbox that no message needs.
+        most_added: Maximum number of these.
+        composed: Maximum share of messages that are joined with another.
+        alone: Share of episodes with no cases but the tools' examples.
+        examples: Share of the tools' examples that are cases.
     """
 
     messages: int = 30
@@ -76,67 +77,62 @@ class Episode:
     """The data of one training step.
 
     Attributes:
-        schema: The toolbox.
-        messages: The messages to plan for, then those of the tools' examples.
-        contexts: Of the messages to plan for.
-        plans: Of all messages, read.
-        asked: How many messages are planned for.
-        known: Of each of these, which messages are its cases.
+        messages: The messages to plan for, ``count`` many, then those of the tools' examples.
+        contexts: The contexts of the messages to plan for.
+        plans: The gold plans of all messages.
+        known: For each message to plan for, a flag for each message: it is a case.
     """
 
     schema: Schema
     messages: list[Message]
     contexts: list[Mapping[str, Any]]
     plans: list[list[ReadStep]]
-    asked: int
+    count: int
     known: list[list[bool]]
 
 
 def episodes(
     sources: Sequence[Source], tokenizer: Tokenizer, settings: EpisodeSettings, rng: random.Random
 ) -> Iterator[Episode]:
-    """Yield an episode a source, in random order; one of which nothing can be read is left out."""
+    """Yield an episode for each source, in random order; those with one message are left out."""
     for source in rng.sample(sources, len(sources)):
-        drawn = source
+        mixed = source
         if rng.random() < settings.mixed:
-            drawn = _mixed(source, rng.choice(sources), rng)
-        toolbox, queries = _drawn(drawn, sources, settings, rng)
-        if (result := _episode(toolbox, queries, tokenizer, settings, rng)) is not None:
-            yield result
+            mixed = _mix(source, rng.choice(sources), rng)
+        toolbox, queries = _draw(mixed, sources, settings, rng)
+        if (episode := _episode(toolbox, queries, tokenizer, settings, rng)) is not None:
+            yield episode
 
 
-def _mixed(one: Source, other: Source, rng: random.Random) -> Source:
+def _mix(source: Source, other: Source, rng: random.Random) -> Source:
     """Return two sources as one: all tools of both, half the messages of each."""
-    if any(tool.name in one.toolbox for tool in other.toolbox if tool.name != NO_EVIDENCE.name):
-        return one
-    tools = [t for t in (*one.toolbox, *other.toolbox) if t.name != NO_EVIDENCE.name]
+    if any(tool.name in source.toolbox for tool in other.toolbox if tool.name != NO_EVIDENCE.name):
+        return source
+    tools = [t for t in (*source.toolbox, *other.toolbox) if t.name != NO_EVIDENCE.name]
     rng.shuffle(tools)
     queries = [
         query
-        for source in (one, other)
-        for query in rng.sample(source.queries, len(source.queries) // 2)
+        for part in (source, other)
+        for query in rng.sample(part.queries, len(part.queries) // 2)
     ]
-    return Source(one.name, Toolbox(tools), {**one.pools, **other.pools}, queries)
+    return Source(source.name, Toolbox(tools), {**source.pools, **other.pools}, queries)
 
 
 def varied(source: Source, number: int) -> Source:
-    """Return a source under other names and descriptions; 0 is its own.
-
-    They are drawn once a number and not anew in every episode, so that each card is encoded once.
-    """
+    """Return a source with other names and descriptions, drawn by a number; 0 changes nothing."""
     if not number:
         return source
     rng = random.Random(f"{source.name}:{number}")
-    drawn = draw_toolbox(source.queries, source.toolbox, VARIATION, source.pools, rng)
-    evolved = pose(source.queries, drawn, VARIATION, source.pools, None, rng)
+    posing = Posing(source.toolbox, VARIATION, source.pools)
+    evolved = pose(source.queries, draw_toolbox(source.queries, posing, rng), posing, rng)
     queries = [replace(item.query, plan=item.plan) for item in evolved]
     return replace(source, toolbox=evolved[0].request.toolbox, queries=queries)
 
 
-def _drawn(
+def _draw(
     source: Source, sources: Sequence[Source], settings: EpisodeSettings, rng: random.Random
 ) -> tuple[Toolbox, list[AnnotatedQuery]]:
-    """Return an episode's tools, with some left out and others added, and its messages."""
+    """Return an episode's tools, with some removed and others added, and its messages."""
     queries = rng.sample(source.queries, min(settings.messages, len(source.queries)))
     queries = composed(queries, rng.uniform(0, settings.composed), rng)
     toolbox = source.toolbox
@@ -154,17 +150,17 @@ def _drawn(
 def _without_a_tool(
     toolbox: Toolbox, queries: Sequence[AnnotatedQuery], rng: random.Random
 ) -> tuple[Toolbox, list[AnnotatedQuery]]:
-    """Return the toolbox without one tool, and the messages; some now have no answer."""
-    names = [name for name in toolbox.names if name != NO_EVIDENCE.name]
-    gone = rng.choice(names)
+    """Return the toolbox without one tool, and the messages; some are planned no_evidence now."""
+    removed = rng.choice([name for name in toolbox.names if name != NO_EVIDENCE.name])
     nothing = parse_plan(f"s1 = {NO_EVIDENCE.name}()")
-    kept = []
+    left = []
     for query in queries:
-        if gone not in query.plan.tools:
-            kept.append(query)
-        elif query.plan.tools[-1] == gone and len(query.plan.tools) < 3 and rng.random() < 0.3:
-            kept.append(replace(query, plan=nothing))
-    return toolbox.without(gone), kept
+        tools = query.plan.tools
+        if removed not in tools:
+            left.append(query)
+        elif tools[-1] == removed and len(tools) < 3 and rng.random() < 0.3:
+            left.append(replace(query, plan=nothing))
+    return toolbox.without(removed), left
 
 
 def _episode(
@@ -184,63 +180,50 @@ def _episode(
             messages.append(message)
             plans.append(plan)
             contexts.append(query.record.context)
-    asked = len(messages)
-    if asked < 2:
+    count = len(messages)
+    if count < 2:
         return None
-    own = {message.question for message in messages}
+    questions = {message.question for message in messages}
     for case in example_cases(toolbox):
         message = read_message(tokenizer, case.question, case.context)
         plan = read_plan(case.plan, schema, message)
-        if plan and case.question not in own and rng.random() < settings.examples:
+        if plan and case.question not in questions and rng.random() < settings.examples:
             messages.append(message)
             plans.append(plan)
-    return Episode(
-        schema, messages, contexts, plans, asked, _known(asked, len(messages), settings, rng)
-    )
-
-
-def _known(
-    asked: int, count: int, settings: EpisodeSettings, rng: random.Random
-) -> list[list[bool]]:
-    """Return which messages are cases of each: examples, and a number of the others."""
-    few = 0 if rng.random() < settings.alone else rng.randint(1, asked - 1)
-    shared = set(rng.sample(range(asked), few))
-    return [
-        [(other in shared and other != item) or other >= asked for other in range(count)]
-        for item in range(asked)
+    # The cases of each message are all examples, and some of the other messages.
+    few = 0 if rng.random() < settings.alone else rng.randint(1, count - 1)
+    cases = set(rng.sample(range(count), few))
+    known = [
+        [(other in cases and other != item) or other >= count for other in range(len(messages))]
+        for item in range(count)
     ]
+    return Episode(schema, messages, contexts, plans, count, known)
 
 
-#: Names and descriptions that a toolbox is seen under, its own included: each is encoded once.
+#: Variants of a toolbox's names and descriptions, its own included: few, so that each tool card is
+#: encoded once.
 VARIANTS = 12
 
 
 def drawing(
     boxes: Sequence[CorpusToolbox], others: Sequence[Source] = ()
 ) -> Callable[[random.Random], list[Source]]:
-    """Return what draws the sources of a pass: every toolbox once, under one of its variants.
+    """Return a function that draws the sources of a pass: one variant of each box and source."""
+    sources = [Source(box.name, box.toolbox, box.pools, box.queries) for box in boxes]
+    sources += others
 
-    Args:
-        boxes: Toolboxes for training.
-        others: Further sources, such as parts of a domain's queries with its toolbox.
-    """
-    own = [Source(box.name, box.toolbox, box.pools, box.queries) for box in boxes]
-    results: dict[tuple[int, int], Source] = {}
+    @cache
+    def variant(index: int, number: int) -> Source:
+        return varied(sources[index], number)
 
     def draw(rng: random.Random) -> list[Source]:
-        entries = []
-        for index, source in enumerate([*own, *others]):
-            key = index, rng.randrange(VARIANTS)
-            if key not in results:
-                results[key] = varied(source, key[1])
-            entries.append(results[key])
-        return entries
+        return [variant(index, rng.randrange(VARIANTS)) for index in range(len(sources))]
 
     return draw
 
 
 def digest(boxes: Sequence[CorpusToolbox]) -> str:
-    """Return a hash of what can be learned of toolboxes: tools, messages and plans."""
+    """Return a hash of the toolboxes' tools, messages and plans."""
     result = hashlib.sha256()
     for box in boxes:
         result.update(f"{box.name} {box.toolbox.fingerprint()}".encode())
@@ -250,7 +233,7 @@ def digest(boxes: Sequence[CorpusToolbox]) -> str:
 
 
 def parts_of(source: Source, count: int, rng: random.Random) -> list[Source]:
-    """Deal a source's messages to so many sources of the same toolbox."""
+    """Split a source into ``count`` sources of the same toolbox."""
     order = rng.sample(source.queries, len(source.queries))
     parts = [order[start::count] for start in range(count)]
     return [
@@ -259,70 +242,48 @@ def parts_of(source: Source, count: int, rng: random.Random) -> list[Source]:
     ]
 
 
-#: Messages of a source, and the share of the tools that are kept for validation.
+#: Maximum number of messages of a source; one tool in ``HELD`` is for validation.
 TOGETHER, HELD = 12, 4
 
 
 @dataclass(frozen=True, slots=True)
 class BroughtAlong:
-    """Messages that bring tools along, split by tool.
-
-    Attributes:
-        training: Sources, each of some messages and the tools that these bring.
-        held: Messages for validation; no tool that they bring is trained on.
-    """
+    """Messages whose records add tools: sources for training, and messages with other tools."""
 
     training: list[Source]
     held: list[AnnotatedQuery]
 
 
 def brought_along(name: str, toolbox: Toolbox, queries: Sequence[AnnotatedQuery]) -> BroughtAlong:
-    """Split a domain's messages that bring tools along, and group them.
+    """Split a domain's messages whose records add tools by tool, and group them.
 
-    Args:
-        name: The domain's.
-        toolbox: Its own tools.
-        queries: Its annotated messages; those without tools of their own, and those that no tool
-            answers, since that may not hold beside others' tools, are left out.
+    Messages that no tool answers are left out: a tool of another message may answer them.
     """
-    bringing = [
+    adding = [
         query
         for query in queries
         if query.record.tools_extra
         and not query.record.tools_removed
         and NO_EVIDENCE.name not in query.plan.tools
     ]
-    held = [query for query in bringing if any(map(_is_held, _brought(query, toolbox)))]
-    ids = {id(query) for query in held}
+    held = []
     groups: list[tuple[dict[str, ToolSpec], list[AnnotatedQuery]]] = []
-    for query in bringing:
-        if id(query) in ids:
+    for query in adding:
+        added = [t for t in query.record.request(toolbox).toolbox if t.name not in toolbox]
+        if any(hashlib.sha256(t.name.encode()).digest()[0] % HELD == 0 for t in added):
+            held.append(query)
             continue
-        tools = {tool.name: tool for tool in _brought(query, toolbox)}
-        for known, own in groups:
-            # One name may be declared in two ways.
-            if len(own) < TOGETHER and all(known.get(n, tool) == tool for n, tool in tools.items()):
-                known.update(tools)
-                own.append(query)
+        plain = replace(query, record=query.record.model_copy(update={"tools_extra": []}))
+        for tools, group in groups:
+            # Two messages may declare one name differently.
+            if len(group) < TOGETHER and all(tools.get(t.name, t) == t for t in added):
+                tools.update({tool.name: tool for tool in added})
+                group.append(plain)
                 break
         else:
-            groups.append((tools, [query]))
+            groups.append(({tool.name: tool for tool in added}, [plain]))
     training = [
-        Source(f"{name}+{number}", toolbox.with_(*tools.values()), {}, [_plain(q) for q in own])
-        for number, (tools, own) in enumerate(groups)
+        Source(f"{name}+{number}", toolbox.with_(*tools.values()), {}, group)
+        for number, (tools, group) in enumerate(groups)
     ]
     return BroughtAlong(training, held)
-
-
-def _brought(query: AnnotatedQuery, toolbox: Toolbox) -> Iterable[ToolSpec]:
-    own = set(toolbox.names)
-    return [tool for tool in query.record.request(toolbox).toolbox if tool.name not in own]
-
-
-def _is_held(tool: ToolSpec) -> bool:
-    return hashlib.sha256(tool.name.encode()).digest()[0] % HELD == 0
-
-
-def _plain(query: AnnotatedQuery) -> AnnotatedQuery:
-    record = query.record.model_copy(update={"tools_extra": []})
-    return AnnotatedQuery(record, query.plan, query.label, query.must, query.accept)

@@ -1,30 +1,30 @@
-"""The accuracy of a plan parser on toolboxes that it was not trained on, and its confidence."""
+"""The accuracy of a plan parser on other toolboxes than those of its training; its confidence."""
 
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
-from casewright.finetune.baselines.question_features import ClassifierSettings, fit_regression
+from casewright.finetune.baselines.question_features import fit_regression
 from casewright.finetune.corpus import CorpusToolbox
 from casewright.finetune.evaluation.verdict import judge, same_graph
 from casewright.planner import MAX_STEPS, AnnotatedQuery
 from casewright.planner.parser.example_cases import PlanCase
+from casewright.planner.parser.plan_reading import write_plan
 from casewright.planner.parser.runtime import ParserRuntime
 from casewright.planner.parser.weights import ParserCard
-from casewright.planner.parser.writing import written
 from casewright.tools import Toolbox
 
-#: Log-probabilities below this tell no more: the plan is wrong.
+#: Lower log-probabilities are clipped: such plans are wrong.
 LEAST = -20.0
 
 
 @dataclass(frozen=True, slots=True)
 class Scored:
-    """A plan's log-probability, and what of it is right."""
+    """A plan's log-probability, and whether its tools and the whole plan are right."""
 
     score: float
     tools: bool
@@ -34,14 +34,7 @@ class Scored:
 def scored(
     runtime: ParserRuntime, boxes: Sequence[CorpusToolbox], cases: int, seed: int = 0
 ) -> Iterator[Scored]:
-    """Yield how each message of some toolboxes was planned for.
-
-    Args:
-        runtime: The plan parser.
-        boxes: The toolboxes.
-        cases: Annotated messages of each that are known, drawn at random and not asked.
-        seed: Of the draw.
-    """
+    """Yield the scores of the toolboxes' messages, with ``cases`` random ones as plan cases."""
     for box in boxes:
         order = random.Random(f"{seed}:{box.name}").sample(box.queries, len(box.queries))
         yield from planned(runtime, box.toolbox, order[:cases], order[cases:])
@@ -50,46 +43,47 @@ def scored(
 def planned(
     runtime: ParserRuntime,
     toolbox: Toolbox,
-    known: Sequence[AnnotatedQuery],
-    asked: Sequence[AnnotatedQuery],
+    cases: Sequence[AnnotatedQuery],
+    queries: Sequence[AnnotatedQuery],
 ) -> Iterator[Scored]:
-    """Yield how each of some messages was planned for, where others are known as cases."""
-    prepared = runtime.prepare(toolbox, [_case(query) for query in known])
-    for query in asked:
+    """Yield the scores of some messages, with others as plan cases."""
+    prepared = runtime.prepare(toolbox, [_case(query) for query in cases])
+    for query in queries:
         message, result = runtime.plans(prepared, query.query, query.record.context, MAX_STEPS)
         if not result:
             yield Scored(LEAST, False, False)
             continue
-        plan = written(result[0].steps, prepared.schema, message)
+        plan = write_plan(result[0].steps, prepared.schema, message)
         whole = same_graph(query, plan, arguments=True)
         yield Scored(result[0].score, judge(query, plan).tools, whole)
 
 
-def shares(found: Sequence[Scored], words: str) -> dict[str, float]:
-    """Return the shares of right tools and whole plans, named with some words."""
+def shares(scores: Sequence[Scored], words: str) -> dict[str, float]:
+    """Return the shares of right tools and whole plans; ``words`` end the names of the figures."""
     return {
-        f"right tools, {words}": round(sum(result.tools for result in found) / len(found), 4),
-        f"whole plans, {words}": round(sum(result.whole for result in found) / len(found), 4),
+        f"right tools, {words}": round(sum(item.tools for item in scores) / len(scores), 4),
+        f"whole plans, {words}": round(sum(item.whole for item in scores) / len(scores), 4),
     }
 
 
-def fitted(found: Sequence[Scored]) -> ParserCard:
-    """Return a card with the logistic curve from log-probability to being right.
-
-    Args:
-        found: Some plans that are right, and some that are not.
-
-    Raises:
-        DependencyError: scikit-learn is not installed.
-    """
-    scores = np.array([[max(result.score, LEAST)] for result in found])
-    slope, shift = fit_regression(scores, [result.whole for result in found], ClassifierSettings())
+def fitted(scores: Sequence[Scored]) -> ParserCard:
+    """Return a card with the logistic curve from log-probability to the share of right plans."""
+    clipped = np.array([[max(item.score, LEAST)] for item in scores])
+    slope, shift = fit_regression(clipped, [item.whole for item in scores])
     return ParserCard(float(slope), float(shift))
 
 
-def asking(found: Sequence[Scored], card: ParserCard, share: float) -> float:
-    """Return the confidence below which a share of the messages falls."""
-    return float(np.quantile([card.confidence(result.score) for result in found], share))
+def asking(groups: Iterable[Sequence[Scored]], card: ParserCard, share: float) -> float:
+    """Return the confidence below which at most a share of each toolbox's messages falls.
+
+    Args:
+        groups: The scores of each held-out toolbox. By all of them together, a strange toolbox
+            would be asked back far more often than the share.
+    """
+    return min(
+        float(np.quantile([card.confidence(item.score) for item in scores], share))
+        for scores in groups
+    )
 
 
 def _case(query: AnnotatedQuery) -> PlanCase:

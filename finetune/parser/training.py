@@ -1,12 +1,13 @@
-"""Training the plan parser: weights, rates and checkpoints; a stopped training goes on."""
+"""Training of the plan parser, with checkpoints from which a stopped training resumes."""
 
 from __future__ import annotations
 
 import json
 import random
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from itertools import chain, count
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -25,8 +26,8 @@ if TYPE_CHECKING:
 
 
 CHECKPOINT, LOG = "checkpoint.pt", "log.jsonl"
-#: Steps between lines of the log, and what a step leaves of a figure's running mean there.
-TOLD, LEFT = 20, 0.98
+#: Steps between lines of the log, and the decay of its running means.
+LOG_STEPS, DECAY = 20, 0.98
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,16 +35,15 @@ class ParserSettings:
     """Settings of a training of the plan parser.
 
     Attributes:
-        minutes: Of clock time, over which the learning rates fall.
-        frozen: The encoder's lowest layers that stay as they are; its embeddings always do.
+        minutes: Clock time, over which the learning rates fall.
+        frozen: Number of frozen encoder layers, from the lowest; the embeddings are frozen too.
         encoder_rate: Learning rate of the encoder's other layers.
-        rate: Of everything else.
-        last: The least share of the learning rates.
-        warm_up: Steps in which they rise.
-        mean: What a step leaves of the running mean of the weights, which is what is kept.
+        rate: Learning rate of all other weights.
+        last: Final share of the learning rates.
+        warm_up: Steps in which the learning rates rise.
+        mean: Decay of the running mean of the weights, which is the result.
         save: Seconds between checkpoints.
-        seed: Of weights, episodes and dropout.
-        episodes: How episodes vary.
+        seed: The seed of weights, episodes and dropout.
     """
 
     minutes: float = 60.0
@@ -64,41 +64,31 @@ def train_parser(
     folder: Path,
     start: Path | None = None,
 ) -> ParserNetwork:
-    """Train a plan parser and return it, in evaluation.
+    """Train a plan parser and return it in evaluation mode.
 
     Args:
         draw: Returns the sources of one pass.
-        settings: How it is trained.
-        folder: Of checkpoint and log; a training that was stopped there goes on.
-        start: A parser's folder, to start from its weights.
-
-    Raises:
-        InputError: The folder to start from holds no parser.
+        folder: The folder of checkpoint and log; a training that was stopped there resumes.
+        start: The folder of a parser with the first weights; ``InputError`` if it holds none.
     """
     import torch
 
-    # One core is asked for: a second thread would wait for the first most of the time.
+    from casewright.planner.parser.runtime import parser_tokenizer
+
+    # A second thread would mostly wait for the first.
     torch.set_num_threads(1)
     folder.mkdir(parents=True, exist_ok=True)
     training = _Training(settings, folder, start)
-    for episode in _drawn(draw, settings, training):
+    tokenizer = parser_tokenizer()
+    # A resumed training draws new episodes.
+    rng = random.Random(f"{settings.seed}:{training.steps}")
+    passes = (episodes(draw(rng), tokenizer, settings.episodes, rng) for _ in count())
+    for episode in chain.from_iterable(passes):
         training.step(episode)
         if training.spent >= settings.minutes * 60:
             break
     training.save()
     return training.result()
-
-
-def _drawn(
-    draw: Callable[[random.Random], Sequence[Source]], settings: ParserSettings, training: _Training
-) -> Iterator[Episode]:
-    from casewright.planner.parser.runtime import parser_tokenizer
-
-    tokenizer = parser_tokenizer()
-    # A training that goes on draws other episodes than before.
-    rng = random.Random(f"{settings.seed}:{training.steps}")
-    while True:
-        yield from episodes(draw(rng), tokenizer, settings.episodes, rng)
 
 
 class _Training:
@@ -111,9 +101,9 @@ class _Training:
         torch.manual_seed(settings.seed)
         self._network = _network(settings, start)
         self._weights = {n: p for n, p in self._network.named_parameters() if p.requires_grad}
-        own = [p for n, p in self._weights.items() if not n.startswith("encoder.")]
+        head = [p for n, p in self._weights.items() if not n.startswith("encoder.")]
         layers = [p for n, p in self._weights.items() if n.startswith("encoder.")]
-        groups = [(own, settings.rate), *([(layers, settings.encoder_rate)] if layers else [])]
+        groups = [(head, settings.rate), *([(layers, settings.encoder_rate)] if layers else [])]
         self._rates = [rate for _, rate in groups]
         self._optimizer = torch.optim.AdamW(
             [{"params": parameters, "lr": rate} for parameters, rate in groups],
@@ -125,16 +115,16 @@ class _Training:
         self.steps, self._before = 0, 0.0
         self._figures: dict[str, float] = {}
         self._load()
-        self._began = self._saved = time.time()
+        self._started = self._saved = time.time()
         self._network.train()
 
     @property
     def spent(self) -> float:
-        """Return the seconds of training so far."""
-        return self._before + time.time() - self._began
+        """The seconds of training, earlier runs included."""
+        return self._before + time.time() - self._started
 
     def step(self, episode: Episode) -> None:
-        """Learn from an episode."""
+        """Train on an episode."""
         import torch
 
         from casewright.finetune.parser.loss_network import episode_loss
@@ -155,15 +145,15 @@ class _Training:
             for name, mean in self._means.items():
                 mean.lerp_(self._weights[name], 1 - self._settings.mean)
         self.steps += 1
-        self._tell({"loss": float(loss.detach()), **parts})
+        self._log({"loss": float(loss.detach()), **parts})
         if time.time() - self._saved > self._settings.save:
             self.save()
 
     def save(self) -> None:
-        """Write a checkpoint, whole or not at all."""
+        """Write a checkpoint completely or not at all."""
         import torch
 
-        kept = {
+        checkpoint = {
             "weights": {name: weight.detach() for name, weight in self._weights.items()},
             "means": self._means,
             "optimizer": self._optimizer.state_dict(),
@@ -171,7 +161,7 @@ class _Training:
             "spent": self.spent,
         }
         file = self._folder / CHECKPOINT
-        torch.save(kept, file.with_suffix(".new"))
+        torch.save(checkpoint, file.with_suffix(".new"))
         file.with_suffix(".new").replace(file)
         self._saved = time.time()
 
@@ -188,23 +178,23 @@ class _Training:
         file = self._folder / CHECKPOINT
         if not file.exists():
             return
-        kept = torch.load(file, weights_only=True)
-        if kept["weights"].keys() != self._weights.keys():
+        checkpoint = torch.load(file, weights_only=True)
+        if checkpoint["weights"].keys() != self._weights.keys():
             raise InputError(
                 f"{file} is of a training with other settings. Give the settings that it was "
                 "started with, or another folder."
             )
-        for name, item in kept["weights"].items():
+        for name, item in checkpoint["weights"].items():
             self._weights[name].data.copy_(item)
-        self._means = kept["means"]
-        self._optimizer.load_state_dict(kept["optimizer"])
-        self.steps, self._before = kept["steps"], kept["spent"]
+        self._means = checkpoint["means"]
+        self._optimizer.load_state_dict(checkpoint["optimizer"])
+        self.steps, self._before = checkpoint["steps"], checkpoint["spent"]
         torch.manual_seed(self._settings.seed + self.steps)
 
-    def _tell(self, figures: dict[str, float]) -> None:
+    def _log(self, figures: dict[str, float]) -> None:
         for name, value in figures.items():
-            self._figures[name] = LEFT * self._figures.get(name, value) + (1 - LEFT) * value
-        if self.steps % TOLD:
+            self._figures[name] = DECAY * self._figures.get(name, value) + (1 - DECAY) * value
+        if self.steps % LOG_STEPS:
             return
         facts: dict[str, Any] = {"step": self.steps, "minutes": round(self.spent / 60, 2)}
         facts |= {name: round(value, 4) for name, value in self._figures.items()}
@@ -242,19 +232,18 @@ def _network(settings: ParserSettings, start: Path | None) -> ParserNetwork:
 
 
 def trained_parts(network: ParserNetwork) -> dict[str, Tensor]:
-    """Return the weights that are not the packaged encoder's own."""
-    fixed = {f"encoder.encoder.layer.{number}." for number in range(network.split)}
+    """Return the weights that differ from the packaged encoder's."""
+    frozen = {f"encoder.encoder.layer.{number}." for number in range(network.split)}
     return {
         name: item
         for name, item in network.state_dict().items()
-        if not name.startswith(("encoder.embeddings.", "encoder.pooler.", *fixed))
+        if not name.startswith(("encoder.embeddings.", "encoder.pooler.", *frozen))
     }
 
 
-#: Annotated messages that are enough to be worth a training, and that it has time for.
+#: Minimum and maximum number of annotated messages for ``adapt_parser``.
 FEWEST, MOST = 20, 500
-#: Of a pass: episodes of the toolbox itself, and of toolboxes of the corpus, which keep what the
-#: parser knows of tools in general.
+#: Episodes of a pass: of the toolbox itself, and of the corpus against forgetting.
 OWN, REHEARSED = 4, 1
 SETTINGS = ParserSettings(
     frozen=4,
@@ -267,11 +256,7 @@ SETTINGS = ParserSettings(
 
 
 def check_count(file: Path, count: int) -> None:
-    """Check that a file has enough annotated messages, and not too many.
-
-    Raises:
-        InputError: It does not.
-    """
+    """Raise ``InputError`` if a file has too few annotated messages, or too many."""
     if FEWEST <= count <= MOST:
         return
     mend = (
@@ -292,18 +277,7 @@ def adapt_parser(
     start: Path,
     settings: ParserSettings = SETTINGS,
 ) -> ParserNetwork:
-    """Train a plan parser on for one toolbox and return it, in evaluation.
-
-    Args:
-        source: The toolbox with its annotated messages.
-        boxes: Toolboxes of the corpus, to rehearse.
-        folder: Of checkpoint and log; a training that was stopped there goes on.
-        start: The folder of the parser to start from.
-        settings: How it is trained, and how long.
-
-    Raises:
-        InputError: The folder to start from holds no parser.
-    """
+    """Adapt the plan parser in ``start`` to one toolbox, with rehearsal; see ``train_parser``."""
     others = drawing(boxes)
 
     def draw(rng: random.Random) -> list[Source]:

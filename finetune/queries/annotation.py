@@ -1,7 +1,7 @@
-"""From an annotation sheet to annotated queries; empty plans may be a chat model's.
+"""From an annotation sheet to annotated queries; a chat model may write the empty plans.
 
-Nothing is lost: what is right is added to the output, and every other line of the sheet, word for
-word, is written to a file of its own, to be filled in and given again.
+No line is lost: correct lines are added to the output, and all others are written unchanged to a
+file of their own, which can be completed and given as the next sheet.
 """
 
 from __future__ import annotations
@@ -24,13 +24,7 @@ from casewright.tools import Toolbox
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """Why a line of a sheet is not an annotated query yet.
-
-    Attributes:
-        line: Its number, from 1.
-        id: Its id, where it has one.
-        empty: Nothing was filled in; otherwise what was filled in is wrong.
-    """
+    """The reason why a line of a sheet, counted from 1, is not an annotated query yet."""
 
     line: int
     id: str
@@ -40,68 +34,42 @@ class Problem:
 
 
 def sheet_record(record: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a query as a record of a sheet; what it knows already stays filled in."""
+    """Return a query as a record of a sheet; fields that it has stay as they are."""
     blank = {"id": record.get("id"), "query": record["query"], "context": {}}
     return {**blank, **record, "plan": record.get("plan", ""), "class": record.get("class", "")}
-
-
-def is_empty(record: Mapping[str, Any]) -> bool:
-    """Return whether a record's plan is still to be written."""
-    plan = record.get("plan")
-    return plan is None or (isinstance(plan, str) and not plan.strip())
 
 
 def checked_record(
     record: Mapping[str, Any], toolbox: Toolbox, classes: Collection[str]
 ) -> dict[str, Any]:
-    """Return a filled record as an annotated query: its plan in the canonical form, its class set.
+    """Return a record as an annotated query: its plan in the canonical form, its class set.
 
     Args:
-        toolbox: The tools that plans may use, but for the record's own changes to them.
-        classes: Classes that are known beside the tools' names.
+        classes: Known classes, beside the tools' names.
 
     Raises:
-        PlanError: The plan is none, or cannot be run for its request.
-        InputError: The record has another form, its id is no Unicode, or its class is not known.
+        PlanError: The plan is not in the plan language, or cannot be run for its request.
+        InputError: A field is malformed, the id is not Unicode, or the class is unknown.
     """
     request = request_of(record, toolbox)
     check_text(str(record.get("id")))
     if not isinstance(plan := record.get("plan"), str):
         raise InputError(f"The plan is {type(plan).__name__}, not text. Write it as one text.")
-    read = AnnotatedQuery.read(_with_class(record))
-    request.validate(read.plan)
+    query = AnnotatedQuery.read({**record, "class": record.get("class") or ""})
+    request.validate(query.plan)
     known = {*classes, *request.toolbox.names, MULTI_STEP}
-    label = read.label.strip() or plan_class(read.plan)
+    label = query.label.strip() or plan_class(query.plan)
     if label not in known:
         raise InputError(
             f"There is no class {label!r}. Write one of {', '.join(sorted(known))}, or leave it "
             "empty to have it taken from the plan."
         )
-    return {**record, "plan": str(read.plan), "class": label}
+    return {**record, "plan": str(query.plan), "class": label}
 
 
 def request_of(record: Mapping[str, Any], toolbox: Toolbox) -> PlanRequest:
-    """Return the request of a record.
-
-    Raises:
-        InputError: It has another form.
-    """
+    """Return the request of a record; raise ``InputError`` if a field is malformed."""
     return QueryRecord.read(record).request(toolbox)
-
-
-def problem_of(line: int, record: Any, error: Exception) -> Problem:
-    """Return the problem that an error tells of."""
-    name = record.get("id") if isinstance(record, Mapping) else None
-    shown = "" if name is None else str(name)
-    cause = error if isinstance(error, PlanError) else error.__cause__
-    if isinstance(cause, PlanError):
-        return Problem(line, shown, f"{cause.step or 'plan'}: {cause.rule}", cause.mend)
-    reason, stop, mend = str(error).partition(". ")
-    return Problem(line, shown, reason + (stop and "."), mend or "Correct the record.")
-
-
-def _with_class(record: Mapping[str, Any]) -> dict[str, Any]:
-    return {**record, "class": record.get("class") or ""}
 
 
 @dataclass(slots=True)
@@ -109,9 +77,9 @@ class AnnotationReport:
     """The results of checking a sheet.
 
     Attributes:
-        added: Annotated queries that were written, those by the model included.
-        problems: A line that was not taken each, in the sheet's order.
-        stopped: Why the model was asked no more; empty where it was.
+        added: Number of annotated queries written, those by the model included.
+        problems: One for each line that was not taken; ``rest`` are these lines.
+        stopped: Why the model got no more requests; empty if it got all.
     """
 
     added: int = 0
@@ -123,16 +91,12 @@ class AnnotationReport:
 
     @property
     def wrong(self) -> int:
-        """Lines that were filled in, and wrongly."""
+        """The number of lines that have a plan and are wrong."""
         return sum(not problem.empty for problem in self.problems)
 
 
 def sheet_lines(sheet: Path) -> list[tuple[int, str]]:
-    """Return the numbers and texts of a sheet's lines that are not blank.
-
-    Raises:
-        InputError: It cannot be read, or has none.
-    """
+    """Return the numbers and texts of a sheet's lines that are not blank; at least one."""
     numbered = enumerate(read_text(sheet).split("\n"), 1)
     lines = [(number, line) for number, line in numbered if line.strip()]
     if not lines:
@@ -149,18 +113,14 @@ def annotate(
     planner: ChatPlanner | None = None,
     advance: Callable[[int], None] = lambda count: None,
 ) -> AnnotationReport:
-    """Check the lines of a sheet, and write those that are right.
+    """Check the lines of a sheet, and write the correct ones.
 
     Args:
-        lines: Of the sheet; see ``sheet_lines``.
-        output: Where annotated queries are added; those that it holds are not asked for again.
-        toolbox: The tools that plans may use.
-        classes: Classes that are known beside the tools' names.
-        planner: Writes the plans that are empty. It must have no fallback planner: a plan that is
-            not the model's own, or is invalid after one repair, is not taken.
-
-    Raises:
-        InputError: The output cannot be written.
+        lines: See ``sheet_lines``.
+        output: Annotated queries are added here; a line that it holds already is skipped.
+        classes: Known classes, beside the tools' names.
+        planner: Writes the empty plans. It must have no fallback planner: only the model's own
+            plans are taken, and only if they are valid after at most one repair.
     """
     report = AnnotationReport()
     known = {_key(record) for record in output.records}
@@ -174,22 +134,25 @@ def annotate(
             if _key(record) in known:
                 report.already += 1
                 continue
-            if by_model := is_empty(record):
+            if by_model := _is_empty(record):
                 why, answered = report.stopped, True
                 if planner is not None and not why:
-                    record, why, answered = _ask(planner, record, toolbox)
+                    record, why, answered = _with_plan(planner, record, toolbox)
                 failures = 0 if answered else failures + 1
                 if failures == MOST_FAILURES:
                     report.stopped = f"It failed {MOST_FAILURES} times in a row. {why}"
-                if is_empty(record):
-                    problem = _unfilled(number, record, why)
+                if _is_empty(record):
+                    mend = "Write the plan, or ask another model."
+                    if not why:
+                        why, mend = "The plan is empty.", "Write it, or give --model."
+                    problem = Problem(number, str(record.get("id") or ""), why, mend, empty=True)
                     continue
-            right = checked_record(record, toolbox, classes)
+            query = checked_record(record, toolbox, classes)
         except (PlanError, InputError, ValueError, RecursionError) as error:
             problem = _problem(number, record, error)
         else:
-            output.append(right)
-            known.add(_key(right))
+            output.append(query)
+            known.add(_key(query))
             report.added += 1
             report.by_model += by_model
         finally:
@@ -200,18 +163,12 @@ def annotate(
     return report
 
 
-def rest_file(output: Path, given: Path | None = None) -> Path:
-    """Return where lines that were not taken are written: a file that is not there yet.
-
-    What stands in an earlier one may be somebody's work.
-
-    Raises:
-        InputError: The one that was given is there.
-    """
-    if given is not None:
-        if given.exists():
-            raise InputError(f"--rest {given} is there already. Choose a new file for the rest.")
-        return given
+def rest_file(output: Path, path: Path | None = None) -> Path:
+    """Return a new file for the lines that are not taken: ``path``, or one beside the output."""
+    if path is not None:
+        if path.exists():
+            raise InputError(f"--rest {path} is there already. Choose a new file for the rest.")
+        return path
     path, number = output.with_suffix(".rest.jsonl"), 1
     while path.exists():
         number += 1
@@ -219,43 +176,32 @@ def rest_file(output: Path, given: Path | None = None) -> Path:
     return path
 
 
-def write_rest(place: Path, report: AnnotationReport) -> None:
-    """Write the lines that were not taken, word for word.
-
-    Raises:
-        InputError: The file cannot be written.
-    """
-    try:
-        with place.open("x", encoding="utf-8", newline="\n") as file:
-            file.writelines(line + "\n" for line in report.rest)
-    except OSError as error:
-        raise InputError(f"{place} cannot be written: {error.strerror}.") from error
+def _is_empty(record: Mapping[str, Any]) -> bool:
+    plan = record.get("plan")
+    return plan is None or (isinstance(plan, str) and not plan.strip())
 
 
-def _ask(
+def _with_plan(
     planner: ChatPlanner, record: Mapping[str, Any], toolbox: Toolbox
 ) -> tuple[Mapping[str, Any], str, bool]:
-    """Return the record with the model's plan, if any, why there is none, and whether it answered.
-
-    A planner without a fallback planner counts its own last resort as an attempt.
-    """
+    """Return the record with the model's plan, why it has none, and whether the model answered."""
     result = planner.plan(request_of(record, toolbox))
     if result.fallback:
+        # The planner counts its own last resort as an attempt.
         return record, result.fallback, result.attempts > 1
     return {**record, "plan": str(result.plan), "plan_by": result.planner}, "", True
-
-
-def _unfilled(line: int, record: Mapping[str, Any], why: str) -> Problem:
-    name = str(record.get("id") or "")
-    if not why:
-        return Problem(line, name, "The plan is empty.", "Write it, or give --model.", empty=True)
-    return Problem(line, name, why, "Write the plan, or ask another model.", empty=True)
 
 
 def _problem(line: int, record: Any, error: Exception) -> Problem:
     if record is None:
         return Problem(line, "", f"The line is no JSON: {error}.", "Correct it.")
-    return problem_of(line, record, error)
+    name = record.get("id") if isinstance(record, Mapping) else None
+    name = "" if name is None else str(name)
+    cause = error if isinstance(error, PlanError) else error.__cause__
+    if isinstance(cause, PlanError):
+        return Problem(line, name, f"{cause.step or 'plan'}: {cause.rule}", cause.mend)
+    reason, stop, mend = str(error).partition(". ")
+    return Problem(line, name, reason + (stop and "."), mend or "Correct the record.")
 
 
 def _key(record: Mapping[str, Any]) -> tuple[str, str]:

@@ -1,4 +1,4 @@
-"""A wrong plan put right: an annotated message, added to a file of them or in its place there."""
+"""Corrected plans: annotated messages that are added to a file, or replace a message there."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from casewright.stores.whole_file import write_whole
 from casewright.tools import Toolbox
 
 Outcome = Literal["added", "replaced", "unchanged"]
-#: How long another process is waited for.
+#: Deadline for the file's lock.
 SECONDS = 10.0
 
 
@@ -28,15 +28,12 @@ def corrected(
     history: Sequence[Mapping[str, object]] = (),
     tenant: str = "",
 ) -> dict[str, Any]:
-    """Return the annotated message of a question and its right plan, as a record.
+    """Return a question with its correct plan as an annotated message's record.
 
     Args:
-        question: What was asked.
-        plan: The right plan's text.
-        toolbox: The tools that it may use.
-        context: What was known beside the question.
-        history: The turns before it.
-        tenant: Who puts it right, where several do: none takes the place of another's.
+        plan: The plan's text.
+        history: The turns before the question.
+        tenant: The author, if there are several; a message replaces none of another tenant.
 
     Raises:
         InputError: The plan cannot be run for the question, or the question is unusable.
@@ -53,40 +50,38 @@ def corrected(
 
 
 def keep_correction(file: Path, record: Mapping[str, Any], most: int | None = None) -> Outcome:
-    """Write an annotated message, in the place of the one that has its question, if there is one.
+    """Add an annotated message to a file, or replace the one with the same ``message_key``.
 
     Args:
-        file: JSON Lines of annotated messages; made where it is missing.
-        record: The message.
-        most: Bytes that the file may have.
+        file: JSON Lines of annotated messages; created if missing.
+        most: Limit on the file's bytes.
 
     Raises:
-        InputError: The file cannot be read or written, holds something else, or would be too
-            large.
+        InputError: The file cannot be read or written, holds something else, or is full.
     """
     try:
         with Lock(file.with_name(f".{file.name}.lock"), timeout=SECONDS):
-            return _kept(file, record, most)
+            return _keep(file, record, most)
     except AlreadyLocked as error:
         raise InputError(f"{file} is written by another process. Try again.") from error
     except OSError as error:
         raise InputError(f"{file} cannot be written: {error.strerror}.") from error
 
 
-def _kept(file: Path, record: Mapping[str, Any], most: int | None) -> Outcome:
+def _keep(file: Path, record: Mapping[str, Any], most: int | None) -> Outcome:
     lines = ResumedLines(file)
     if most is not None and file.exists() and file.stat().st_size + len(json_line(record)) > most:
         raise InputError(f"{file.name} is full: it may have {most:,} bytes. Move it away.")
     key = message_key(record)
-    places = [index for index, item in enumerate(lines.records) if message_key(item) == key]
-    if not places:
+    same = [index for index, item in enumerate(lines.records) if message_key(item) == key]
+    if not same:
         lines.append(record)
         return "added"
-    before = lines.records[places[0]]
+    before = lines.records[same[0]]
     if before.get("plan") == record["plan"]:
         return "unchanged"
-    # Its id stays, by which it may be known elsewhere.
-    lines.records[places[0]] = {**record, "id": before.get("id", record["id"])}
-    kept = [item for index, item in enumerate(lines.records) if index not in places[1:]]
-    write_whole(file, "".join(map(json_line, kept)))
+    # Other files may refer to the old id.
+    lines.records[same[0]] = {**record, "id": before.get("id", record["id"])}
+    records = [item for index, item in enumerate(lines.records) if index not in same[1:]]
+    write_whole(file, "".join(map(json_line, records)))
     return "replaced"

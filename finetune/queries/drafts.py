@@ -1,4 +1,4 @@
-"""Proposed messages with plans: valid, and unlike each other and those that exist."""
+"""Draft messages with valid plans, different from each other and from the known messages."""
 
 from __future__ import annotations
 
@@ -9,49 +9,43 @@ import re
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import combinations
+from itertools import combinations, zip_longest
 from typing import Any
 
 from casewright.errors import InputError, PlanError
 from casewright.finetune.queries.annotation import checked_record
 from casewright.finetune.queries.query_writer import Dropped, SeenQuestions, UnusableError
 from casewright.planner import AnnotatedQuery, Literal, Plan, QuestionRef, Step, is_span, parse_plan
-from casewright.planner.asks import asks_of, joined
-from casewright.planner.literals import text_literals, with_literals
+from casewright.planner.plan import text_literals, with_literals
 from casewright.planner.spans import normalized
+from casewright.planner.sub_queries import joined, sub_queries_of
 from casewright.tools import NO_EVIDENCE, Parameter, Source, Toolbox
 
 
 @dataclass(slots=True)
 class Drafts:
-    """Proposed messages.
-
-    Attributes:
-        records: Annotated queries, to be kept or dropped by a person.
-        dropped: What was left out, by reason.
-    """
+    """Drafts for a person to keep or drop: annotated queries, and the reasons of omissions."""
 
     records: list[dict[str, Any]] = field(default_factory=list)
     dropped: Counter[Dropped] = field(default_factory=Counter)
 
 
 def worth_a_look(
-    proposed: Iterable[Mapping[str, Any]], toolbox: Toolbox, seen: SeenQuestions, count: int
+    records: Iterable[Mapping[str, Any]], toolbox: Toolbox, seen: SeenQuestions, count: int
 ) -> Drafts:
-    """Return the first proposals whose plans can be run and that are unlike all others.
+    """Return the first ``count`` drafts that have a valid plan and a new question.
 
     Args:
-        proposed: Records with query, context and plan.
-        toolbox: The tools that plans may use.
-        seen: The questions that are there; those that are taken are added.
-        count: At most how many.
+        records: Records with query, context and plan.
+        toolbox: The tools that plans may call.
+        seen: The known questions; those of the result are added.
     """
     result = Drafts()
-    for item in proposed:
+    for draft in records:
         if len(result.records) == count:
             break
         try:
-            record = checked_record({"id": message_id("d", item), **item}, toolbox, ())
+            record = checked_record({"id": message_id("d", draft), **draft}, toolbox, ())
             seen.take(record["query"])
         except UnusableError as unusable:
             result.dropped[unusable.why] += 1
@@ -63,18 +57,18 @@ def worth_a_look(
 
 
 def message_id(prefix: str, record: Mapping[str, Any]) -> str:
-    """Return an id by what ``message_key`` tells: the same message has the same."""
-    facts = json.dumps(message_key(record), sort_keys=True)
-    return f"{prefix}-{hashlib.sha256(facts.encode()).hexdigest()[:12]}"
+    """Return an id that is a hash of ``message_key``."""
+    key = json.dumps(message_key(record), sort_keys=True)
+    return f"{prefix}-{hashlib.sha256(key.encode()).hexdigest()[:12]}"
 
 
 def message_key(record: Mapping[str, Any]) -> tuple[Any, ...]:
-    """Return what makes a message another one: its question, what was known, who asked."""
-    about = (record.get(name) or None for name in ("context", "history", "tenant"))
-    return (normalized(str(record["query"])), *about)
+    """Return the identity of a message: its question, context, history and tenant."""
+    rest = (record.get(name) or None for name in ("context", "history", "tenant"))
+    return (normalized(str(record["query"])), *rest)
 
 
-#: What nobody looks anything up for.
+#: Messages that need no tool.
 SMALL_TALK = (
     "hello there",
     "thank you, that was all",
@@ -83,34 +77,33 @@ SMALL_TALK = (
     "good morning, how are you today",
     "ok, bye",
 )
-#: How two messages become one.
+#: Templates that join two messages.
 JOINS = ("{0}, and {1}", "{0}? Also, {1}", "{0}; besides, {1}")
 
 
 @dataclass(frozen=True, slots=True)
 class Draft:
-    """A message, what is known beside it, and its plan."""
+    """A message with its context and its plan."""
 
     query: str
     plan: Plan
     context: Mapping[str, Any]
 
     def record(self) -> dict[str, Any]:
-        """Return it as an annotated query's record, without an id."""
+        """Return the record of an annotated query, without an id."""
         return {"query": self.query, "context": dict(self.context), "plan": str(self.plan)}
 
 
 def template_drafts(
     toolbox: Toolbox, queries: Sequence[AnnotatedQuery] = (), seed: int = 0
 ) -> Iterator[Draft]:
-    """Yield messages, kind by kind in turn: examples, other values, other choices, several asks.
+    """Yield drafts of five kinds in turn; some may be alike, or have plans that are not valid.
 
-    They may be alike, and their plans may break static checks.
+    The kinds are the tools' examples, other values, other choices, two joined messages, small talk.
 
     Args:
-        toolbox: The tools; those with an example are proposed.
-        queries: Annotated queries, to take values from and to join.
-        seed: Draws which are joined, and how.
+        queries: Annotated queries, whose values are exchanged and which are joined.
+        seed: Draws which messages are joined, and how.
     """
     examples = [
         Draft(tool.example.query, parse_plan(tool.example.plan), {})
@@ -122,87 +115,75 @@ def template_drafts(
         for query in queries
         if not (query.record.history or query.record.tools_extra or query.record.tools_removed)
     ]
-    there = [*examples, *known]
+    known = [*examples, *known]
     kinds = [
         iter(examples),
-        _other_values(there, toolbox),
-        _other_choices(there, toolbox),
-        _joined(there, toolbox, random.Random(seed)),
+        _other_values(known, toolbox),
+        _other_choices(known, toolbox),
+        _join(known, toolbox, random.Random(seed)),
         (Draft(text, Plan((Step(NO_EVIDENCE.name),)), {}) for text in SMALL_TALK),
     ]
-    while kinds:
-        left = []
-        for kind in kinds:
-            if (draft := next(kind, None)) is not None:
-                yield draft
-                left.append(kind)
-        kinds = left
+    for drafts in zip_longest(*kinds):
+        yield from (draft for draft in drafts if draft is not None)
 
 
-def _other_values(there: Sequence[Draft], toolbox: Toolbox) -> Iterator[Draft]:
-    """Yield messages with a text of another message in the place of their own."""
+def _other_values(drafts: Sequence[Draft], toolbox: Toolbox) -> Iterator[Draft]:
+    """Yield messages with a text of another message in place of their own."""
     values: dict[str, list[str]] = defaultdict(list)
-    for item in there:
-        for _, name, text in text_literals(item.plan):
-            if is_span(text, item.query) and text not in values[name]:
+    for draft in drafts:
+        for _, name, text in text_literals(draft.plan):
+            if is_span(text, draft.query) and text not in values[name]:
                 values[name].append(text)
-    for item in there:
-        for index, name, text in text_literals(item.plan):
-            if not _choices(toolbox, item.plan.steps[index], name):
+    for draft in drafts:
+        for index, name, text in text_literals(draft.plan):
+            if not _choices(toolbox, draft.plan.steps[index], name):
                 for other in values[name]:
-                    yield from _exchanged(item, (index, name), text, (text, other), other)
+                    yield from _exchange(draft, (index, name), (text, other), (text, other))
 
 
-def _other_choices(there: Sequence[Draft], toolbox: Toolbox) -> Iterator[Draft]:
-    """Yield messages that say another of a parameter's choices, where they say one."""
-    for item in there:
-        for index, name, text in text_literals(item.plan):
-            for other in _choices(toolbox, item.plan.steps[index], name):
+def _other_choices(drafts: Sequence[Draft], toolbox: Toolbox) -> Iterator[Draft]:
+    """Yield messages that name another choice of a parameter."""
+    for draft in drafts:
+        for index, name, text in text_literals(draft.plan):
+            for other in _choices(toolbox, draft.plan.steps[index], name):
                 words = (text.replace("_", " "), other.replace("_", " "))
-                yield from _exchanged(item, (index, name), text, words, other)
+                yield from _exchange(draft, (index, name), (text, other), words)
 
 
-def _exchanged(
-    one: Draft, place: tuple[int, str], text: str, words: tuple[str, str], other: str
+def _exchange(
+    draft: Draft, slot: tuple[int, str], texts: tuple[str, str], words: tuple[str, str]
 ) -> Iterator[Draft]:
-    """Yield a message with other words, and its plan with another text; not where both are one.
+    """Yield a draft with the second text in its plan, and the second words in its message.
 
-    Args:
-        one: The message.
-        place: Of the text in its plan: a step's index and a parameter.
-        text: The text there.
-        words: What the message says, and what it is to say instead.
-        other: The text to take its place.
+    Nothing is yielded if both texts are equal, or the message has the first words not just once.
     """
     pattern = re.compile(rf"(?<!\w){re.escape(words[0])}(?!\w)", re.IGNORECASE)
-    result = pattern.findall(one.query)
-    if len(result) == 1 and other != text:
-        query = pattern.sub(lambda _: words[1], one.query)
-        yield replace(one, query=query, plan=with_literals(one.plan, {place: other}))
+    if len(pattern.findall(draft.query)) == 1 and texts[0] != texts[1]:
+        query = pattern.sub(lambda _: words[1], draft.query)
+        yield replace(draft, query=query, plan=with_literals(draft.plan, {slot: texts[1]}))
 
 
-def _joined(there: Sequence[Draft], toolbox: Toolbox, rng: random.Random) -> Iterator[Draft]:
-    """Yield messages that ask what two others ask."""
-    pairs = list(combinations(there, 2))
+def _join(drafts: Sequence[Draft], toolbox: Toolbox, rng: random.Random) -> Iterator[Draft]:
+    """Yield messages that join two others."""
+    pairs = list(combinations(drafts, 2))
     rng.shuffle(pairs)
-    for first, second in pairs:
-        parts = [_spelled(item, toolbox) for item in (first, second)]
-        same = first.context.keys() & second.context.keys()
-        if None in parts or any(first.context[name] != second.context[name] for name in same):
+    for pair in pairs:
+        parts = [_without_question(draft, toolbox) for draft in pair]
+        first, second = (draft.context for draft in pair)
+        if None in parts or any(first[name] != second[name] for name in first.keys() & second):
             continue
-        asks = [ask for part in parts if part for ask in asks_of(part.plan, part.query)]
-        texts = [_stripped(item.query) for item in (first, second)]
-        query = rng.choice(JOINS).format(*texts)
-        yield Draft(query, joined(asks), {**first.context, **second.context})
+        queries = [item for part in parts if part for item in sub_queries_of(part.plan, part.query)]
+        query = rng.choice(JOINS).format(*(_strip(draft.query) for draft in pair))
+        yield Draft(query, joined(queries), {**first, **second})
 
 
-def _spelled(one: Draft, toolbox: Toolbox) -> Draft | None:
-    """Return a message whose plan names its words in the place of ``question``, if it may.
+def _without_question(draft: Draft, toolbox: Toolbox) -> Draft | None:
+    """Return the draft with its own words in place of ``question``; ``None`` if not possible.
 
-    In a message that asks several things, ``question`` is all of them.
+    In a joined message, ``question`` would mean both messages.
     """
     steps = []
-    for step in one.plan.steps:
+    for step in draft.plan.steps:
         if step.tool == NO_EVIDENCE.name:
             return None
         arguments = []
@@ -211,13 +192,13 @@ def _spelled(one: Draft, toolbox: Toolbox) -> Draft | None:
                 parameter = _parameter(toolbox, step, name)
                 if parameter is None or not {Source.LITERAL, Source.SPAN} & set(parameter.sources):
                     return None
-                value = Literal(_stripped(one.query))
+                value = Literal(_strip(draft.query))
             arguments.append((name, value))
         steps.append(Step(step.tool, tuple(arguments)))
-    return replace(one, plan=Plan(tuple(steps)))
+    return replace(draft, plan=Plan(tuple(steps)))
 
 
-def _stripped(text: str) -> str:
+def _strip(text: str) -> str:
     return text.strip().rstrip(".?! ")
 
 

@@ -10,25 +10,21 @@ from casewright.planner.chat_call import failure, place
 if TYPE_CHECKING:
     from langchain_core.language_models import BaseChatModel
 
-#: A model that fails so often in a row is asked no more.
+#: Failures in a row after which a model gets no more requests.
 MOST_FAILURES = 3
 
 
 def no_answer(model: BaseChatModel, error: Exception, seconds: float) -> str:
-    """Return in one sentence which model gave no answer, and why.
-
-    Args:
-        seconds: How long it had, which a ``TimeoutError`` does not say.
-    """
+    """Return a sentence that says which model gave no answer within the deadline, and why."""
     if isinstance(error, TimeoutError):
         return f"The model{place(model)} gave no answer within {seconds:g} s."
     return failure(model, error).rstrip(".") + "."
 
 
 def json_object(text: str) -> dict[str, Any] | None:
-    """Return the JSON object of an answer, whatever words and fences stand around it."""
+    """Return the JSON object of an answer, which may stand between words or code fences."""
     try:
-        read = json.loads(text[text.find("{") : text.rfind("}") + 1])
+        value = json.loads(text[text.find("{") : text.rfind("}") + 1])
     except (ValueError, RecursionError):
         return None
-    return read if isinstance(read, dict) else None
+    return value if isinstance(value, dict) else None

@@ -1,4 +1,4 @@
-"""Files of queries in whichever form they are at hand, and lines that a killed run leaves whole."""
+"""Files of queries in several formats, and JSON Lines files that survive a killed run."""
 
 from __future__ import annotations
 
@@ -12,74 +12,69 @@ from casewright.errors import InputError
 from casewright.planner import QueryRecord
 from casewright.planner.request import check_question
 
-#: A larger file is no list of what people asked.
+#: A larger file is not a list of questions.
 MAX_BYTES = 1 << 30
 
 
 def read_queries(path: Path) -> list[dict[str, Any]]:
-    """Read the queries of a file as records that have an ``id`` and a ``query``.
+    """Read the queries of a file as records with an ``id`` and a ``query``.
 
-    The file is a JSON list of texts or records, JSON Lines of texts or records (annotated queries
-    are such), or text with one query a line. Records keep whatever else they have; those without
-    an id, or with one that another has, get the file's name and their place as id.
+    The file is a JSON list or JSON Lines of texts or records, or text with one query a line.
+    Records keep their other fields; a missing or repeated id is made of the file's name and the
+    line number.
 
     Raises:
-        InputError: The file cannot be read or has no query, or one cannot be used; names the line.
+        InputError: The file cannot be read or has no query, or a query is unusable; names the line.
     """
     results = []
     taken: set[str] = set()
-    for index, value in _values(path):
-        given = {"query": value} if isinstance(value, str) else value
+    for kind, number, value in _values(path):
+        fields = {"query": value} if isinstance(value, str) else value
         try:
-            read = QueryRecord.read(given)
-            check_question(read.query)
+            record = QueryRecord.read(fields)
+            check_question(record.query)
         except InputError as error:
-            raise InputError(f"{path}, {index}: {error}") from error
-        name = f"{path.stem}-{index.split()[-1]}" if read.id in (None, "") else str(read.id)
+            raise InputError(f"{path}, {kind} {number}: {error}") from error
+        name = f"{path.stem}-{number}" if record.id in (None, "") else str(record.id)
         if name in taken:
-            name = f"{name}-{path.stem}-{index.split()[-1]}"
+            name = f"{name}-{path.stem}-{number}"
         taken.add(name)
-        results.append({**given, "id": name})
+        results.append({**fields, "id": name})
     if not results:
         raise InputError(f"{path} holds no query. Give texts, one a line, or JSON.")
     return results
 
 
-def _values(path: Path) -> Iterator[tuple[str, Any]]:
+def _values(path: Path) -> Iterator[tuple[str, int, Any]]:
+    """Yield "entry" or "line", its number from 1, and the decoded text or record."""
     text = read_text(path)
     start = text.lstrip()[:1]
     if start == "[":
         try:
             listed = json.loads(text)
         except (ValueError, RecursionError) as error:
-            # Texts may stand in brackets; a .json file that is none is a mistake.
+            # A line of text may begin with a bracket, but not in a .json file.
             if path.suffix.lower() == ".json":
                 raise InputError(f"{path} is no JSON list: {error}.") from error
         else:
-            yield from ((f"entry {number}", value) for number, value in enumerate(listed, 1))
+            yield from (("entry", number, value) for number, value in enumerate(listed, 1))
             return
-    # Lines end at line feeds alone: other separators may stand inside a text of JSON.
+    # Not splitlines: a text of JSON may hold other line separators.
     for number, line in enumerate(text.split("\n"), 1):
         if not line.strip():
             continue
+        value = line.strip()
         if start in ("{", '"'):
             try:
-                yield f"line {number}", json.loads(line)
+                value = json.loads(line)
             except (ValueError, RecursionError) as error:
-                if start == '"':
-                    yield f"line {number}", line.strip()
-                    continue
-                raise InputError(f"{path}, line {number}: no JSON: {error}.") from error
-        else:
-            yield f"line {number}", line.strip()
+                if start == "{":
+                    raise InputError(f"{path}, line {number}: no JSON: {error}.") from error
+        yield "line", number, value
 
 
 def read_text(path: Path) -> str:
-    """Return a file's text.
-
-    Raises:
-        InputError: It cannot be read, is no UTF-8 text, or is larger than 1 GiB.
-    """
+    """Return a file's text; raise ``InputError`` if it is not UTF-8, or larger than 1 GiB."""
     try:
         if path.stat().st_size > MAX_BYTES:
             raise InputError(f"{path} is larger than 1 GiB. Give a smaller file of queries.")
@@ -91,11 +86,7 @@ def read_text(path: Path) -> str:
 
 
 def check_output(target: Path, *inputs: Path | None) -> None:
-    """Refuse a file that cannot be written, or that a command reads, before what takes long.
-
-    Raises:
-        InputError: It is a folder, in none that exists or may be written to, or one of the inputs.
-    """
+    """Raise ``InputError`` if a file cannot be written, or is one of the inputs."""
     folder = target.absolute().parent
     if target.is_dir() or not folder.is_dir():
         raise InputError(f"{target} cannot be written. Give a file in a folder that exists.")
@@ -107,25 +98,21 @@ def check_output(target: Path, *inputs: Path | None) -> None:
 
 
 def json_line(record: Mapping[str, Any]) -> str:
-    """Return a record as one line of JSON, its end included."""
+    """Return a record as one line of JSON with a line feed."""
     line = json.dumps(record, ensure_ascii=False)
     try:
         line.encode()
     except UnicodeEncodeError:
-        # Half a surrogate pair can be written by its number alone.
+        # Half a surrogate pair can only be written as an escape.
         line = json.dumps(record)
     return line + "\n"
 
 
-def write_new(path: Path, records: Iterable[Mapping[str, Any]]) -> None:
-    """Write records to a file that is not there yet, one a line.
-
-    Raises:
-        InputError: It is there, or cannot be written.
-    """
+def write_new(path: Path, lines: Iterable[str]) -> None:
+    """Write lines, each with its line feed; raise ``InputError`` if the file exists."""
     try:
         with path.open("x", encoding="utf-8", newline="\n") as file:
-            file.writelines(map(json_line, records))
+            file.writelines(lines)
     except OSError as error:
         raise InputError(f"{path} cannot be written: {error.strerror}.") from error
 
@@ -135,20 +122,13 @@ def _has_query(record: dict[str, Any]) -> bool:
 
 
 class ResumedLines:
-    """A JSON Lines file, written one record after the other.
+    """A JSON Lines file that records are appended to; ``records`` are those of earlier runs.
 
-    Each record is in the file before the next is made. A last line that a killed run left without
-    its end is taken off.
-
-    Args:
-        path: The file; made, with its folder, where it is not there.
-        usable: Says whether a record is one of this file's.
-
-    Attributes:
-        records: What the file held when it was opened.
+    ``usable`` returns whether a record belongs in this file; ``other`` says what another line is.
+    An incomplete last line, which a killed run left, is removed.
 
     Raises:
-        InputError: It cannot be read or written, or holds something else.
+        InputError: The file cannot be read or written, or holds something else.
     """
 
     def __init__(
@@ -166,23 +146,19 @@ class ResumedLines:
                 self.records.append(record)
             elif line.strip() and (number <= len(whole) or record or not line.startswith("{")):
                 raise InputError(
-                    f"{path}, line {number}: {other}, so this file is not gone on with. Choose "
-                    "another to write."
+                    f"{path}, line {number}: {other}. Choose another file: this command adds only "
+                    "to files that it wrote."
                 )
         if torn.strip():
             self._write("\n" if _decoded(torn) else "", cut=not _decoded(torn))
         self._bytes = self._size()
 
     def append(self, record: Mapping[str, Any]) -> None:
-        """Write one record.
-
-        Raises:
-            InputError: The file cannot be written, or somebody else has written to it meanwhile.
-        """
+        """Write one record; raise ``InputError`` if another process has changed the file."""
         if self._size() != self._bytes:
             raise InputError(
                 f"{self.path} was changed while this command ran, perhaps by another run of it. "
-                "Let that end, then run this one again: it goes on with what is there."
+                "Wait for that run to end, then run this one again: it continues with the file."
             )
         self._write(json_line(record))
         self._bytes = self._size()
@@ -191,7 +167,7 @@ class ResumedLines:
         return self.path.stat().st_size if self.path.exists() else 0
 
     def _write(self, text: str, *, cut: bool = False) -> None:
-        """Add a text; ``cut`` takes off first what stands behind the last line's end."""
+        """Append a text; ``cut`` first removes an incomplete last line."""
         try:
             self.path.parent.mkdir(parents=True, exist_ok=True)
             with self.path.open("a+b") as file:

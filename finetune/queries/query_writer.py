@@ -1,7 +1,7 @@
-"""New queries by a chat model, for teams that have few: per shape of plan, and per tool.
+"""New queries by a chat model, for each shape of plan and each unused tool.
 
-Of what the model wrote, only what passes every check is kept. Nothing of it is run; its size is
-bounded, and so is the work that reading it takes.
+Only queries that pass every check are kept. No plan is run; the size of an answer and the work to
+read it are bounded.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ from casewright.finetune.evaluation import plan_class
 from casewright.finetune.folds import SAME_GROUP
 from casewright.finetune.plan_shape import shape
 from casewright.finetune.queries.annotation import request_of
+from casewright.finetune.queries.choose import best_similarity
 from casewright.finetune.queries.no_answer import MOST_FAILURES, no_answer
-from casewright.finetune.queries.similarity import best_similarity
 from casewright.finetune.section import Section
 from casewright.planner import AnnotatedQuery, ListValue, Literal, Plan, is_span, parse_plan
 from casewright.planner.chat_call import ask
@@ -37,18 +37,15 @@ if TYPE_CHECKING:
     from langchain_core.language_models import BaseChatModel
 
 
-#: Annotated queries of a shape that are shown to the model.
+#: Annotated queries of one shape in a request.
 EXAMPLES = 3
 
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """One kind of plan.
+    """A kind of plan to write queries for: a shape, or any plan that calls a tool.
 
-    Attributes:
-        shape: The plan's text with its literals open; empty where any plan with the tool is wanted.
-        tool: The tool that the plan is to use; empty where its shape says all.
-        examples: Queries of this kind as records: query, context, plan.
+    ``examples`` are queries of this kind as records: query, context, plan.
     """
 
     shape: str
@@ -68,35 +65,31 @@ class Wanted:
 def wanted_shapes(
     queries: Iterable[AnnotatedQuery], toolbox: Toolbox, most: int | None = None
 ) -> list[Wanted]:
-    """Return what to write queries for.
+    """Return the kinds of plans to write queries for: shapes, and tools that no query uses.
 
-    Args:
-        queries: Annotated ones; those with changes to the toolbox, or that it cannot run, are left
-            out.
-        toolbox: A tool of it that no annotated query uses is wanted by itself, with its own
-            example where it has one.
-        most: At most so many shapes, the most frequent first; tools do not count.
+    Queries that change the toolbox or do not fit it are left out. ``most`` limits the shapes, the
+    most frequent first.
     """
     by_shape: dict[str, list[AnnotatedQuery]] = defaultdict(list)
     for query in queries:
         changed = query.record.tools_extra or query.record.tools_removed
         if not changed and all(tool in toolbox for tool in query.plan.tools):
             by_shape[shape(query.plan)].append(query)
-    # The sort is stable: of equally frequent ones, the first in the file comes first.
+    # The sort is stable: of equally frequent shapes, the first in the file comes first.
     shapes = sorted(by_shape.items(), key=lambda item: -len(item[1]))[:most]
-    used = {tool for own in by_shape.values() for query in own for tool in query.plan.tools}
-    wanted = [Wanted(form, "", _spread(own)) for form, own in shapes]
+    used = {tool for group in by_shape.values() for query in group for tool in query.plan.tools}
+    wanted = [Wanted(template, "", _examples_of(group)) for template, group in shapes]
     for tool in toolbox:
         if tool.name not in used:
-            shown: tuple[dict[str, Any], ...] = ()
-            if tool.example is not None:
-                shown = ({"query": tool.example.query, "context": {}, "plan": tool.example.plan},)
-            wanted.append(Wanted("", tool.name, shown))
+            examples: tuple[dict[str, Any], ...] = ()
+            if (example := tool.example) is not None:
+                examples = ({"query": example.query, "context": {}, "plan": example.plan},)
+            wanted.append(Wanted("", tool.name, examples))
     return wanted
 
 
-def _spread(queries: Sequence[AnnotatedQuery]) -> tuple[dict[str, Any], ...]:
-    """Return examples from all over the list: neighbours in a file are often alike."""
+def _examples_of(queries: Sequence[AnnotatedQuery]) -> tuple[dict[str, Any], ...]:
+    # Spread over the list: neighbours in a file are often alike.
     step = max(1, len(queries) // EXAMPLES)
     return tuple(
         {"query": query.query, "context": query.record.context, "plan": str(query.plan)}
@@ -104,16 +97,15 @@ def _spread(queries: Sequence[AnnotatedQuery]) -> tuple[dict[str, Any], ...]:
     )
 
 
-#: Characters that are read of one answer, and of one query and one plan.
+#: Limits on the characters of an answer, a query, a plan, and a context as JSON.
 ANSWER_CHARACTERS, QUERY_CHARACTERS, PLAN_CHARACTERS = 200_000, 1000, 4000
-#: Characters of a context, as JSON.
 CONTEXT_CHARACTERS = 2000
-#: Braces of an answer at which an object may begin.
+#: Braces of an answer at which decoding is tried.
 ATTEMPTS = 500
 
 
 class Dropped(StrEnum):
-    """Why a written query was not taken."""
+    """A reason for which a written query was not taken."""
 
     FORM = "no query, context and plan in the form asked for"
     REQUEST = "question or context unusable"
@@ -128,7 +120,7 @@ class Dropped(StrEnum):
 
 
 class UnusableError(CasewrightError):
-    """A written query is not taken."""
+    """The error for a written query that is not taken."""
 
     def __init__(self, why: Dropped) -> None:
         super().__init__(why.value)
@@ -136,87 +128,69 @@ class UnusableError(CasewrightError):
 
 
 def written_objects(answer: str) -> Iterator[Mapping[str, Any]]:
-    """Yield the JSON objects of an answer, whatever stands around them.
+    """Yield the JSON objects of an answer.
 
-    A list in a code fence, one object a line, a list that was cut off and a list inside an object
-    are all read.
+    The objects may stand between other words, one a line, in a code fence, in a list that was cut
+    off, or in a list inside an object.
     """
-    text, at = answer[:ANSWER_CHARACTERS], 0
+    text, position = answer[:ANSWER_CHARACTERS], 0
     decoder = json.JSONDecoder()
     for _ in range(ATTEMPTS):
-        at = text.find("{", at)
-        if at < 0:
+        position = text.find("{", position)
+        if position < 0:
             return
         try:
-            result, at = decoder.raw_decode(text, at)
+            value, position = decoder.raw_decode(text, position)
         except (ValueError, RecursionError):
-            at += 1
+            position += 1
+            continue
+        if "query" in value or "plan" in value:
+            yield value
         else:
-            yield from _members(result)
-
-
-def _members(found: dict[str, Any]) -> Iterator[Mapping[str, Any]]:
-    if "query" in found or "plan" in found:
-        yield found
-        return
-    # Of a list that was cut off, the last object's own objects are all that is whole.
-    listed = next((value for value in found.values() if isinstance(value, list)), [])
-    yield from (member for member in listed if isinstance(member, dict))
+            members = next((part for part in value.values() if isinstance(part, list)), [])
+            yield from (member for member in members if isinstance(member, dict))
 
 
 def read_written(
-    found: Mapping[str, Any], wanted: Wanted, toolbox: Toolbox, fields: Collection[str] | None
+    fields: Mapping[str, Any], wanted: Wanted, toolbox: Toolbox, known: Collection[str] | None
 ) -> dict[str, Any]:
-    """Return a written query as an annotated query's record: query, context, plan, class.
+    """Return an object of an answer as an annotated query's record: query, context, plan, class.
 
-    Args:
-        toolbox: The tools that its plan may use.
-        fields: Names that fields of a context may have; ``None`` for any.
-
-    Raises:
-        UnusableError: It is not taken; says why.
+    ``known`` are the fields that a context may have. Raises ``UnusableError`` if it is not taken.
     """
-    query, context, plan = (found.get(name) for name in ("query", "context", "plan"))
+    query, context, plan = (fields.get(name) for name in ("query", "context", "plan"))
     if isinstance(plan, list) and all(isinstance(line, str) for line in plan):
         plan = "\n".join(plan)
     context = {} if context is None else context
-    if (
-        not isinstance(query, str)
-        or not isinstance(plan, str)
-        or not isinstance(context, dict)
-        or len(query) > QUERY_CHARACTERS
-        or len(plan) > PLAN_CHARACTERS
-    ):
+    if not (isinstance(query, str) and isinstance(plan, str) and isinstance(context, dict)):
+        raise UnusableError(Dropped.FORM)
+    if len(query) > QUERY_CHARACTERS or len(plan) > PLAN_CHARACTERS:
         raise UnusableError(Dropped.FORM)
     record = {"query": query.strip(), "context": context}
+    reason = Dropped.REQUEST
     try:
         request = request_of(record, toolbox)
-    except InputError as error:
-        raise UnusableError(Dropped.REQUEST) from error
-    if len(json.dumps(context)) > CONTEXT_CHARACTERS:
-        raise UnusableError(Dropped.REQUEST)
-    if fields is not None and not set(context) <= set(fields):
-        raise UnusableError(Dropped.FIELD)
-    try:
+        if len(json.dumps(context)) > CONTEXT_CHARACTERS:
+            raise UnusableError(Dropped.REQUEST)
+        if known is not None and not set(context) <= set(known):
+            raise UnusableError(Dropped.FIELD)
+        reason = Dropped.NO_PLAN
         parsed = parse_plan(plan_lines(plan))
-    except PlanError as error:
-        raise UnusableError(Dropped.NO_PLAN) from error
-    try:
+        reason = Dropped.INVALID
         request.validate(parsed)
-    except PlanError as error:
-        raise UnusableError(Dropped.INVALID) from error
+    except (InputError, PlanError) as error:
+        raise UnusableError(reason) from error
     if not wanted.fits(parsed):
         raise UnusableError(Dropped.SHAPE)
-    if not _spans_are_there(parsed, toolbox, request.question):
+    if not _quotes_question(parsed, toolbox, request.question):
         raise UnusableError(Dropped.SPAN)
     return {**record, "plan": str(parsed), "class": plan_class(parsed)}
 
 
-def _spans_are_there(plan: Plan, toolbox: Toolbox, question: str) -> bool:
-    """Return whether every text that could be a span of the question is one.
+def _quotes_question(plan: Plan, toolbox: Toolbox, question: str) -> bool:
+    """Return whether every text that may be a span of the question is one.
 
-    A plan is valid where a parameter admits literals too; in training, words that the question
-    does not have would teach a model to make them up.
+    Other texts may be valid, but would teach a model to invent words.
     """
     for step in plan.steps:
         for name, value in step.arguments:
@@ -224,7 +198,7 @@ def _spans_are_there(plan: Plan, toolbox: Toolbox, question: str) -> bool:
             if parameter is None or Source.SPAN not in parameter.sources:
                 continue
             items = value.items if isinstance(value, ListValue) else (value,)
-            texts = [item.value for item in items if isinstance(item, Literal)]
+            texts = (item.value for item in items if isinstance(item, Literal))
             if any(
                 isinstance(text, str)
                 and text not in parameter.choices
@@ -236,11 +210,7 @@ def _spans_are_there(plan: Plan, toolbox: Toolbox, question: str) -> bool:
 
 
 class SeenQuestions:
-    """Questions that are there, and whether another is too like one of them.
-
-    Args:
-        threshold: A cosine above this is too like.
-    """
+    """The known questions, to refuse new ones that repeat them or are above a cosine threshold."""
 
     def __init__(self, encoder: Encoder, threshold: float) -> None:
         self._encoder = encoder
@@ -249,17 +219,13 @@ class SeenQuestions:
         self._vectors = np.zeros((0, encoder.dimension), dtype=np.float32)
 
     def add(self, texts: Sequence[str]) -> None:
-        """Add questions as they are."""
+        """Add questions without a check."""
         if texts:
             self._texts |= {normalized(text) for text in texts}
             self._vectors = np.concatenate([self._vectors, self._encoder.embed(texts)])
 
     def take(self, text: str) -> None:
-        """Add a question.
-
-        Raises:
-            UnusableError: It is there, or one that is too like it.
-        """
+        """Add a question; raise ``UnusableError`` if it repeats or resembles a known one."""
         if normalized(text) in self._texts:
             raise UnusableError(Dropped.KNOWN)
         vector = self._encoder.embed([text])
@@ -273,38 +239,35 @@ ROLE = """\
 You write training data for a planner of look-ups: questions that different people might ask, each \
 with the plan of tool calls that fetches the evidence to answer it. Vary topic, wording, length, \
 tone and spelling as real people do; never write two questions alike."""
-#: Calls beyond those that would do if everything a model writes were taken.
+#: Calls beyond the number that suffices if every written query is taken.
 SPARE_CALLS = 2
-#: Questions that are there already which the model is told not to repeat.
+#: Known questions in a request, which the model is not to repeat.
 SHOWN = 10
 
 
 class WriterSettings(Section):
-    """Settings of the writing of queries.
+    """The settings of ``QueryWriter``; ``seconds`` is the deadline of a call.
 
     Attributes:
-        per_shape: How many for each shape of plan, those that the output holds already included.
-        per_request: How many are asked for at once.
-        shapes: At most so many shapes, the most frequent first.
-        threshold: A question whose cosine to another is above this is too like it.
-        seconds: Deadline of one call.
+        per_shape: Queries for each shape of plan, those of earlier runs included.
+        per_request: Queries of one request to the model.
+        shapes: Limit on the shapes, the most frequent first.
     """
 
     per_shape: int = Field(default=10, ge=1, le=10_000)
     per_request: int = Field(default=10, ge=1, le=50)
     shapes: int | None = Field(default=None, ge=1)
-    threshold: float = Field(default=SAME_GROUP, gt=0, le=1)
     seconds: float = Field(default=120.0, gt=0)
 
 
 @dataclass(slots=True)
 class WritingReport:
-    """The results of a writing run.
+    """The counts of a writing run; ``written`` and ``missing`` by the name of the kind of plan.
 
     Attributes:
-        written: New queries by the name of what they were wanted for.
-        dropped: What the model wrote and was not taken, by reason.
-        stopped: Why it was asked no more before the end; empty where it was.
+        dropped: Written queries that were not taken, by reason.
+        failure: Why the last failed call failed.
+        stopped: Why the run ended early, or empty.
     """
 
     written: Counter[str] = field(default_factory=Counter)
@@ -319,11 +282,8 @@ class WritingReport:
 class QueryWriter:
     """Asks a chat model for queries with plans, and keeps those that pass every check.
 
-    Args:
-        toolbox: The tools that plans may use.
-        queries: Annotated queries: their shapes are wanted, and they are shown as examples.
-        apart: Questions that nothing written may be like either, such as those that a planner is
-            measured on; they are not shown.
+    No new query may resemble the annotated ones, which give shapes and examples, nor those in
+    ``apart``, such as questions of an evaluation, which the model does not see.
     """
 
     def __init__(
@@ -351,29 +311,27 @@ class QueryWriter:
         already: Sequence[Mapping[str, Any]] = (),
         advance: Callable[[int], None] = lambda count: None,
     ) -> WritingReport:
-        """Write what is missing.
+        """Write the missing queries of each kind.
 
         Args:
-            take: Is given each new record: an annotated query.
-            already: Records of an earlier run; they count, and nothing new may be like them.
-            advance: Told of every kind of plan that is done.
+            take: Called with each new record, an annotated query.
+            already: Records of earlier runs; they count.
+            advance: Called with 1 after each kind of plan.
         """
         report = WritingReport()
-        seen = SeenQuestions(self._encoder, self._settings.threshold)
-        own = [str(record["query"]) for record in already]
-        seen.add([*self._known, *own])
-        plans = [_plan_of(record) for record in already]
+        seen = SeenQuestions(self._encoder, SAME_GROUP)
+        earlier = [(str(record["query"]), _plan_of(record)) for record in already]
+        seen.add([*self._known, *(text for text, _ in earlier)])
         failures = 0
         for wanted in self.wanted:
-            kept = zip(own, plans, strict=True)
-            there = [text for text, plan in kept if plan is not None and wanted.fits(plan)]
-            missing = max(0, self._settings.per_shape - len(there))
+            texts = [text for text, plan in earlier if plan is not None and wanted.fits(plan)]
+            missing = max(0, self._settings.per_shape - len(texts))
             calls = -(-missing // self._settings.per_request) + SPARE_CALLS
             while missing and calls and not report.stopped:
                 calls -= 1
                 report.calls += 1
                 try:
-                    answer = self._ask(wanted, min(missing, self._settings.per_request), there)
+                    answer = self._ask(wanted, min(missing, self._settings.per_request), texts)
                 except Exception as error:  # noqa: BLE001 - a model may fail in any way
                     report.failed += 1
                     report.failure = no_answer(self._model, error, self._settings.seconds)
@@ -384,16 +342,16 @@ class QueryWriter:
                         )
                     continue
                 failures = 0
-                for result in written_objects(answer):
+                for fields in written_objects(answer):
                     try:
                         if not missing:
                             raise UnusableError(Dropped.SURPLUS)
-                        record = self._read(result, wanted, seen)
+                        record = self._read(fields, wanted, seen)
                     except UnusableError as unusable:
                         report.dropped[unusable.why] += 1
                         continue
                     take(record)
-                    there.append(record["query"])
+                    texts.append(record["query"])
                     report.written[wanted.name] += 1
                     missing -= 1
             if missing:
@@ -401,19 +359,17 @@ class QueryWriter:
             advance(1)
         return report
 
-    def _ask(self, wanted: Wanted, count: int, there: Sequence[str]) -> str:
-        from langchain_core.messages import HumanMessage, SystemMessage
-
+    def _ask(self, wanted: Wanted, count: int, known: Sequence[str]) -> str:
         messages = [
-            SystemMessage(render_head(self._toolbox, role=ROLE)),
-            HumanMessage(_request(wanted, count, there)),
+            ("system", render_head(self._toolbox, role=ROLE)),
+            ("user", _request(wanted, count, known)),
         ]
         return str(ask(self._model, messages, self._settings.seconds).text)
 
     def _read(
-        self, found: Mapping[str, Any], wanted: Wanted, seen: SeenQuestions
+        self, fields: Mapping[str, Any], wanted: Wanted, seen: SeenQuestions
     ) -> dict[str, Any]:
-        record = read_written(found, wanted, self._toolbox, self._fields)
+        record = read_written(fields, wanted, self._toolbox, self._fields)
         seen.take(record["query"])
         key = hashlib.sha256(normalized(record["query"]).encode()).hexdigest()[:12]
         return {"id": f"w-{key}", **record, "source": f"written by {model_name(self._model)}"}
@@ -426,21 +382,18 @@ def _plan_of(record: Mapping[str, Any]) -> Plan | None:
         return None
 
 
-def _request(wanted: Wanted, count: int, there: Sequence[str]) -> str:
-    """Return what is asked of the model: the kind of plan, with examples, and the form."""
-    parts = []
+def _request(wanted: Wanted, count: int, known: Sequence[str]) -> str:
+    parts = [f"Write questions whose plan uses the tool {wanted.tool}."]
     if wanted.shape:
-        parts.append(
+        parts = [
             'Write questions whose plan is exactly this, with your own text for each "":\n'
             f"{wanted.shape}"
-        )
-    else:
-        parts.append(f"Write questions whose plan uses the tool {wanted.tool}.")
+        ]
     if wanted.examples:
-        shown = "\n".join(json.dumps(example, ensure_ascii=False) for example in wanted.examples)
-        parts.append(f"Examples, one a line:\n{shown}")
-    if there:
-        listed = "\n".join(f"- {text}" for text in there[-SHOWN:])
+        examples = "\n".join(json.dumps(item, ensure_ascii=False) for item in wanted.examples)
+        parts.append(f"Examples, one a line:\n{examples}")
+    if known:
+        listed = "\n".join(f"- {text}" for text in known[-SHOWN:])
         parts.append(f"These are there already; write others:\n{listed}")
     parts.append(
         f"Write {count} as a JSON list of objects with the fields query (the question), context "

@@ -1,10 +1,10 @@
-"""A recipe: how a training set is made, and how a planner is trained on it, as a TOML file."""
+"""Recipes: TOML files with the settings of a training set and of a training on it."""
 
 from __future__ import annotations
 
 import json
 import tomllib
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator
 from difflib import get_close_matches
 from pathlib import Path
 from typing import Any, Self, get_args
@@ -24,14 +24,7 @@ from casewright.finetune.section import FOLDER, LOOKED_FOR, Section
 
 
 class Recipe(Section):
-    """A recipe.
-
-    Attributes:
-        data: What the training set is made of.
-        model: What is trained.
-        lora: Which of its weights.
-        training: How.
-    """
+    """A recipe: the settings of a training set and of a training."""
 
     data: DataSection
     model: ModelSection = ModelSection()
@@ -52,20 +45,15 @@ class Recipe(Section):
         files: bool = True,
         folder: Path | None = None,
     ) -> Self:
-        """Read a recipe; nothing is loaded for it but the file.
-
-        Files that it names are looked for beside it, or in another folder; they are absolute paths
-        in what is returned.
+        """Read a recipe; the paths of the files that it names become absolute.
 
         Args:
-            domains: The names that ``data.domain`` may have; any by default.
-            files: Whether the files that it names have to be there; a training needs none of them,
-                since its set was made before, maybe elsewhere.
-            folder: Where these files are, instead of beside the recipe.
+            domains: The allowed names for ``data.domain``; any by default.
+            files: Check that the files exist. A training needs none of them, only its set.
+            folder: The folder of these files; by default the recipe's own.
 
         Raises:
-            InputError: The recipe cannot be used; names the file, the field, what is wrong with it,
-                and what to write instead.
+            InputError: The recipe is unusable; names the file, the field and the correction.
         """
         try:
             facts = tomllib.loads(path.read_text(encoding="utf-8"))
@@ -77,72 +65,72 @@ class Recipe(Section):
             )
         context = {FOLDER: (folder or path.parent).absolute(), LOOKED_FOR: files, DOMAINS: domains}
         try:
-            # As JSON, so that types are strict (no "3" for 3) and lists may still become tuples;
-            # TOML's dates, which no setting is, become texts.
+            # As JSON: strict types (no "3" for 3), but lists for tuples. Dates become texts.
             return cls.model_validate_json(
                 json.dumps(facts, default=str), strict=True, context=context
             )
         except ValidationError as error:
-            raise InputError(f"{path}: {problems(error, cls)}") from error
+            raise InputError(f"{path}: {_problems(error, cls)}") from error
 
 
-#: Problems that are told at once; of more, their number.
+#: Maximum number of problems in a message.
 SHOWN = 3
 
 
-def problems(error: ValidationError, recipe: type[BaseModel]) -> str:
-    """Return what pydantic found wrong with a recipe, as sentences: the first few problems."""
-    known = list(_places(recipe, ""))
-    facts: dict[str, str] = {}
+def _problems(error: ValidationError, recipe: type[BaseModel]) -> str:
+    """Return the first problems that pydantic found in a recipe, as sentences."""
+    messages: dict[str, str] = {}
     for item in error.errors():
-        field = _place(item)
-        facts.setdefault(field, _problem(field, item, known))
-    more = f" And {len(facts) - SHOWN} more." if len(facts) > SHOWN else ""
-    return " ".join(list(facts.values())[:SHOWN]) + more
+        field = _field_of(item)
+        messages.setdefault(field, _message(field, item, recipe))
+    more = f" And {len(messages) - SHOWN} more." if len(messages) > SHOWN else ""
+    return " ".join(list(messages.values())[:SHOWN]) + more
 
 
-def _place(error: ErrorDetails) -> str:
-    """Return where a problem is, without pydantic's names for the members of a union."""
+def _field_of(error: ErrorDetails) -> str:
+    """Return a problem's field, without pydantic's names for the members of a union."""
     *above, last = error["loc"] or ("",)
-    own = error["type"] == "extra_forbidden" or _is_key(last)
-    return ".".join(str(key) for key in (*filter(_is_key, above), *([last] if own else [])))
+    keys = [key for key in above if _is_key(key)]
+    if error["type"] == "extra_forbidden" or _is_key(last):
+        keys.append(last)
+    return ".".join(map(str, keys))
 
 
 def _is_key(key: str | int) -> bool:
     return isinstance(key, int) or key.isidentifier()
 
 
-def _problem(place: str, error: ErrorDetails, known: Sequence[str]) -> str:
+def _message(field: str, error: ErrorDetails, recipe: type[BaseModel]) -> str:
     if error["type"] == "missing":
-        return f"{place} is missing. Add it."
+        return f"{field} is missing. Add it."
     if error["type"] == "extra_forbidden":
-        return f"{place}: There is no such field. {_mend(place, known)}"
+        return f"{field}: There is no such field. {_mend(field, recipe)}"
     if error["type"] == "value_error":
-        # What concerns several sections names its fields itself.
-        said = str(error["ctx"]["error"])
-        return f"{place}: {said}" if place else said
-    shown = json.dumps(error["input"], ensure_ascii=False, default=str)
-    short = shown if len(shown) <= 60 else f"{shown[:57]}…"
-    return f"{place}: {short} is not possible. {error['msg']}."
+        # A rule about several sections names their fields itself.
+        text = str(error["ctx"]["error"])
+        return f"{field}: {text}" if field else text
+    value = json.dumps(error["input"], ensure_ascii=False, default=str)
+    short = value if len(value) <= 60 else f"{value[:57]}…"
+    return f"{field}: {short} is not possible. {error['msg']}."
 
 
-def _mend(place: str, known: Sequence[str]) -> str:
-    section, _, name = place.rpartition(".")
-    parts = [field.rpartition(".") for field in known]
-    if elsewhere := [other for other, _, own in parts if own == name]:
+def _mend(field: str, recipe: type[BaseModel]) -> str:
+    section, _, name = field.rpartition(".")
+    known = [known.rpartition(".") for known in _fields(recipe, "")]
+    if elsewhere := [other for other, _, same in known if same == name]:
         return f"The field belongs to [{elsewhere[0]}]. Move it there."
-    names = [own for other, _, own in parts if other == section]
+    names = [sibling for other, _, sibling in known if other == section]
     if near := get_close_matches(name, names, 2):
         return f"Did you mean {' or '.join(near)}?"
     return f"Known here are {', '.join(names)}."
 
 
-def _places(model: type[BaseModel], section: str) -> Iterator[str]:
-    """Yield the places of all fields, with dots between."""
+def _fields(model: type[BaseModel], section: str) -> Iterator[str]:
+    """Yield the dotted names of all fields."""
     for name, field in model.model_fields.items():
         yield f"{section}{name}"
         for inner in _models(field.annotation):
-            yield from _places(inner, f"{section}{name}.")
+            yield from _fields(inner, f"{section}{name}.")
 
 
 def _models(annotation: Any) -> Iterator[type[BaseModel]]:

@@ -1,4 +1,4 @@
-"""Recipes that ship with the package, by their names."""
+"""The packaged recipes, by their names."""
 
 from __future__ import annotations
 
@@ -7,27 +7,23 @@ from pathlib import Path
 
 from casewright.errors import InputError
 
-#: Where they are, one TOML file each.
 FOLDER = Path(__file__).parent / "recipes"
 
 
 def recipe_names() -> list[str]:
-    """Return the names of the recipes that ship with the package."""
+    """Return the names of the packaged recipes."""
     return sorted(file.stem for file in FOLDER.glob("*.toml"))
 
 
 def find_recipe(name: str) -> Path:
-    """Return the file of a recipe.
-
-    Args:
-        name: A file's, or that of a recipe which ships with the package.
+    """Return the file of a recipe: a packaged one by its name, or the file itself.
 
     Raises:
-        InputError: There is neither; lists those that ship.
+        InputError: There is neither; lists the packaged ones.
     """
     file = Path(name).expanduser()
     names = recipe_names()
-    # A file of the user's that happens to have a recipe's name is meant by its suffix.
+    # A packaged recipe goes before a user's file of the same name without a suffix.
     if name in names:
         return FOLDER / f"{name}.toml"
     if file.is_file():

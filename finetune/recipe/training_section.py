@@ -1,13 +1,10 @@
-"""The sections ``[model]``, ``[lora]`` and ``[training]`` of a recipe.
+"""The sections ``[model]``, ``[lora]`` and ``[training]`` of a recipe, and the rules about them.
 
-What can be told from a recipe alone is checked when it is read: here what concerns one section,
-in ``training_rules`` what concerns several. Whether this machine can do it is checked when a
-training starts.
+The rules are checked when a recipe is read. The machine is checked when a training starts.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Annotated, Any, Literal, Self
 
 from pydantic import Field, StringConstraints, field_validator, model_validator
@@ -16,9 +13,9 @@ from casewright.errors import InputError
 from casewright.finetune.section import Section
 from casewright.planner.language_model.device import check_names
 
-#: The base that is made for a training, with random weights.
+#: The base with random weights that a training makes.
 NEW = "new"
-#: Above what any machine counts to, and below what a library stumbles on.
+#: A limit on counts that no library fails at.
 _MOST = 10**9
 
 _LayerName = Annotated[str, StringConstraints(min_length=1)]
@@ -28,38 +25,32 @@ class NewModelSection(Section):
     """``[model.new]``: a new Mistral, whose tokenizer is trained on the training set.
 
     Attributes:
-        hidden: Numbers that a token's state has.
-        layers: Layers.
-        heads: Attention heads; each has ``hidden / heads`` numbers.
-        kv_heads: Heads with keys and values of their own, which the others share.
-        intermediate: Numbers between the two halves of a layer's feed-forward network.
-        vocabulary: Tokens, bytes and special ones included.
+        hidden: Size of a hidden state.
+        heads: Attention heads, each of size ``hidden / heads``.
+        kv_heads: Key-value heads (grouped-query attention).
+        intermediate: Size of a layer's feed-forward network.
+        vocabulary: Number of tokens, bytes and special ones included.
         positions: Longest text in tokens.
-        tied: The matrix that reads tokens is also the one that writes them.
+        tied: Input and output embeddings are one matrix.
     """
 
-    hidden: int = Field(default=256, ge=16, le=16_384)
-    layers: int = Field(default=6, ge=1, le=128)
-    heads: int = Field(default=8, ge=1, le=256)
-    kv_heads: int = Field(default=4, ge=1, le=256)
-    intermediate: int = Field(default=688, ge=16, le=65_536)
-    vocabulary: int = Field(default=4096, ge=260, le=262_144)
-    positions: int = Field(default=4096, ge=64, le=1_048_576)
-    tied: bool = True
+    hidden: int = Field(default=256, ge=16, le=16_384, serialization_alias="hidden_size")
+    layers: int = Field(default=6, ge=1, le=128, serialization_alias="num_hidden_layers")
+    heads: int = Field(default=8, ge=1, le=256, serialization_alias="num_attention_heads")
+    kv_heads: int = Field(default=4, ge=1, le=256, serialization_alias="num_key_value_heads")
+    intermediate: int = Field(
+        default=688, ge=16, le=65_536, serialization_alias="intermediate_size"
+    )
+    vocabulary: int = Field(default=4096, ge=260, le=262_144, serialization_alias="vocab_size")
+    positions: int = Field(
+        default=4096, ge=64, le=1_048_576, serialization_alias="max_position_embeddings"
+    )
+    tied: bool = Field(default=True, serialization_alias="tie_word_embeddings")
 
     @property
     def config(self) -> dict[str, Any]:
-        """The settings by the names that ``MistralConfig`` has for them."""
-        return {
-            "vocab_size": self.vocabulary,
-            "hidden_size": self.hidden,
-            "num_hidden_layers": self.layers,
-            "num_attention_heads": self.heads,
-            "num_key_value_heads": self.kv_heads,
-            "intermediate_size": self.intermediate,
-            "max_position_embeddings": self.positions,
-            "tie_word_embeddings": self.tied,
-        }
+        """The arguments of ``MistralConfig``."""
+        return self.model_dump(by_alias=True)
 
     @model_validator(mode="after")
     def _heads_fit(self) -> Self:
@@ -77,17 +68,16 @@ class NewModelSection(Section):
 
 
 class ModelSection(Section):
-    """``[model]``: what the training starts from.
+    """``[model]``: the model that a training starts from.
 
     Attributes:
-        base: A model's folder, as the working directory has it, its name at Hugging Face, or
-            ``new``.
-        new: The settings of a new model; defaults where ``base`` is ``new`` and this is absent.
-        device: ``cpu``, ``cuda``, ``cuda:1``, ``mps``; by default CUDA's first where there is one.
-        dtype: What is computed in, ``float32`` or ``bfloat16``; by default bfloat16 on CUDA and
-            float32 elsewhere. Weights that are trained are kept in float32 either way, since
-            steps smaller than a rounding would be lost.
-        save_dtype: What is saved in; by default ``dtype``, and for an adapter float32.
+        base: A model's folder, its name at Hugging Face, or ``new``.
+        new: The settings of a new model.
+        device: ``cpu``, ``cuda``, ``cuda:1``, ``mps``; by default the first CUDA device, or the
+            CPU.
+        dtype: The type of computation; by default bfloat16 on CUDA and float32 elsewhere. Trained
+            weights stay in float32: bfloat16 would round small steps away.
+        save_dtype: The type of saved weights; by default ``dtype``, for an adapter float32.
         quantisation: ``4bit`` keeps the base in four bits a weight (QLoRA: Dettmers et al. 2023).
     """
 
@@ -100,11 +90,11 @@ class ModelSection(Section):
 
     @property
     def made(self) -> NewModelSection | None:
-        """The settings of a new model; ``None`` for one that there is."""
+        """The settings of a new model; ``None`` for an existing one."""
         return (self.new or NewModelSection()) if self.base == NEW else None
 
     def based_on(self, base: str) -> ModelSection:
-        """Return the section for another base; ``new`` keeps the settings of a new one."""
+        """Return the section with another base."""
         new = self.new if base == NEW else None
         return self.model_copy(update={"base": base, "new": new})
 
@@ -128,16 +118,15 @@ class ModelSection(Section):
 
 
 class LoraSection(Section):
-    """``[lora]``: what of the base is trained (LoRA: Hu et al. 2021).
+    """``[lora]``: the adapter (LoRA: Hu et al. 2021).
 
     Attributes:
-        method: ``lora``, an adapter beside the base.
         r: Rank of the adapter's matrices.
         alpha: Their product is scaled by ``alpha / r``.
-        dropout: Share of an adapter's inputs that is left out while training.
-        target_modules: Layers that have an adapter, by the ends of their names; ``all-linear`` for
-            all but the one that writes tokens.
-        modules_to_save: Layers that are trained whole and saved with the adapter.
+        dropout: Dropout of the adapter's inputs.
+        target_modules: Layers with an adapter, by the ends of their names; ``all-linear`` for all
+            but the output embeddings.
+        modules_to_save: Layers that are trained completely and saved with the adapter.
     """
 
     method: Literal["lora"] = "lora"
@@ -167,37 +156,36 @@ class LoraSection(Section):
 
 
 class TrainingSection(Section):
-    """``[training]``: how it is trained.
+    """``[training]``: the settings of a training.
 
     Attributes:
-        epochs: Passes over the training set; 1 where neither this nor ``steps`` is given.
+        epochs: Passes over the training set; 1 if neither this nor ``steps`` is set.
         steps: Optimiser steps, instead of ``epochs``.
-        learning_rate: The highest one.
-        schedule: How it falls after the warm-up.
-        warmup: Share of the steps in which it rises from 0.
-        batch_per_device: Examples, or packed rows, that one device computes at once.
-        gradient_accumulation: Such batches that make one step.
-        loss: What it is taken of: the ``completion``, or also the ``plans`` that the prompt shows
-            as examples and plan cases. The validation loss is of completions either way.
-        shared_heads: Compute the head of a prompt once for the examples that share it; the steps
-            are those of computing it for each. ``batch_per_device`` counts the examples of one
-            head, of which a row is then made; see ``data.tevo.queries_per_toolbox``.
-        max_length: Tokens of prompt and completion; a longer example is left out and counted.
-            With packing also the length of a row.
-        packing: Put several examples into one row, which do not see each other. It saves padding;
+        learning_rate: The highest learning rate.
+        schedule: The decay of the learning rate after the warm-up.
+        warmup: Share of the steps in which the learning rate rises from 0.
+        batch_per_device: Examples, or packed rows, in one batch.
+        gradient_accumulation: Batches in one step.
+        loss: The tokens with a loss: the ``completion``, or also the ``plans`` that the prompt
+            shows as examples and plan cases. The validation loss is of completions.
+        shared_heads: Compute a prompt's head once for the examples that share it; the steps are the
+            same. A batch is then examples of one head; see ``data.tevo.queries_per_toolbox``.
+        max_length: Maximum tokens of prompt and completion; longer examples are left out and
+            counted. With packing also the length of a row.
+        packing: Put several examples into one row, masked from each other. This saves padding;
             without FlashAttention a row's attention costs its length squared.
-        packing_strategy: ``bfd`` (best fit, decreasing) keeps examples whole, TRL's others do not.
-        gradient_checkpointing: Compute inner states twice, and keep few of them.
-        weight_decay: AdamW's.
+        packing_strategy: ``bfd`` (best fit, decreasing) never splits an example.
+        gradient_checkpointing: Recompute inner states instead of storing them.
+        weight_decay: AdamW's weight decay.
         beta2: AdamW's second decay rate.
-        max_grad_norm: Gradients longer than this are shortened to it.
+        max_grad_norm: Gradient clipping.
         save_steps: Steps between checkpoints; by default one at the end of every epoch.
-        eval_steps: Steps between measurements on the validation set; by default before and after.
+        eval_steps: Steps between validations; by default before and after the training.
         log_steps: Steps between lines of the log.
-        checkpoints_kept: The last ones; two at least, since the last one may be damaged.
-        seed: Draws new weights, the order of the examples and what is dropped out.
+        checkpoints_kept: The number of last checkpoints; two at least: the last may be damaged.
+        seed: The seed of new weights, the order of the examples and dropout.
         optimiser: ``adamw_8bit`` needs bitsandbytes and CUDA.
-        attention: ``auto`` takes FlashAttention on CUDA where it is installed, else PyTorch's own.
+        attention: ``auto`` is FlashAttention on CUDA if it is installed, else PyTorch's.
     """
 
     epochs: float | None = Field(default=None, gt=0, le=10_000)
@@ -231,19 +219,8 @@ class TrainingSection(Section):
         return self
 
 
-#: Tokens that a batch of packed rows may have without FlashAttention: the batch is one row, and
-#: the mask that keeps its examples apart has the square of these.
+#: Maximum tokens of a batch of packed rows without FlashAttention, whose mask is their square.
 PACKED_TOKENS = 32_768
-
-
-def check_together(model: ModelSection, lora: LoraSection, training: TrainingSection) -> None:
-    """Refuse sections that do not fit each other; nothing is loaded or imported for it.
-
-    Raises:
-        InputError: The first of them, with the field and what to do.
-    """
-    for message in _violations(model, lora, training):
-        raise InputError(message)
 
 
 def cuda_settings(
@@ -251,46 +228,43 @@ def cuda_settings(
 ) -> list[tuple[str, str, str, str]]:
     """Return each setting that needs CUDA: field, value, its package, and a value for the CPU."""
     known = (
-        ("model.quantisation", model.quantisation, "4bit", "bitsandbytes", "none"),
-        ("training.optimiser", training.optimiser, "adamw_8bit", "bitsandbytes", "adamw"),
-        ("training.attention", training.attention, "flash_attention_2", "flash_attn", "sdpa"),
+        (model.quantisation, ("model.quantisation", "4bit", "bitsandbytes", "none")),
+        (training.optimiser, ("training.optimiser", "adamw_8bit", "bitsandbytes", "adamw")),
+        (training.attention, ("training.attention", "flash_attention_2", "flash_attn", "sdpa")),
     )
-    return [
-        (field, value, package, instead)
-        for field, value, cuda, package, instead in known
-        if value == cuda
-    ]
+    return [setting for value, setting in known if value == setting[1]]
 
 
-def _violations(model: ModelSection, lora: LoraSection, training: TrainingSection) -> Iterator[str]:
+def check_together(model: ModelSection, lora: LoraSection, training: TrainingSection) -> None:
+    """Raise ``InputError`` for the first rule about several sections that they break."""
     new = model.made
     four_bit, flash = model.quantisation == "4bit", training.attention == "flash_attention_2"
-    # Without a device, the machine decides, which is looked at when the training starts.
+    # Without a device, the machine is checked when the training starts.
     if model.device is not None and not model.device.startswith("cuda"):
         for field, value, _, instead in cuda_settings(model, training):
-            yield (
+            raise InputError(
                 f'{field}: {field} = "{value}" needs CUDA, and model.device is {model.device!r}. '
                 f'Set {field} = "{instead}".'
             )
     if four_bit and new is not None:
-        yield (
+        raise InputError(
             'model.quantisation: a new model is not worth "4bit", all its weights are random. '
             'Set model.quantisation = "none".'
         )
     if flash and model.dtype == "float32":
-        yield (
+        raise InputError(
             'training.attention: "flash_attention_2" computes in 16 bits. '
             'Set model.dtype = "bfloat16", or training.attention = "sdpa".'
         )
     if new is not None and training.max_length > new.positions:
-        yield (
+        raise InputError(
             f"training.max_length ({training.max_length}) is above model.new.positions "
             f"({new.positions}). Lower the one or raise the other."
         )
     if new is not None and new.tied and (same := shared_layer(lora)):
-        yield (
+        raise InputError(
             f"lora.modules_to_save holds {same!r}, which a new model with model.new.tied = true "
-            "shares between reading and writing. Set model.new.tied = false."
+            "shares between input and output embeddings. Set model.new.tied = false."
         )
     for name, chosen in (
         ("packing", training.packing),
@@ -298,12 +272,12 @@ def _violations(model: ModelSection, lora: LoraSection, training: TrainingSectio
         ('attention = "flash_attention_2"', flash),
     ):
         if training.shared_heads and chosen:
-            yield (
+            raise InputError(
                 f"training.shared_heads and training.{name} do not go together. Remove one of them."
             )
     packed = training.batch_per_device * training.max_length
     if training.packing and training.attention in ("sdpa", "eager") and packed > PACKED_TOKENS:
-        yield (
+        raise InputError(
             f"training.batch_per_device: {training.batch_per_device} packed rows of "
             f"{training.max_length} tokens are one row of {packed} without FlashAttention, and "
             f"{PACKED_TOKENS} are the most. Lower training.batch_per_device and raise "
@@ -312,5 +286,5 @@ def _violations(model: ModelSection, lora: LoraSection, training: TrainingSectio
 
 
 def shared_layer(lora: LoraSection) -> str | None:
-    """Return a layer to be trained whole that a network with tied embeddings shares, if any."""
+    """Return the first of ``modules_to_save`` that a network with tied embeddings shares."""
     return next((n for n in lora.modules_to_save if n in ("embed_tokens", "lm_head")), None)

@@ -1,4 +1,4 @@
-"""The model that a training starts from: a given one, a new one, or a trained adapter."""
+"""The model that a training starts from: an existing one, a new one, or a trained adapter."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from casewright.planner.language_model.load import check_base, load_source
 from casewright.planner.language_model.source import (
     ADAPTER,
     ADAPTER_WEIGHTS,
-    Source,
+    ModelSource,
     find_source,
     read_json,
 )
@@ -42,12 +42,12 @@ def new_mistral(
     device: torch.device | None = None,
     dtype: torch.dtype | None = None,
 ) -> Any:
-    """Return a ``MistralForCausalLM``, the same for the same arguments.
+    """Return a ``MistralForCausalLM`` of random weights, the same for the same arguments.
+
+    By default on the CPU, in float32, without a sliding window.
 
     Args:
-        settings: Of ``MistralConfig``; no sliding window, where they do not say.
-        device: Where they are drawn; the CPU by default.
-        dtype: In which numbers; float32 by default.
+        settings: Of ``MistralConfig``.
     """
     import torch
 
@@ -62,7 +62,7 @@ def new_mistral(
         }
     )
     target = device or torch.device("cpu")
-    # Whoever draws numbers beside this keeps their own.
+    # The random numbers of others stay as they are.
     forked = [target] if target.type == "cuda" else []
     with torch.random.fork_rng(devices=forked), target:
         torch.manual_seed(seed)
@@ -72,8 +72,7 @@ def new_mistral(
     return network.eval()
 
 
-BEGIN, END, PAD, UNKNOWN = "<s>", "</s>", "<pad>", "<unk>"
-#: As Mistral's: the user's turn between brackets, and none of the system.
+#: As Mistral's: the user's turn between brackets, and no system turn.
 TEMPLATE = (
     "{{ bos_token }}{% for m in messages %}"
     "{% if m['role'] == 'user' %}[INST] {{ m['content'] }} [/INST]"
@@ -84,31 +83,26 @@ TEMPLATE = (
 
 
 def train_tokenizer(texts: Iterable[str], vocabulary: int, template: str = TEMPLATE) -> Any:
-    """Return a byte-level BPE of transformers that can write every text, trained on these.
+    """Return a byte-level BPE tokenizer of transformers, trained on texts.
 
     Args:
-        vocabulary: Tokens, the bytes and the special ones included: at least 260.
+        vocabulary: Number of tokens with the bytes and the special ones: at least 260.
     """
     from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
 
     transformers: Any = import_module("transformers")
+    special = {"bos_token": "<s>", "eos_token": "</s>", "pad_token": "<pad>", "unk_token": "<unk>"}
     bpe = Tokenizer(models.BPE())
     bpe.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
     bpe.decoder = decoders.ByteLevel()
     trainer = trainers.BpeTrainer(
         vocab_size=vocabulary,
         show_progress=False,
-        special_tokens=[BEGIN, END, PAD, UNKNOWN],
+        special_tokens=list(special.values()),
         initial_alphabet=pre_tokenizers.ByteLevel.alphabet(),
     )
     bpe.train_from_iterator(texts, trainer)
-    tokenizer = transformers.PreTrainedTokenizerFast(
-        tokenizer_object=bpe,
-        bos_token=BEGIN,
-        eos_token=END,
-        pad_token=PAD,
-        unk_token=UNKNOWN,
-    )
+    tokenizer = transformers.PreTrainedTokenizerFast(tokenizer_object=bpe, **special)
     tokenizer.chat_template = template
     return tokenizer
 
@@ -116,12 +110,12 @@ def train_tokenizer(texts: Iterable[str], vocabulary: int, template: str = TEMPL
 def make_base(
     settings: NewModelSection, examples: Sequence[TrainingExample], seed: int, folder: Path
 ) -> None:
-    """Write a new model with random weights, and a tokenizer trained on the examples.
+    """Write a new model of random weights, and a tokenizer trained on the examples.
 
     Equal arguments make equal files.
     """
     texts = (text for example in examples for text in (str(example.prompt), example.completion))
-    # Each line once: the same toolbox stands in many prompts, and would drown the questions.
+    # Each line once: many prompts hold the same toolbox, which would drown the questions.
     lines = dict.fromkeys(line for text in texts for line in text.splitlines(keepends=True))
     tokenizer = train_tokenizer(lines, settings.vocabulary)
     network = new_mistral(settings.config, tokenizer, seed)
@@ -130,11 +124,11 @@ def make_base(
     tokenizer.save_pretrained(folder)
 
 
-def find_base(name: str) -> Source:
-    """Return the folders of a base, a folder or a name at Hugging Face; nothing is read yet.
+def find_base(name: str) -> ModelSource:
+    """Return the folders of a base, by its folder or its name at Hugging Face.
 
     Raises:
-        InputError: There is no such model, or it is an adapter.
+        InputError: The model does not exist, or is an adapter.
     """
     source = find_source(name, None)
     if source.adapter is not None:
@@ -145,18 +139,27 @@ def find_base(name: str) -> Source:
     return source
 
 
-def config_of(source: Source | None, settings: NewModelSection | None, base: str) -> Any:
-    """Return the configuration of a base that there is, or of a new one.
+def check_settings(
+    source: ModelSource | None, model: ModelSection, lora: LoraSection, max_length: int
+) -> None:
+    """Raise ``InputError`` if a recipe does not fit its base; no weights are made for it.
 
-    Raises:
-        InputError: It cannot be read, or is of no model that plans can be decoded with.
+    The base may be unreadable, unable to decode plans, or read too short texts; it may lack a layer
+    that is to be trained, or share it. (PEFT ignores an unknown name in ``modules_to_save``.)
+
+    Args:
+        source: ``None`` for a new base.
+        max_length: Maximum number of tokens of an example.
     """
-    if source is None:
-        assert settings is not None
-        transformers: Any = import_module("transformers")
-        return transformers.MistralConfig(**settings.config)
+    import torch
+
+    transformers: Any = import_module("transformers")
+    base = model.base
     try:
-        return check_base(source.base)
+        if source is None:
+            config = transformers.MistralConfig(**(model.made.config if model.made else {}))
+        else:
+            config = check_base(source.base)
     except InputError:
         raise
     except Exception as error:
@@ -164,21 +167,6 @@ def config_of(source: Source | None, settings: NewModelSection | None, base: str
             f"model.base: {base!r} cannot be read: {told(error).rstrip('.')}. "
             "Give a causal language model, as save_pretrained writes it."
         ) from error
-
-
-def check_settings(config: Any, base: str, lora: LoraSection, max_length: int) -> None:
-    """Check that a recipe fits its base; no weights of the network are made for it.
-
-    PEFT passes over a name in ``modules_to_save`` that there is not.
-
-    Args:
-        max_length: Tokens that an example may have.
-
-    Raises:
-        InputError: The base reads shorter texts, lacks a layer that is to be trained, or shares it.
-    """
-    import torch
-
     positions = getattr(config, "max_position_embeddings", None)
     if isinstance(positions, int) and max_length > positions:
         raise InputError(
@@ -190,7 +178,6 @@ def check_settings(config: Any, base: str, lora: LoraSection, max_length: int) -
             f"lora.modules_to_save holds {same!r}, which {base!r} shares between reading and "
             f"writing. Leave {same!r} out."
         )
-    transformers: Any = import_module("transformers")
     with torch.device("meta"):
         network = transformers.AutoModelForCausalLM.from_config(config)
     layers = {
@@ -200,21 +187,22 @@ def check_settings(config: Any, base: str, lora: LoraSection, max_length: int) -
     }
     targets = () if isinstance(lora.target_modules, str) else lora.target_modules
     matrices = [name for name, dimensions in layers.items() if dimensions == 2]
-    _check_layers("lora.target_modules", targets, matrices, base)
-    _check_layers("lora.modules_to_save", lora.modules_to_save, [*layers], base)
+    for field, names, known in (
+        ("lora.target_modules", targets, matrices),
+        ("lora.modules_to_save", lora.modules_to_save, [*layers]),
+    ):
+        ends = list(dict.fromkeys(layer.rpartition(".")[2] for layer in known))
+        for name in names:
+            if not any(f".{layer}".endswith(f".{name}") for layer in known):
+                near = get_close_matches(name, ends, 1)
+                mend = f"Did you mean {near[0]!r}?" if near else f"Give some of {', '.join(ends)}."
+                raise InputError(f"{field}: {base!r} has no layer {name!r} to train. {mend}")
 
 
-def _check_layers(field: str, named: Iterable[str], layers: list[str], base: str) -> None:
-    ends = list(dict.fromkeys(layer.rpartition(".")[2] for layer in layers))
-    for name in named:
-        if not any(f".{layer}".endswith(f".{name}") for layer in layers):
-            near = get_close_matches(name, ends, 1)
-            mend = f"Did you mean {near[0]!r}?" if near else f"Give some of {', '.join(ends)}."
-            raise InputError(f"{field}: {base!r} has no layer {name!r} to train. {mend}")
-
-
-def load_base(source: Source, title: str, placement: Placement, *, four_bit: bool) -> LanguageModel:
-    """Load a base to be trained, whatever form of the prompt it was trained with before.
+def load_base(
+    source: ModelSource, title: str, placement: Placement, *, four_bit: bool
+) -> LanguageModel:
+    """Load a base to be trained, whatever prompt it was trained with before.
 
     Raises:
         InputError: It cannot be loaded; see ``load_language_model``.
@@ -236,11 +224,7 @@ def load_base(source: Source, title: str, placement: Placement, *, four_bit: boo
 
 @dataclass(frozen=True, slots=True)
 class WarmStart:
-    """An adapter to start from; the optimiser and the schedule start anew.
-
-    Attributes:
-        card: Its card: on what it was trained, how long, and to which losses.
-    """
+    """An adapter whose weights a training starts from, and its card."""
 
     weights: Path
     sha256: str
@@ -248,12 +232,10 @@ class WarmStart:
 
 
 def find_start(folder: Path, model: ModelSection, lora: LoraSection) -> WarmStart:
-    """Return the adapter in a folder, if a training of this kind can start from it.
-
-    Whether it has the same layers is checked when it is loaded.
+    """Return the adapter in a folder; its layers are checked when it is loaded.
 
     Raises:
-        InputError: It is no trained adapter, or one of another base, rank or scale.
+        InputError: It is no trained adapter, or has another base, rank or scale.
     """
     missing = [n for n in (ADAPTER, ADAPTER_WEIGHTS, CARD) if not (folder / n).is_file()]
     if missing:
@@ -263,7 +245,7 @@ def find_start(folder: Path, model: ModelSection, lora: LoraSection) -> WarmStar
         )
     if model.made:
         raise InputError(
-            "--from starts from an adapter of a base that there is, and the recipe trains on a new "
+            "--from starts from an adapter of an existing base, and the recipe trains on a new "
             "base. Set model.base to the adapter's base, or leave out --from."
         )
     card = read_card(folder) or {}
@@ -273,15 +255,20 @@ def find_start(folder: Path, model: ModelSection, lora: LoraSection) -> WarmStar
             f"{model.base!r}. Give its own base by --base."
         )
     settings = read_json(folder / ADAPTER)
-    for field, name, own in (("r", "r", lora.r), ("alpha", "lora_alpha", lora.alpha)):
-        if settings.get(name) != own:
+    for field, name, value in (("r", "r", lora.r), ("alpha", "lora_alpha", lora.alpha)):
+        if settings.get(name) != value:
             raise InputError(
-                f"--from {folder} has lora.{field} = {settings.get(name)}, and the recipe {own}. "
+                f"--from {folder} has lora.{field} = {settings.get(name)}, and the recipe {value}. "
                 f"Set lora.{field} = {settings.get(name)}."
             )
     weights = folder / ADAPTER_WEIGHTS
-    with weights.open("rb") as opened:
-        return WarmStart(weights, hashlib.file_digest(opened, "sha256").hexdigest(), card)
+    return WarmStart(weights, sha256(weights), card)
+
+
+def sha256(file: Path) -> str:
+    """Return the SHA-256 of a file, in hexadecimal digits."""
+    with file.open("rb") as opened:
+        return hashlib.file_digest(opened, "sha256").hexdigest()
 
 
 def load_start(network: Any, start: WarmStart) -> None:
@@ -298,9 +285,8 @@ def load_start(network: Any, start: WarmStart) -> None:
         weights = load_file(start.weights)
     except (OSError, SafetensorError) as error:
         raise InputError(f"{start.weights} cannot be read: {told(error)}. Copy it anew.") from error
-    own = get_peft_model_state_dict(network, save_embedding_layers=False)
-    shapes = ({name: part.shape for name, part in each.items()} for each in (weights, own))
-    before, now = shapes
+    current = get_peft_model_state_dict(network, save_embedding_layers=False)
+    before, now = ({n: part.shape for n, part in each.items()} for each in (weights, current))
     if before != now:
         other = next(n for n in sorted(before.keys() | now.keys()) if before.get(n) != now.get(n))
         raise InputError(

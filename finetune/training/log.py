@@ -1,4 +1,4 @@
-"""The output of a training: lines of ``log.jsonl`` and a bar; the libraries are silent."""
+"""The output of a training: ``log.jsonl`` and a bar; the libraries are silent."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _LIBRARIES = ("transformers", "trl", "peft", "accelerate", "torch.distributed")
 @contextlib.contextmanager
 def silence() -> Iterator[None]:
     """Keep warnings, logs and bars of the training libraries off the terminal."""
-    # Imported first: they set their loggers' levels then.
+    # Importing them sets their loggers' levels.
     library: Any = import_module("transformers.utils.logging")
     data: Any = import_module("datasets")
     import_module("trl")
@@ -51,7 +51,7 @@ def silence() -> Iterator[None]:
 
 
 LOG = "log.jsonl"
-#: transformers' and TRL's names of what is kept, and ours.
+#: transformers' and TRL's names of the logged figures, and ours.
 _FIELDS = {
     "loss": "loss",
     "eval_loss": "validation_loss",
@@ -63,20 +63,20 @@ _MEND = "Lower training.learning_rate or training.max_grad_norm, and train into 
 
 
 class TrainingLog:
-    """Writes ``log.jsonl``: a JSON object a line, each with its step.
+    """The file ``log.jsonl``: a JSON object a line, each with its step.
 
     Args:
         steps: Lines of later steps are removed first: they are of a run that was killed after its
-            last checkpoint. 0 begins anew.
+            last checkpoint. 0 empties the file.
 
     Attributes:
-        before: The validation loss before the first step, where the log has it from before.
+        before: The validation loss before the first step, where the file already has it.
     """
 
     def __init__(self, file: Path, steps: int) -> None:
         self._file = file
         self.before: float | None = None
-        kept = []
+        lines = []
         if steps and file.is_file():
             for line in file.read_text(encoding="utf-8").splitlines():
                 # The last line of a killed run may be half a line.
@@ -86,13 +86,13 @@ class TrainingLog:
                         continue
                     if facts["step"] == 0:
                         self.before = facts["validation_loss"]
-                    kept.append(line)
+                    lines.append(line)
                 except (ValueError, KeyError, TypeError):
                     continue
-        file.write_text("".join(f"{line}\n" for line in kept), encoding="utf-8")
+        file.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
 
     def add(self, step: int, figures: Mapping[str, Any]) -> None:
-        """Add a line of those figures that have a name here."""
+        """Add a line of the figures that are logged."""
         facts = {own: figures[name] for name, own in _FIELDS.items() if name in figures}
         if facts:
             with self._file.open("a", encoding="utf-8") as file:
@@ -102,21 +102,19 @@ class TrainingLog:
 def telling_callback(
     log: TrainingLog | None, *, show: bool | None, minutes: float | None = None
 ) -> TrainerCallback:
-    """Return what a trainer tells its progress to.
+    """Return a callback that advances a bar, writes the log, and stops a bad or late training.
 
     Args:
         log: ``None`` in all processes but the first.
         show: Of ``progress_bar``; without a log nothing is shown.
         minutes: The training ends, as if it was finished, after the first step that ends so long
-            after this was called.
+            after this call.
     """
     from transformers import TrainerCallback
 
-    over = math.inf if minutes is None else time.monotonic() + 60 * minutes
+    deadline = math.inf if minutes is None else time.monotonic() + 60 * minutes
 
-    class Telling(TrainerCallback):
-        """Advances the bar, writes the log, and stops a training that went astray or is late."""
-
+    class Callback(TrainerCallback):
         def __init__(self) -> None:
             self._open = ExitStack()
             self._advance: Callable[[int], None] = lambda count: None
@@ -128,39 +126,34 @@ def telling_callback(
 
         def on_step_end(self, args: Any, state: Any, control: Any, **others: Any) -> None:
             self._advance(1)
-            if time.monotonic() >= over:
+            if time.monotonic() >= deadline:
                 control.should_training_stop = True
 
         def on_log(
             self, args: Any, state: Any, control: Any, logs: Any = None, **others: Any
         ) -> None:
+            figures = logs or {}
             if log is not None:
-                log.add(state.global_step, logs or {})
-            check_finite(state.global_step, logs or {})
+                log.add(state.global_step, figures)
+            for name in ("loss", "grad_norm", "train_loss"):
+                value = figures.get(name)
+                if value is not None and not math.isfinite(value):
+                    raise InputError(
+                        f"The training went astray: {name} is {value} at step "
+                        f"{state.global_step}. Nothing was saved. {_MEND}"
+                    )
 
         def on_train_end(self, args: Any, state: Any, control: Any, **others: Any) -> None:
             self._open.close()
 
-    return Telling()
-
-
-def check_finite(step: int, figures: Mapping[str, Any]) -> None:
-    """Raise ``InputError`` where a step's loss or gradient is no finite number."""
-    for name in ("loss", "grad_norm", "train_loss"):
-        value = figures.get(name)
-        if value is not None and not math.isfinite(value):
-            raise InputError(
-                f"The training went astray: {name} is {value} at step {step}. Nothing was saved. "
-                f"{_MEND}"
-            )
+    return Callback()
 
 
 def check_learned(before: float | None, after: float | None, vocabulary: int) -> None:
-    """Look at the losses on the validation set, in nats a token; ``None`` was not measured.
+    """Raise ``InputError`` if the validation loss rose above that of a guess, or is not finite.
 
-    Raises:
-        InputError: The loss rose to more than that of who guesses among the vocabulary, its
-            logarithm, or is no finite number.
+    Losses are in nats a token, ``None`` where they were not measured; a uniform guess among the
+    vocabulary has its logarithm.
     """
     guess = max(before or 0.0, math.log(vocabulary))
     if after is not None and not (math.isfinite(after) and after <= guess):

@@ -21,14 +21,14 @@ if TYPE_CHECKING:
 
 
 README = "README.md"
-#: What is told of the packaged base.
+#: Facts of the packaged base.
 _SMOLLM2 = """
 The base is SmolLM2-135M-Instruct of Hugging Face (Allal et al. 2025, Apache-2.0). It has the \
 Llama architecture and is run by transformers' `MistralForCausalLM`, which computes the same. \
 It was not made by Mistral AI.
 """
-#: Figures that are told of every training that a model went through.
-_TOLD = (
+#: Figures of every training that a model went through.
+_FIGURES = (
     "examples_training",
     "tokens_training",
     "tokens_seen",
@@ -42,12 +42,10 @@ _TEMPLATE = Path(__file__).parent / "card.md"
 
 
 def write_cards(folder: Path, card: Mapping[str, Any]) -> None:
-    """Write both cards; the one for machines last, which says that all else is there.
+    """Write both cards; the one for machines last, when all else is written.
 
     Args:
-        card: Its facts: ``casewright``, ``kind``, ``base``, ``prompt_hash``, ``data``, ``recipe``,
-            ``metrics``, and ``trained_before`` where the base has a card, or the adapter that was
-            started from.
+        card: The facts of ``Run.card``.
     """
     write_whole(folder / README, _readme(card, folder.resolve().name))
     write_whole(folder / CARD, json.dumps(card, ensure_ascii=False, indent=2) + "\n")
@@ -55,35 +53,33 @@ def write_cards(folder: Path, card: Mapping[str, Any]) -> None:
 
 def _readme(card: Mapping[str, Any], folder: str) -> str:
     base, adapter = card["base"], card["kind"] == "adapter"
-    named = "a new model" if base == NEW else f"`{base}`"
+    title = "a new model" if base == NEW else f"`{base}`"
     with_base = f" It needs its base, `{base}`, as `adapter_config.json` names it."
     if base == NEW:
         with_base = " Its base lies in it, in `base`."
-    licences, spoiled = _terms(card)
+    licences, contaminated = _terms(card)
     small = base == SMOLLM2
     return _TEMPLATE.read_text(encoding="utf-8").format(
         library='"peft"' if adapter else '"transformers"',
         hub='base_model: "HuggingFaceTB/SmolLM2-135M-Instruct"\n' if small else "",
-        what=f"A LoRA adapter {'for' if adapter else 'merged into'} {named}",
+        what=f"A LoRA adapter {'for' if adapter else 'merged into'} {title}",
         base=_SMOLLM2 if small else "",
         folder=folder,
         with_base=with_base if adapter else "",
         hash=card["prompt_hash"],
         version=card["casewright"],
-        figures=_table(
-            ["figure", "value"], [[name, _shown(v)] for name, v in card["metrics"].items()]
-        ),
+        figures=_table(["figure", "value"], [[n, _text(v)] for n, v in card["metrics"].items()]),
         before=_trained_before(card),
         also=", here or before" if TRAINED_BEFORE in card else "",
         licences=", ".join(f"{name} ({own})" for name, own in sorted(licences.items())) or "none",
-        spoiled=", ".join(sorted(spoiled)) or "none",
+        contaminated=", ".join(sorted(contaminated)) or "none",
         data=json.dumps(card["data"], ensure_ascii=False, indent=2),
         recipe=json.dumps(card["recipe"], ensure_ascii=False, indent=2),
     )
 
 
 def _before(card: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
-    """Yield a card, and those of the trainings that its weights went through, the last first."""
+    """Yield a card, and those of the trainings before it, the last first."""
     facts: Any = card
     while isinstance(facts, Mapping):
         yield facts
@@ -95,61 +91,55 @@ def _trained_before(card: Mapping[str, Any]) -> str:
     if len(trained) < 2:
         return ""
     rows = [["data", *(f"`{item['data']['manifest_hash'][:12]}`" for item in trained)]]
-    rows += [[name, *(_shown(item["metrics"].get(name)) for item in trained)] for name in _TOLD]
-    heads = ["figure", "this training", *(f"{index} before" for index in range(1, len(trained)))]
-    said = "The weights come from these trainings too; data is told by its manifest's hash."
-    return f"\n## Trained before\n\n{said}\n\n{_table(heads, rows)}\n"
+    rows += [[name, *(_text(item["metrics"].get(name)) for item in trained)] for name in _FIGURES]
+    columns = ["figure", "this training", *(f"{index} before" for index in range(1, len(trained)))]
+    intro = "The weights come from these trainings too; data is told by its manifest's hash."
+    return f"\n## Trained before\n\n{intro}\n\n{_table(columns, rows)}\n"
 
 
 def _terms(card: Mapping[str, Any]) -> tuple[dict[str, str], set[str]]:
-    """Return the licences of all data that went into a model, and what it may not measure."""
+    """Return the licences of a model's training data, and the benchmarks that it contaminates."""
     licences: dict[str, str] = {}
-    spoiled: set[str] = set()
+    contaminated: set[str] = set()
     for facts in _before(card):
         manifest = (facts.get("data") or {}).get("manifest", {})
         instructions = manifest.get("instructions", {})
         licences |= instructions.get("licences", {})
-        spoiled |= set(instructions.get("contaminates", ()))
+        contaminated |= set(instructions.get("contaminates", ()))
         for item in manifest.get("toolsets", ()):
             licences[item["reader"]] = item["licence"]
-            spoiled |= set(item["contaminates"])
-    return licences, spoiled
+            contaminated |= set(item["contaminates"])
+    return licences, contaminated
 
 
-def _table(heads: list[str], rows: list[list[str]]) -> str:
-    lines = [heads, ["---"] * len(heads), *rows]
+def _table(columns: list[str], rows: list[list[str]]) -> str:
+    lines = [columns, ["---"] * len(columns), *rows]
     return "\n".join(f"| {' | '.join(line)} |" for line in lines)
 
 
-def _shown(value: Any) -> str:
+def _text(value: Any) -> str:
     if value is None:
         return "not measured"
     return f"{value:.4g}" if isinstance(value, float) else str(value)
 
 
-#: In an output folder.
-MERGED = "merged"
-
-
 def save_trained(run: Run, network: Any, tokenizer: Any, dtype: torch.dtype) -> None:
-    """Write an adapter, and the tokenizer that it was trained with.
+    """Write an adapter and its tokenizer.
 
     Args:
-        run: Says where to.
-        dtype: Of the weights, where the recipe names one; else they keep their own.
+        dtype: Of the weights, where the recipe names a ``save_dtype``; else they keep their own.
     """
     network.save_pretrained(run.output, save_embedding_layers=False)
     if run.model.save_dtype is not None:
-        cast_weights(run.output / ADAPTER_WEIGHTS, dtype)
+        _cast_weights(run.output / ADAPTER_WEIGHTS, dtype)
     file = run.output / ADAPTER
-    named = f"./{BASE}" if run.model.made else base_name(run.model.base, run.output)
-    settings = {**read_json(file), "base_model_name_or_path": named}
+    base = f"./{BASE}" if run.model.made else _base_path(run.model.base, run.output)
+    settings = {**read_json(file), "base_model_name_or_path": base}
     write_whole(file, json.dumps(settings, indent=2, sort_keys=True))
     tokenizer.save_pretrained(run.output)
 
 
-def cast_weights(file: Path, dtype: torch.dtype) -> None:
-    """Write the weights of a safetensors file in another number format."""
+def _cast_weights(file: Path, dtype: torch.dtype) -> None:
     from safetensors import safe_open
     from safetensors.torch import save_file
 
@@ -160,10 +150,10 @@ def cast_weights(file: Path, dtype: torch.dtype) -> None:
 
 
 def save_merged(output: Path, card: Mapping[str, Any], dtype: str) -> Path:
-    """Write the model that serving makes of an adapter, and return its folder."""
-    # Read anew: a base that was trained in four bits is merged in more.
+    """Write the adapter merged into its base, as serving merges it; return its folder."""
+    # Read again: a base that was trained in four bits is merged in more.
     merged = load_language_model(output, device="cpu", dtype=dtype)
-    folder = output / MERGED
+    folder = output / "merged"
     folder.mkdir(exist_ok=True)
     merged.network.save_pretrained(folder)
     merged.tokenizer.save_pretrained(folder)
@@ -171,14 +161,14 @@ def save_merged(output: Path, card: Mapping[str, Any], dtype: str) -> Path:
     return folder
 
 
-def base_name(given: str, output: Path) -> str:
-    """Return what an adapter names as its base.
+def _base_path(base: str, output: Path) -> str:
+    """Return the base's name for an adapter's configuration.
 
-    A folder that was given relatively is named from the output folder on, so that both may move
-    together; one that was given from the root stays so, and a name at Hugging Face is a name.
+    A relative folder starts from the output folder, so that both may move together; an absolute one
+    and a name at Hugging Face stay as they are.
     """
-    folder = Path(given).expanduser()
+    folder = Path(base).expanduser()
     if not folder.is_dir() or folder.is_absolute():
-        return str(folder) if folder.is_dir() else given
-    named = os.path.relpath(folder.resolve(), output.resolve())
-    return named if named.startswith(".") else f"./{named}"
+        return str(folder) if folder.is_dir() else base
+    path = os.path.relpath(folder.resolve(), output.resolve())
+    return path if path.startswith(".") else f"./{path}"

@@ -1,8 +1,8 @@
 """Attention over one prompt head and many tails in one row, each tail blind to the others.
 
 A row holds the head's tokens first, then the tails, without padding. A tail attends to the head and
-to itself. Both parts are attended to apart, and are joined by their log-sum-exp, as flash attention
-joins blocks (Dao et al. 2022, section 3.1): the result is that of attending to both at once.
+to itself. Both parts are computed apart, and joined by their log-sum-exp, as flash attention joins
+blocks (Dao et al. 2022, section 3.1): the result is that of attending to both at once.
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ NAME = "packed_heads"
 
 
 def places_of(lengths: Sequence[int]) -> tuple[Tensor, Tensor]:
-    """Return how tails lie in a row of N tokens, and padded to (n, T).
+    """Return the indices between tails in a row of N tokens, and tails padded to (n, T).
 
     Args:
         lengths: Tokens of each of n tails; T is the largest, N their sum.
 
     Returns:
-        For each padded place its token in the row, (n, T), where N means none; and for each token
-        of the row its place among the n * T padded ones, (N,).
+        For each padded slot its token in the row, (n, T), where N means none; and for each token of
+        the row its index among the n * T padded slots, (N,).
     """
     count, longest, total = len(lengths), max(lengths), sum(lengths)
     padded = torch.full((count, longest), total)
@@ -36,7 +36,7 @@ def places_of(lengths: Sequence[int]) -> tuple[Tensor, Tensor]:
 
 
 def register() -> None:
-    """Make this attention known to transformers; rows of another form are attended to as ever."""
+    """Register this attention with transformers; it attends to other rows as ``sdpa`` does."""
     from transformers import AttentionInterface, AttentionMaskInterface
     from transformers.masking_utils import sdpa_mask
 
@@ -57,7 +57,7 @@ def _attend(
     places: Tensor | None = None,
     **settings: Any,
 ) -> tuple[Tensor, None]:
-    """Attend as transformers asks for it: query (1, H, L, D), key and value (1, K, L, D)."""
+    """Attend with query (1, H, L, D), key and value (1, K, L, D), called by transformers."""
     if head_tokens is None:
         from transformers.integrations.sdpa_attention import sdpa_attention_forward
 
@@ -73,10 +73,10 @@ def _attend(
 
 
 class PackedAttention(torch.autograd.Function):
-    """The attention itself, with the gradients of both parts.
+    """The attention, with the gradients of both parts.
 
-    Takes query, key and value (H, L, D), the query scaled; how many of the L tokens are the head's;
-    and ``places_of`` the tails. Returns (H, L, D).
+    Takes query, key and value (H, L, D), the query scaled; the number of the head's tokens; and
+    ``places_of`` the tails. Returns (H, L, D).
     """
 
     @staticmethod
@@ -136,19 +136,19 @@ def _unpad(tails: Tensor, places: Tensor) -> Tensor:
 
 
 def _causal(scores: Tensor) -> Tensor:
-    """Return scores of which no token sees a later one."""
+    """Mask the scores of later tokens."""
     size = scores.shape[-1]
     later = torch.ones(size, size, dtype=torch.bool, device=scores.device).triu(1)
     return scores.masked_fill_(later, float("-inf"))
 
 
 def _softmax(scores: Tensor) -> tuple[Tensor, Tensor]:
-    """Return the weights, and the log-sum-exp of each row in 32 bits, which no token's is."""
+    """Return the weights, and the log-sum-exp of each row in 32 bits."""
     logs = nn.log_softmax(scores, -1, dtype=torch.float32)
     total = scores[..., :1].float() - logs[..., :1]
     return logs.exp_().to(scores.dtype), total
 
 
 def _d_scores(weights: Tensor, gradient: Tensor, values: Tensor, delta: Tensor) -> Tensor:
-    """Return the gradient of the scores, by those of the states; in place of a large product."""
+    """Return the gradient of the scores, by that of the states; reuses the large product."""
     return torch.matmul(gradient, values.mT).sub_(delta).mul_(weights)

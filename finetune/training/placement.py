@@ -19,24 +19,19 @@ if TYPE_CHECKING:
 
 
 def rank() -> int:
-    """Return which of the processes this is, from 0; 0 where there is one."""
+    """Return the number of this process, from 0."""
     return int(os.environ.get("RANK", "0"))
 
 
-def local_rank() -> int:
-    """Return which of this machine's processes this is, from 0."""
-    return int(os.environ.get("LOCAL_RANK", "0"))
-
-
-def world() -> int:
-    """Return how many processes there are."""
+def _world() -> int:
+    """Return the number of processes."""
     return int(os.environ.get("WORLD_SIZE", "1"))
 
 
 @contextmanager
 def first_alone(*, cpu: bool) -> Iterator[bool]:
-    """Run the block in the first process alone; the others wait for it, and get ``False``."""
-    if world() == 1:
+    """Run the block in the first process before the others, which get ``False``."""
+    if _world() == 1:
         yield True
         return
     accelerate: Any = import_module("accelerate")
@@ -49,11 +44,7 @@ _NEEDED = ("datasets", "peft", "trl")
 
 @dataclass(frozen=True, slots=True)
 class Placement:
-    """A recipe's settings on this machine.
-
-    Attributes:
-        device: Where this process trains.
-    """
+    """A recipe's device, number formats and attention on this machine."""
 
     device: torch.device
     dtype: torch.dtype
@@ -62,7 +53,7 @@ class Placement:
 
 
 def find_placement(model: ModelSection, training: TrainingSection) -> Placement:
-    """Return where to train; nothing is loaded for it.
+    """Return the placement of a recipe; nothing is loaded for it.
 
     Raises:
         InputError: The machine lacks the device, or the device cannot do what the recipe says.
@@ -95,7 +86,7 @@ def find_placement(model: ModelSection, training: TrainingSection) -> Placement:
     attention = training.attention
     if attention == "auto":
         flash = on_cuda and dtype != torch.float32 and find_spec("flash_attn") is not None
-        # It knows no mask by which tails that share a head do not see each other.
+        # Flash attention has no mask that hides the tails of a shared head from each other.
         flash = flash and not training.shared_heads
         attention = "flash_attention_2" if flash else "sdpa"
     saved = find_dtype(model.save_dtype, device) if model.save_dtype else dtype
@@ -103,12 +94,12 @@ def find_placement(model: ModelSection, training: TrainingSection) -> Placement:
 
 
 def _device(name: str | None) -> torch.device:
-    # Each process of a launch has a GPU of its own, unless the recipe says which.
-    if world() > 1 and name in (None, "cuda"):
+    # Each process of a launch has its own GPU, unless the recipe names one.
+    if _world() > 1 and name in (None, "cuda"):
         import torch
 
         if torch.cuda.is_available():
-            return find_device(f"cuda:{local_rank()}")
+            return find_device(f"cuda:{os.environ.get('LOCAL_RANK', '0')}")
     try:
         return find_device(name)
     except InputError as error:

@@ -20,7 +20,6 @@ from casewright.finetune.recipe.training_section import (
 )
 from casewright.finetune.training.base import (
     check_settings,
-    config_of,
     find_base,
     find_start,
     load_base,
@@ -46,7 +45,7 @@ from casewright.finetune.training.run import (
 from casewright.finetune.training.tokens import TokenRows, token_rows
 from casewright.finetune.training.trainer import figures_of, make_trainer
 from casewright.planner.language_model.card import read_card
-from casewright.planner.language_model.source import Source
+from casewright.planner.language_model.source import ModelSource
 from casewright.stores.progress import note
 
 if TYPE_CHECKING:
@@ -60,8 +59,8 @@ class TrainingResult:
     """A finished training.
 
     Attributes:
-        merged: Of the adapter merged into its base, where that was asked for.
-        card: What ``casewright.json`` holds; ``metrics`` are in it.
+        merged: The folder of the merged model, where one was written.
+        card: The content of ``casewright.json``, with ``metrics``.
     """
 
     folder: Path
@@ -88,13 +87,13 @@ def train(
     a training that was killed and resumed makes those of one that was not.
 
     Args:
-        start: An adapter of the same base, rank and layers, whose weights are started from; the
-            optimiser and the schedule start anew.
-        resume: Go on from the last whole checkpoint; from the start where there is none, and
-            return what is there where all is done.
+        start: An adapter of the same base, rank and layers, whose weights the training starts from;
+            the optimiser and the schedule start anew.
+        resume: Go on from the last whole checkpoint, or from the start where there is none; return
+            the result of a finished training.
         merge: Also write the adapter merged into its base.
-        minutes: End after so long, as if the steps were done; the card tells how many there were
-            to be. The learning rate falls as if there was no limit.
+        minutes: End after so long, as if the steps were done; the card holds the planned number of
+            steps. The learning rate falls as if there was no limit.
         progress: Show a bar on stderr; ``None`` shows it on a terminal.
 
     Raises:
@@ -121,13 +120,13 @@ def train(
 
 def _train(
     run: Run,
-    source: Source | None,
+    source: ModelSource | None,
     placement: Placement,
     minutes: float | None,
     progress: bool | None,
 ) -> dict[str, Any]:
     """Train, write the model, and return its card."""
-    begun = time.perf_counter()
+    started = time.perf_counter()
     base = _base(run, source, placement)
     rows, validation = _rows(run, base)
     sections = (run.lora, run.training)
@@ -138,7 +137,7 @@ def _train(
     steps = steps_of(checkpoint) if checkpoint else 0
     log = TrainingLog(run.output / LOG, steps) if rank() == 0 else None
     trainer.add_callback(telling_callback(log, show=progress, minutes=minutes))
-    # Of a training that goes on, it is in the log; all processes must do the same.
+    # The log of a resumed training has it; all processes must do the same.
     before = None if checkpoint else trainer.evaluate().get("eval_loss")
     if checkpoint and log:
         before = log.before
@@ -160,28 +159,28 @@ def _train(
         "validation_loss_after": after,
         "resumed_after_steps": steps,
         **figures_of(trainer, rows, validation),
-        "seconds": round(time.perf_counter() - begun, 1),
+        "seconds": round(time.perf_counter() - started, 1),
         "seconds_training": round(trained.metrics["train_runtime"], 1),
     }
     card = run.card(facts, read_card(source.base) if source else None)
     if rank() == 0:
         save_trained(run, trainer.model, base.tokenizer, placement.saved)
         write_cards(run.output, card)
-        # What they are for is done.
         shutil.rmtree(run.checkpoints)
     trainer.accelerator.wait_for_everyone()
     return card
 
 
-def _base(run: Run, source: Source | None, placement: Placement) -> LanguageModel:
-    """Load the base, made first where it is new; nothing is made where it does not fit."""
-    config = config_of(source, run.model.made, run.model.base)
-    check_settings(config, run.model.base, run.lora, run.training.max_length)
+def _base(run: Run, source: ModelSource | None, placement: Placement) -> LanguageModel:
+    """Load the base; make it first where it is new and fits the recipe."""
+    check_settings(source, run.model, run.lora, run.training.max_length)
     with first_alone(cpu=placement.device.type == "cpu") as first:
         if first:
             _begin(run)
     four_bit = run.model.quantisation == "4bit"
-    return load_base(source or Source(run.new_base), run.model.base, placement, four_bit=four_bit)
+    return load_base(
+        source or ModelSource(run.new_base), run.model.base, placement, four_bit=four_bit
+    )
 
 
 def _begin(run: Run) -> None:
@@ -189,8 +188,8 @@ def _begin(run: Run) -> None:
     if checkpoints_of(run.checkpoints):
         return
     try:
-        for left in (run.checkpoints, run.new_base):
-            shutil.rmtree(left, ignore_errors=True)
+        for leftover in (run.checkpoints, run.new_base):
+            shutil.rmtree(leftover, ignore_errors=True)
         write_run(run.checkpoints, run.fingerprint)
     except OSError as error:
         raise InputError(
@@ -202,7 +201,7 @@ def _begin(run: Run) -> None:
 
 
 def _rows(run: Run, base: LanguageModel) -> tuple[TokenRows, TokenRows]:
-    """Return what is trained and measured on, and say what is left out."""
+    """Return the rows for training and validation, and report the examples left out."""
     length = run.training.max_length
     rows = token_rows(run.data.train, base, length, shown=run.training.loss == "plans")
     if not rows.rows:
@@ -222,9 +221,9 @@ def _rows(run: Run, base: LanguageModel) -> tuple[TokenRows, TokenRows]:
 
 
 def _last_checkpoint(folder: Path, wait: Callable[[], None]) -> Path | None:
-    """Return the checkpoint to go on from, and remove those after it, which are not whole."""
+    """Return the last whole checkpoint, and remove the damaged ones after it."""
     result, damaged = last_whole(folder)
-    # All have looked before the first removes what the others would find.
+    # All processes must look before the first one removes anything.
     wait()
     if rank() == 0:
         for item in damaged:

@@ -1,11 +1,10 @@
-"""TRL's trainer: its settings, whole checkpoints, a loss that compares, and its figures."""
+"""TRL's trainer: its settings, checkpoints, validation loss and figures."""
 
 from __future__ import annotations
 
 import resource
 import sys
 from collections.abc import Sequence
-from dataclasses import fields
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -14,9 +13,9 @@ from casewright.finetune.recipe.training_section import LoraSection, TrainingSec
 from casewright.finetune.training.placement import Placement
 from casewright.finetune.training.run import seal
 from casewright.finetune.training.tokens import (
-    HeadCollator,
     TokenRow,
     TokenRows,
+    collate_heads,
     head_rows,
     pack_heads,
     summed_loss,
@@ -35,56 +34,46 @@ _OPTIMISERS = {
     "adamw_8bit": "paged_adamw_8bit",
     "adafactor": "adafactor",
 }
+#: Settings with the same name in TRL.
+_SAME_NAME = (
+    *("learning_rate", "max_length", "packing", "packing_strategy", "gradient_checkpointing"),
+    *("weight_decay", "max_grad_norm", "eval_steps", "seed"),
+)
 
 
-def sft_config(
-    training: TrainingSection, placement: Placement, folder: Path, *, measured: bool = True
+def _sft_config(
+    training: TrainingSection, placement: Placement, folder: Path, *, measured: bool
 ) -> SFTConfig:
-    """Return TRL's settings.
-
-    Args:
-        placement: Where it runs.
-    """
     import torch
     from trl.trainer.sft_config import SFTConfig
 
     schedule: str = training.schedule
     if schedule == "constant" and training.warmup:
         schedule = "constant_with_warmup"
-    # A row holds all examples of a head that are computed together.
+    # A row holds all examples that share a head.
     batch = 1 if training.shared_heads else training.batch_per_device
     return SFTConfig(
         output_dir=str(folder),
         num_train_epochs=training.epochs or 1.0,
         max_steps=training.steps or -1,
-        learning_rate=training.learning_rate,
         lr_scheduler_type=schedule,
         # Below 1 it is a share of the steps.
         warmup_steps=training.warmup,
         per_device_train_batch_size=batch,
         per_device_eval_batch_size=batch,
         gradient_accumulation_steps=training.gradient_accumulation,
-        max_length=training.max_length,
         completion_only_loss=True,
-        packing=training.packing,
-        packing_strategy=training.packing_strategy,
-        # The loss on the validation set does not depend on how rows are made up; see losses.
         eval_packing=False,
-        gradient_checkpointing=training.gradient_checkpointing,
-        weight_decay=training.weight_decay,
         adam_beta2=training.beta2,
-        max_grad_norm=training.max_grad_norm,
         optim=_OPTIMISERS[training.optimiser],
         save_strategy="steps" if training.save_steps else "epoch",
         save_steps=training.save_steps or 500,
         save_total_limit=training.checkpoints_kept,
         eval_strategy="steps" if training.eval_steps and measured else "no",
-        eval_steps=training.eval_steps,
         include_num_input_tokens_seen="all",
         logging_steps=training.log_steps,
-        # Else a loss that is no number would be told as 0.
+        # Else a NaN loss would be logged as 0.
         logging_nan_inf_filter=False,
-        seed=training.seed,
         data_seed=training.seed,
         bf16=placement.dtype == torch.bfloat16,
         use_cpu=placement.device.type == "cpu",
@@ -93,30 +82,15 @@ def sft_config(
         dataset_kwargs={"skip_prepare_dataset": True} if training.shared_heads else None,
         remove_unused_columns=not training.shared_heads,
         report_to=[],
-        push_to_hub=False,
         disable_tqdm=True,
         log_level="error",
         log_level_replica="error",
-    )
-
-
-def lora_config(lora: LoraSection) -> LoraConfig:
-    """Return PEFT's settings."""
-    from peft import LoraConfig
-
-    targets = lora.target_modules
-    return LoraConfig(
-        r=lora.r,
-        lora_alpha=lora.alpha,
-        lora_dropout=lora.dropout,
-        target_modules=targets if isinstance(targets, str) else list(targets),
-        modules_to_save=list(lora.modules_to_save) or None,
-        task_type="CAUSAL_LM",
+        **{name: getattr(training, name) for name in _SAME_NAME},
     )
 
 
 def figures_of(trainer: SFTTrainer, rows: TokenRows, validation: TokenRows) -> dict[str, Any]:
-    """Return what a training was of: its steps, its examples, its network, its memory."""
+    """Return facts of a training: its steps, examples, network and memory."""
     args = trainer.args
     network: Any = trainer.model
     parts = list(network.parameters())
@@ -142,7 +116,7 @@ def figures_of(trainer: SFTTrainer, rows: TokenRows, validation: TokenRows) -> d
 
 
 def peak_memory(device: Any) -> int:
-    """Return the most bytes that were in use: of the GPU, or of this process on the CPU."""
+    """Return the maximum bytes in use: of the GPU, or of this process on the CPU."""
     if device.type == "cuda":
         import torch
 
@@ -155,8 +129,7 @@ def peak_memory(device: Any) -> int:
 def mean_token_loss(trainer: SFTTrainer, rows: Any, dtype: Any) -> float:
     """Return the mean cross-entropy of a supervised token, in nats.
 
-    Over all tokens of all rows alike: how rows are put into batches, packed or dealt to processes
-    does not change it, as it does where means of batches are averaged.
+    All tokens of all rows weigh alike: batching, packing and dealing to processes do not change it.
 
     Args:
         rows: Of ``input_ids`` and ``labels``, or of one head each; not empty.
@@ -168,18 +141,16 @@ def mean_token_loss(trainer: SFTTrainer, rows: Any, dtype: Any) -> float:
     device = accelerator.device
     # Rows of like length together, to pad less; every process takes its share.
     of_heads = "tails" in rows[0]
-    order = sorted(
-        range(len(rows)), key=lambda place: 0 if of_heads else len(rows[place]["input_ids"])
-    )
-    own = order[accelerator.process_index :: accelerator.num_processes]
+    order = sorted(range(len(rows)), key=lambda n: 0 if of_heads else len(rows[n]["input_ids"]))
+    share = order[accelerator.process_index :: accelerator.num_processes]
     size = args.per_device_eval_batch_size
     sums = torch.zeros(2, dtype=torch.float64, device="cpu" if device.type == "mps" else device)
     training = network.training
     network.eval()
     mixed = torch.autocast(device.type, dtype, enabled=dtype != torch.float32)
     with torch.no_grad(), mixed:
-        for start in range(0, len(own), size):
-            batch: Any = trainer.data_collator([rows[place] for place in own[start : start + size]])
+        for start in range(0, len(share), size):
+            batch: Any = trainer.data_collator([rows[n] for n in share[start : start + size]])
             inputs = {
                 name: part.to(device) if torch.is_tensor(part) else part
                 for name, part in batch.items()
@@ -188,12 +159,27 @@ def mean_token_loss(trainer: SFTTrainer, rows: Any, dtype: Any) -> float:
                 sums[0] += summed_loss(network, inputs).double().to(sums.device)
                 sums[1] += len(inputs["labels"])
                 continue
-            read = network(**inputs, use_cache=False, fused_lm_head=True)
-            sums[0] -= read.log_probs.double().sum().to(sums.device)
-            sums[1] += read.label_mask.sum().to(sums.device)
+            output = network(**inputs, use_cache=False, fused_lm_head=True)
+            sums[0] -= output.log_probs.double().sum().to(sums.device)
+            sums[1] += output.label_mask.sum().to(sums.device)
     network.train(training)
     total, tokens = accelerator.reduce(sums, reduction="sum").tolist()
     return float(total / tokens)
+
+
+def lora_config(lora: LoraSection) -> LoraConfig:
+    """Return PEFT's settings."""
+    from peft import LoraConfig
+
+    targets = lora.target_modules
+    return LoraConfig(
+        r=lora.r,
+        lora_alpha=lora.alpha,
+        lora_dropout=lora.dropout,
+        target_modules=targets if isinstance(targets, str) else list(targets),
+        modules_to_save=list(lora.modules_to_save) or None,
+        task_type="CAUSAL_LM",
+    )
 
 
 def make_trainer(
@@ -204,13 +190,10 @@ def make_trainer(
     placement: Placement,
     folder: Path,
 ) -> SFTTrainer:
-    """Return a trainer of a model; it changes the model's network.
+    """Return a trainer of a base; it changes the base's network.
 
     Args:
-        model: The base. Its parameters need no gradients, as it is loaded; those that are trained
-            will.
-        validation: What to measure on; may be empty.
-        placement: Where.
+        validation: Rows to measure on; may be empty.
     """
     from transformers import PrinterCallback
     from trl.trainer.sft_trainer import SFTTrainer
@@ -218,13 +201,13 @@ def make_trainer(
     lora, training = sections
 
     class Trainer(SFTTrainer):
-        """Measures by the token, and says when a checkpoint is whole."""
+        """A trainer that measures by the token, and seals whole checkpoints."""
 
         def evaluate(self, *args: Any, **settings: Any) -> dict[str, float]:
             if not validation:
                 return {}
             results = {"eval_loss": mean_token_loss(self, self.eval_dataset, placement.dtype)}
-            # Not TRL's own, which would tell the figures of the steps before as the validation's.
+            # Not TRL's own, which would log the figures of the steps before as the validation's.
             super(SFTTrainer, self).log(dict(results))
             return results
 
@@ -252,21 +235,20 @@ def make_trainer(
         def create_model_card(self, *args: Any, **settings: Any) -> None:
             """Write none: checkpoints are not for use, and the model gets its own."""
 
-    args = sft_config(training, placement, folder, measured=bool(validation))
-    dataset: Any = token_dataset
-    collator = None
+    def dataset(part: Sequence[TokenRow]) -> Any:
+        datasets: Any = import_module("datasets")
+        if training.shared_heads:
+            return datasets.Dataset.from_list(head_rows(part, training.batch_per_device))
+        # By columns, whose lists are taken as they are: a set has many millions of tokens.
+        names = ("input_ids", "completion_mask")
+        return datasets.Dataset.from_dict({n: [getattr(row, n) for row in part] for n in names})
+
     if training.shared_heads:
         pack_heads(model.network)
-        collator = HeadCollator()
-        size = training.batch_per_device
-
-        def dataset(given: Sequence[TokenRow]) -> Any:
-            return import_module("datasets").Dataset.from_list(head_rows(given, size))
-
     trainer = Trainer(
         model=model.network,
-        args=args,
-        data_collator=collator,
+        args=_sft_config(training, placement, folder, measured=bool(validation)),
+        data_collator=collate_heads if training.shared_heads else None,
         train_dataset=dataset(rows),
         eval_dataset=dataset(validation) if validation else None,
         processing_class=model.tokenizer,
@@ -282,8 +264,8 @@ def _mix_precision(network: Any) -> None:
     """Train in 32 bits, and compute in 16.
 
     PEFT keeps layers that are trained whole in the base's 16 bits, where small steps are lost. And
-    it copies the input of each adapter to 32 bits, of which autocast makes 16 again: the copies
-    change nothing, and are kept for the gradients.
+    it copies the input of each adapter to 32 bits, which autocast turns to 16 again: useless copies
+    that are held for the gradients.
     """
     quantised = getattr(network, "is_loaded_in_4bit", False)
     for parameter in network.parameters():
@@ -293,11 +275,3 @@ def _mix_precision(network: Any) -> None:
     for module in network.modules():
         if hasattr(module, "cast_input_dtype_enabled"):
             module.cast_input_dtype_enabled = False
-
-
-def token_dataset(rows: Sequence[TokenRow]) -> Any:
-    """Return rows as a ``datasets.Dataset``."""
-    datasets: Any = import_module("datasets")
-    # By columns, whose lists are taken as they are: a set has many millions of tokens.
-    names = [field.name for field in fields(TokenRow) if field.name != "head"]
-    return datasets.Dataset.from_dict({n: [getattr(row, n) for row in rows] for n in names})

@@ -1,11 +1,16 @@
 """Relevance feedback as a graph: search, judge, search again."""
 
 from casewright.graph.feedback.chat_judge import ChatJudge
-from casewright.graph.feedback.limits import FeedbackLimits
 from casewright.graph.feedback.loop import FeedbackGraph, build_feedback
 from casewright.graph.feedback.retriever import FeedbackRetriever
 from casewright.graph.feedback.search import FeedbackSearch
-from casewright.graph.feedback.state import FeedbackInput, FeedbackOutput, FeedbackResult, Reason
+from casewright.graph.feedback.state import (
+    FeedbackInput,
+    FeedbackLimits,
+    FeedbackOutput,
+    FeedbackResult,
+    Reason,
+)
 
 __all__ = [
     "ChatJudge",

@@ -10,9 +10,9 @@ from numbers import Real
 from typing import TYPE_CHECKING, Any
 
 from casewright.errors import InputError
-from casewright.graph.containment import contained
+from casewright.graph.call import contained
 from casewright.graph.feedback.verdict_text import read_verdicts
-from casewright.planner.chat_call import aask, ask, failure
+from casewright.planner.chat_call import aask, ask, failure, token_counts
 from casewright.planner.chat_planner import model_name
 from casewright.stores.feedback import Candidate, JudgeRequest, Verdicts
 from casewright.tools.body import Body, Work, arun, run
@@ -39,12 +39,12 @@ class ChatJudge:
     """Asks any LangChain chat model which candidates are relevant.
 
     The candidates stand in delimiters with a nonce of the request, which no retrieved text can know
-    and so none can forge. Their numbers are drawn anew for every request: no text can know its own
-    number or another's. It can still name one blindly, which the model is told to disregard.
+    or forge. Their numbers are drawn anew for every request: no text can know its own number or
+    another's. It can still name one blindly, which the model is told to disregard.
 
-    Verdicts are read of the model's answer alone, and for the numbers that were asked about; what
-    cannot be read counts as not relevant, and the note says so. A model that fails or is too slow
-    raises nothing: the verdicts are ``failed``.
+    Verdicts are read from the model's answer alone, and for the request's numbers; a candidate
+    without a readable verdict counts as not relevant, and the note says so. A model that fails or
+    is too slow raises nothing: the verdicts are ``failed``.
 
     Source: the prompt of the RepoGPT post on semi-supervised retrieval (2023). Delimiters, drawn
     numbers and the context that is not judged again are added.
@@ -55,15 +55,11 @@ class ChatJudge:
         numbering: Draws the numbers; by default the system's own source of randomness.
 
     Raises:
-        InputError: The model is no chat model, or the deadline no number of seconds above 0.
+        InputError: The model is not a chat model, or the deadline not a number above 0.
     """
 
     def __init__(
-        self,
-        model: BaseChatModel,
-        *,
-        seconds: float = 30.0,
-        numbering: random.Random | None = None,
+        self, model: BaseChatModel, *, seconds: float = 30.0, numbering: random.Random | None = None
     ) -> None:
         _check(model, seconds)
         self._model = model
@@ -83,7 +79,7 @@ class ChatJudge:
         if not request.candidates:
             return Verdicts(frozenset())
         model, seconds = self._model, min(self._seconds, request.seconds)
-        numbered = self._numbered(request)
+        numbered = self._numbering.sample(request.candidates, len(request.candidates))
         try:
             messages = _messages(request, numbered)
             with contained(self.name):
@@ -92,11 +88,10 @@ class ChatJudge:
                 )
             return _read(answer, numbered)
         except Exception as error:  # noqa: BLE001 - a judge never raises for its model
-            return _failed(model, error, seconds)
-
-    def _numbered(self, request: JudgeRequest) -> Sequence[Candidate]:
-        """Return the candidates in the order of their numbers."""
-        return self._numbering.sample(request.candidates, len(request.candidates))
+            # A model's own timeout, of its connection for example, has a text; ours has none.
+            late = isinstance(error, TimeoutError) and not str(error)
+            note = f"The model gave no verdicts within {seconds:g} s."
+            return Verdicts(frozenset(), note=note if late else failure(model, error), failed=True)
 
 
 def _check(model: Any, seconds: Any) -> None:
@@ -116,36 +111,21 @@ def _messages(request: JudgeRequest, numbered: Sequence[Candidate]) -> list[Base
     from langchain_core.messages import HumanMessage, SystemMessage
 
     nonce = secrets.token_hex(8)
-    parts = [f"<relevant-{nonce}>\n{one.text}\n</relevant-{nonce}>" for one in request.relevant] + [
-        f'<candidate-{nonce} number="{number}">\n{one.text}\n</candidate-{nonce}>'
-        for number, one in enumerate(numbered)
+    parts = [f"<relevant-{nonce}>\n{c.text}\n</relevant-{nonce}>" for c in request.relevant]
+    parts += [
+        f'<candidate-{nonce} number="{number}">\n{candidate.text}\n</candidate-{nonce}>'
+        for number, candidate in enumerate(numbered)
     ]
     parts.append(f"Question: {request.question}")
     return [SystemMessage(_ROLE.format(nonce=nonce)), HumanMessage("\n\n".join(parts))]
 
 
 def _read(answer: Any, numbered: Sequence[Candidate]) -> Verdicts:
-    told_of = read_verdicts(str(answer.text), len(numbered))
-    missing = len(numbered) - len(told_of)
+    verdicts = read_verdicts(str(answer.text), len(numbered))
+    missing = len(numbered) - len(verdicts)
     note = f"The model gave no verdict on {missing} of {len(numbered)} candidates."
     return Verdicts(
-        frozenset(numbered[number].id for number, yes in told_of.items() if yes),
-        tokens=_tokens(answer),
+        frozenset(numbered[number].id for number, yes in verdicts.items() if yes),
+        tokens=token_counts(answer),
         note=note if missing else "",
     )
-
-
-def _tokens(answer: Any) -> dict[str, int]:
-    usage = getattr(answer, "usage_metadata", None) or {}
-    return {
-        name: int(usage[key])
-        for name, key in (("input", "input_tokens"), ("output", "output_tokens"))
-        if usage.get(key)
-    }
-
-
-def _failed(model: BaseChatModel, error: Exception, seconds: float) -> Verdicts:
-    # A model's own timeout, of its connection for example, has a text; ours has none.
-    late = isinstance(error, TimeoutError) and not str(error)
-    why = f"The model gave no verdicts within {seconds:g} s." if late else failure(model, error)
-    return Verdicts(frozenset(), note=why, failed=True)

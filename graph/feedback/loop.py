@@ -1,27 +1,59 @@
-"""The feedback loop, a compiled graph of its own: search → judge → search again, until it settles.
+"""The feedback loop as a compiled graph: search → judge → search again, until it settles.
 
 Source: the RepoGPT post on semi-supervised retrieval (2023): a judge marks what is relevant, and
 the question with the relevant searches again, until their number stops growing. Unlike there, only
-what was not seen is judged, and every loop ends by a bound.
+unseen cases are judged, and every loop ends by a bound.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import asyncio
+import json
+import math
+import threading
+import time
+from collections import OrderedDict
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import Any
 
+from langgraph.errors import GraphBubbleUp
 from langgraph.graph import END, START, StateGraph
 from langgraph.graph.state import CompiledStateGraph
 
-from casewright.errors import InputError
-from casewright.graph.body_node import BodyNode
-from casewright.graph.feedback.limits import FeedbackLimits
-from casewright.graph.feedback.nodes import Nodes
-from casewright.graph.feedback.state import FeedbackInput, FeedbackOutput, FeedbackState
-from casewright.stores import Case, CaseStore
-from casewright.stores.feedback import Judge, SentenceStrategy, Strategy, case_text
+from casewright.errors import InputError, StoreError, told
+from casewright.graph.call import contained
+from casewright.graph.feedback import rounds
+from casewright.graph.feedback.state import (
+    FeedbackInput,
+    FeedbackLimits,
+    FeedbackOutput,
+    FeedbackResult,
+    FeedbackState,
+    estimated_tokens,
+)
+from casewright.graph.traces import BodyNode
+from casewright.planner.request import check_question
+from casewright.stores import Case, CaseStore, Found, Question
+from casewright.stores.feedback import (
+    AsyncJudge,
+    Candidate,
+    Feedback,
+    Judge,
+    JudgeRequest,
+    SentenceStrategy,
+    Strategy,
+    Verdicts,
+    case_text,
+    checked,
+)
+from casewright.tools.body import Body, Work
+from casewright.tools.deadline import start_daemon
 
 FeedbackGraph = CompiledStateGraph[FeedbackState, None, FeedbackInput, FeedbackOutput]
+#: Questions that a loop keeps embedded; and least seconds for its first search and for reading.
+QUESTIONS, READING_SECONDS = 32, 1.0
 
 
 def build_feedback(
@@ -41,21 +73,21 @@ def build_feedback(
     ``stream_mode="custom"`` it yields an event ``feedback_round`` after every round, and
     ``feedback_ended`` with the reason.
 
-    A round is one search and one call of the judge, who is shown what is relevant already and asked
-    about the unseen. It goes on while the relevant set grows, within the limits. A judge that
-    raises, hangs or answers nonsense ends it; what was found until then is returned.
+    A round is one search and one call of the judge, who sees the relevant cases and judges the
+    unseen ones. The loop goes on while the relevant set grows, within the limits. A judge that
+    raises, hangs or answers nonsense ends it; the results until then are returned.
 
     Args:
-        store: What is searched.
-        judge: Says what is relevant.
-        strategy: How later rounds search; by the sentences of what is relevant by default.
+        store: The store.
+        judge: Tells which cases are relevant.
+        strategy: How later rounds search; by default by the sentences of the relevant cases.
         limits: The bounds.
         weights: Facet name to weight; by default the schema's own.
-        text: What a judge reads of a case.
-        checkpointer: None is compiled in unless given.
+        text: Returns the judge's text of a case.
+        checkpointer: By default none is compiled in.
 
     Raises:
-        InputError: Store, judge, strategy, limits or weights are none.
+        InputError: An argument has the wrong type.
 
     Raises (when invoked):
         InputError: Question or condition are unusable, or ``text`` fails.
@@ -66,26 +98,257 @@ def build_feedback(
             f"A feedback loop was given the store {store!r:.100} and the limits {limits!r:.100}. "
             "Give a CaseStore, and FeedbackLimits(…) or None."
         )
-    nodes = Nodes(
+    nodes = _Nodes(
         store, judge, strategy or SentenceStrategy(), limits or FeedbackLimits(), weights, text
     )
     graph = StateGraph(FeedbackState, input_schema=FeedbackInput, output_schema=FeedbackOutput)
-    graph.add_node("begin", nodes.begin)
+    # The state of a thread holds the results of its last question.
+    graph.add_node("begin", lambda state: {"candidates": [], "rounds": [], "reason": ""})
     graph.add_node("search", BodyNode(nodes.search))
     graph.add_node("judge", BodyNode(nodes.judge))
     graph.add_node("finish", BodyNode(nodes.finish))
     graph.add_edge(START, "begin")
     graph.add_edge("begin", "search")
-    graph.add_conditional_edges("search", _after("judge"), ["judge", "finish"])
-    graph.add_conditional_edges("judge", _after("search"), ["search", "finish"])
+    graph.add_conditional_edges("search", _unless_ended("judge"), ["judge", "finish"])
+    graph.add_conditional_edges("judge", _unless_ended("search"), ["search", "finish"])
     graph.add_edge("finish", END)
     return graph.compile(checkpointer=checkpointer, name="feedback")
 
 
-def _after(onward: str) -> Callable[[FeedbackState], str]:
-    """Return a route: onward, unless there is a reason to stop."""
-
+def _unless_ended(node: str) -> Callable[[FeedbackState], str]:
     def route(state: FeedbackState) -> str:
-        return "finish" if state["reason"] else onward
+        return "finish" if state["reason"] else node
 
     return route
+
+
+@dataclass(eq=False)
+class _Nodes:
+    """The nodes of a loop, each the body of a ``BodyNode``."""
+
+    _store: CaseStore
+    _judge: Judge
+    _strategy: Strategy
+    _limits: FeedbackLimits
+    _weights: Mapping[str, float] | None
+    _case_text: Callable[[Case], str]
+
+    def __post_init__(self) -> None:
+        self._store.schema.weights(self._weights)
+        self._judge_name = _name("judge", self._judge, "judge")
+        self._strategy_name = _name("strategy", self._strategy, "search")
+        self._questions: OrderedDict[str, Question] = OrderedDict()
+        self._lock = threading.Lock()
+
+    def search(self, state: FeedbackState) -> Body[dict[str, Any]]:
+        started = time.perf_counter()
+        if not state["rounds"]:
+            check_question(state.get("question", ""))
+            # Without a first search there would be nothing to return.
+            seconds = max(self._limits.seconds, READING_SECONDS)
+            try:
+                results = yield Work(lambda: self._first(state), seconds=seconds)
+            except TimeoutError:
+                raise StoreError(
+                    f"The first search of {self._store.schema.name!r} took longer than "
+                    f"{seconds:g} s. Raise FeedbackLimits.seconds, or look at its encoder."
+                ) from None
+            return rounds.searched(state, results, "question", started)
+        try:
+            results = yield Work(
+                lambda: self._again(state), seconds=rounds.seconds_left(state, self._limits)
+            )
+        except Exception as error:  # noqa: BLE001 - earlier results are worth more
+            return rounds.search_failed(state, self._limits, error, started)
+        return rounds.searched(state, results, self._strategy_name, started)
+
+    def judge(self, state: FeedbackState) -> Body[dict[str, Any]]:
+        started = time.perf_counter()
+        try:
+            request, complete = yield Work(
+                lambda: self._request(state), seconds=self._reading_seconds(state)
+            )
+        except (StoreError, TimeoutError) as error:
+            return rounds.search_failed(state, self._limits, error, started)
+        try:
+            verdicts = yield Work(
+                lambda: self._verdicts(request), lambda: self._averdicts(request), request.seconds
+            )
+        except GraphBubbleUp:
+            # An interrupt asks a person, who may be the judge.
+            raise
+        except Exception as error:  # noqa: BLE001 - judges raise anything
+            return rounds.judge_failed(state, request, error, started)
+        return rounds.judged(state, self._limits, request, verdicts, started, complete=complete)
+
+    def finish(self, state: FeedbackState) -> Body[dict[str, Any]]:
+        reason: Any = state["reason"]
+        hits: list[dict[str, Any]] = []
+        try:
+            hits = yield Work(lambda: self._hits(state), seconds=self._reading_seconds(state))
+        except TimeoutError:
+            reason = "deadline"
+        except StoreError:
+            reason = "search_failed"
+        candidates = [dict(candidate) for candidate in state["candidates"]]
+        names = self._judge_name, self._strategy_name
+        rounds.tell_end(reason, self._judge_name)
+        # The condition belongs to one question: the next one on a thread starts with its own.
+        result = FeedbackResult(hits, candidates, reason, state["rounds"], *names)
+        return {"feedback": result.to_json(), "where": None}
+
+    def _reading_seconds(self, state: FeedbackState) -> float:
+        return max(rounds.seconds_left(state, self._limits), READING_SECONDS)
+
+    def _hits(self, state: FeedbackState) -> list[dict[str, Any]]:
+        candidates = state["candidates"]
+        relevant = [candidate for candidate in candidates if candidate["relevant"]]
+        if relevant and all(candidate["probability"] is not None for candidate in relevant):
+            relevant.sort(key=lambda candidate: -candidate["probability"])
+        chosen = relevant or [candidate for candidate in candidates if candidate["round"] == 1]
+        question = self._question(state) if chosen else None
+        by_id = {candidate["id"]: candidate for candidate in chosen}
+        return [
+            {
+                "id": hit.case.id,
+                "text": self._text(hit.case),
+                "metadata": dict(hit.case.metadata),
+                "score": hit.score,
+                "round": by_id[hit.case.id]["round"],
+                "confirmed": bool(relevant),
+                "probability": by_id[hit.case.id]["probability"],
+            }
+            for hit in (question.hits(list(by_id)) if question else [])
+        ]
+
+    def _text(self, case: Case) -> str:
+        try:
+            text = self._case_text(case)
+        except Exception as error:
+            raise InputError(
+                f"The text of case {case.id} cannot be made: {told(error)}. Look at text=."
+            ) from error
+        if not isinstance(text, str):
+            raise InputError(
+                f"The text of case {case.id} is a {type(text).__name__}. text= must return a str."
+            )
+        return text
+
+    def _question(self, state: FeedbackState) -> Question | None:
+        """Return the question, embedded once for all nodes that need it."""
+        text, where = state["question"], state.get("where")
+        key = json.dumps([text, where], sort_keys=True, default=repr)
+        with self._lock:
+            if key in self._questions:
+                self._questions.move_to_end(key)
+                return self._questions[key]
+        question = self._store.question(text, weights=self._weights, where=where)
+        # An empty store may have cases at the next question.
+        if question is not None:
+            with self._lock:
+                self._questions[key] = question
+                while len(self._questions) > QUESTIONS:
+                    self._questions.popitem(last=False)
+        return question
+
+    def _first(self, state: FeedbackState) -> Sequence[Found]:
+        question = self._question(state)
+        return question.best(min(self._limits.first, self._limits.candidates)) if question else []
+
+    def _again(self, state: FeedbackState) -> Sequence[Found]:
+        question = self._question(state)
+        if question is None:
+            return []
+        candidates = self._candidates(question, state)
+        relevant = [candidate for candidate, mark in candidates if mark]
+        irrelevant = [candidate for candidate, mark in candidates if mark is False]
+        if not relevant:
+            return []
+        wanted = min(self._limits.more, self._limits.candidates - len(state["candidates"]))
+        seen = {candidate["id"] for candidate in state["candidates"]}
+        unseen: dict[str, Found] = {}
+        with _contained(self._strategy_name):
+            for result in self._strategy.search(question, Feedback(relevant, irrelevant), wanted):
+                if result.hit.case.id not in seen and math.isfinite(result.nearness):
+                    unseen.setdefault(result.hit.case.id, result)
+        return list(unseen.values())[:wanted]
+
+    def _candidates(
+        self, question: Question, state: FeedbackState
+    ) -> list[tuple[Candidate, bool | None]]:
+        """Return the candidates so far with the judge's marks, except those deleted meanwhile."""
+        ids = [candidate["id"] for candidate in state["candidates"]]
+        hits = {hit.case.id: hit for hit in question.hits(ids)}
+        candidates = []
+        for data in state["candidates"]:
+            if (hit := hits.get(data["id"])) is not None:
+                text = self._text(hit.case)[: self._limits.characters]
+                candidate = Candidate(hit, text, data["nearness"], data["round"])
+                candidates.append((candidate, data["relevant"]))
+        return candidates
+
+    def _request(self, state: FeedbackState) -> tuple[JudgeRequest, bool]:
+        """Return the judge's request, and whether it has all unseen candidates."""
+        question = self._question(state)
+        candidates = self._candidates(question, state) if question else []
+        relevant = [candidate for candidate, mark in candidates if mark]
+        unseen = [candidate for candidate, mark in candidates if mark is None]
+        spent = sum(trace["tokens"] for trace in state["rounds"])
+        spent += estimated_tokens(state["question"], *(candidate.text for candidate in relevant))
+        fitting: list[Candidate] = []
+        for candidate in unseen:
+            spent += estimated_tokens(candidate.text)
+            if spent > self._limits.tokens:
+                break
+            fitting.append(candidate)
+        seconds = rounds.seconds_left(state, self._limits)
+        request = JudgeRequest(state["question"], relevant, fitting, seconds)
+        return request, len(fitting) == len(unseen)
+
+    def _verdicts(self, request: JudgeRequest) -> Verdicts:
+        if not request.candidates:
+            return Verdicts(frozenset())
+        if request.seconds <= 0:
+            raise TimeoutError
+        with _contained(self._judge_name):
+            return checked(self._judge.judge(request), request)
+
+    async def _averdicts(self, request: JudgeRequest) -> Verdicts:
+        if not (isinstance(self._judge, AsyncJudge) and request.candidates and request.seconds > 0):
+            return await asyncio.wrap_future(start_daemon(lambda: self._verdicts(request)))
+        # Inside of the coroutine: a task that ends by SystemExit would end the event loop.
+        with _contained(self._judge_name):
+            verdicts = await self._judge.ajudge(request)
+        # In a thread: verdicts that are made while they are read may take long.
+        return await asyncio.wrap_future(start_daemon(lambda: checked(verdicts, request)))
+
+
+def _name(kind: str, part: object, method: str) -> str:
+    name = getattr(part, "name", None)
+    if not isinstance(name, str) or not callable(getattr(part, method, None)):
+        raise InputError(
+            f"The {kind} {part!r:.200} cannot be used. Give an object with a name, a text, and a "
+            f"method {method}; see casewright.stores.feedback.{kind.capitalize()}."
+        )
+    return name
+
+
+@contextmanager
+def _contained(caller: str) -> Iterator[None]:
+    """Turn an unrequested cancellation into an error, too; see ``contained``."""
+    with contained(caller):
+        try:
+            yield
+        except asyncio.CancelledError:
+            if _cancelled():
+                raise
+            raise RuntimeError(f"{caller} was cancelled") from None
+
+
+def _cancelled() -> bool:
+    try:
+        task = asyncio.current_task()
+    except RuntimeError:
+        # A thread without an event loop.
+        return False
+    return task is not None and task.cancelling() > 0

@@ -24,15 +24,15 @@ class FeedbackRetriever(BaseRetriever):
 
         FeedbackRetriever(search=FeedbackSearch(store, judge), k=8).invoke("…")
 
-    A document has the text that the judge was shown, uncut, its id and its metadata with ``score``,
+    A document has the judge's text of the case, uncut, its id and its metadata with ``score``,
     ``relevance``, ``facet_scores``, ``case_id``, ``round``, ``confirmed`` (the judge called it
-    relevant), ``probability`` and ``stopped`` (why the loop ended) added. Where the case has a
-    field of such a name, its own stays, and the added one goes by ``hit_`` and the name.
+    relevant), ``probability`` and ``stopped`` (the loop's reason) added. Where the case has a field
+    of such a name, its own stays, and the added one has the prefix ``hit_``.
 
     Attributes:
-        search: What is searched, who judges, and within which limits.
+        search: The search with its store, judge and limits.
         k: Most documents.
-        where: Metadata that a case must have, as ``CaseStore.search`` takes it.
+        where: Metadata that a case must have, as for ``CaseStore.search``.
 
     Raises (when invoked):
         InputError: The question or the condition cannot be used.
@@ -49,35 +49,30 @@ class FeedbackRetriever(BaseRetriever):
         self, query: str, *, run_manager: CallbackManagerForRetrieverRun
     ) -> list[Document]:
         config: Any = {"callbacks": run_manager.get_child()}
-        return self._documents(query, self.search.loop.invoke(self._given(query), config))
+        return self._documents(query, self.search.loop.invoke(self._inputs(query), config))
 
     async def _aget_relevant_documents(
         self, query: str, *, run_manager: AsyncCallbackManagerForRetrieverRun
     ) -> list[Document]:
         config: Any = {"callbacks": run_manager.get_child()}
-        state = await self.search.loop.ainvoke(self._given(query), config)
+        state = await self.search.loop.ainvoke(self._inputs(query), config)
         return await run_in_executor(None, self._documents, query, state)
 
-    def _given(self, query: str) -> FeedbackInput:
+    def _inputs(self, query: str) -> FeedbackInput:
         return {"question": query, "where": None if self.where is None else dict(self.where)}
 
     def _documents(self, query: str, state: Mapping[str, Any]) -> list[Document]:
         result = FeedbackResult.from_state(state)
-        known = {one["id"]: one for one in result.candidates}
-        return [
-            Document(
-                id=hit.case.id,
-                page_content=self.search.text(hit.case),
-                metadata=hit_metadata(hit, _told(known[hit.case.id], result))[0],
-            )
-            for hit in self.search.hits(result, query, self.k, self.where)
-        ]
-
-
-def _told(candidate: Mapping[str, Any], result: FeedbackResult) -> dict[str, Any]:
-    return {
-        "round": candidate["round"],
-        "confirmed": bool(candidate["relevant"]),
-        "probability": candidate["probability"],
-        "stopped": result.reason,
-    }
+        candidates = {candidate["id"]: candidate for candidate in result.candidates}
+        documents = []
+        for hit in self.search.hits(result, query, self.k, self.where):
+            candidate = candidates[hit.case.id]
+            added = {
+                "round": candidate["round"],
+                "confirmed": bool(candidate["relevant"]),
+                "probability": candidate["probability"],
+                "stopped": result.reason,
+            }
+            text, (metadata, _) = self.search.text(hit.case), hit_metadata(hit, added)
+            documents.append(Document(id=hit.case.id, page_content=text, metadata=metadata))
+        return documents

@@ -1,4 +1,4 @@
-"""What a round leaves in the loop's state: candidates, a trace, and whether to stop."""
+"""Updates of a feedback loop's state by a round: candidates, a trace, and the reason to stop."""
 
 from __future__ import annotations
 
@@ -9,34 +9,34 @@ from langgraph.config import get_stream_writer
 
 from casewright.errors import CasewrightError, told
 from casewright.graph.call import since
-from casewright.graph.feedback.limits import FeedbackLimits, estimated_tokens
-from casewright.graph.feedback.state import FeedbackState
+from casewright.graph.feedback.state import FeedbackLimits, FeedbackState, estimated_tokens
 from casewright.stores import Found
 from casewright.stores.feedback import JudgeRequest, Verdicts
 from casewright.stores.feedback.judge import plain
 
 
-def found(state: FeedbackState, cases: Sequence[Found], by: str, started: float) -> dict[str, Any]:
-    """Return the state's update after a search; where it found nothing, the loop stops."""
-    rounds = state["rounds"]
-    number = len(rounds) + 1
+def searched(
+    state: FeedbackState, results: Sequence[Found], search: str, started: float
+) -> dict[str, Any]:
+    """Return the state's update after a search; without results, the loop stops."""
+    number = len(state["rounds"]) + 1
     new = [
         {
-            "id": one.hit.case.id,
+            "id": item.hit.case.id,
             "round": number,
-            "nearness": float(one.nearness),
+            "nearness": float(item.nearness),
             "relevant": None,
             "probability": None,
         }
-        for one in cases
+        for item in results
     ]
     trace = {
         "round": number,
-        "search": by,
+        "search": search,
         "found": len(new),
         "judged": 0,
         "relevant": 0,
-        "total": sum(bool(one["relevant"]) for one in state["candidates"]),
+        "total": _relevant(state["candidates"]),
         "tokens": 0,
         "milliseconds": since(started),
         "note": "",
@@ -45,17 +45,17 @@ def found(state: FeedbackState, cases: Sequence[Found], by: str, started: float)
         _tell(trace)
     return {
         "candidates": [*state["candidates"], *new],
-        "rounds": [*rounds, trace],
+        "rounds": [*state["rounds"], trace],
         "reason": "" if new else "exhausted",
     }
 
 
-def unsearched(
+def search_failed(
     state: FeedbackState, limits: FeedbackLimits, error: Exception, started: float
 ) -> dict[str, Any]:
-    """Return the state's update where a later search failed: the loop stops."""
+    """Return the state's update after a later search failed: the loop stops."""
     # A strategy may have had a shorter deadline of its own.
-    if isinstance(error, TimeoutError) and since(started) >= left(state, limits) * 1000:
+    if isinstance(error, TimeoutError) and since(started) >= seconds_left(state, limits) * 1000:
         return {"reason": "deadline"}
     note = plain(str(error) if isinstance(error, CasewrightError) else told(error))
     last = {**state["rounds"][-1], "note": f"The next search failed: {note}"}
@@ -69,77 +69,69 @@ def judged(
     verdicts: Verdicts,
     started: float,
     *,
-    whole: bool,
+    complete: bool,
 ) -> dict[str, Any]:
     """Return the state's update after a judge answered.
 
-    Args:
-        state: Before it.
-        limits: The loop's.
-        request: What the judge was asked.
-        verdicts: What it answered, checked.
-        started: When its node was entered, by ``time.perf_counter``.
-        whole: It was asked about everything that is not judged yet; the loop stops if not.
+    The loop stops unless the request was ``complete``: unless it had all unseen candidates.
     """
     if verdicts.failed:
-        return unjudged(state, request, verdicts, started)
-    asked = {one.id for one in request.candidates}
+        return judge_failed(state, request, verdicts, started)
+    ids = {candidate.id for candidate in request.candidates}
     candidates = [
         {
-            **one,
-            "relevant": one["id"] in verdicts.relevant,
-            "probability": verdicts.probabilities.get(one["id"]),
+            **candidate,
+            "relevant": candidate["id"] in verdicts.relevant,
+            "probability": verdicts.probabilities.get(candidate["id"]),
         }
-        if one["id"] in asked
-        else one
-        for one in state["candidates"]
+        if candidate["id"] in ids
+        else candidate
+        for candidate in state["candidates"]
     ]
-    texts = [one.text for one in (*request.relevant, *request.candidates)]
-    counted = _counted(verdicts)
-    estimated = estimated_tokens(request.question, *texts) if asked else 0
-    trace = {
-        **state["rounds"][-1],
-        "judged": len(asked),
+    texts = [candidate.text for candidate in (*request.relevant, *request.candidates)]
+    estimated = estimated_tokens(request.question, *texts) if ids else 0
+    changes = {
+        "judged": len(ids),
         "relevant": len(verdicts.relevant),
-        "total": sum(bool(one["relevant"]) for one in candidates),
-        "tokens": counted or estimated,
+        "total": _relevant(candidates),
+        "tokens": _counted(verdicts) or estimated,
         "note": verdicts.note,
     }
-    trace["milliseconds"] = round(trace["milliseconds"] + since(started), 3)
-    _tell(trace)
-    update: dict[str, Any] = {
-        "candidates": candidates,
-        "rounds": [*state["rounds"][:-1], trace],
-    }
-    now: FeedbackState = {**state, **update}  # type: ignore[typeddict-item]
-    return {**update, "reason": reason(now, limits) if whole else "tokens"}
+    rounds = _with_last(state, changes, started)
+    now: FeedbackState = {**state, "candidates": candidates, "rounds": rounds}
+    reason = _reason(now, limits) if complete else "tokens"
+    return {"candidates": candidates, "rounds": rounds, "reason": reason}
 
 
-def unjudged(
-    state: FeedbackState,
-    request: JudgeRequest,
-    error: Exception | Verdicts,
-    started: float,
+def judge_failed(
+    state: FeedbackState, request: JudgeRequest, error: Exception | Verdicts, started: float
 ) -> dict[str, Any]:
-    """Return the state's update where a judge failed, or was too slow: the loop stops."""
+    """Return the state's update after a judge failed, or was too slow: the loop stops."""
     # A judge may have had a shorter deadline of its own.
     late = since(started) >= request.seconds * 1000
-    trace = {**state["rounds"][-1]}
+    changes: dict[str, Any] = {}
     if isinstance(error, Verdicts):
-        why, trace["tokens"] = error.note or "it says no more", _counted(error)
+        why, changes["tokens"] = error.note or "it says no more", _counted(error)
     else:
         why, late = plain(told(error)), late and isinstance(error, TimeoutError)
-    trace["note"] = "The judge took too long." if late else f"The judge failed: {why}"
-    trace["milliseconds"] = round(trace["milliseconds"] + since(started), 3)
-    _tell(trace)
-    return {
-        "rounds": [*state["rounds"][:-1], trace],
-        "reason": "deadline" if late else "judge_failed",
-    }
+    changes["note"] = "The judge took too long." if late else f"The judge failed: {why}"
+    rounds = _with_last(state, changes, started)
+    return {"rounds": rounds, "reason": "deadline" if late else "judge_failed"}
 
 
-def reason(state: FeedbackState, limits: FeedbackLimits) -> str:
-    """Return why the loop stops after a round was judged; empty where it goes on."""
+def seconds_left(state: FeedbackState, limits: FeedbackLimits) -> float:
+    """Return the seconds that are left, without those of a pause."""
+    spent: float = sum(trace["milliseconds"] for trace in state["rounds"])
+    return max(limits.seconds - spent / 1000, 0.0)
+
+
+def tell_end(reason: str, judge: str) -> None:
+    """Write the reason for the loop's end to the stream."""
+    get_stream_writer()({"event": "feedback_ended", "reason": reason, "judge": judge})
+
+
+def _reason(state: FeedbackState, limits: FeedbackLimits) -> str:
+    """Return the reason to stop after a round was judged; empty to go on."""
     rounds = state["rounds"]
     if not rounds[-1]["relevant"]:
         return "settled" if rounds[-1]["total"] else "nothing_relevant"
@@ -147,24 +139,28 @@ def reason(state: FeedbackState, limits: FeedbackLimits) -> str:
         return "rounds"
     if len(state["candidates"]) >= limits.candidates:
         return "candidates"
-    if sum(one["tokens"] for one in rounds) >= limits.tokens:
+    if sum(trace["tokens"] for trace in rounds) >= limits.tokens:
         return "tokens"
-    return "deadline" if left(state, limits) <= 0 else ""
+    return "deadline" if seconds_left(state, limits) <= 0 else ""
 
 
-def left(state: FeedbackState, limits: FeedbackLimits) -> float:
-    """Return the seconds that are left; what a pause took does not count."""
-    spent: float = sum(one["milliseconds"] for one in state["rounds"])
-    return max(limits.seconds - spent / 1000, 0.0)
+def _with_last(
+    state: FeedbackState, changes: Mapping[str, Any], started: float
+) -> list[dict[str, Any]]:
+    """Return the rounds with changes to the last trace, and tell it."""
+    *before, last = state["rounds"]
+    trace = {**last, **changes}
+    trace["milliseconds"] = round(trace["milliseconds"] + since(started), 3)
+    _tell(trace)
+    return [*before, trace]
+
+
+def _relevant(candidates: Sequence[Mapping[str, Any]]) -> int:
+    return sum(bool(candidate["relevant"]) for candidate in candidates)
 
 
 def _counted(verdicts: Verdicts) -> int:
     return sum(verdicts.tokens.get(name, 0) for name in ("input", "output"))
-
-
-def ended(reason: str, judge: str) -> None:
-    """Say on the stream why a loop stopped."""
-    get_stream_writer()({"event": "feedback_ended", "reason": reason, "judge": judge})
 
 
 def _tell(trace: Mapping[str, Any]) -> None:

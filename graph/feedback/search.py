@@ -1,17 +1,16 @@
-"""A feedback loop in place of a single search: what `tool_from_store` takes as its search."""
+"""A feedback loop in place of a single search, for ``tool_from_store``."""
 
 from __future__ import annotations
 
 import contextvars
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from langchain_core.runnables.config import ensure_config
 
 from casewright.errors import InputError
-from casewright.graph.feedback.limits import FeedbackLimits
 from casewright.graph.feedback.loop import build_feedback
-from casewright.graph.feedback.state import FeedbackInput, FeedbackResult
+from casewright.graph.feedback.state import FeedbackInput, FeedbackLimits, FeedbackResult
 from casewright.stores import Case, CaseStore, Hit
 from casewright.stores.feedback import Judge, Strategy, case_text
 from casewright.tools import CallContext
@@ -22,18 +21,14 @@ class FeedbackSearch:
 
         tool_from_store(store, name="…", description="…", search=FeedbackSearch(store, judge))
 
-    Every round is reported to the step that it is part of, and stands in its outcome.
+    Every round is reported to its step, and stands in the step's outcome.
 
     Args:
-        store: What is searched.
-        judge: Says what is relevant; one that interrupts to ask a person cannot be used here.
-        strategy: How later rounds search.
+        store, strategy, weights, text: As for ``build_feedback``.
+        judge: Tells which cases are relevant; it cannot interrupt to ask a person.
         limits: The bounds; their time is best below that of a step.
-        weights: Facet name to weight; by default the schema's own.
-        text: What a judge reads of a case.
-        fill: Put the best of what was not confirmed after what was, up to k.
-        fallback: Where nothing was confirmed at all, return what the question itself found;
-            whoever has a single search of their own beside it turns that off.
+        fallback: Without a confirmed case, return the results of the question itself; turn it off
+            where a single search stands beside this one.
     """
 
     def __init__(
@@ -45,7 +40,6 @@ class FeedbackSearch:
         limits: FeedbackLimits | None = None,
         weights: Mapping[str, float] | None = None,
         text: Callable[[Case], str] = case_text,
-        fill: bool = False,
         fallback: bool = True,
     ) -> None:
         self.loop = build_feedback(
@@ -54,22 +48,20 @@ class FeedbackSearch:
         self.text = text
         self._store = store
         self._weights = weights
-        self._fill = fill
         self._fallback = fallback
 
     def __call__(
         self, query: str, k: int, where: Mapping[str, Any], context: CallContext
     ) -> list[Hit]:
         """Return at most k hits, the relevant first; see ``Search``."""
-
-        # Whoever traces the step sees the loop within it.
-        around = ensure_config()
-        traced: Any = {name: around.get(name) for name in ("callbacks", "tags", "metadata")}
+        # The step's trace shows the loop within it.
+        config = ensure_config()
+        traced: Any = {name: config.get(name) for name in ("callbacks", "tags", "metadata")}
 
         def run() -> FeedbackResult:
             state: Mapping[str, Any] = {}
-            given: FeedbackInput = {"question": query, "where": dict(where)}
-            for mode, event in self.loop.stream(given, traced, stream_mode=["custom", "values"]):
+            inputs: FeedbackInput = {"question": query, "where": dict(where)}
+            for mode, event in self.loop.stream(inputs, traced, stream_mode=["custom", "values"]):
                 if mode == "custom" and isinstance(event, Mapping):
                     context.report(event)
                 elif isinstance(event, Mapping):
@@ -77,8 +69,7 @@ class FeedbackSearch:
             return FeedbackResult.from_state(state)
 
         # In a context of its own: the loop is part of the step, not of the graph that runs that.
-        result = contextvars.Context().run(run)
-        return self.hits(result, query, k, where)
+        return self.hits(contextvars.Context().run(run), query, k, where)
 
     def hits(
         self, result: FeedbackResult, query: str, k: int, where: Mapping[str, Any] | None = None
@@ -86,23 +77,7 @@ class FeedbackSearch:
         """Return at most k hits of a result, the relevant first."""
         if k < 1:
             raise InputError(f"A feedback search was asked for k={k}. Give at least 1.")
-        if not (result.confirmed or self._fallback or self._fill):
+        if not (result.confirmed or self._fallback):
             return []
         question = self._store.question(query, weights=self._weights, where=where)
-        return question.hits(ranked(result, fill=self._fill)[:k]) if question else []
-
-
-def ranked(result: FeedbackResult, *, fill: bool) -> list[str]:
-    """Return the ids of a result's hits, and where it is to be filled, of all others after them.
-
-    Those that were judged irrelevant come last; else it goes by the round, and the place in it.
-    """
-    chosen = [str(hit["id"]) for hit in result.hits]
-    if not fill:
-        return chosen
-    others = sorted(result.candidates, key=lambda one: one["relevant"] is False)
-    return list(dict.fromkeys([*chosen, *_ids(others)]))
-
-
-def _ids(candidates: Iterable[Mapping[str, Any]]) -> Sequence[str]:
-    return [str(one["id"]) for one in candidates]
+        return question.hits([str(hit["id"]) for hit in result.hits[:k]]) if question else []

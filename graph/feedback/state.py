@@ -1,7 +1,9 @@
-"""The state of a feedback loop: JSON-plain, so that every checkpointer keeps it without loss."""
+"""The limits of a feedback loop, and its state: JSON-plain, so that every checkpointer keeps it."""
 
 from __future__ import annotations
 
+import math
+import threading
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
@@ -10,8 +12,56 @@ from typing_extensions import TypedDict
 
 from casewright.errors import InputError
 
-#: Why a loop stopped: the relevant set did not grow (``settled``); none of the first candidates was
-#: relevant; a search found nothing unseen; a bound was met; the judge or a later search failed.
+
+@dataclass(frozen=True, slots=True)
+class FeedbackLimits:
+    """Bounds of one loop.
+
+    Attributes:
+        first: Cases of the first search, by the question itself.
+        more: Unseen cases of every later search.
+        rounds: Searches, the first one included; each is judged in one call.
+        candidates: Cases that are judged in all.
+        tokens: Tokens of the judge's requests, with the relevant cases in them: as the judge counts
+            them, or else estimated at four characters each.
+        seconds: Time of the loop.
+        characters: Longest text of a case in a request; longer ones are cut.
+
+    Raises:
+        InputError: A bound is not positive.
+    """
+
+    first: int = 10
+    more: int = 5
+    rounds: int = 5
+    candidates: int = 40
+    tokens: int = 30_000
+    seconds: float = 15.0
+    characters: int = 4_000
+
+    def __post_init__(self) -> None:
+        for name in self.__slots__:
+            value = getattr(self, name)
+            kinds, noun = ((int, float), "") if name == "seconds" else (int, "whole ")
+            if isinstance(value, bool) or not isinstance(value, kinds):
+                raise InputError(
+                    f"FeedbackLimits.{name} is {value!r}. Give a {noun}number above 0."
+                )
+            if not 0 < value <= threading.TIMEOUT_MAX:
+                raise InputError(
+                    f"FeedbackLimits.{name} is {value}. Give a number above 0, and at most "
+                    f"{threading.TIMEOUT_MAX:.0f}."
+                )
+
+
+def estimated_tokens(*texts: str) -> int:
+    """Return an estimate of the tokens of texts: one for four characters."""
+    return sum(math.ceil(len(text) / 4) for text in texts)
+
+
+#: The reason for a loop's end: the relevant set did not grow (``settled``); none of the first
+#: candidates was relevant; a search found nothing unseen; a bound was met; the judge or a later
+#: search failed.
 Reason = Literal[
     "settled",
     "nothing_relevant",
@@ -26,24 +76,20 @@ Reason = Literal[
 
 
 class FeedbackInput(TypedDict, total=False):
-    """What a loop is given: ``question``, and ``where``, metadata that a case must have."""
+    """Input of a loop: ``question``, and ``where``, metadata that a case must have."""
 
     question: str
     where: dict[str, Any] | None
 
 
 class FeedbackOutput(TypedDict, total=False):
-    """What a loop returns: ``feedback`` is the JSON form of ``FeedbackResult``."""
+    """Output of a loop: ``feedback`` is the JSON form of ``FeedbackResult``."""
 
     feedback: dict[str, Any]
 
 
 class FeedbackState(FeedbackInput, FeedbackOutput, total=False):
-    """Everything that is kept of a loop.
-
-    ``candidates`` has one object for each case that was found: ``id``, ``round``, ``nearness``,
-    ``relevant`` (``None`` until it was judged), ``probability``. ``rounds`` is the trace.
-    """
+    """State of a loop; see ``FeedbackResult`` for ``candidates`` and ``rounds``."""
 
     candidates: list[dict[str, Any]]
     rounds: list[dict[str, Any]]
@@ -52,20 +98,20 @@ class FeedbackState(FeedbackInput, FeedbackOutput, total=False):
 
 @dataclass(frozen=True, slots=True)
 class FeedbackResult:
-    """What a feedback loop found.
+    """Result of a feedback loop.
 
     Attributes:
         hits: JSON-plain, best first: ``id``, ``text``, ``metadata``, ``score`` (against the
-            question), ``round``, ``confirmed``, ``probability`` (``None`` where the judge told
-            none). Where nothing was confirmed, what the question itself found, unconfirmed.
-        candidates: Every case that was found, in order: ``id``, ``round``, ``nearness``,
-            ``relevant`` (``None`` where it was not judged) and ``probability``.
-        reason: Why the loop stopped; see ``Reason``.
-        rounds: One object a round: ``round``, ``search`` (by what), ``found``, ``judged``,
-            ``relevant`` (new ones), ``total`` (all relevant), ``tokens``, ``milliseconds``, and
-            ``note``, which says what went wrong.
-        judge: Who judged.
-        strategy: How later rounds searched.
+            question), ``round``, ``confirmed``, ``probability`` (``None`` if the judge gave none).
+            Without a confirmed case, the hits of the question itself, unconfirmed.
+        candidates: Every case of a search, in order: ``id``, ``round``, ``nearness``, ``relevant``
+            (``None`` until it is judged) and ``probability``.
+        reason: The reason for the loop's end; see ``Reason``.
+        rounds: One object a round: ``round``, ``search`` (the question or a strategy's name),
+            ``found``, ``judged``, ``relevant`` (new ones), ``total`` (all relevant), ``tokens``,
+            ``milliseconds``, and ``note`` on a problem.
+        judge: Name of the judge.
+        strategy: Name of the strategy of later rounds.
     """
 
     hits: Sequence[Mapping[str, Any]]
@@ -77,18 +123,18 @@ class FeedbackResult:
 
     @property
     def confirmed(self) -> bool:
-        """Whether the judge found anything relevant."""
+        """True if the judge found a relevant case."""
         return any(hit["confirmed"] for hit in self.hits)
 
     @property
     def judged(self) -> int:
-        """How many cases were judged."""
-        return sum(one["judged"] for one in self.rounds)
+        """Number of judged cases."""
+        return sum(trace["judged"] for trace in self.rounds)
 
     @property
     def tokens(self) -> int:
-        """How many tokens were judged."""
-        return sum(one["tokens"] for one in self.rounds)
+        """Number of tokens of the judge's requests."""
+        return sum(trace["tokens"] for trace in self.rounds)
 
     def to_json(self) -> dict[str, Any]:
         """Return the JSON-plain form, as the state holds it."""
@@ -96,10 +142,10 @@ class FeedbackResult:
 
     @classmethod
     def from_state(cls, state: Mapping[str, Any]) -> FeedbackResult:
-        """Read the result from what the loop returned.
+        """Read the result from the output of the loop.
 
         Raises:
-            InputError: It has none: the loop was paused, since its judge asks a person.
+            InputError: There is none: the loop was paused, since its judge asks a person.
         """
         if "feedback" not in state:
             raise InputError(

@@ -32,7 +32,7 @@ from casewright_backgammon.board_slices import (
     whole_box,
 )
 from casewright_backgammon.position import Position, in_words
-from casewright_mcbr.networks import open_network
+from casewright_mcbr.layers import open_network
 from casewright_mcbr.picture import Wanted, opened_picture
 
 if TYPE_CHECKING:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import operator
 import re
 from dataclasses import dataclass
 from fractions import Fraction
@@ -14,7 +15,12 @@ FINAL = "Final Answer:"
 #: Most characters of an expression.
 _LONGEST = 200
 SIGNS = str.maketrans({"×": "*", "·": "*", "÷": "/", "−": "-", "–": "-", "[": "(", "]": ")"})
-_OPERATIONS = {ast.Add: "+", ast.Sub: "-", ast.Mult: "*", ast.Div: "/"}
+_OPERATIONS = {
+    ast.Add: operator.add,
+    ast.Sub: operator.sub,
+    ast.Mult: operator.mul,
+    ast.Div: operator.truediv,
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,10 +40,10 @@ class Check:
 
 def final_answer(text: str) -> str:
     """Return the expression after the last "Final Answer:", without "= 24"; empty if none."""
-    places = list(re.finditer(re.escape(FINAL), text, re.IGNORECASE))
-    if not places:
+    matches = list(re.finditer(re.escape(FINAL), text, re.IGNORECASE))
+    if not matches:
         return ""
-    line = text[places[-1].end() :].strip().split("\n", 1)[0]
+    line = text[matches[-1].end() :].strip().split("\n", 1)[0]
     plain = line.replace("\\*", "*").translate(SIGNS)
     left, _, right = plain.rpartition("=")
     return left.strip() if right.strip().rstrip(".") == str(GOAL) else plain.strip().rstrip(".")
@@ -75,16 +81,7 @@ def read_expression(node: ast.expr) -> tuple[Fraction, list[int]]:
     """
     if isinstance(node, ast.Constant) and type(node.value) is int:
         return Fraction(node.value), [node.value]
-    if not isinstance(node, ast.BinOp) or type(node.op) not in _OPERATIONS:
+    if not isinstance(node, ast.BinOp) or (operation := _OPERATIONS.get(type(node.op))) is None:
         raise ValueError
-    (left, some), (right, others) = read_expression(node.left), read_expression(node.right)
-    numbers = [*some, *others]
-    match _OPERATIONS[type(node.op)]:
-        case "+":
-            return left + right, numbers
-        case "-":
-            return left - right, numbers
-        case "*":
-            return left * right, numbers
-        case _:
-            return left / right, numbers
+    (left, numbers), (right, others) = read_expression(node.left), read_expression(node.right)
+    return operation(left, right), [*numbers, *others]

@@ -12,10 +12,9 @@ from casewright.stores import Binary, CaseStore, Hit, Retained
 from casewright_math24.answer import Check, check
 from casewright_math24.card_reader import CardReader, CardReading
 from casewright_math24.cases import plans_of, puzzle_key, solved_case
-from casewright_math24.decomposition import product_of_pairs
+from casewright_math24.decomposition import attempts, product_of_pairs
 from casewright_math24.prompts import prompt, tries
 from casewright_math24.puzzle import Problem, problem_of
-from casewright_math24.reuse import attempts
 from casewright_mcbr.picture import media_type
 
 #: Cases that are retrieved; the nearest one's plans are tried first.

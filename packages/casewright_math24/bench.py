@@ -27,8 +27,8 @@ from casewright.errors import InputError
 from casewright.planner.chat_call import chat_text
 from casewright.stores.progress import progress_bar
 from casewright_math24.answer import check
-from casewright_math24.counts import counts
-from casewright_math24.decomposition import CATEGORIES, PAIRS, Class, classes
+from casewright_math24.decomposition import CATEGORIES, PAIRS, Class, attempts, classes
+from casewright_math24.latent import counts
 from casewright_math24.latent_training import (
     Contrast,
     train_comparing_latent,
@@ -36,7 +36,6 @@ from casewright_math24.latent_training import (
 )
 from casewright_math24.prompts import KINDS, Kind, prompt, tries
 from casewright_math24.puzzle import Problem, problem_of
-from casewright_math24.reuse import attempts
 from casewright_mcbr.layers import unit_rows
 from casewright_mcbr.ranking import KS, NAMES, Floats, ranking_figures
 
@@ -202,30 +201,29 @@ def representations(puzzles: Puzzles, *, nested: bool = False) -> dict[str, Repr
     """Return all representations by name; the training of a run is cached.
 
     Args:
-        puzzles: With their splits.
         nested: Include the latent whose settings each run chooses.
     """
     problems = puzzles.problems
 
-    def of_counts(places: Sequence[int], labels: Labels, run: int) -> Vectors:
+    def of_counts(indices: Sequence[int], labels: Labels, run: int) -> Vectors:
         return np.stack([counts(problem) for problem in problems])
 
-    def paper(places: Sequence[int], labels: Labels, run: int) -> Vectors:
-        known = [problems[index] for index in places]
+    def paper(indices: Sequence[int], labels: Labels, run: int) -> Vectors:
+        known = [problems[index] for index in indices]
         return train_paper_latent(known, labels, seed=run).vectors(problems)
 
-    def comparing(places: Sequence[int], labels: Labels, run: int) -> Vectors:
-        known = [problems[index] for index in places]
+    def comparing(indices: Sequence[int], labels: Labels, run: int) -> Vectors:
+        known = [problems[index] for index in indices]
         return train_comparing_latent(known, labels, seed=run).vectors(problems)
 
-    def chosen(places: Sequence[int], labels: Labels, run: int) -> Vectors:
-        known = [problems[index] for index in places]
+    def chosen(indices: Sequence[int], labels: Labels, run: int) -> Vectors:
+        known = [problems[index] for index in indices]
         apart = np.random.default_rng(run).permutation(len(known))[: len(known) // 4]
         inner = Puzzles(known, labels, [apart.tolist()])
 
         def precision(contrast: Contrast) -> float:
-            def trained(own: Sequence[int], of: Labels, _: int) -> Vectors:
-                some = [known[index] for index in own]
+            def trained(inside: Sequence[int], of: Labels, _: int) -> Vectors:
+                some = [known[index] for index in inside]
                 return train_comparing_latent(some, of, seed=run, contrast=contrast).vectors(known)
 
             return float(table_of(inner, trained, [0])["SCD"][:, 0].mean())
@@ -233,33 +231,32 @@ def representations(puzzles: Puzzles, *, nested: bool = False) -> dict[str, Repr
         best = max(GRID, key=precision)
         return train_comparing_latent(known, labels, seed=run, contrast=best).vectors(problems)
 
-    def shuffled(places: Sequence[int], labels: Labels, run: int) -> Vectors:
+    def shuffled(indices: Sequence[int], labels: Labels, run: int) -> Vectors:
         order = np.random.default_rng(run).permutation(len(labels))
-        return comparing(places, [labels[index] for index in order], run)
+        return comparing(indices, [labels[index] for index in order], run)
 
-    def random(places: Sequence[int], labels: Labels, run: int) -> Vectors:
-        drawn = np.random.default_rng(run).standard_normal((len(problems), 64))
-        return drawn.astype(np.float32)
+    def random(indices: Sequence[int], labels: Labels, run: int) -> Vectors:
+        vectors = np.random.default_rng(run).standard_normal((len(problems), 64))
+        return vectors.astype(np.float32)
 
-    def solver(places: Sequence[int], labels: Labels, run: int) -> Vectors:
-        known = [(larger, *pair) for larger in CATEGORIES for pair in PAIRS]
-        rows = [[float(label in own) for label in known] for own in puzzles.classes]
+    def solver(indices: Sequence[int], labels: Labels, run: int) -> Vectors:
+        all_classes = [(larger, *pair) for larger in CATEGORIES for pair in PAIRS]
+        rows = [[float(label in row) for label in all_classes] for row in puzzles.classes]
         return np.array(rows, dtype=np.float32)
 
-    def kept(way: Represent) -> Represent:
-        cached = cache(way)
-        return lambda places, labels, run: cached(tuple(places), tuple(labels), run)
+    def cached(way: Represent) -> Represent:
+        by_tuples = cache(way)
+        return lambda indices, labels, run: by_tuples(tuple(indices), tuple(labels), run)
 
     ways = {FEATURES: of_counts, PAPER: paper, COMPARING: comparing, SHUFFLED: shuffled}
     ways |= {NESTED: chosen} if nested else {}
-    return {name: kept(way) for name, way in {**ways, RANDOM: random, SOLVER: solver}.items()}
+    return {name: cached(way) for name, way in {**ways, RANDOM: random, SOLVER: solver}.items()}
 
 
 def table_of(puzzles: Puzzles, represent: Represent, runs: Sequence[int]) -> dict[str, Floats]:
     """Return the figures of SCO and SCD for each k, means of the runs: arrays (k, figure).
 
     Args:
-        puzzles: With their splits.
         represent: Computes the vectors, which are compared by cosine.
         runs: Indices of the splits.
     """
@@ -280,15 +277,15 @@ def _run_figures(puzzles: Puzzles, order: NDArray[np.intp], run: int, name: str)
     hits = np.array(
         [[judge(test, case) for case in row] for test, row in zip(tests, order, strict=True)]
     )
-    there = np.array([sum(judge(test, case) for case in cases) for test in tests])
-    figures: Floats = ranking_figures(hits, there).mean(axis=2)
+    relevant = np.array([sum(judge(test, case) for case in cases) for test in tests])
+    figures: Floats = ranking_figures(hits, relevant).mean(axis=2)
     return figures
 
 
 def by_reuse(problem: Problem, kind: Kind, plans: Sequence[Class], most: int) -> bool:
     """Return True if a plan of the nearest cases solves a problem; without a case none does."""
-    own = {"none": (), "general": (TRIVIAL,), "top": plans}[kind]
-    return _solved(attempts(problem, own), problem, most)
+    tried = {"none": (), "general": (TRIVIAL,), "top": plans}[kind]
+    return _solved(attempts(problem, tried), problem, most)
 
 
 def by_own_pair(problem: Problem, kind: Kind, plans: Sequence[Class], most: int) -> bool:
@@ -381,9 +378,7 @@ def right_shares(
     """Return the shares of right answers to the test puzzles, means of the runs.
 
     Args:
-        puzzles: With their splits.
         represent: Computes the vectors by which cases are retrieved.
-        answer: The answerer.
         kind: Of the query.
         runs: Indices of the splits.
         most: Most attempts; the answerer is corrected after the first.

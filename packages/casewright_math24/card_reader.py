@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Iterable
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, cached_property
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -14,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from casewright.errors import InputError
-from casewright_mcbr.networks import open_network
+from casewright_mcbr.layers import open_network
 from casewright_mcbr.picture import Wanted, opened_picture
 
 if TYPE_CHECKING:
@@ -47,7 +46,7 @@ class CardReading:
 
 
 class CardReader:
-    """Reads cards with a trained network; loaded when it is first used, safe between threads.
+    """Reads cards with a trained network, which is loaded at the first use. Thread-safe.
 
     Args:
         weights: The network's file; ``None`` for the shipped one.
@@ -55,13 +54,16 @@ class CardReader:
 
     def __init__(self, weights: Path | None = None) -> None:
         self._file = weights or WEIGHTS
-        self._loaded: tuple[InferenceSession, float] | None = None
-        self._lock = threading.Lock()
+
+    @cached_property
+    def _network(self) -> tuple[InferenceSession, float]:
+        session, metadata = open_network(self._file, "math24")
+        return session, float(metadata.get(THRESHOLD, 0.5))
 
     @property
     def threshold(self) -> float:
         """The least confidence of a card; images below it are refused."""
-        return self._load()[1]
+        return self._network[1]
 
     def read(self, image: bytes | Path | Image.Image) -> CardReading:
         """Read one card.
@@ -84,20 +86,13 @@ class CardReader:
 
     def probabilities(self, images: Iterable[bytes | Path | Image.Image]) -> NDArray[np.float32]:
         """Return the probabilities of the numbers 1 to 13 in each cell, array (n, 4, 13)."""
-        session = self._load()[0]
+        session = self._network[0]
         inputs = map(card_input, images)
         batches = [np.empty((0, 4, 13), dtype=np.float32)]
         # In batches: many images would not fit into memory together.
         while some := list(islice(inputs, BATCH)):
             batches.append(session.run(None, {"images": np.stack(some)})[0])
         return np.concatenate(batches)
-
-    def _load(self) -> tuple[InferenceSession, float]:
-        with self._lock:
-            if self._loaded is None:
-                session, metadata = open_network(self._file, "math24")
-                self._loaded = (session, float(metadata.get(THRESHOLD, 0.5)))
-            return self._loaded
 
 
 @cache
@@ -110,9 +105,6 @@ def card_input(image: bytes | Path | Image.Image) -> NDArray[np.float32]:
     """Return a picture as grey levels from 0 (black) to 1 (white), array (90, 90).
 
     Its EXIF orientation is applied, its transparent parts become white, and it is scaled.
-
-    Args:
-        image: The bytes of an image file, its path, or an open image.
 
     Raises:
         InputError: The file is missing, no image or a damaged one; the image is too small, too

@@ -62,7 +62,6 @@ def draw_style(
     """Return a random style.
 
     Args:
-        rng: The random generator.
         fonts: The fonts to choose from; ``None`` is Pillow's own.
         rotation: Most degrees of rotation, either way.
     """

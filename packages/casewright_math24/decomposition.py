@@ -7,7 +7,7 @@ is the larger factor with the indices of the pair that makes it, in the ascendin
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cache
@@ -61,10 +61,9 @@ def decompositions(problem: Problem) -> list[Decomposition]:
     """Return a problem's decompositions, one for each class and pair of expressions."""
     solutions: dict[tuple[Class, str, str], Decomposition] = {}
     for pair in PAIRS:
-        rest = tuple(index for index in range(4) if index not in pair)
-        first, other = _values(problem, pair), _values(problem, rest)
+        first, other = _values(problem, pair), _values(problem, _rest(pair))
         for larger in CATEGORIES:
-            places = first_places(problem, [problem[index] for index in pair])
+            places = _first_places(problem, [problem[index] for index in pair])
             for made_by in first.get(Fraction(larger), ()):
                 for rest_by in other.get(Fraction(GOAL, larger), ()):
                     solution = Decomposition(larger, places, made_by, rest_by)
@@ -94,12 +93,44 @@ def product_of_pairs(expression: str, problem: Problem) -> Decomposition | None:
     (larger, pair, made_by), (_, rest, rest_by) = sorted(sides, key=lambda side: -side[0])
     if len(pair) != 2 or len(rest) != 2 or larger not in CATEGORIES:
         return None
-    return Decomposition(int(larger), first_places(problem, pair), made_by, rest_by)
+    return Decomposition(int(larger), _first_places(problem, pair), made_by, rest_by)
 
 
-def pair_expressions(problem: Problem, pair: tuple[int, ...], wanted: int) -> list[str]:
-    """Return the expressions of two of a problem's numbers that have a value."""
-    return list(_values(problem, pair).get(Fraction(wanted), ()))
+def attempts(
+    problem: Problem, plans: Iterable[Class], *, other_pairs: bool = True
+) -> Iterator[str]:
+    """Carry the plans of cases over to a problem (MCBR-RAG's Reuse, without a model).
+
+    The pair at the plan's indices is tried first, then the other five, as in the paper's hint to a
+    language model. So trying decides if the plan's larger factor can be made at all; the case adds
+    the factor to try first (the bench's controls measure the gain).
+
+    Args:
+        problem: The numbers to make 24 of.
+        plans: Classes of the cases' decompositions.
+        other_pairs: Try pairs at other indices after the plan's own.
+
+    Yields:
+        An expression for each plan, in their order; an empty text for a plan that fails.
+    """
+    for larger, *places in plans:
+        pair = (places[0], places[1])
+        others = [other for other in PAIRS if other != pair] if other_pairs else []
+        yield _attempt(problem, larger, [pair, *others])
+
+
+def _attempt(problem: Problem, larger: int, pairs: Iterable[tuple[int, int]]) -> str:
+    for pair in pairs:
+        first = _values(problem, pair).get(Fraction(larger))
+        other = _values(problem, _rest(pair)).get(Fraction(GOAL, larger))
+        if first and other:
+            return f"({first[0]}) * ({other[0]})"
+    return ""
+
+
+def _rest(pair: tuple[int, ...]) -> tuple[int, ...]:
+    """Return the indices of the other two numbers."""
+    return tuple(index for index in range(4) if index not in pair)
 
 
 def pair_values(first: int, second: int) -> set[Fraction]:
@@ -128,7 +159,7 @@ def _values(problem: Problem, pair: tuple[int, ...]) -> dict[Fraction, list[str]
     return values
 
 
-def first_places(problem: Problem, numbers: Sequence[int]) -> tuple[int, int]:
+def _first_places(problem: Problem, numbers: Sequence[int]) -> tuple[int, int]:
     """Return the indices of two of a problem's numbers, of equal numbers the first free ones."""
     low, high = sorted(numbers)
     first = problem.index(low)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor, nn
 
-from casewright_math24.counts import INPUTS
+from casewright_math24.latent import INPUTS
 from casewright_mcbr.layers import UNITS
 
 #: Hidden units of the network that is trained by comparison.
@@ -13,12 +13,7 @@ WIDTH = 256
 
 
 class PaperNetwork(nn.Module):
-    """The paper's network: a hidden layer of 64, the latent, and flags of the solution's classes.
-
-    Args:
-        flags: Number of flags.
-        dropout: Of the latent.
-    """
+    """The paper's network: a hidden layer of 64, the latent, and flags of a solution's classes."""
 
     def __init__(self, flags: int, dropout: float) -> None:
         super().__init__()
@@ -36,12 +31,7 @@ class PaperNetwork(nn.Module):
 
 
 class ComparingNetwork(nn.Module):
-    """A network of two layers, the second of which is the latent, with a head for the classes.
-
-    Args:
-        classes: Number of classes.
-        dropout: Of the hidden layer.
-    """
+    """A network of two layers, the second of which is the latent, with a head for the classes."""
 
     def __init__(self, classes: int, dropout: float) -> None:
         super().__init__()

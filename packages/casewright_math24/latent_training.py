@@ -9,9 +9,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from casewright_math24.counts import inputs
 from casewright_math24.decomposition import CATEGORIES, Class
-from casewright_math24.latent import Latent
+from casewright_math24.latent import Latent, inputs
 from casewright_math24.puzzle import Problem
 from casewright_mcbr.training import arrays_of, seeded, step
 
@@ -55,8 +54,6 @@ def train_paper_latent(
     no test case takes part.
 
     Args:
-        problems: The training set.
-        classes: The classes of each problem.
         seed: Of weights and order.
         epochs: Passes over the problems.
     """
@@ -93,8 +90,6 @@ def train_comparing_latent(
     factors, plus a classification of the classes.
 
     Args:
-        problems: The training set.
-        classes: The classes of each problem.
         seed: Of weights, noise and dropout.
         steps: Each over all problems.
         contrast: Settings of the loss.

@@ -28,6 +28,8 @@ if TYPE_CHECKING:
 Fonts = Sequence[Path | None]
 Kind = Callable[[np.random.Generator, CardStyle], "Image.Image"]
 
+#: Rows and columns of grids that are no cards.
+GRIDS = ((1, 2), (2, 1), (1, 4), (4, 1), (2, 3), (3, 2), (3, 3), (4, 4), (1, 3), (3, 1))
 #: Letters unlike digits in every font.
 LETTERS = "ACDEFHJKLMNPQRTUVWXYacdefhjkmnprtuvwxy"
 
@@ -109,18 +111,7 @@ def _large(rng: np.random.Generator, style: CardStyle) -> Image.Image:
 
 def _other_grid(rng: np.random.Generator, style: CardStyle) -> Image.Image:
     """Draw numbers in another grid than 2×2."""
-    rows, columns = (
-        (1, 2),
-        (2, 1),
-        (1, 4),
-        (4, 1),
-        (2, 3),
-        (3, 2),
-        (3, 3),
-        (4, 4),
-        (1, 3),
-        (3, 1),
-    )[int(rng.integers(10))]
+    rows, columns = GRIDS[int(rng.integers(len(GRIDS)))]
     places = [
         ((column + 0.5) / columns, (row + 0.5) / rows)
         for row in range(rows)

@@ -33,7 +33,6 @@ def prompt(problem: Problem, kind: Kind, plans: Sequence[Class] = ()) -> str:
     """Return a query.
 
     Args:
-        problem: The puzzle.
         kind: ``none``; ``general``, how products of two pairs are found; ``top``, a case's plan.
         plans: Those of the case, for ``top``.
     """
@@ -52,7 +51,6 @@ def tries(chat: Chat, query: str, problem: Problem) -> Iterator[str]:
     """Yield the expressions of a chat model's answers, without end; empty where there is none.
 
     Args:
-        chat: The model.
         query: Its first message; see ``prompt``.
         problem: The numbers, for the check that the model reads before another answer.
     """

@@ -25,21 +25,16 @@ def checked_numbers(numbers: Sequence[int]) -> Problem:
     try:
         if any(isinstance(number, bool) for number in numbers):
             raise TypeError
-        first, second, third, fourth = (operator.index(number) for number in numbers)
+        first, second, third, fourth = values = [operator.index(number) for number in numbers]
+        if not all(1 <= value <= LARGEST for value in values):
+            raise ValueError
     except (TypeError, ValueError):
-        raise _no_card(numbers) from None
-    whole = (first, second, third, fourth)
-    if not all(1 <= number <= LARGEST for number in whole):
-        raise _no_card(numbers)
-    return whole
-
-
-def _no_card(numbers: object) -> InputError:
-    shown = repr(numbers)
-    return InputError(
-        f"Math-24 has four whole numbers from 1 to 13, not {shown[:60]}"
-        f"{'…' if len(shown) > 60 else ''}. Give four, for example [4, 7, 8, 8]."
-    )
+        shown = repr(numbers)
+        raise InputError(
+            f"Math-24 has four whole numbers from 1 to 13, not {shown[:60]}"
+            f"{'…' if len(shown) > 60 else ''}. Give four, for example [4, 7, 8, 8]."
+        ) from None
+    return first, second, third, fourth
 
 
 def problem_of(numbers: Sequence[int]) -> Problem:

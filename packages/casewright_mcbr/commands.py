@@ -37,7 +37,6 @@ def show_trained(
         figures: Of the training.
         shipped: Of the training of the shipped networks.
         target: Folder that the training wrote to.
-        as_json: Print JSON.
     """
     from casewright.serve.cli.output import print_json, print_table
 

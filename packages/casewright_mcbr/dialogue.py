@@ -11,7 +11,6 @@ def dialogue(chat: Chat, role: str, query: str, correction: Callable[[str], str]
     """Yield the answers of a chat model, without end.
 
     Args:
-        chat: The model.
         role: The system message.
         query: The first message of the user.
         correction: Returns the user's next message, from the last answer.

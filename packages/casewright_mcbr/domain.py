@@ -34,10 +34,7 @@ def one_tool_domain(
 
     Args:
         name: The domain's, and its case store's.
-        description: One sentence.
         questions: Annotated queries; the first two are shown as examples.
-        tool: The tool's name.
-        tool_description: For the planner.
         schema: Returns the schema of the case store.
         cases: Returns the cases that the store is built of.
         sources: Returns the files that the cases depend on: where one changes, the store is built

@@ -10,7 +10,6 @@ or oblique variant of a font of the trainings:
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -21,30 +20,11 @@ if TYPE_CHECKING:
     from PIL.ImageFont import FreeTypeFont, ImageFont
 
 _TRAINING = (
-    "DejaVuSans",
-    "DejaVuSans-Bold",
-    "DejaVuSans-Oblique",
-    "DejaVuSans-BoldOblique",
-    "DejaVuSansMono",
-    "DejaVuSansMono-Bold",
-    "DejaVuSansMono-Oblique",
-    "DejaVuSansMono-BoldOblique",
-    "STIXGeneral",
-    "STIXGeneralItalic",
-    "STIXGeneralBol",
-    "STIXGeneralBolIta",
-    "cmr10",
-    "cmb10",
-    "cmti10",
+    "DejaVuSans DejaVuSans-Bold DejaVuSans-Oblique DejaVuSans-BoldOblique "
+    "DejaVuSansMono DejaVuSansMono-Bold DejaVuSansMono-Oblique DejaVuSansMono-BoldOblique "
+    "STIXGeneral STIXGeneralItalic STIXGeneralBol STIXGeneralBolIta cmr10 cmb10 cmti10"
 )
-_UNSEEN = (
-    "DejaVuSerif",
-    "DejaVuSerif-Bold",
-    "DejaVuSerif-Italic",
-    "DejaVuSerif-BoldItalic",
-    "cmss10",
-    "cmtt10",
-)
+_UNSEEN = "DejaVuSerif DejaVuSerif-Bold DejaVuSerif-Italic DejaVuSerif-BoldItalic cmss10 cmtt10"
 
 
 def training_fonts() -> list[Path]:
@@ -65,7 +45,7 @@ def unseen_fonts() -> list[Path]:
     return _files(_UNSEEN)
 
 
-def _files(names: Sequence[str]) -> list[Path]:
+def _files(names: str) -> list[Path]:
     try:
         import matplotlib
     except ImportError as error:
@@ -73,7 +53,7 @@ def _files(names: Sequence[str]) -> list[Path]:
             "Fonts to draw with come with matplotlib. Run: pip install 'casewright[plot]'"
         ) from error
     folder = Path(matplotlib.get_data_path()) / "fonts" / "ttf"
-    return [folder / f"{name}.ttf" for name in names]
+    return [folder / f"{name}.ttf" for name in names.split()]
 
 
 @lru_cache(maxsize=1024)

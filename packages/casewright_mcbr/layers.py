@@ -1,16 +1,20 @@
-"""Dense layers as plain arrays, and the files that hold them."""
+"""Networks without torch: dense layers as plain arrays, and ONNX sessions."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from zipfile import BadZipFile
 
 import numpy as np
 from numpy.typing import NDArray
 
 from casewright.errors import InputError
+from casewright.stores.encoders.onnx_graph import inference_session
+
+if TYPE_CHECKING:
+    from onnxruntime import InferenceSession
 
 Floats = NDArray[np.float32]
 #: Weights (out, in) and biases (out).
@@ -63,3 +67,21 @@ def read_arrays(file: Path, content: str, domain: str) -> dict[str, NDArray[Any]
 def other_network(file: Path, domain: str) -> InputError:
     """Return the error of an archive whose arrays have other names or shapes."""
     return InputError(f"{file} is of another network. Train it: casewright finetune {domain}")
+
+
+def open_network(file: Path, domain: str) -> tuple[InferenceSession, Mapping[str, str]]:
+    """Return a network's session, on one thread, with the metadata of its file.
+
+    Args:
+        file: The ONNX file.
+        domain: The domain whose training writes it.
+
+    Raises:
+        InputError: There is no such file.
+    """
+    if not file.is_file():
+        raise InputError(
+            f"The network {file} does not exist. Train it: casewright finetune {domain}"
+        )
+    session = inference_session(file, threads=1)
+    return session, session.get_modelmeta().custom_metadata_map

@@ -49,7 +49,6 @@ def opened_picture(picture: bytes | Path | Image.Image, wanted: Wanted) -> Image
 
     Args:
         picture: The bytes of an image file, its path, or an open image.
-        wanted: The expected subject.
 
     Returns:
         An image of its own mode ("L" of deep grey ones, "RGBA" without transparency of
@@ -71,12 +70,12 @@ def opened_picture(picture: bytes | Path | Image.Image, wanted: Wanted) -> Image
             "Give a path, the bytes of an image file, or a Pillow image."
         )
     try:
-        there, plain = Path(picture).exists(), Path(picture).is_file()
+        exists, is_file = Path(picture).exists(), Path(picture).is_file()
     except OSError as error:
         raise InputError(f"{picture} cannot be opened: {told(error)}. Check the file.") from error
-    if not there:
+    if not exists:
         raise InputError(f"There is no file {picture}. Give the path of an image of {wanted.what}.")
-    if not plain:
+    if not is_file:
         raise InputError(f"{picture} is no file. Give the path of an image of {wanted.what}.")
     return _read(Path(picture), str(picture), wanted)
 
@@ -155,9 +154,8 @@ def _shown(image: Image.Image) -> Image.Image:
             ((levels - low) * (255 / max(high - low, 1e-9))).round().astype(np.uint8)
         )
     if turned.has_transparency_data:
-        whole = turned.convert("RGBA")
-        under = Image.new("RGBA", whole.size, "white")
-        return Image.alpha_composite(under, whole)
+        paper = Image.new("RGBA", turned.size, "white")
+        return Image.alpha_composite(paper, turned.convert("RGBA"))
     # An unknown mode fails here, not where the image is used.
     turned.convert("L")
     return turned

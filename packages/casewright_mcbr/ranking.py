@@ -12,19 +12,19 @@ NAMES = ("precision", "recall", "F1", "NDCG", "MRR")
 Floats = NDArray[np.float64]
 
 
-def ranking_figures(hits: NDArray[np.bool_], there: NDArray[np.integer]) -> Floats:
+def ranking_figures(hits: NDArray[np.bool_], relevant: NDArray[np.integer]) -> Floats:
     """Return the figures of ``NAMES`` for each k of ``KS``, array (k, figure, queries).
 
     Args:
         hits: True for relevant cases among the nearest, array (queries, 5), the best first.
-        there: Number of all relevant cases, array (queries).
+        relevant: Number of all relevant cases, array (queries).
     """
     gains = 1 / np.log2(np.arange(2, KS[-1] + 2))
     rows = []
     for k in KS:
         some = hits[:, :k]
         precision = some.mean(axis=1)
-        recall = some.sum(axis=1) / np.maximum(there, 1)
+        recall = some.sum(axis=1) / np.maximum(relevant, 1)
         both = precision + recall
         f1 = np.divide(2 * precision * recall, both, out=np.zeros_like(both), where=both > 0)
         # The paper's ideal ranking has k relevant cases, whatever their number.

@@ -57,7 +57,6 @@ def train_one_cycle(
         loss: Draws a batch and returns its loss.
         rate: Greatest learning rate.
         steps: Gradient steps.
-        label: Of the progress bar.
         progress: Show it; see ``progress_bar``.
     """
     import torch
@@ -87,9 +86,6 @@ def export_batched(
     Args:
         network: With one input.
         shape: Of one example.
-        target: The file.
-        name: The input's.
-        outputs: Names of the outputs.
     """
     import torch
 

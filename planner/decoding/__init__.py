@@ -1,16 +1,9 @@
-"""Writing a plan with a language model: key/value states that are kept, tokens that are forced."""
+"""Writing a plan with a language model: kept key/value states, tokens that are forced."""
 
-from casewright.planner.decoding.choice import Choose, greedy
 from casewright.planner.decoding.conversation import Conversation
 from casewright.planner.decoding.decoder import Decoder
-from casewright.planner.decoding.limits import Limits
-from casewright.planner.decoding.written import Written
+from casewright.planner.decoding.limits import DecodingLimits
+from casewright.planner.decoding.matcher import Choose, greedy
+from casewright.planner.decoding.writing import Written
 
-__all__ = [
-    "Choose",
-    "Conversation",
-    "Decoder",
-    "Limits",
-    "Written",
-    "greedy",
-]
+__all__ = ["Choose", "Conversation", "Decoder", "DecodingLimits", "Written", "greedy"]

@@ -1,41 +1,39 @@
-"""Plans for several questions in steps that they share."""
+"""Plans for several questions in shared steps."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from casewright.errors import CasewrightError, DecodingError
-from casewright.planner.decoding.choice import Choose
-from casewright.planner.decoding.limits import Limits
-from casewright.planner.decoding.room import Room
-from casewright.planner.decoding.steps import Columns
-from casewright.planner.decoding.writing import Writing
-from casewright.planner.decoding.written import Written
+from casewright.planner.decoding.kv_cache import KVCache
+from casewright.planner.decoding.limits import DecodingLimits
+from casewright.planner.decoding.matcher import Choose, Matcher
+from casewright.planner.decoding.steps import CHUNK, on_host
+from casewright.planner.decoding.writing import PartialPlan, Written
 
 if TYPE_CHECKING:
-    from casewright.planner.decoding.matcher import Matcher
     from casewright.planner.language_model import LanguageModel
 
 
 class _Row:
-    """One of the plans, what was not read yet of its prompt and of itself, and what ended it."""
+    """A plan, the tokens that the model has not read yet, and the error that ended it."""
 
-    def __init__(self, writing: Writing, tail: Sequence[int]) -> None:
-        self.writing = writing
+    def __init__(self, plan: PartialPlan, tail: Sequence[int]) -> None:
+        self.plan = plan
         self.unread = list(tail)
         self.error: CasewrightError | None = None
-        self._try(lambda: self.unread + writing.begin())
+        self._try(lambda: self.unread + plan.begin())
 
     @property
     def ended(self) -> bool:
-        return self.writing.ended or self.error is not None
+        return self.plan.ended or self.error is not None
 
-    def go_on(self, logits: NDArray[np.float32]) -> None:
-        self._try(lambda: self.writing.go_on(logits))
+    def extend(self, logits: NDArray[np.float32]) -> None:
+        self._try(lambda: self.plan.extend(logits))
 
     def _try(self, write: Callable[[], list[int]]) -> None:
         try:
@@ -46,35 +44,83 @@ class _Row:
 
 def write_together(
     model: LanguageModel,
-    room: Room,
+    cache: KVCache,
     tails: Sequence[Sequence[int]],
     matchers: Sequence[Matcher],
-    limits: Limits,
+    limits: DecodingLimits,
     choose: Choose,
     *,
     head_reused: bool,
 ) -> list[Written | CasewrightError]:
-    """Write behind a head that the room holds for each row; see ``Decoder.write_many``."""
+    """Write behind a head that the cache holds for each row; see ``Decoder.write_many``."""
     rows = [
-        _Row(Writing(model, matcher, room.length + len(tail), limits, choose), tail)
+        _Row(PartialPlan(model, matcher, cache.length + len(tail), limits, choose), tail)
         for matcher, tail in zip(matchers, tails, strict=True)
     ]
-    columns = Columns(room, len(rows))
-    going = rows
-    while left := [row for row in going if not row.ended]:
-        # Finished rows leave once they are the most: what stays is copied then.
-        if 2 * len(left) <= len(going):
-            columns.keep([at for at, row in enumerate(going) if not row.ended])
-            going = left
+    columns = _Columns(cache, len(rows))
+    active = rows
+    while unfinished := [row for row in active if not row.ended]:
+        # Finished rows are dropped once they are the most: the others are copied then.
+        if 2 * len(unfinished) <= len(active):
+            columns.keep([index for index, row in enumerate(active) if not row.ended])
+            active = unfinished
         try:
-            # A finished row reads something as well; nobody looks at it.
-            tokens = [[0] if row.ended else row.unread for row in going]
+            # A finished row reads something as well, which is ignored.
+            tokens = [[0] if row.ended else row.unread for row in active]
             logits = columns.read(model, tokens, limits)
         except DecodingError as error:
-            for row in left:
+            for row in unfinished:
                 row.error = error
             break
-        for row, own in zip(going, logits, strict=True):
+        for row, row_logits in zip(active, logits, strict=True):
             if not row.ended:
-                row.go_on(own)
-    return [row.error or row.writing.written(head_reused=head_reused) for row in rows]
+                row.extend(row_logits)
+    return [row.error or row.plan.written(head_reused=head_reused) for row in rows]
+
+
+class _Columns:
+    """The cache's columns, and which of them hold a token of which row.
+
+    Each step adds as many columns as the row with the most new tokens needs. The other rows' tokens
+    are right-aligned, so that every row's last token is in the last column; the rest is masked.
+    """
+
+    def __init__(self, cache: KVCache, rows: int) -> None:
+        self._cache = cache
+        self._mask = np.ones((rows, cache.length), bool)
+        self._positions = np.full(rows, cache.length)
+
+    def read(
+        self, model: LanguageModel, tokens: Sequence[Sequence[int]], limits: DecodingLimits
+    ) -> NDArray[np.float32]:
+        """Read each row's new tokens; return the logits after its last, ``(rows, vocabulary)``."""
+        import torch
+
+        width = max(map(len, tokens))
+        ids = np.zeros((len(tokens), width), np.int64)
+        new = np.zeros((len(tokens), width), bool)
+        for row, row_tokens in enumerate(tokens):
+            ids[row, width - len(row_tokens) :] = row_tokens
+            new[row, width - len(row_tokens) :] = True
+        positions = self._positions[:, None] + np.maximum(np.cumsum(new, axis=1) - 1, 0)
+        self._positions = self._positions + new.sum(axis=1)
+        logits: Any = None
+        with torch.no_grad():
+            for start in range(0, width, CHUNK):
+                limits.check_time()
+                part = slice(start, start + CHUNK)
+                self._mask = np.concatenate([self._mask, new[:, part]], axis=1)
+                logits = model.network(
+                    input_ids=torch.from_numpy(ids[:, part]).to(model.device),
+                    attention_mask=torch.from_numpy(self._mask).to(model.device),
+                    position_ids=torch.from_numpy(positions[:, part]).to(model.device),
+                    past_key_values=self._cache,
+                    use_cache=True,
+                    logits_to_keep=1,
+                ).logits[:, -1]
+        return on_host(logits)
+
+    def keep(self, rows: Sequence[int]) -> None:
+        self._cache.keep(rows)
+        self._mask = self._mask[list(rows)]
+        self._positions = self._positions[list(rows)]

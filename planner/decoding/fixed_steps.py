@@ -1,9 +1,9 @@
-"""Steps whose tensors have the same form every time, so that a GPU can replay them.
+"""Steps whose tensors have the same shape every time, so that a GPU can replay them.
 
 A step of a 7B model reads its weights in some 4 ms on a large GPU; to launch its kernels one by one
 from Python takes several times that. So the number of new tokens is rounded up to one of a few
-widths and the columns that are seen to a window, and each such form is recorded once as a CUDA
-graph. Other devices run the same forms as they are, which is how they are tested.
+widths and the columns that are seen to a window, and each such shape is recorded once as a CUDA
+graph. Other devices run the same shapes without recording, which is how they are tested.
 """
 
 from __future__ import annotations
@@ -14,10 +14,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from casewright.planner.decoding.extent import window as sliding_window
-from casewright.planner.decoding.limits import Limits
-from casewright.planner.decoding.room import GROWTH, Room
-from casewright.planner.decoding.steps import on_host, places_in, read
+from casewright.planner.decoding.kv_cache import GROWTH, KVCache, attention_window
+from casewright.planner.decoding.limits import DecodingLimits
+from casewright.planner.decoding.steps import on_host, positions_in, read
 
 if TYPE_CHECKING:
     from casewright.planner.language_model import LanguageModel
@@ -27,69 +26,63 @@ WIDTHS = (1, 2, 4, 8, 16, 32, 64, 128, 256)
 
 
 class FixedSteps:
-    """Reads tokens in steps of fixed form; see ``steps.read``.
+    """Reads tokens in steps of fixed shape; see ``steps.read``."""
 
-    Args:
-        model: Reads.
-        widths: The numbers of new tokens that steps have, ascending.
-    """
-
-    def __init__(self, model: LanguageModel, widths: Sequence[int] = WIDTHS) -> None:
+    def __init__(self, model: LanguageModel) -> None:
         self._model = model
-        self._widths = tuple(widths)
-        self._forms: dict[tuple[int, int], _Form] = {}
-        self._of: tuple[int, int] = (0, 0)
+        self._steps: dict[tuple[int, int], _FixedStep] = {}
+        self._recorded_for: tuple[int, int] = (0, 0)
 
     def __call__(
         self,
-        room: Room,
+        cache: KVCache,
         tokens: Sequence[int],
-        limits: Limits,
-        places: Sequence[int] | None = None,
+        limits: DecodingLimits,
+        positions: Sequence[int],
     ) -> NDArray[np.float32]:
-        """Read the tokens behind what the room holds; return logits as ``steps.read`` does."""
+        """Read the tokens behind what the cache holds; return logits as ``steps.read`` does."""
         import torch
 
-        end = room.length + len(tokens) + self._widths[-1]
-        sliding = sliding_window(self._model)
-        if not room.length or (sliding is not None and end > sliding):
-            # The first states give the room its form; a sliding window needs a mask of its own.
-            return read(self._model, room, tokens, limits, places)
-        room.reserve(end)
-        if self._of != (id(room), room.generation):
-            self._forms.clear()
-            self._of = (id(room), room.generation)
-        wanted = [len(tokens) - 1] if places is None else places
-        found: list[Any] = []
-        for start in range(0, len(tokens), self._widths[-1]):
+        most = WIDTHS[-1]
+        end = cache.length + len(tokens) + most
+        sliding = attention_window(self._model)
+        if not cache.length or (sliding is not None and end > sliding):
+            # The first states give the cache its shape; a sliding window needs a mask of its own.
+            return read(self._model, cache, tokens, limits, positions)
+        cache.reserve(end)
+        if self._recorded_for != (id(cache), cache.generation):
+            self._steps.clear()
+            self._recorded_for = (id(cache), cache.generation)
+        parts: list[Any] = []
+        for start in range(0, len(tokens), most):
             limits.check_time()
-            chunk = tokens[start : start + self._widths[-1]]
-            width = next(width for width in self._widths if width >= len(chunk))
-            window = min(-(-(room.length + width) // GROWTH) * GROWTH, room.capacity)
-            form = self._forms.get((width, window))
-            if form is None:
-                form = self._forms[width, window] = _Form(self._model, room, width, window)
-            logits = form.run(chunk, room.length)
-            # The next step of this form writes over them.
-            found.append(logits[places_in(wanted, start, self._widths[-1])])
-            room.set_length(room.length + len(chunk))
-        return on_host(torch.cat(found))
+            chunk = tokens[start : start + most]
+            width = next(width for width in WIDTHS if width >= len(chunk))
+            window = min(-(-(cache.length + width) // GROWTH) * GROWTH, cache.capacity)
+            step = self._steps.get((width, window))
+            if step is None:
+                step = self._steps[width, window] = _FixedStep(self._model, cache, width, window)
+            logits = step.run(chunk, cache.length)
+            # Indexing copies: the next step of this shape overwrites the logits.
+            parts.append(logits[positions_in(positions, start, most)])
+            cache.set_length(cache.length + len(chunk))
+        return on_host(torch.cat(parts))
 
 
-class _Form:
-    """A step of one width over one window of a room's columns.
+class _FixedStep:
+    """A step of one width over one window of a cache's columns.
 
-    What is new in a step is copied into tensors that stay: the tokens, padded on the right, and
-    where they begin. Padding writes columns behind the last token, which no token before them sees,
-    and which the next step overwrites. Logits are computed after every token: beside the network's
-    own work that is little, and which of them a draft needs differs from step to step.
+    A step's input is copied into tensors that stay: the tokens, padded on the right, and the first
+    column. Padding writes columns behind the last token, which no token before them attends to, and
+    which the next step overwrites. Logits are computed after every token: beside the network's own
+    work that is little, and which of them a draft needs differs from step to step.
     """
 
-    def __init__(self, model: LanguageModel, room: Room, width: int, window: int) -> None:
+    def __init__(self, model: LanguageModel, cache: KVCache, width: int, window: int) -> None:
         import torch
 
         self._model = model
-        self._room = room
+        self._cache = cache
         self._window = window
         self._tokens = torch.zeros((1, width), dtype=torch.long, device=model.device)
         self._start = torch.zeros((), dtype=torch.long, device=model.device)
@@ -117,36 +110,35 @@ class _Form:
         import torch
 
         slots = self._start + self._offsets
-        room = self._room
-        room.slots, room.window = slots, self._window
+        self._cache.slots, self._cache.window = slots, self._window
         try:
             with torch.no_grad():
                 return self._model.network(
                     input_ids=self._tokens,
                     attention_mask=(self._columns <= slots[:, None])[None, None],
                     position_ids=slots[None],
-                    past_key_values=room,
+                    past_key_values=self._cache,
                     use_cache=True,
                 ).logits[0]
         finally:
-            room.slots = None
+            self._cache.slots = None
 
     def _record(self) -> None:
         import torch
 
         # Libraries choose their kernels in the first runs, which must not be recorded.
-        beside = torch.cuda.Stream()
-        beside.wait_stream(torch.cuda.current_stream())
-        with torch.cuda.stream(beside):
+        stream = torch.cuda.Stream()
+        stream.wait_stream(torch.cuda.current_stream())
+        with torch.cuda.stream(stream):
             for _ in range(2):
                 self._forward()
-        torch.cuda.current_stream().wait_stream(beside)
+        torch.cuda.current_stream().wait_stream(stream)
         graph = torch.cuda.CUDAGraph()
         try:
             with torch.cuda.graph(graph):
                 self._logits = self._forward()
         except RuntimeError:
-            # Some networks look at a number on the way, which cannot be recorded.
+            # Some networks read a number from the GPU, which cannot be recorded.
             self._recordable = False
         else:
             self._graph = graph

@@ -1,8 +1,11 @@
-"""Where decoding stops although the plan is not at its end."""
+"""Limits at which decoding stops before the plan has ended."""
 
 from __future__ import annotations
 
+import threading
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -10,40 +13,50 @@ from casewright.errors import DecodingError
 from casewright.planner.model_limits import MAX_TOKENS
 
 if TYPE_CHECKING:
-    from casewright.planner.language_model import TokenModel
+    from casewright.planner.language_model import LanguageModel
 
 
 @dataclass(frozen=True, slots=True)
-class Limits:
+class DecodingLimits:
     """Bounds of one plan.
 
     Attributes:
-        tokens: Tokens that it may have, forced ones included.
-        deadline: When it must be finished, by ``time.perf_counter()``; never, by default. It is
-            looked at between two model steps, and a long prompt is read in several.
+        tokens: Most tokens, forced ones included.
+        deadline: By ``time.perf_counter()``; ``None`` for no deadline. It is checked between two
+            model steps, and a long prompt is read in several.
     """
 
     tokens: int = MAX_TOKENS
     deadline: float | None = None
 
     def check_time(self) -> None:
-        """Raise ``DecodingError`` where the deadline is over."""
+        """Raise ``DecodingError`` if the deadline has passed."""
         if self.deadline is not None and time.perf_counter() >= self.deadline:
             raise DecodingError("No plan was finished in time. Allow more seconds.")
 
-    def check_tokens(self, written: int) -> None:
-        """Raise ``DecodingError`` where more tokens were written than there may be."""
-        if written > self.tokens:
+    def check_tokens(self, model: LanguageModel, prompt: int, plan: int) -> None:
+        """Raise ``DecodingError`` if a plan has too many tokens, alone or with its prompt."""
+        if plan > self.tokens:
             raise DecodingError(
                 f"No plan was finished within {self.tokens} tokens. Allow more, or fewer steps."
             )
+        if model.positions is not None and prompt + plan > model.positions:
+            raise DecodingError(
+                f"The prompt and its plan have {prompt + plan} tokens; the model reads "
+                f"{model.positions}. Give fewer tools or examples."
+            )
 
+    @contextmanager
+    def lock(self, lock: threading.Lock) -> Iterator[None]:
+        """Hold a lock.
 
-def check_positions(model: TokenModel, length: int) -> None:
-    """Raise ``DecodingError`` where a sequence is longer than the model reads."""
-    most = model.positions
-    if most is not None and length > most:
-        raise DecodingError(
-            f"The prompt and its plan have {length} tokens; the model reads {most}. "
-            "Give fewer tools or examples."
-        )
+        Raises:
+            DecodingError: The lock was not free before the deadline.
+        """
+        left = -1.0 if self.deadline is None else max(0.0, self.deadline - time.perf_counter())
+        if not lock.acquire(timeout=left):
+            raise DecodingError("The model was busy with other plans until time was up.")
+        try:
+            yield
+        finally:
+            lock.release()

@@ -1,44 +1,61 @@
-"""One plan in the making: what is chosen, and what is written without a choice."""
+"""A plan while it is written: chosen tokens, and tokens that are forced."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
-from casewright.planner.decoding.choice import Choose
-from casewright.planner.decoding.draft import Draft
-from casewright.planner.decoding.limits import Limits, check_positions
-from casewright.planner.decoding.written import Written
+from casewright.planner.decoding.draft import propose
+from casewright.planner.decoding.limits import DecodingLimits
+from casewright.planner.decoding.matcher import Choose, Matcher
 
 if TYPE_CHECKING:
-    from casewright.planner.decoding.matcher import Matcher
-    from casewright.planner.language_model import TokenModel
+    from casewright.planner.language_model import LanguageModel
 
 
-class Writing:
-    """Writes a plan token by token, whoever computes the logits.
-
-    Tokens that nothing else could stand for follow at once: they take no model step.
-
-    Args:
-        model: Whose tokens.
-        matcher: Of the plan.
-        prompt_tokens: Length of what the model has been given before.
-        limits: Bounds of the plan.
-        choose: Picks a token.
+@dataclass(frozen=True, slots=True)
+class Written:
+    """A plan in tokens, and what it took.
 
     Attributes:
-        ended: Whether the plan is at its end.
+        tokens: The plan's, without the end token.
+        model_steps: Calls of the network that a token was chosen from, the prompt's included.
+        forced: Tokens that the grammar wrote without a choice.
+        drafted: Tokens that were chosen in the same step as an earlier one, thanks to a draft;
+            without it, each would have taken a step of its own.
+        prompt_tokens: Length of the prompt.
+        head_reused: True if the head's key/value states were cached.
+    """
+
+    tokens: tuple[int, ...]
+    model_steps: int
+    forced: int
+    drafted: int
+    prompt_tokens: int
+    head_reused: bool
+
+
+class PartialPlan:
+    """A plan that is written token by token, whoever computes the logits.
+
+    Forced tokens are written at once: they take no model step.
+
+    Args:
+        prompt_tokens: Length of the model's input before the plan.
+
+    Attributes:
+        ended: True once the plan has ended.
     """
 
     def __init__(
         self,
-        model: TokenModel,
+        model: LanguageModel,
         matcher: Matcher,
         prompt_tokens: int,
-        limits: Limits,
+        limits: DecodingLimits,
         choose: Choose,
     ) -> None:
         self._model = model
@@ -52,23 +69,11 @@ class Writing:
         self.ended = False
 
     def begin(self) -> list[int]:
-        """Write what every plan begins with; return its tokens.
+        """Write what every plan begins with; return its tokens."""
+        return self._append([])
 
-        Raises:
-            DecodingError: A limit is met, or the sequence is longer than the model reads.
-            GrammarError: The model's tokens cannot write what must come next.
-        """
-        return self._followed([])
-
-    def proposed(self, draft: Draft) -> list[list[int]]:
-        """Return what a draft proposes to write next, within the limits; see ``Draft``."""
-        most = self._limits.tokens
-        if self._model.positions is not None:
-            most = min(most, self._model.positions - self._prompt_tokens)
-        return draft.proposed(self._matcher, self._tokens, most - len(self._tokens))
-
-    def go_on(self, logits: NDArray[np.float32]) -> list[int]:
-        """Choose the next token, by logits of shape ``(vocabulary,)``; return what was written.
+    def extend(self, logits: NDArray[np.float32]) -> list[int]:
+        """Choose the next token by logits of shape ``(vocabulary,)``; return the new tokens.
 
         Raises:
             DecodingError: A limit is met, or the sequence is longer than the model reads.
@@ -80,7 +85,14 @@ class Writing:
             self.ended = True
             return []
         self._matcher.consume(token)
-        return self._followed([token])
+        return self._append([token])
+
+    def proposals(self, draft: str) -> list[list[int]]:
+        """Return the choices that a draft proposes next, within the limits; see ``propose``."""
+        limit = self._limits.tokens
+        if self._model.positions is not None:
+            limit = min(limit, self._model.positions - self._prompt_tokens)
+        return propose(self._model, draft, self._matcher, self._tokens, limit - len(self._tokens))
 
     def written(self, *, head_reused: bool, drafted: int = 0) -> Written:
         """Return the plan; ``drafted`` of its choices took no step."""
@@ -93,12 +105,11 @@ class Writing:
             head_reused=head_reused,
         )
 
-    def _followed(self, new: list[int]) -> list[int]:
+    def _append(self, tokens: list[int]) -> list[int]:
         forced = self._matcher.forced()
         self._forced += len(forced)
-        new = [*new, *forced]
-        self._tokens += new
+        tokens = [*tokens, *forced]
+        self._tokens += tokens
         self.ended = self._matcher.finished
-        self._limits.check_tokens(len(self._tokens))
-        check_positions(self._model, self._prompt_tokens + len(self._tokens))
-        return new
+        self._limits.check_tokens(self._model, self._prompt_tokens, len(self._tokens))
+        return tokens

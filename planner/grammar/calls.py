@@ -2,29 +2,38 @@
 
 from __future__ import annotations
 
-from collections.abc import Set
+from collections.abc import Sequence, Set
 from dataclasses import dataclass
+from json import dumps
 
-from casewright.planner.grammar.bounds import LIST_ITEMS
-from casewright.planner.grammar.forms import LIST_KINDS, forms
-from casewright.planner.grammar.terminals import quoted
-from casewright.tools import Parameter, Source, Toolbox, ToolSpec
+from casewright.planner.grammar.terminals import (
+    CONTEXT,
+    INTEGER,
+    LIST_ITEMS,
+    LITERAL,
+    NUMBER,
+    REFERENCE,
+    SPAN,
+    quoted,
+)
+from casewright.tools import Parameter, Source, ToolSpec
 
 #: The rule of references to earlier steps. It carries the classes of the steps before it as its
 #: parameter, as does every rule with a reference in it; llguidance refuses others that do.
 REFERENCES = "r::_"
 #: The condition that some earlier step has a result.
 SOME_RESULT = "%if gt(_,0)"
+_LIST_KINDS = ("array", "any")
 
 
 @dataclass(frozen=True, slots=True)
 class Expression:
-    """What stands on the right of a rule.
+    """The right-hand side of a rule.
 
     Attributes:
         text: In Lark.
-        parametric: Whether it refers to earlier steps.
-        needs_step: Whether nothing can be written where no earlier step has a result.
+        parametric: True if it refers to earlier steps.
+        needs_step: True if it matches nothing where no earlier step has a result.
     """
 
     text: str
@@ -34,28 +43,27 @@ class Expression:
     @property
     def alternative(self) -> str:
         """The text, with its condition."""
-        # References alone have no alternative there; what is written before them would be lost.
-        led = self.needs_step and self.text != REFERENCES
-        return f"{self.text} {SOME_RESULT}" if led else self.text
+        # References alone need no condition; a text before them would otherwise be a dead end.
+        conditional = self.needs_step and self.text != REFERENCES
+        return f"{self.text} {SOME_RESULT}" if conditional else self.text
 
 
 class Calls:
     """The calls that can be written in a request, and the rules and terminals that they need.
 
     Args:
-        toolbox: The request's tools.
-        supplied: The terminals that the request has something for.
-        chained: Whether references to earlier steps are written by the rule ``REFERENCES``; a
-            terminal among the supplied ones may do it otherwise.
+        supplied: The terminals that the request defines.
+        chained: Write references to earlier steps by the rule ``REFERENCES``; otherwise a terminal
+            among the supplied ones may match them.
 
     Attributes:
         tools: The tools that can be called, each with its call. A tool with a required parameter
-            that nothing can be given to is not among them.
-        rules: Definitions of rules and terminals.
+            without any possible argument is left out.
+        rules: Definitions of rules.
         used: The terminals that they use.
     """
 
-    def __init__(self, toolbox: Toolbox, supplied: Set[str], *, chained: bool) -> None:
+    def __init__(self, toolbox: Sequence[ToolSpec], supplied: Set[str], *, chained: bool) -> None:
         self._supplied = supplied
         self._chained = chained
         self._terminals: dict[tuple[str, ...], str] = {}
@@ -68,11 +76,11 @@ class Calls:
         ]
 
     def rule(self, name: str, alternatives: list[Expression]) -> Expression:
-        """Define a rule, and return what refers to it."""
-        parametric = any(one.parametric for one in alternatives)
+        """Define a rule, and return a reference to it."""
+        parametric = any(option.parametric for option in alternatives)
         head = f"{name}::_" if parametric else name
-        self.rules.append(f"{head}:{'|'.join(one.alternative for one in alternatives)}")
-        needs_step = all(one.needs_step for one in alternatives)
+        self.rules.append(f"{head}:{'|'.join(option.alternative for option in alternatives)}")
+        needs_step = all(option.needs_step for option in alternatives)
         return Expression(head, parametric, needs_step)
 
     def _call(self, tool: ToolSpec) -> Expression | None:
@@ -88,17 +96,17 @@ class Calls:
         required = [i for i, (parameter, _) in enumerate(arguments) if parameter.required]
         if not required:
             return self._optional_call(tool, arguments)
-        # A required argument is always there: the optional ones before it end with a comma, those
-        # after it start with one.
+        # The first required argument is always there: the optional ones before it end with a comma,
+        # those after it start with one.
         anchor = required[0]
         text = quoted(f"{tool.name}(") if anchor else ""
         for parameter, value in arguments[:anchor]:
-            text += _left_out(f'{_named(parameter.name, value)}", "', value)
+            text += _optional(f'{_named(parameter.name, value)}", "', value)
         parameter, value = arguments[anchor]
         text += _named(parameter.name if anchor else f"{tool.name}({parameter.name}", value)
         for parameter, value in arguments[anchor + 1 :]:
-            named = _named(f", {parameter.name}", value)
-            text += named if parameter.required else _left_out(named, value)
+            argument = _named(f", {parameter.name}", value)
+            text += argument if parameter.required else _optional(argument, value)
         return Expression(
             f'{text}")"',
             any(value.parametric for _, value in arguments),
@@ -108,7 +116,7 @@ class Calls:
     def _optional_call(
         self, tool: ToolSpec, arguments: list[tuple[Parameter, Expression]]
     ) -> Expression:
-        # Whichever argument is the first, those after it start with a comma.
+        # Any of the arguments may be the first; those after it start with a comma.
         alternatives: list[Expression] = []
         rest = Expression("")
         for parameter, value in reversed(arguments):
@@ -117,15 +125,15 @@ class Calls:
             first = f"{_named(parameter.name, value)} {rest.text}"
             alternatives.append(Expression(first, parametric, value.needs_step))
             if len(alternatives) < len(arguments):
-                later = f"{_left_out(_named(f', {parameter.name}', value), value)} {rest.text}"
+                later = f"{_optional(_named(f', {parameter.name}', value), value)} {rest.text}"
                 rest = self.rule(f"o{len(self.rules)}", [Expression(later, parametric)])
-        given = self.rule(f"o{len(self.rules)}", [*alternatives, Expression('""')])
-        return Expression(f'{quoted(f"{tool.name}(")}{given.text}")"', given.parametric)
+        rule = self.rule(f"o{len(self.rules)}", [*alternatives, Expression('""')])
+        return Expression(f'{quoted(f"{tool.name}(")}{rule.text}")"', rule.parametric)
 
     def _value(self, parameter: Parameter) -> Expression | None:
-        whole = forms(parameter, self._supplied, whole=True)
-        listed = parameter.kind in LIST_KINDS
-        items = forms(parameter, self._supplied, whole=False) if listed else ()
+        whole = _terminals(parameter, self._supplied, whole=True)
+        listed = parameter.kind in _LIST_KINDS
+        items = _terminals(parameter, self._supplied, whole=False) if listed else ()
         step = self._chained and Source.STEP in parameter.sources
         key = (whole, items, step, listed)
         if key not in self._values:
@@ -142,19 +150,19 @@ class Calls:
         return self._joined("v", values)
 
     def _either(self, alternatives: tuple[str, ...], *, step: bool) -> list[Expression]:
-        found = []
+        options = []
         if alternatives:
             self.used.update(alternatives)
             name = self._terminals.setdefault(alternatives, f"V{len(self._terminals)}")
-            found.append(Expression(name))
+            options.append(Expression(name))
         if step:
-            found.append(Expression(REFERENCES, parametric=True, needs_step=True))
-        return found
+            options.append(Expression(REFERENCES, parametric=True, needs_step=True))
+        return options
 
     def _joined(self, letter: str, alternatives: list[Expression]) -> Expression | None:
         if len(alternatives) < 2:
             return alternatives[0] if alternatives else None
-        # No rule is named i…: after a text in quotes Lark would take that letter for its flag.
+        # No rule is named i…: after a quoted text Lark would take that letter for a flag.
         return self.rule(f"{letter}{len(self.rules)}", alternatives)
 
     def terminals(self) -> list[str]:
@@ -166,6 +174,38 @@ def _named(name: str, value: Expression) -> str:
     return quoted(f"{name}=") + value.text
 
 
-def _left_out(argument: str, value: Expression) -> str:
-    """Return an argument that may be left out, and must be where it cannot be given."""
+def _optional(argument: str, value: Expression) -> str:
+    """Return an argument that may be left out, and must be where it has no possible value."""
     return f'({argument} {SOME_RESULT}|"")' if value.needs_step else f"({argument})?"
+
+
+def _terminals(parameter: Parameter, supplied: Set[str], *, whole: bool) -> tuple[str, ...]:
+    """Return the alternatives of an argument but references to steps: the static checks reversed.
+
+    A whole argument must have the parameter's type; an item of a list need not.
+    """
+    sources = parameter.sources
+    options: list[str] = []
+    if not whole or parameter.kind in ("string", "any"):
+        # Half a surrogate pair cannot be encoded, and is never written.
+        texts = [
+            text for text in parameter.choices if text == text.encode("utf-8", "ignore").decode()
+        ]
+        options += [quoted(dumps(text, ensure_ascii=False)) for text in texts]
+        if Source.LITERAL in sources:
+            # A literal may be any text, including a span.
+            options.append(LITERAL)
+        elif Source.SPAN in sources and SPAN in supplied:
+            options.append(SPAN)
+        if Source.QUESTION in sources:
+            options.append('"question"')
+    fields = CONTEXT[parameter.kind if whole else "any"]
+    if Source.CONTEXT in sources and fields in supplied:
+        options.append(fields)
+    if Source.STEP in sources and REFERENCE in supplied:
+        options.append(REFERENCE)
+    if Source.NUMBER in sources and (not whole or parameter.kind in ("number", "integer", "any")):
+        options.append(INTEGER if whole and parameter.kind == "integer" else NUMBER)
+    if Source.BOOLEAN in sources and (not whole or parameter.kind in ("boolean", "any")):
+        options += ['"true"', '"false"']
+    return tuple(options)

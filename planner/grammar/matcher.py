@@ -1,4 +1,4 @@
-"""One plan being written: which tokens may come next, and which must."""
+"""The tokens that may come next in a plan, and those that must."""
 
 from __future__ import annotations
 
@@ -32,11 +32,10 @@ class PlanMatcher:
     """Follows the tokens of one plan; for one thread at a time.
 
     Every method raises ``GrammarError`` where a limit of the library is met, or where no token can
-    go on.
+    follow.
 
     Args:
-        matcher: Of a compiled grammar, at its start; is used up.
-        tokenizer: The one that it was compiled for.
+        matcher: Of a compiled grammar, at its start; it is used up.
     """
 
     def __init__(self, matcher: LLMatcher, tokenizer: LLTokenizer) -> None:
@@ -46,15 +45,15 @@ class PlanMatcher:
         self._allowed: NDArray[np.intp] | None = None
 
     def copy(self) -> PlanMatcher:
-        """Return a matcher of the same plan at the same place, which goes on by itself."""
-        made = copy(self)
-        made._matcher = self._matcher.deep_copy()
-        return made
+        """Return an independent matcher of the same plan at the same position."""
+        matcher = copy(self)
+        matcher._matcher = self._matcher.deep_copy()
+        return matcher
 
     def forced(self) -> list[int]:
-        """Consume and return the tokens that nothing else can follow; none where there is a choice.
+        """Consume and return the tokens without an alternative; none where there is a choice.
 
-        Ids of tokens, in their order. Where the plan is whole, its end is not among them.
+        An end token is never among them.
         """
         forced: list[int] = []
         while not self.finished:
@@ -72,7 +71,7 @@ class PlanMatcher:
     def allowed(self) -> NDArray[np.intp]:
         """Return the ids of the tokens that may come next, ascending; at least one.
 
-        Ends of a sequence are among them where the plan may end.
+        End tokens are among them where the plan may end.
         """
         if self._allowed is None:
             bits = np.frombuffer(self._matcher.compute_bitmask(), dtype=np.uint8)
@@ -81,17 +80,17 @@ class PlanMatcher:
         return self._allowed
 
     def mask(self, size: int) -> NDArray[np.bool_]:
-        """Return which of the tokens below ``size`` may come next, as booleans of shape (size,)."""
+        """Return True for each token below ``size`` that may come next, of shape (size,)."""
         allowed = self.allowed()
         mask = np.zeros(size, dtype=np.bool_)
         mask[allowed[allowed < size]] = True
         return mask
 
     def consume(self, token: int) -> None:
-        """Go on with a token.
+        """Advance by a token.
 
         Raises:
-            GrammarError: It cannot come here; the matcher is as it was before.
+            GrammarError: It cannot come next; the matcher is unchanged.
         """
         if token not in self._tokens:
             raise GrammarError(f"There is no token {token}. Choose one of the allowed tokens.")
@@ -99,7 +98,7 @@ class PlanMatcher:
 
     @property
     def finished(self) -> bool:
-        """Whether nothing can follow: the plan is whole."""
+        """True where nothing can follow: the plan is complete."""
         if self._matcher.is_stopped():
             _check(self._matcher)
             return True
@@ -107,7 +106,7 @@ class PlanMatcher:
 
     @property
     def accepting(self) -> bool:
-        """Whether the plan may end here."""
+        """True where the plan may end."""
         return bool(self._matcher.is_accepting())
 
     def _consume(self, tokens: Sequence[int]) -> None:
@@ -126,7 +125,7 @@ def _check(matcher: LLMatcher) -> None:
     why = matcher.get_error().strip().partition("\n")[0]
     if why.startswith("NoExtension"):
         raise GrammarError(
-            "No token of this tokenizer can go on with the plan. "
+            "No token of this tokenizer can continue the plan. "
             "Use a model whose tokens can write every byte."
         )
     raise GrammarError(

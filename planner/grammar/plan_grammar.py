@@ -2,62 +2,58 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Sequence, Set
-from dataclasses import dataclass
-from functools import partial
+from collections.abc import Sequence
+from functools import lru_cache, partial
 from typing import TYPE_CHECKING
 
 from casewright.errors import InputError
-from casewright.planner.grammar.bounds import SPAN_CHARACTERS
-from casewright.planner.grammar.context_terminals import context_terminals
-from casewright.planner.grammar.forcing import NO_FORCING, is_kept
-from casewright.planner.grammar.latest import Latest
 from casewright.planner.grammar.matcher import PlanMatcher, compiled
-from casewright.planner.grammar.span_terminal import span_terminal
-from casewright.planner.grammar.terminals import REFERENCE, SPAN, fields_after_step
+from casewright.planner.grammar.request_terminals import context_terminals, span_terminal
+from casewright.planner.grammar.terminals import (
+    REFERENCE,
+    SPAN,
+    SPAN_CHARACTERS,
+    fields_after_step,
+)
 from casewright.planner.grammar.toolbox_part import CALL, ToolboxPart, line_part, plan_part
 from casewright.planner.request import PlanRequest
-from casewright.tools import Source, Toolbox
+from casewright.tools import Source, ToolSpec
 
 if TYPE_CHECKING:
-    from llguidance import LLMatcher, LLTokenizer
+    from llguidance import LLTokenizer
 
-#: What is written instead of a further step, where a plan is written line by line.
+#: The line that replaces a further step, where a plan is written line by line.
 DONE = "done"
-
-
-@dataclass(frozen=True, slots=True)
-class _Grammar:
-    """A grammar's text, and whether it is this question's alone."""
-
-    text: str
-    own: bool = False
+#: The first line of a grammar without forcing. Where the grammar leaves no choice of text,
+#: llguidance lets the tokenizer cut that text. Tokenizers may return other text than they were
+#: given: a special token for what merely looks like one, a composed character for a letter and its
+#: mark. Such a token cannot come next, and no other would be allowed. For such texts forcing is
+#: switched off: every way of cutting them is then allowed.
+NO_FORCING = '%llguidance {"no_forcing":true}\n'
 
 
 class PlanGrammar:
     """Makes the grammar of a request's valid plans, in their one text form.
 
     What is written by it parses, passes the static checks of the request, and is what
-    ``format_plan`` gives. It writes less than the plan language admits where ``bounds`` says so,
-    each tool's arguments in the order in which they are declared, and spans as the question has
-    them.
+    ``format_plan`` gives. It writes less than the plan language admits: its bounds are those of
+    ``terminals``, each tool's arguments stand in the order in which they are declared, and spans
+    are written as the question has them.
 
-    The part of the text that the toolbox determines is kept; what the request adds, the spans of
+    The part of the text that the toolbox determines is cached; what the request adds, the spans of
     its question and the fields of its context, is made each time. A grammar without spans is the
     same for all questions, and is kept compiled: a parameter that admits any literal needs none.
 
     Args:
-        tokenizer: Of the model that writes.
-        toolboxes: How many toolboxes' parts are kept, and how many compiled grammars: those used
-            last. A toolbox has more than one where requests differ in their number of steps or in
-            the kinds of values that their context has.
+        toolboxes: Size of the caches of toolboxes' parts and of compiled grammars. A toolbox has
+            more than one where requests differ in their number of steps or in the kinds of values
+            that their context has.
     """
 
     def __init__(self, tokenizer: LLTokenizer, *, toolboxes: int = 32) -> None:
         self._tokenizer = tokenizer
-        # With whether the tokenizer keeps the toolbox's words.
-        self._parts: Latest[tuple[ToolboxPart, bool]] = Latest(toolboxes)
-        self._compiled: Latest[LLMatcher] = Latest(toolboxes)
+        self._part = lru_cache(toolboxes)(self._new_part)
+        self._compiled = lru_cache(toolboxes)(partial(compiled, tokenizer))
 
     def plan(self, request: PlanRequest) -> PlanMatcher:
         """Return a matcher of whole plans.
@@ -66,43 +62,20 @@ class PlanGrammar:
             GrammarError: The grammar is too large to be compiled.
             InputError: The request admits no step.
         """
-        return self._matcher(self._plan(request))
+        _check_steps(request)
+        return self._matcher(request, "", _terminals(request), request.max_steps)
 
     def next_step(self, request: PlanRequest, earlier: Sequence[str]) -> PlanMatcher:
         """Return a matcher of the one line ``sN = tool(…)``, or of ``done``.
 
         Args:
-            request: What is planned for.
-            earlier: The tools that steps 1 to N - 1 call. Where there is none, a plan is not yet
-                done; where there are as many as the request admits, it is.
+            earlier: The tools that steps 1 to N - 1 call. Without any, ``done`` is not allowed;
+                with as many as the request admits, nothing else is.
 
         Raises:
             GrammarError: The grammar is too large to be compiled.
             InputError: The request admits no step, or has no such tool.
         """
-        return self._matcher(self._line(request, earlier))
-
-    def text(self, request: PlanRequest) -> str:
-        """Return the grammar of whole plans in llguidance's Lark, for a server that takes one.
-
-        Raises:
-            InputError: The request admits no step.
-        """
-        return self._plan(request).text
-
-    def _matcher(self, grammar: _Grammar) -> PlanMatcher:
-        make = partial(compiled, self._tokenizer, grammar.text)
-        # Copies share what the lexer has learnt, which only a question's spans would let grow.
-        made = make() if grammar.own else self._compiled.get(grammar.text, make).deep_copy()
-        return PlanMatcher(made, self._tokenizer)
-
-    def _plan(self, request: PlanRequest) -> _Grammar:
-        _check_steps(request)
-        steps = request.max_steps
-        make = partial(plan_part, request.toolbox, max_steps=steps)
-        return self._joined(request, "", _terminals(request), steps, make)
-
-    def _line(self, request: PlanRequest, earlier: Sequence[str]) -> _Grammar:
         _check_steps(request)
         toolbox = request.toolbox
         if unknown := [name for name in earlier if name not in toolbox]:
@@ -111,7 +84,7 @@ class PlanGrammar:
                 f"Its tools are {', '.join(toolbox.names)}."
             )
         if len(earlier) >= request.max_steps:
-            return _Grammar(f'start:"{DONE}"')
+            return PlanMatcher(self._compiled(f'start:"{DONE}"').deep_copy(), self._tokenizer)
         terminals = _terminals(request)
         references = [
             f'"s{step}"{fields_after_step(fields)}'
@@ -122,70 +95,62 @@ class PlanGrammar:
             terminals[REFERENCE] = f"{REFERENCE}:{'|'.join(references)}"
         done = f'|"{DONE}"' if earlier else ""
         start = f'start:"s{len(earlier) + 1} = "{CALL}{done}\n'
-        return self._joined(request, start, terminals, None, partial(line_part, toolbox))
+        return self._matcher(request, start, terminals, None)
 
-    def _joined(
-        self,
-        request: PlanRequest,
-        start: str,
-        terminals: dict[str, str],
-        steps: int | None,
-        make: Callable[[Set[str]], ToolboxPart],
-    ) -> _Grammar:
+    def _matcher(
+        self, request: PlanRequest, start: str, terminals: dict[str, str], steps: int | None
+    ) -> PlanMatcher:
+        """Return a matcher of a plan of at most so many steps, or of one line without ``steps``."""
         supplied = frozenset(terminals)
-
-        def made() -> tuple[ToolboxPart, bool]:
-            return make(supplied), is_kept(self._tokenizer, _words(request.toolbox))
-
-        part, kept = self._parts.get((_declared(request.toolbox), supplied, steps), made)
+        # Without what the grammar does not depend on. Not the toolbox's fingerprint: two choices
+        # may read like one there.
+        tools = tuple(ToolSpec(t.name, "", t.parameters, t.results) for t in request.toolbox)
+        part, forcing = self._part(tools, supplied, steps)
         spans = SPAN in part.used
-        if spans and not is_kept(self._tokenizer, request.question[:SPAN_CHARACTERS]):
-            kept = False
-        head = start if kept else NO_FORCING + start
-        added = [terminals[name] for name in sorted(part.used & supplied)]
-        return _Grammar("\n".join([head + part.text, *added]), spans)
+        if spans and not _unchanged(self._tokenizer, request.question[:SPAN_CHARACTERS]):
+            forcing = False
+        head = start if forcing else NO_FORCING + start
+        text = "\n".join([head + part.text, *(terminals[n] for n in sorted(part.used & supplied))])
+        # Copies share what the lexer has learnt, which only a question's spans would let grow.
+        matcher = compiled(self._tokenizer, text) if spans else self._compiled(text).deep_copy()
+        return PlanMatcher(matcher, self._tokenizer)
+
+    def _new_part(
+        self, tools: tuple[ToolSpec, ...], supplied: frozenset[str], steps: int | None
+    ) -> tuple[ToolboxPart, bool]:
+        """Return a toolbox's part, and whether the tokenizer keeps the toolbox's words."""
+        words: list[str] = []
+        for tool in tools:
+            words += [tool.name, *tool.results]
+            for parameter in tool.parameters:
+                words += [parameter.name, *parameter.choices]
+        # Half a surrogate pair is never written.
+        text = " ".join(words).encode("utf-8", "ignore").decode()
+        part = line_part(tools, supplied) if steps is None else plan_part(tools, supplied, steps)
+        return part, _unchanged(self._tokenizer, text)
 
 
 def _check_steps(request: PlanRequest) -> None:
     if request.max_steps < 1:
-        raise InputError(f"A plan of at most {request.max_steps} steps is none. Admit one or more.")
+        raise InputError(f"The request admits {request.max_steps} steps. Admit one or more.")
 
 
 def _terminals(request: PlanRequest) -> dict[str, str]:
     terminals = context_terminals(request.context)
-    if _takes_spans(request.toolbox) and (span := span_terminal(request.question)):
+    # A literal may be any text, including a span.
+    takes_spans = any(
+        Source.SPAN in parameter.sources and Source.LITERAL not in parameter.sources
+        for tool in request.toolbox
+        for parameter in tool.parameters
+    )
+    if takes_spans and (span := span_terminal(request.question)):
         terminals[SPAN] = span
     return terminals
 
 
-def _takes_spans(toolbox: Toolbox) -> bool:
-    # A literal may be any text, a span too.
-    return any(
-        Source.SPAN in parameter.sources and Source.LITERAL not in parameter.sources
-        for tool in toolbox
-        for parameter in tool.parameters
+def _unchanged(tokenizer: LLTokenizer, text: str) -> bool:
+    """Return whether the tokenizer keeps the text, and so every part of it, as it is."""
+    tokens = tokenizer.tokenize_str(text)
+    return tokenizer.decode_bytes(tokens) == text.encode() and not any(
+        map(tokenizer.is_special_token, tokens)
     )
-
-
-def _declared(toolbox: Toolbox) -> Hashable:
-    # Not the toolbox's fingerprint: two choices may read like one there, and what it says of tools
-    # beyond this, the grammar does not depend on.
-    return tuple(
-        (
-            tool.name,
-            tool.results,
-            tuple((p.name, p.kind, p.sources, p.choices, p.required) for p in tool.parameters),
-        )
-        for tool in toolbox
-    )
-
-
-def _words(toolbox: Toolbox) -> str:
-    """Return what a plan has from the toolbox: its names and choices."""
-    words: list[str] = []
-    for tool in toolbox:
-        words += [tool.name, *tool.results]
-        for parameter in tool.parameters:
-            words += [parameter.name, *parameter.choices]
-    # Half a surrogate pair is never written.
-    return " ".join(words).encode("utf-8", "ignore").decode()

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Set
+from collections.abc import Sequence, Set
 from dataclasses import dataclass
 
 from casewright.planner.grammar.calls import REFERENCES, Calls, Expression
-from casewright.planner.grammar.step_classes import StepClasses
-from casewright.planner.grammar.terminals import DEFINITIONS, fields_after_step
-from casewright.tools import Toolbox, ToolSpec
+from casewright.planner.grammar.terminals import DEFINITIONS, STEPS, fields_after_step
+from casewright.tools import ToolSpec
 
 #: The rule of one call, in the grammar of one line.
 CALL = "c"
+#: Bits of the number that a rule carries.
+BITS = 64
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,14 +23,56 @@ class ToolboxPart:
     used: frozenset[str]
 
 
-def line_part(toolbox: Toolbox, supplied: Set[str]) -> ToolboxPart:
+class _StepClasses:
+    """The sets of result fields of a toolbox, numbered from 1; 0 is a step without results.
+
+    A plan refers to fields of earlier steps, and which fields there are differs from plan to plan.
+    Rules of llguidance can carry a number of 64 bits (its docs/parametric.md); ours carry, for each
+    earlier step, which of the toolbox's distinct sets of result fields it has: a bit for each set
+    where that fits, since such rules compile faster, and the set's number otherwise. With n sets a
+    number takes ceil(log2(n + 1)) bits and the last step needs none, so a plan has at most
+    64 / ceil(log2(n + 1)) + 1 steps, rounded down: 13 for 31 sets, 11 for 63, 10 for 127. Where a
+    request admits more, the number of steps is lowered, never a check.
+
+    Attributes:
+        fields: The distinct sets that can be referred to, none of them empty.
+        steps: Most steps of a plan.
+    """
+
+    def __init__(self, fields: list[tuple[str, ...]], max_steps: int) -> None:
+        self.fields = fields
+        width = len(fields).bit_length()
+        self.steps = min(max_steps, STEPS, BITS // width + 1 if width else STEPS)
+        self._one_bit = len(fields) * (self.steps - 1) <= BITS
+        self._width = len(fields) if self._one_bit else width
+
+    def number(self, fields: tuple[str, ...]) -> int:
+        """Return the number of a set; 0 if it cannot be referred to."""
+        return self.fields.index(fields) + 1 if fields in self.fields else 0
+
+    def after(self, step: int, number: int) -> str:
+        """Return the number that a rule carries once the step has results of a class."""
+        if not number:
+            return "_"
+        bit = (step - 1) * self._width
+        return f"set_bit({bit + number - 1})" if self._one_bit else f"bit_or({number << bit})"
+
+    def condition(self, step: int, number: int) -> str:
+        """Return the condition that the step has results of a class."""
+        bit = (step - 1) * self._width
+        if self._one_bit:
+            return f"%if bit_set({bit + number - 1})"
+        return f"%if eq([{bit}:{bit + self._width}],{number})"
+
+
+def line_part(toolbox: Sequence[ToolSpec], supplied: Set[str]) -> ToolboxPart:
     """Return the rules of one call, named ``CALL``; a terminal holds the references."""
     calls = Calls(toolbox, supplied, chained=False)
     calls.rule(CALL, [call for _, call in calls.tools])
     return _part(calls, [])
 
 
-def plan_part(toolbox: Toolbox, supplied: Set[str], max_steps: int) -> ToolboxPart:
+def plan_part(toolbox: Sequence[ToolSpec], supplied: Set[str], max_steps: int) -> ToolboxPart:
     """Return the rules of a whole plan, ``start`` among them."""
     calls = Calls(toolbox, supplied, chained=max_steps > 1)
     fields: set[tuple[str, ...]] = set()
@@ -37,7 +80,7 @@ def plan_part(toolbox: Toolbox, supplied: Set[str], max_steps: int) -> ToolboxPa
         fields = {_fields(tool) for tool, _ in calls.tools} - {()}
     if not fields:
         calls = Calls(toolbox, supplied, chained=False)
-    classes = StepClasses(sorted(fields), max_steps)
+    classes = _StepClasses(sorted(fields), max_steps)
     return _part(calls, [*_lines(calls, classes), *_references(classes)])
 
 
@@ -45,11 +88,11 @@ def _fields(tool: ToolSpec) -> tuple[str, ...]:
     return tuple(sorted(set(tool.results)))
 
 
-def _lines(calls: Calls, classes: StepClasses) -> list[str]:
+def _lines(calls: Calls, classes: _StepClasses) -> list[str]:
     by_class: dict[int, list[Expression]] = {}
     for tool, call in calls.tools:
         by_class.setdefault(classes.number(_fields(tool)), []).append(call)
-    heads = {number: calls.rule(f"c{number}", some).text for number, some in by_class.items()}
+    heads = {number: calls.rule(f"c{number}", group).text for number, group in by_class.items()}
     last = classes.steps
     if not classes.fields:
         (head,) = heads.values()
@@ -57,8 +100,8 @@ def _lines(calls: Calls, classes: StepClasses) -> list[str]:
         return ['start:"s1 = "k1', *lines, f"k{last}:{head}"]
     lines = ['start:"s1 = "k1::0']
     for step in range(1, last):
-        # The lines after a step know what its results are.
-        either = [f"{head} m{step}::{classes.told(step, n)}" for n, head in heads.items()]
+        # The lines after a step carry the class of its results.
+        either = [f"{head} m{step}::{classes.after(step, n)}" for n, head in heads.items()]
         lines += [
             f"k{step}::_:{'|'.join(either)}",
             f'm{step}::_:""|"\\ns{step + 1} = "k{step + 1}::_',
@@ -66,13 +109,13 @@ def _lines(calls: Calls, classes: StepClasses) -> list[str]:
     return [*lines, f"k{last}::_:{'|'.join(heads.values())}"]
 
 
-def _references(classes: StepClasses) -> list[str]:
+def _references(classes: _StepClasses) -> list[str]:
     numbers = range(1, len(classes.fields) + 1)
     if not numbers:
         return []
     rules = [f"{REFERENCES}:{'|'.join(f'x{number}::_ F{number}' for number in numbers)}"]
     for number in numbers:
-        steps = [f'"s{n}" {classes.known(n, number)}' for n in range(1, classes.steps)]
+        steps = [f'"s{n}" {classes.condition(n, number)}' for n in range(1, classes.steps)]
         rules += [
             f"x{number}::_:{'|'.join(steps)}",
             f"F{number}:{fields_after_step(classes.fields[number - 1])}",
@@ -81,6 +124,6 @@ def _references(classes: StepClasses) -> list[str]:
 
 
 def _part(calls: Calls, lines: list[str]) -> ToolboxPart:
-    known = [DEFINITIONS[name] for name in DEFINITIONS if name in calls.used]
-    text = "\n".join([*lines, *calls.rules, *calls.terminals(), *known])
+    defined = [DEFINITIONS[name] for name in DEFINITIONS if name in calls.used]
+    text = "\n".join([*lines, *calls.rules, *calls.terminals(), *defined])
     return ToolboxPart(text, frozenset(calls.used))

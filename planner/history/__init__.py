@@ -1,5 +1,5 @@
-"""Planning for a question that leans on the turns before it."""
+"""Planning for a question that depends on the turns before it."""
 
-from casewright.planner.history.history_reuse import HistoryReuse
+from casewright.planner.history.follow_up import HistoryReuse
 
 __all__ = ["HistoryReuse"]

@@ -22,7 +22,7 @@ _SEVERAL = re.compile(
     r"|\bwhich one\b(?!.*\bor\b)|\bof (?:them|these|those)\b",
     re.I,
 )
-#: "Which is lighter?" asks of what was talked of, unless it says itself of what.
+#: "Which is lighter?" asks about the things before it, unless it names its own.
 _WHICH = re.compile(r"^(?:and )?(which) (?:is|are|has|have|do|does|would)\b(?!.*\bor\b)", re.I)
 _VERBS = (
     r"is|are|was|has|have|had|do|does|did|can|could|will|would|need|needs|come|comes|cost|weigh|in"
@@ -53,7 +53,7 @@ _EMPTY = re.compile(
     re.I,
 )
 _SENTENCE_END = re.compile(r"\w\W*\s\w+\W*[.!?:;]+(?=\s)")
-#: What a message may begin with without saying anything.
+#: Words without content that a message may begin with.
 _DISCOURSE = re.compile(
     r"^(?:(?:ok(?:ay)?|thanks|thank you|great|good|nice|cool|ha|hm+|well|so|but|right|alright|oh|"
     r"yes|yeah|please|lovely|perfect)[\s,.!…-]+)+",
@@ -73,7 +73,7 @@ _CORRECTION = re.compile(
     r"|^i (?:meant|mean|was asking about|was talking about)\b\s*",
     re.I,
 )
-#: What a question of its own begins with.
+#: First words of a complete question.
 _QUESTION_WORDS = frozenset(
     re.split(
         " ",
@@ -96,7 +96,7 @@ _SHORT_VERB = re.compile(
     r"(?: too| as well)?$",
     re.I,
 )
-#: "One" that stands for a kind of thing, not for one that was named.
+#: "One" that stands for a kind of thing, not for a named thing.
 _BARE_ONE = re.compile(
     r"\b(?P<before>(?:have|has|got|sell|stock|is there|are there|see|show me|find me|find|want|"
     r"need|any|an?(?: \w+)?|another|other|\w+er|(?:more|less) \w+|some(?: \w+)?))"
@@ -108,20 +108,16 @@ _ANYTHING = re.compile(
     r"(?P<how>(?P<compared>\w+er\b|(?:more|less) \w+)|(?:in|with|without|under|below|made)\b.*)",
     re.I,
 )
-#: A question of at most so many words leaves out what everybody knows.
-_SHORT = 9
-#: Longest new subject in words.
-_LONGEST = 6
+#: Most words of a short question, which may leave its subject out, and of a new subject.
+_SHORT, _LONGEST = 9, 6
 
 
 @dataclass(frozen=True, slots=True)
 class BackReference:
-    """Back reference: words that point back.
+    """Words that point back.
 
     Attributes:
-        kind: How they do.
-        start: Where they begin in the question.
-        end: And end.
+        start, end: Their first character in the question, and the one past their last.
         position: Of an ordinal, in a list, counting from 0; -1 for the last. Of a price, 0 for the
             lowest, -1 for the highest.
         word: Of an attribute, the word.
@@ -135,60 +131,53 @@ class BackReference:
 
 
 def core(question: str) -> str:
-    """Return the question without thanks and other words that ask nothing before it."""
+    """Return the question without thanks and other words without content before it."""
     text = " ".join(question.split())
-    rest = _DISCOURSE.sub("", text)
-    return rest or text
+    return _DISCOURSE.sub("", text) or text
 
 
 def without_opener(text: str) -> str:
     """Return a question without an "and" before it."""
-    rest = re.sub(r"^(?:and|also|or)\b[\s,]*", "", text, flags=re.I)
-    return rest or text
+    return re.sub(r"^(?:and|also|or)\b[\s,]*", "", text, flags=re.I) or text
 
 
 def back_references(text: str) -> list[BackReference]:
     """Return the words that point back, in their order, none inside another."""
     references: list[BackReference] = []
-
-    # What stands after a sentence of its own points back to that.
+    # Words after the first sentence point back to that sentence.
     sentence = _SENTENCE_END.search(text)
-    own = sentence.end() if sentence else len(text)
-    nothing = [match.span() for match in _EMPTY.finditer(text)]
+    limit = sentence.end() if sentence else len(text)
+    empty = [match.span() for match in _EMPTY.finditer(text)]
 
-    def add(kind: Kind, match: re.Match[str], position: int = 0, word: str = "") -> None:
-        start, end = match.span()
-        if start > own or any(first <= start < last for first, last in nothing):
-            return
-        if start < end and not any(
-            start < reference.end and reference.start < end for reference in references
-        ):
+    def add(kind: Kind, pattern: re.Pattern[str], position: int = 0) -> None:
+        for match in pattern.finditer(text):
+            start, end = match.span()
+            inside = any(first <= start < last for first, last in empty)
+            overlaps = any(start < other.end and other.start < end for other in references)
+            if start > limit or inside or overlaps or start == end:
+                continue
+            if kind == "ordinal":
+                position = _NUMBERS[match[1].casefold()]
+            word = match[1].casefold() if kind == "attribute" else ""
             references.append(BackReference(kind, start, end, position, word))
 
-    for match in _SEVERAL.finditer(text):
-        add("several", match)
+    add("several", _SEVERAL)
     if which := _WHICH.match(text):
         references.append(BackReference("several", *which.span(1)))
-    for match in _ORDINAL.finditer(text):
-        add("ordinal", match, _NUMBERS[match[1].casefold()])
-    for match in _OTHER.finditer(text):
-        add("other", match)
-    for match in _CHEAP.finditer(text):
-        add("price", match, 0)
-    for match in _DEAR.finditer(text):
-        add("price", match, -1)
-    for match in _ATTRIBUTE.finditer(text):
-        add("attribute", match, word=match[1].casefold())
-    for match in _PRONOUN.finditer(text):
-        add("pronoun", match)
+    add("ordinal", _ORDINAL)
+    add("other", _OTHER)
+    add("price", _CHEAP, 0)
+    add("price", _DEAR, -1)
+    add("attribute", _ATTRIBUTE)
+    add("pronoun", _PRONOUN)
     return sorted(references, key=lambda reference: reference.start)
 
 
 def new_subject(text: str) -> tuple[str, bool] | None:
     """Return the thing that an elliptic question names, and whether it corrects the one before.
 
-    "And the kite?" and "no, I meant the kite" ask of the kite what was asked before. ``None`` for
-    a question that says itself what it asks.
+    "And the kite?" and "no, I meant the kite" ask the last question about the kite. ``None`` for a
+    complete question.
     """
     plain = text.rstrip(" ?!.…")
     if short_verb := _SHORT_VERB.match(plain):
@@ -205,12 +194,12 @@ def new_subject(text: str) -> tuple[str, bool] | None:
 
 
 def compares(text: str) -> bool:
-    """Return whether a question names a thing to compare the last one to."""
+    """Return whether a question compares the last thing to another."""
     return _COMPARED.match(text) is not None
 
 
 def has_opener(text: str) -> bool:
-    """Return whether a question goes on from the one before by an "and"."""
+    """Return whether a question begins with an "and"."""
     return without_opener(text) != text
 
 
@@ -225,19 +214,18 @@ def asks(text: str) -> bool:
 
 
 def names_a_part(text: str) -> bool:
-    """Return whether a short question speaks of "the battery", as of a thing that is known."""
+    """Return whether a short question has a known part, such as "the battery"."""
     return len(text.split()) <= _SHORT and re.search(r"\bthe \w", text, re.I) is not None
 
 
 def means_page(phrase: str) -> bool:
-    """Return whether a phrase means what is on the page."""
-    return _THIS_PAGE.match(phrase) is not None or bool(
-        re.match(r"^(?:this|that|these|those)(?: ones?)?$", phrase, re.I)
-    )
+    """Return whether a phrase means the thing on the page."""
+    demonstrative = re.match(r"^(?:this|that|these|those)(?: ones?)?$", phrase, re.I)
+    return bool(_THIS_PAGE.match(phrase) or demonstrative)
 
 
 def refined(text: str, kind_of_thing: str) -> str | None:
-    """Return a question that asks for another of a kind of thing, with the kind in place."""
+    """Return a question for another thing of a kind with the kind in it; ``None`` for others."""
     plain = text.rstrip(" ?!.…")
     if match := _ANYTHING.search(plain):
         how = match["how"]
@@ -252,11 +240,6 @@ def refined(text: str, kind_of_thing: str) -> str | None:
     return None
 
 
-def with_it(text: str, reference: BackReference) -> str:
-    """Return the question with a plain pronoun in a back reference's place."""
-    return f"{text[: reference.start]}it{text[reference.end :]}"
-
-
-def pointing(references: Sequence[BackReference], *kinds: Kind) -> list[BackReference]:
-    """Return those of some kinds."""
+def of_kinds(references: Sequence[BackReference], *kinds: Kind) -> list[BackReference]:
+    """Return the references of some kinds."""
     return [reference for reference in references if reference.kind in kinds]

@@ -1,10 +1,10 @@
-"""Plans for a question that leans on the turns before it.
+"""Plans for a question that depends on the turns before it.
 
 A plan cannot refer to history, so what a follow-up leaves out stands in its plan as literals. Two
 ways lead there, and neither writes a new question:
 
-- A question that points back ("and its warranty?") is planned for as if what it points to were
-  open on the page, which plan cases know; what the plan takes from the page is then found by name.
+- A question that points back ("and its warranty?") is planned for as if the thing were open on the
+  page, which plan cases know; what the plan takes from the page is then found by name.
 - A question that names another thing alone ("and the kite?") takes over the plan of the question
   before it, bound to that thing.
 
@@ -14,277 +14,296 @@ ways lead there, and neither writes a new question:
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
 
 from casewright.errors import InputError
 from casewright.planner.history import back_references as back
-from casewright.planner.history import rebinding
 from casewright.planner.history.mentions import Mention
-from casewright.planner.history.turns import Talk, Turn, searches
+from casewright.planner.history.rebinding import Rebinding, joined
+from casewright.planner.history.turns import PlannedTurn, Talk, planned_turn
 from casewright.planner.plan import Literal, Plan, QuestionRef, Step
 from casewright.planner.request import PlanRequest
-from casewright.planner.reuse import Reuse, valid_readings
+from casewright.planner.reuse import Reading, Reuse, valid, valid_readings
 from casewright.planner.spans import RUNS, is_span, normalized
 
+#: Earlier turns that are read.
+TURNS = 4
 #: Longest topic in a literal, in characters.
 TOPIC = 300
-#: Longest follow-up in words: who says more says what it is about.
+#: Longest follow-up in words: a longer question says itself what it is about.
 LONGEST = 16
 #: Stands for the thing on a page that is only supposed.
 SUPPOSED = "it"
+#: Words of names that name nothing.
+_EMPTY = frozenset(
+    re.split(
+        " ",
+        "it its they them their this that these those one ones mine the a an my is are was "
+        "of for and to in on me first second third last other",
+    )
+)
 
 
-class FollowUp:
-    """Question with the turns before it."""
+class HistoryReuse:
+    """Plans for follow-ups, by a reuse that plans for questions that stand alone."""
 
-    def __init__(self, reuse: Reuse, request: PlanRequest, turns: Sequence[Turn]) -> None:
+    def __init__(self, reuse: Reuse) -> None:
+        self._reuse = reuse
+
+    def readings(self, request: PlanRequest) -> Iterator[Reading]:
+        """Yield readings of a request, the likeliest first; a follow-up's have no confidence."""
+        if request.history:
+            rebinding = Rebinding(request.toolbox)
+            turns = self._turns(request, rebinding) if rebinding.page_fields else []
+            if turns:
+                for plan, _ in _FollowUp(self._reuse, request, turns, rebinding).plans():
+                    yield Reading(plan)
+        yield from self._reuse.readings(request)
+
+    def _turns(self, request: PlanRequest, rebinding: Rebinding) -> list[PlannedTurn]:
+        turns: list[PlannedTurn] = []
+        for turn in request.history[-TURNS:]:
+            try:
+                alone = replace(request, question=turn["question"], history=())
+            except InputError:
+                # Earlier questions are unchecked; such a turn is skipped.
+                continue
+            plans = _FollowUp(self._reuse, alone, turns, rebinding).plans() if turns else iter(())
+            follow_up = next(((plan, text) for plan, text in plans if valid(plan, alone)), None)
+            reading = next(valid_readings(self._reuse, alone), None) if follow_up is None else None
+            if reading is not None:
+                follow_up = reading.plan, alone.question
+            if follow_up is not None:
+                plan, question = follow_up
+                turns.append(planned_turn(question, turn["answer"], plan, rebinding))
+        return turns
+
+
+class _FollowUp:
+    """A question with the turns before it."""
+
+    def __init__(
+        self, reuse: Reuse, request: PlanRequest, turns: Sequence[PlannedTurn], rebinding: Rebinding
+    ) -> None:
         self._reuse = reuse
         self._request = request
         self._talk = Talk(turns)
-        self._toolbox = request.toolbox
-        self._by = rebinding.finders(request.toolbox)
-        self._fields = rebinding.page_fields(request.toolbox)
+        self._last = self._talk.last
+        self._rebinding = rebinding
         self._text = back.core(request.question)
-        self._page = any(request.context.get(field) is not None for field in self._fields)
+        fields = rebinding.page_fields
+        # Stands for a page with the thing that the question points back to.
+        self._supposed = dict.fromkeys(sorted(fields), SUPPOSED)
+        self._has_page = any(request.context.get(field) is not None for field in fields)
         self._alone = next(self._readings(self._text), None)
-        self._found = [
+        self._references = [
             reference
             for reference in back.back_references(self._text)
             if not self._has_antecedent(reference)
         ]
 
     def plans(self) -> Iterator[tuple[Plan, str]]:
-        """Yield plans that take history into account, each with what is asked in full."""
+        """Yield plans that take history into account, each with the completed question."""
         if len(_words(self._text)) > LONGEST:
             return
-        yield from self._moved()
-        yield from self._refined()
-        yield from self._pointed()
-        if self._page and self._alone_is_of_page():
+        yield from self._with_new_subject()
+        yield from self._of_the_same_kind()
+        yield from self._pointing_back()
+        if self._has_page and self._alone_uses_page():
             return
-        if not self._found:
-            yield from self._named_again()
+        if not self._references:
+            yield from self._with_full_names()
         if self._alone is not None and _looks_up_nothing(self._alone):
-            # What only says that the talk goes on was in few plan cases.
+            # Few plan cases have words that only say that the talk goes on.
             text = back.without_opener(self._text)
             for plan in self._readings(text) if text != self._request.question else ():
                 yield plan, text
 
-    # A new subject for the question before.
-
-    def _moved(self) -> Iterator[tuple[Plan, str]]:
-        """Yield plans that ask of another thing what was asked before."""
+    def _with_new_subject(self) -> Iterator[tuple[Plan, str]]:
+        """Yield plans that ask the last question about another thing."""
         subject = back.new_subject(self._text)
         if subject is None:
             return
         phrase, corrects = subject
-        last = self._talk.last
-        inside = back.back_references(phrase)
+        last, rebinding = self._last, self._rebinding
+        references = back.back_references(phrase)
         if back.means_page(phrase):
-            plan = rebinding.of_this_page(last.plan, self._fields, self._toolbox)
-            if self._page and plan is not None:
-                yield rebinding.with_question(plan, last.question, self._toolbox), last.question
+            page_plan = rebinding.bound_to_page(last.plan)
+            if self._has_page and page_plan is not None:
+                yield rebinding.with_question(page_plan, last.question), last.question
             return
-        if back.pointing(inside, "pronoun", "several"):
+        if back.of_kinds(references, "pronoun", "several"):
             return
         if phrase.split()[0].casefold() in ("something", "anything"):
             return
-        if self._topic(last):
-            yield from self._continued(last)
+        if self._is_topic(last):
+            yield self._about_topic(last)
             return
-        mention = next(
-            (pointee for ref in inside if (pointee := self._talk.pointee(ref)) is not None), None
-        )
-        bare = back.bare_subject(phrase)
-        name = mention.name if mention else self._full_name(bare, corrects)
+        pointees = (self._talk.pointee(reference) for reference in references)
+        mention = next((pointee for pointee in pointees if pointee is not None), None)
+        name = mention.name if mention else self._full_name(back.bare_subject(phrase), corrects)
         if name is None:
             return
         question = _replaced(last, name)
         if last.things:
-            plan = self._with_last_name(last, name)
-        elif not rebinding.of_page(last.plan, self._fields):
+            steps = enumerate(last.plan.steps)
+            finder = [index for index, step in steps if step.tool in rebinding.finders][-1]
+            plan = rebinding.with_names(last.plan, {finder: name})
+        elif not rebinding.uses_page(last.plan):
             return
         else:
-            thing = Mention(name, "", next(iter(self._by)))
-            plan = rebinding.found_instead(last.plan, [thing], self._fields, self._toolbox)
+            thing = Mention(name, "", next(iter(rebinding.finders)))
+            plan = rebinding.bound_to_things(last.plan, [thing])
         if back.compares(self._text):
-            plan = rebinding.joined(last.plan, plan)
-        yield rebinding.with_question(plan, question, self._toolbox), question
-
-    def _with_last_name(self, last: Turn, name: str) -> Plan:
-        finders = [at for at, step in enumerate(last.plan.steps) if step.tool in self._by]
-        return rebinding.with_names(last.plan, [(finders[-1], name)], self._toolbox)
+            plan = joined(last.plan, plan)
+        yield rebinding.with_question(plan, question), question
 
     def _full_name(self, phrase: str, corrects: bool) -> str | None:
         """Return the name that a phrase gives, completed by the one before where it is a part."""
-        last = self._talk.last
         says_one = phrase.casefold().endswith((" one", " ones"))
         short = phrase.rsplit(" ", 1)[0] if says_one else phrase
-        before = last.things[-1].name.split() if last.things else []
-        named = any(c.isupper() or c.isdigit() for c in "".join(before))
+        before = self._last.things[-1].name.split() if self._last.things else []
         part = says_one or (len(short.split()) == 1 and _is_name(short))
-        if part and named and len(before) > 1:
-            if corrects and len(before) > 2:
-                before[-1] = short
-            else:
-                before.append(short)
-            return " ".join(before)
+        if part and _is_name("".join(before)) and len(before) > 1:
+            return " ".join([*(before[:-1] if corrects and len(before) > 2 else before), short])
         if says_one:
             return f"{short} {' '.join(before)}" if before else None
         if _is_name(phrase) or corrects:
             return phrase
-        # A part of what was talked about ("the price") is no thing of its own.
+        # A part of the subject ("the price") is no thing of its own.
         alone = next(self._readings(back.without_opener(self._text)), None)
         for step in alone.steps if alone else ():
-            name = step.argument(self._by[step.tool]) if step.tool in self._by else None
+            name = self._rebinding.name_in(step)
             if isinstance(name, Literal) and is_span(str(name.value), phrase):
                 return phrase
         return None
 
-    # Another of the same kind.
-
-    def _refined(self) -> Iterator[tuple[Plan, str]]:
+    def _of_the_same_kind(self) -> Iterator[tuple[Plan, str]]:
         """Yield plans that search for another thing of a kind."""
-        if self._found and not back.pointing(self._found, "attribute"):
+        if self._references and not back.of_kinds(self._references, "attribute"):
             return
-        kind = next(
-            (turn.things[-1].name for turn in reversed(self._talk.turns) if turn.things), None
-        )
+        kinds = (turn.things[-1].name for turn in reversed(self._talk.turns) if turn.things)
+        kind = next(kinds, None)
         question = back.refined(self._text, kind) if kind else None
         if question is not None:
             for plan in self._readings(question):
-                if searches(plan, self._by) and len(plan.steps) == 1:
+                if self._rebinding.searches(plan) and len(plan.steps) == 1:
                     yield plan, question
 
-    # Words that point back.
-
-    def _pointed(self) -> Iterator[tuple[Plan, str]]:
-        several = back.pointing(self._found, "several")
-        others = back.pointing(self._found, "ordinal", "other", "price", "attribute")
-        pronouns = back.pointing(self._found, "pronoun")
+    def _pointing_back(self) -> Iterator[tuple[Plan, str]]:
+        others = back.of_kinds(self._references, "ordinal", "other", "price", "attribute")
         things: list[Mention] = []
         text = self._text
-        if several:
-            if self._page and rebinding.of_page(self._talk.last.plan, self._fields):
+        if back.of_kinds(self._references, "several"):
+            if self._has_page and self._rebinding.uses_page(self._last.plan):
                 yield from self._beside_page(text)
             things = self._talk.several()
         elif others:
             # A pronoun after "the last one" points to it.
-            for reference in self._found:
+            for reference in self._references:
                 if reference.start > others[-1].start:
                     break
                 mention = self._talk.pointee(reference)
                 if mention is not None and mention.name not in [thing.name for thing in things]:
                     things.append(mention)
             if len(others) == 1:
-                text = back.with_it(text, others[0])
-        elif pronouns:
-            if self._page and self._alone_is_of_page():
+                text = f"{text[: others[0].start]}it{text[others[0].end :]}"
+        elif back.of_kinds(self._references, "pronoun"):
+            if self._has_page and self._alone_uses_page():
                 return
-            last = self._talk.last
             subject = self._talk.subject()
-            if self._topic(last) and self._goes_on():
-                first = next(self._supposed(text), None)
+            if self._is_topic(self._last) and self._continues_topic():
+                first = next(self._readings(text, self._supposed), None)
                 if subject is None or (first is not None and self._only_asks(first)):
-                    yield from self._continued(last)
+                    yield self._about_topic(self._last)
                     return
             things = [subject] if subject is not None else []
-        if not things:
-            return
-        yield from self._asked_of(things, text, sure=True)
+        if things:
+            yield from self._about(things, text, sure=True)
 
-    def _asked_of(
+    def _about(
         self, things: Sequence[Mention], text: str, *, sure: bool
     ) -> Iterator[tuple[Plan, str]]:
         """Yield plans as if the things were on the page, which find them by name."""
         question = f"{self._text} ({', '.join(thing.name for thing in things)})"
-        plans = list(self._supposed(text))
-        if back.has_opener(text) and not any(
-            rebinding.of_page(plan, self._fields) for plan in plans[:1]
-        ):
-            plans = list(self._supposed(back.without_opener(text)))
-        for plan in plans[:1]:
-            named = self._named(plan, things[0])
+        plans = list(self._readings(text, self._supposed))
+        if back.has_opener(text) and not any(map(self._rebinding.uses_page, plans[:1])):
+            plans = list(self._readings(back.without_opener(text), self._supposed))
+        if plans:
+            named = self._with_name(plans[0], things[0])
             if named is not None:
                 yield named, question
                 return
-            if self._only_asks(plan) and len(things) == 1:
-                # A policy, say: it is no question about the thing.
+            if self._only_asks(plans[0]) and len(things) == 1:
+                # A policy, say: the question is not about the thing.
                 return
         for plan in plans if sure else plans[:1]:
-            if rebinding.of_page(plan, self._fields):
-                yield (
-                    rebinding.found_instead(plan, things, self._fields, self._toolbox),
-                    question,
-                )
+            if self._rebinding.uses_page(plan):
+                yield self._rebinding.bound_to_things(plan, things), question
                 return
 
     def _beside_page(self, text: str) -> Iterator[tuple[Plan, str]]:
-        """Ask of the page and of what was talked of before it."""
-        here = self._talk.last.listed[:1]
+        """Yield plans that ask about the page and the thing before it."""
+        page = [thing.name for thing in self._last.listed[:1]]
         before = [
             thing
             for turn in self._talk.turns[:-1]
             for thing in (*turn.listed[:1], *turn.things[:1])
+            if thing.name not in page
         ]
-        others = [thing for thing in before if thing.name not in [own.name for own in here]]
         plan = next(self._readings(text), None)
-        if others and plan is not None and rebinding.of_page(plan, self._fields):
-            other = rebinding.found_instead(plan, others[-1:], self._fields, self._toolbox)
-            yield rebinding.joined(plan, other), text
+        if before and plan is not None and self._rebinding.uses_page(plan):
+            yield joined(plan, self._rebinding.bound_to_things(plan, before[-1:])), text
 
-    def _named(self, plan: Plan, thing: Mention) -> Plan | None:
+    def _with_name(self, plan: Plan, thing: Mention) -> Plan | None:
         """Return the plan with a thing's name where it looks for "it", if it does."""
-        open_ = []
-        for at, step in enumerate(plan.steps):
-            value = step.argument(self._by[step.tool]) if step.tool in self._by else None
-            # Who looked at a thing in the catalogue need not have ordered it.
+        names = {}
+        for index, step in enumerate(plan.steps):
+            value = self._rebinding.name_in(step)
+            # The user may have seen a thing in the catalogue and not ordered it.
             if thing.tool not in ("", step.tool) and "mine" not in _words(self._text):
                 continue
             if isinstance(value, QuestionRef) or (
-                isinstance(value, Literal) and _says_nothing(str(value.value))
+                isinstance(value, Literal) and _names_nothing(str(value.value))
             ):
-                open_.append((at, thing.name))
-        return rebinding.with_names(plan, open_, self._toolbox) if open_ else None
+                names[index] = thing.name
+        return self._rebinding.with_names(plan, names) if names else None
 
-    def _named_again(self) -> Iterator[tuple[Plan, str]]:
-        """Yield plans that look for the full name of what is named in part, or not at all."""
+    def _with_full_names(self) -> Iterator[tuple[Plan, str]]:
+        """Yield plans that look for the full name of a thing named in part, or not at all."""
         text = back.without_opener(self._text)
         alone = next(self._readings(text), None)
         if alone is None:
             return
-        known = {
-            thing.name: thing for turn in self._talk.turns for thing in (*turn.listed, *turn.things)
-        }
-        names = []
-        for at, step in enumerate(alone.steps):
-            value = step.argument(self._by[step.tool]) if step.tool in self._by else None
+        turns = self._talk.turns
+        known = {thing.name: thing for turn in turns for thing in (*turn.listed, *turn.things)}
+        names = {}
+        for index, step in enumerate(alone.steps):
+            value = self._rebinding.name_in(step)
             if isinstance(value, Literal):
                 words = set(_words(str(value.value)))
                 full = [
-                    thing
+                    thing.name
                     for thing in known.values()
                     if thing.tool == step.tool and words < set(_words(thing.name))
                 ]
-                if full and len(alone.steps) > at + 1:
-                    names.append((at, full[-1].name))
+                if full and len(alone.steps) > index + 1:
+                    names[index] = full[-1]
         if names:
-            yield rebinding.with_names(alone, names, self._toolbox), text
+            yield self._rebinding.with_names(alone, names), text
         elif _looks_up_nothing(alone):
             subject = self._talk.subject()
             if subject is not None and back.asks(text) and back.names_a_part(text):
-                yield from self._asked_of([subject], self._text, sure=False)
-            elif back.has_opener(self._text) and self._topic(self._talk.last):
-                yield from self._continued(self._talk.last)
+                yield from self._about([subject], self._text, sure=False)
+            elif back.has_opener(self._text) and self._is_topic(self._last):
+                yield self._about_topic(self._last)
 
-    # A topic that goes on.
-
-    def _topic(self, turn: Turn) -> bool:
-        """Return whether a turn was about no thing, but asked a tool the question."""
+    def _is_topic(self, turn: PlannedTurn) -> bool:
         return not turn.things and not turn.listed and self._only_asks(turn.plan)
 
-    def _goes_on(self) -> bool:
-        """Return whether the question may be about the topic before it."""
+    def _continues_topic(self) -> bool:
         if self._alone is None:
             return True
         nothing = _looks_up_nothing(self._alone) and back.asks(self._text)
@@ -293,66 +312,50 @@ class FollowUp:
     def _only_asks(self, plan: Plan) -> bool:
         """Return whether a plan does nothing but pass a text on to tools that find no things."""
         return all(
-            step.tool not in self._by
+            step.tool not in self._rebinding.finders
             and len(step.arguments) > 0
             and all(isinstance(value, (QuestionRef, Literal)) for _, value in step.arguments)
             for step in plan.steps
         )
 
-    def _continued(self, last: Turn) -> Iterator[tuple[Plan, str]]:
-        """Ask the tool of the topic, with the topic before the question."""
+    def _about_topic(self, last: PlannedTurn) -> tuple[Plan, str]:
+        """Return a plan that asks the topic's tool, with the topic before the question."""
         topic = f"{last.question} {self._text}"[-TOPIC:]
-        plan = Plan(
-            (
-                Step(
-                    last.plan.steps[-1].tool,
-                    tuple((name, QuestionRef()) for name, _ in last.plan.steps[-1].arguments),
-                ),
-            )
-        )
-        yield rebinding.with_question(plan, topic, self._toolbox), topic
+        step = last.plan.steps[-1]
+        again = Step(step.tool, tuple((name, QuestionRef()) for name, _ in step.arguments))
+        return self._rebinding.with_question(Plan((again,)), topic), topic
 
-    # Readings of a question.
-
-    def _readings(self, text: str) -> Iterator[Plan]:
-        """Yield valid plans of a text that stands alone."""
-        yield from self._planned(text, dict(self._request.context))
-
-    def _supposed(self, text: str) -> Iterator[Plan]:
-        """Yield valid plans of a text, as if what it points to were open on the page."""
-        yield from self._planned(text, dict.fromkeys(sorted(self._fields), SUPPOSED))
-
-    def _planned(self, text: str, context: dict[str, object]) -> Iterator[Plan]:
+    def _readings(self, text: str, context: Mapping[str, Any] | None = None) -> Iterator[Plan]:
+        """Yield valid plans of a text that stands alone, by default in the request's context."""
+        context = self._request.context if context is None else context
         try:
-            request = PlanRequest(text, self._toolbox, context, max_steps=self._request.max_steps)
+            request = replace(self._request, question=text, context=context, history=())
         except InputError:
             return
         yield from (reading.plan for reading in valid_readings(self._reuse, request))
 
-    def _alone_is_of_page(self) -> bool:
-        return self._alone is not None and rebinding.of_page(self._alone, self._fields)
+    def _alone_uses_page(self) -> bool:
+        return self._alone is not None and self._rebinding.uses_page(self._alone)
 
     def _has_antecedent(self, reference: back.BackReference) -> bool:
-        """Return whether the question itself names what some of its words point back to."""
+        """Return whether the question itself names the thing that its words point back to."""
         before = self._text[: reference.start]
-        names = [
-            str(value.value)
-            for step in (self._alone.steps if self._alone else ())
-            if step.tool in self._by
-            and isinstance(value := step.argument(self._by[step.tool]), Literal)
-            and not _says_nothing(str(value.value))
+        values = [
+            self._rebinding.name_in(step) for step in (self._alone.steps if self._alone else ())
         ]
+        names = [str(value.value) for value in values if isinstance(value, Literal)]
+        names = [name for name in names if not _names_nothing(name)]
         if reference.kind == "several":
             return len(names) > 1
         return reference.kind == "pronoun" and any(is_span(name, before) for name in names)
 
 
-def _replaced(last: Turn, name: str) -> str:
+def _replaced(last: PlannedTurn, name: str) -> str:
     """Return the last question with another thing in the place of its own."""
     for thing in last.things:
-        at = last.question.casefold().find(thing.name.casefold())
-        if at >= 0:
-            return last.question[:at] + name + last.question[at + len(thing.name) :]
+        start = last.question.casefold().find(thing.name.casefold())
+        if start >= 0:
+            return last.question[:start] + name + last.question[start + len(thing.name) :]
     return last.question
 
 
@@ -364,19 +367,9 @@ def _words(text: str) -> list[str]:
     return [run[0] for run in RUNS.finditer(normalized(text))]
 
 
-def _says_nothing(name: str) -> bool:
-    """Return whether a name is made of words that name nothing."""
+def _names_nothing(name: str) -> bool:
     return all(word in _EMPTY for word in _words(name))
 
 
 def _is_name(phrase: str) -> bool:
     return any(c.isupper() or c.isdigit() for c in phrase)
-
-
-_EMPTY = frozenset(
-    re.split(
-        " ",
-        "it its they them their this that these those one ones mine the a an my is are was "
-        "of for and to in on me first second third last other",
-    )
-)

@@ -1,4 +1,4 @@
-"""Things that earlier turns named: what their plans look for, and what their answers list."""
+"""Things that earlier turns named, in their plans and in their answers."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-#: Characters of an answer that are read.
+#: Most characters of an answer that are read.
 READ = 4000
-#: A line of a list, as answers without a language model have it and as chat models write it.
+#: A line of a list, in answers without a language model and in those of chat models.
 _ITEM = re.compile(r"^\s*(?:[-*•]|\d{1,2}[.)])\s+(?:Looked up: )?(?P<item>.+)$")
 _NAME_ENDS = re.compile(r"\s*(?:; | — | – | \[E\d|: |,|\()")
 #: A name in running text: capitals and numbers that stand together.
@@ -17,7 +17,7 @@ _RUN = re.compile(
     r"(?P<name>[A-Z][\w'’-]*(?: (?:&|and(?= [A-Z])|of(?= [A-Z])|from(?= [A-Z])|in(?= [A-Z])) "
     r"[A-Z][\w'’-]*| (?:[A-Z][\w'’-]*|\d[\w.,-]*\w|\d))*)"
 )
-#: Words that a sentence begins with, and what is no thing's name.
+#: Capitalised words that are no thing's name.
 _NO_NAME = frozenset(
     re.split(
         " ",
@@ -30,13 +30,12 @@ _NO_NAME = frozenset(
         "december",
     )
 )
-#: Words that follow a name at once: what kind of thing it is.
+#: Words right after a name: the kind of thing.
 _FOLLOWING = re.compile(r"(?: [\w'’-]+){0,4}")
-#: Small words that no name goes on with.
+#: Words at which a name ends.
 _NAME_STOPS = frozenset(
     re.split(
-        " ",
-        "a an the and or but is are was were has have had for with from to in on at of by as",
+        " ", "a an the and or but is are was were has have had for with from to in on at of by as"
     )
 )
 _AMOUNT = r"\d{1,3}(?:,\d{3})+(?:\.\d+)?|\d+(?:[.,]\d{1,2})?"
@@ -49,22 +48,16 @@ _PRICE = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class Mention:
-    """A thing that was named.
-
-    Attributes:
-        name: By these words a tool finds it.
-        said: What was said of it where it was named.
-        tool: The tool that found it; empty where none did.
-    """
+    """A named thing, with the text about it, and the tool that found it by its name, if any."""
 
     name: str
-    said: str = ""
+    text: str = ""
     tool: str = ""
 
     @property
     def price(self) -> float | None:
-        """The price that was told with it."""
-        match = _PRICE.search(self.said)
+        """The price in its text."""
+        match = _PRICE.search(self.text)
         if match is None:
             return None
         amount = re.sub(r",(?=\d{3})", "", match[1] or match[2])
@@ -72,16 +65,12 @@ class Mention:
 
 
 def named_in(answer: str, tool: str = "") -> list[Mention]:
-    """Return what an answer names, in its order, each once.
+    """Return the things that an answer names, in its order, each once; ``tool`` finds them.
 
     Of an answer with a list the items are read, else the names in the running text: words with
     capitals and numbers that stand together.
-
-    Args:
-        answer: The text.
-        tool: The tool that finds such things.
     """
-    # Nobody checked that an earlier answer is whole Unicode, which a literal has to be.
+    # Earlier answers are unchecked, and a literal has to be whole Unicode.
     answer = answer[:READ].encode(errors="replace").decode()
     items = [match["item"] for line in answer.split("\n") if (match := _ITEM.match(line))]
     listed = [Mention(_head(item), item, tool) for item in items if item[:1].isupper()]
@@ -97,7 +86,7 @@ def _head(item: str) -> str:
 def _in_text(answer: str, tool: str) -> list[Mention]:
     mentions: list[Mention] = []
     matches = list(_RUN.finditer(answer))
-    for at, match in enumerate(matches):
+    for number, match in enumerate(matches):
         words = match["name"].split()
         start = match.start()
         opens = start == 0 or answer[:start].rstrip()[-1:] in ".!?:\n"
@@ -105,29 +94,23 @@ def _in_text(answer: str, tool: str) -> list[Mention]:
             words, opens = words[1:], False
         if not words or (opens and len(words) == 1):
             continue
-        end = matches[at + 1].start() if at + 1 < len(matches) else len(answer)
+        end = matches[number + 1].start() if number + 1 < len(matches) else len(answer)
         following = _FOLLOWING.match(answer, match.end(), end)
-        words += list(itertools.takewhile(_goes_on, following[0].split() if following else ()))
+        more = following[0].split() if following else ()
+        words += list(itertools.takewhile(lambda word: word.casefold() not in _NAME_STOPS, more))
         mentions.append(Mention(" ".join(words), answer[start:end], tool))
     return mentions
-
-
-def _goes_on(word: str) -> bool:
-    return word.casefold() not in _NAME_STOPS
 
 
 def by_word(mentions: Sequence[Mention], word: str) -> Mention | None:
     """Return the first mention whose name, else whose text, has a word that begins so."""
     pattern = re.compile(rf"\b{re.escape(word)}", re.I)
-    for mention in mentions:
-        if pattern.search(mention.name):
-            return mention
-    return next((mention for mention in mentions if pattern.search(mention.said)), None)
+    names = (mention for mention in mentions if pattern.search(mention.name))
+    texts = (mention for mention in mentions if pattern.search(mention.text))
+    return next(itertools.chain(names, texts), None)
 
 
 def by_price(mentions: Sequence[Mention], position: int) -> Mention | None:
     """Return the mention of the lowest price (0) or of the highest (-1); ``None`` without any."""
-    priced = sorted(
-        (mention.price, at) for at, mention in enumerate(mentions) if mention.price is not None
-    )
-    return mentions[priced[position][1]] if priced else None
+    prices = [(m.price, number) for number, m in enumerate(mentions) if m.price is not None]
+    return mentions[sorted(prices)[position][1]] if prices else None

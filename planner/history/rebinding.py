@@ -1,13 +1,12 @@
-"""Plans bound to other things: one that asks of the page asks of what was named instead."""
+"""Plans bound to other things: one that asks about the page asks about named things instead."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Mapping, Sequence
 
 from casewright.planner.history.mentions import Mention
 from casewright.planner.plan import (
     ContextRef,
-    ListValue,
     Literal,
     Plan,
     QuestionRef,
@@ -16,178 +15,133 @@ from casewright.planner.plan import (
     StepRef,
     Value,
 )
-from casewright.tools import Source, Toolbox, ToolSpec
-
-Change = Callable[[Scalar], Scalar]
+from casewright.tools import Source, Toolbox
 
 
-def finders(toolbox: Toolbox) -> dict[str, str]:
-    """Return the tools that find a thing by its name, with the parameter that takes the name."""
-    wanted = {
-        parameter.name
-        for tool in toolbox
-        for parameter in tool.parameters
-        if Source.STEP in parameter.sources
-    }
-    names = {}
-    for tool in toolbox:
-        required = [own for own in tool.parameters if own.required]
-        by_name = len(required) == 1 and Source.LITERAL in required[0].sources
-        if by_name and not wanted.isdisjoint(tool.results):
-            names[tool.name] = required[0].name
-    return names
+class Rebinding:
+    """Binds plans to other things.
 
-
-def page_fields(toolbox: Toolbox) -> set[str]:
-    """Return the fields by which a page may name a thing that a finder finds as well."""
-    results = {field for name in finders(toolbox) for field in toolbox[name].results}
-    return {
-        parameter.name
-        for tool in toolbox
-        for parameter in tool.parameters
-        if Source.CONTEXT in parameter.sources and parameter.name in results
-    }
-
-
-def fields_of(step: Step) -> set[str]:
-    """Return the fields of the context that a step refers to."""
-    return {
-        value.field
-        for _, argument in step.arguments
-        for value in _scalars(argument)
-        if isinstance(value, ContextRef)
-    }
-
-
-def of_page(plan: Plan, fields: Collection[str]) -> bool:
-    """Return whether a plan asks of the page."""
-    return any(fields_of(step) & set(fields) for step in plan.steps)
-
-
-def found_instead(
-    plan: Plan, things: Sequence[Mention], fields: Collection[str], toolbox: Toolbox
-) -> Plan:
-    """Return the plan with what asks of the page asked of each thing, found by its name first.
-
-    Args:
-        plan: A plan that refers to fields of the page.
-        things: At least one, each with a tool that finds it.
-        fields: Those fields.
-        toolbox: The request's.
+    Attributes:
+        finders: The tools that find a thing by its name, with the parameter that takes the name.
+        page_fields: The fields by which a page may identify a thing that a finder finds as well.
     """
-    by = finders(toolbox)
-    steps = [Step(thing.tool, ((by[thing.tool], Literal(thing.name)),)) for thing in things]
-    # Of each old step, its number in the new plan for each thing; one number where it needs none.
-    numbers: dict[int, list[int]] = {}
-    for number, step in enumerate(plan.steps, 1):
-        needs = [numbers[reference.step] for reference in step.references()]
-        copies = (
-            len(things)
-            if fields_of(step) & set(fields) or any(len(own) > 1 for own in needs)
-            else 1
+
+    def __init__(self, toolbox: Toolbox) -> None:
+        self._toolbox = toolbox
+        parameters = [parameter for tool in toolbox for parameter in tool.parameters]
+        fed = {parameter.name for parameter in parameters if Source.STEP in parameter.sources}
+        self.finders: dict[str, str] = {}
+        for tool in toolbox:
+            required = [parameter for parameter in tool.parameters if parameter.required]
+            by_name = len(required) == 1 and Source.LITERAL in required[0].sources
+            if by_name and not fed.isdisjoint(tool.results):
+                self.finders[tool.name] = required[0].name
+        results = {field for name in self.finders for field in toolbox[name].results}
+        self.page_fields = {
+            parameter.name
+            for parameter in parameters
+            if Source.CONTEXT in parameter.sources and parameter.name in results
+        }
+
+    def name_in(self, step: Step) -> Value | None:
+        """Return the name that a step looks for, if its tool is a finder."""
+        return step.argument(self.finders[step.tool]) if step.tool in self.finders else None
+
+    def searches(self, plan: Plan) -> bool:
+        """Return whether the last step of a plan is a finder's."""
+        return plan.steps[-1].tool in self.finders
+
+    def uses_page(self, plan: Plan) -> bool:
+        """Return whether a plan asks about the page."""
+        return any(map(self._step_uses_page, plan.steps))
+
+    def _step_uses_page(self, step: Step) -> bool:
+        return any(
+            isinstance(v, ContextRef) and v.field in self.page_fields for v in step.scalars()
         )
-        numbers[number] = []
-        for copy in range(copies):
 
-            def bound(value: Scalar, copy: int = copy) -> Scalar:
-                if isinstance(value, ContextRef) and value.field in fields:
-                    return StepRef(copy + 1, value.field)
-                if isinstance(value, StepRef):
-                    own = numbers[value.step]
-                    return StepRef(own[min(copy, len(own) - 1)], value.field, value.index)
-                return value
+    def bound_to_things(self, plan: Plan, things: Sequence[Mention]) -> Plan:
+        """Return the plan that asks about things, each found by its name, not about the page."""
+        steps = [
+            Step(thing.tool, ((self.finders[thing.tool], Literal(thing.name)),)) for thing in things
+        ]
+        # By old number, the new number for each thing; one number where a step needs no thing.
+        numbers: dict[int, list[int]] = {}
+        for number, step in enumerate(plan.steps, 1):
+            needs = [numbers[reference.step] for reference in step.references()]
+            copied = self._step_uses_page(step) or any(len(copies) > 1 for copies in needs)
+            numbers[number] = []
+            for copy in range(len(things) if copied else 1):
 
-            steps.append(mapped(step, bound))
-            numbers[number].append(len(steps))
-    return Plan(tuple(steps))
+                def bound(value: Scalar, copy: int = copy) -> Scalar:
+                    if isinstance(value, ContextRef) and value.field in self.page_fields:
+                        return StepRef(copy + 1, value.field)
+                    if isinstance(value, StepRef):
+                        copies = numbers[value.step]
+                        new = copies[min(copy, len(copies) - 1)]
+                        return StepRef(new, value.field, value.index)
+                    return value
 
+                steps.append(step.mapped(bound))
+                numbers[number].append(len(steps))
+        return Plan(tuple(steps))
 
-def of_this_page(plan: Plan, fields: Collection[str], toolbox: Toolbox) -> Plan | None:
-    """Return the plan with what it finds by name taken from the page; ``None`` if it finds none."""
-    by = finders(toolbox)
-    dropped = {
-        number
-        for number, step in enumerate(plan.steps, 1)
-        if step.tool in by and any(number == ref.step for s in plan.steps for ref in s.references())
-    }
-    kept: list[Step] = []
-    numbers: dict[int, int] = {}
-    for number, step in enumerate(plan.steps, 1):
-        if number in dropped:
-            continue
-        if any(ref.step in dropped and ref.field not in fields for ref in step.references()):
-            return None
+    def bound_to_page(self, plan: Plan) -> Plan | None:
+        """Return the plan with the page in place of found things; ``None`` if it finds none."""
+        referenced = {reference.step for step in plan.steps for reference in step.references()}
+        dropped = {
+            number
+            for number, step in enumerate(plan.steps, 1)
+            if step.tool in self.finders and number in referenced
+        }
+        steps: list[Step] = []
+        numbers: dict[int, int] = {}
 
         def bound(value: Scalar) -> Scalar:
-            if isinstance(value, StepRef):
-                if value.step in dropped:
-                    return ContextRef(value.field)
-                return StepRef(numbers[value.step], value.field, value.index)
-            return value
+            if not isinstance(value, StepRef):
+                return value
+            if value.step in dropped:
+                return ContextRef(value.field)
+            return StepRef(numbers[value.step], value.field, value.index)
 
-        new = mapped(step, bound)
-        if new not in kept:
-            kept.append(new)
-        numbers[number] = kept.index(new) + 1
-    return Plan(tuple(kept)) if kept else None
+        for number, step in enumerate(plan.steps, 1):
+            if number in dropped:
+                continue
+            fields = [ref.field for ref in step.references() if ref.step in dropped]
+            if not self.page_fields.issuperset(fields):
+                return None
+            new = step.mapped(bound)
+            if new not in steps:
+                steps.append(new)
+            numbers[number] = steps.index(new) + 1
+        return Plan(tuple(steps)) if steps else None
+
+    def with_names(self, plan: Plan, names: Mapping[int, str]) -> Plan:
+        """Return the plan whose finders, by their index, look for other names."""
+        steps = list(plan.steps)
+        for index, name in names.items():
+            tool = steps[index].tool
+            steps[index] = Step(tool, ((self.finders[tool], Literal(name)),))
+        return Plan(tuple(steps))
+
+    def with_question(self, plan: Plan, text: str) -> Plan:
+        """Return the plan with a text in place of the question, wherever texts are allowed."""
+
+        def changed(tool: str, name: str, value: Value) -> Value:
+            parameter = self._toolbox[tool].parameter(name)
+            takes_text = parameter is not None and Source.LITERAL in parameter.sources
+            return Literal(text) if isinstance(value, QuestionRef) and takes_text else value
+
+        return Plan(
+            tuple(
+                Step(s.tool, tuple((name, changed(s.tool, name, v)) for name, v in s.arguments))
+                for s in plan.steps
+            )
+        )
 
 
 def joined(first: Plan, second: Plan) -> Plan:
     """Return the steps of one plan, then those of another."""
     shift = len(first.steps)
-
-    def later(value: Scalar) -> Scalar:
-        if isinstance(value, StepRef):
-            return StepRef(value.step + shift, value.field, value.index)
-        return value
-
-    return Plan((*first.steps, *(mapped(step, later) for step in second.steps)))
-
-
-def with_names(plan: Plan, names: Sequence[tuple[int, str]], toolbox: Toolbox) -> Plan:
-    """Return the plan whose finders, given by their index, look for other names."""
-    by, wanted = finders(toolbox), dict(names)
-    return Plan(
-        tuple(
-            Step(step.tool, ((by[step.tool], Literal(wanted[index])),)) if index in wanted else step
-            for index, step in enumerate(plan.steps)
-        )
-    )
-
-
-def with_question(plan: Plan, text: str, toolbox: Toolbox) -> Plan:
-    """Return the plan with a text where it passes the question on, wherever texts are admitted."""
-    steps = []
-    for step in plan.steps:
-        tool = toolbox[step.tool]
-
-        arguments = tuple(
-            (name, Literal(text) if _open(tool, name, value) else value)
-            for name, value in step.arguments
-        )
-        steps.append(Step(step.tool, arguments))
-    return Plan(tuple(steps))
-
-
-def _open(tool: ToolSpec, name: str, value: Value) -> bool:
-    parameter = tool.parameter(name)
-    return (
-        isinstance(value, QuestionRef)
-        and parameter is not None
-        and Source.LITERAL in parameter.sources
-    )
-
-
-def mapped(step: Step, change: Change) -> Step:
-    """Return the step with every value changed, those inside lists too."""
-
-    def deep(value: Value) -> Value:
-        if isinstance(value, ListValue):
-            return ListValue(tuple(map(change, value.items)))
-        return change(value)
-
-    return Step(step.tool, tuple((name, deep(value)) for name, value in step.arguments))
-
-
-def _scalars(value: Value) -> tuple[Scalar, ...]:
-    return value.items if isinstance(value, ListValue) else (value,)
+    later = {number: number + shift for number in range(1, len(second.steps) + 1)}
+    return Plan((*first.steps, *(step.renumbered(later) for step in second.steps)))

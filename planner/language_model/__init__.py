@@ -1,7 +1,7 @@
 """A local causal language model, and a planner's prompts as its tokens."""
 
-from casewright.planner.language_model.language_model import LanguageModel, TokenModel
+from casewright.planner.language_model.language_model import LanguageModel
 from casewright.planner.language_model.load import load_language_model
 from casewright.planner.language_model.prompt_tokens import PromptTokens
 
-__all__ = ["LanguageModel", "PromptTokens", "TokenModel", "load_language_model"]
+__all__ = ["LanguageModel", "PromptTokens", "load_language_model"]

@@ -1,4 +1,4 @@
-"""An adapter made with PEFT, added to the weights that it was trained on."""
+"""A PEFT adapter, added to the weights that it was trained on."""
 
 from __future__ import annotations
 
@@ -13,8 +13,7 @@ from casewright.planner.language_model.source import ADAPTER, ADAPTER_WEIGHTS, r
 def merge_adapter(network: Any, folder: Path) -> Any:
     """Return the network with an adapter's changes in its own weights.
 
-    Decoding is then as quick as without one. The sum is rounded to the network's dtype, as the
-    weights were; that loses more than the order in which it is done.
+    Decoding is then as quick as without an adapter. The sum is rounded to the network's dtype.
 
     Raises:
         DependencyError: PEFT is not installed.
@@ -24,8 +23,8 @@ def merge_adapter(network: Any, folder: Path) -> Any:
     weights = folder / ADAPTER_WEIGHTS
     if not weights.is_file():
         raise InputError(
-            f"The adapter {str(folder)!r} has no {ADAPTER_WEIGHTS}. One as a pickle (*.bin) could "
-            "run code when it is read, and is not loaded: save it with PEFT's save_pretrained."
+            f"The adapter {str(folder)!r} has no {ADAPTER_WEIGHTS}. A pickle (*.bin) could run "
+            "code when it is read, and is not loaded: save it with PEFT's save_pretrained."
         )
     try:
         from peft import PeftModel, get_peft_model_state_dict
@@ -36,10 +35,10 @@ def merge_adapter(network: Any, folder: Path) -> Any:
         ) from error
     task = read_json(folder / ADAPTER).get("task_type")
     if task not in (None, "CAUSAL_LM"):
-        raise _refusal(folder, f"it is one for the task {task}")
+        raise _refusal(folder, f"it is for the task {task}")
     try:
         with safe_open(weights, "pt") as file:
-            given = set(file.keys())
+            present = set(file.keys())
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             model: Any = PeftModel.from_pretrained(
@@ -49,10 +48,11 @@ def merge_adapter(network: Any, folder: Path) -> Any:
         needed = set(get_peft_model_state_dict(model, save_embedding_layers=False))
     except Exception as error:
         raise _refusal(folder, told(error).rstrip(".")) from error
-    # PEFT passes over what does not fit.
-    if wrong := sorted((given - known) | (needed - given)):
-        what = "is not in the network" if wrong[0] in given else "is not in the adapter"
-        raise _refusal(folder, f"of its weights, {len(wrong)} do not fit; {wrong[0]} {what}")
+    # PEFT ignores weights that do not fit.
+    if wrong := sorted((present - known) | (needed - present)):
+        where = "network" if wrong[0] in present else "adapter"
+        what = f"{wrong[0]} is not in the {where}"
+        raise _refusal(folder, f"of its weights, {len(wrong)} do not fit; {what}")
     if not hasattr(model, "merge_and_unload"):
         raise _refusal(folder, "it changes prompts, not weights")
     return model.merge_and_unload()

@@ -1,9 +1,9 @@
-"""Where a network runs, and in which numbers."""
+"""The device and the number format of a network."""
 
 from __future__ import annotations
 
 import re
-import time
+import timeit
 from functools import cache
 from typing import TYPE_CHECKING
 
@@ -18,7 +18,7 @@ _DEVICE = re.compile(r"cpu|mps|cuda(?::(\d+))?")
 
 
 def check_names(device: str | None, dtype: str | None) -> None:
-    """Raise ``InputError`` where there is no such device or number format anywhere."""
+    """Raise ``InputError`` if a device or number format does not exist on any machine."""
     if device is not None and not _DEVICE.fullmatch(device):
         raise InputError(f"There is no device {device!r}. Give cpu, cuda, cuda:1 or mps.")
     if dtype is not None and dtype not in DTYPES:
@@ -26,11 +26,11 @@ def check_names(device: str | None, dtype: str | None) -> None:
 
 
 def find_device(name: str | None) -> torch.device:
-    """Return a device of this machine; without a name its first GPU of CUDA, or else the CPU.
+    """Return a device of this machine; without a name the first GPU of CUDA, or else the CPU.
 
     Raises:
         InputError: The machine has no such device.
-        DependencyError: torch is not installed; names the extra that brings it.
+        DependencyError: torch is not installed.
     """
     try:
         import torch
@@ -42,8 +42,8 @@ def find_device(name: str | None) -> torch.device:
         return torch.device("cuda:0" if gpus else "cpu")
     kind, _, number = name.partition(":")
     if kind == "cuda" and int(number or 0) >= gpus:
-        known = f"PyTorch sees {gpus} of them" if gpus else "PyTorch sees no GPU"
-        raise InputError(f"This machine has no device {name!r}: {known}. Give cpu, or no device.")
+        count = f"PyTorch sees {gpus} of them" if gpus else "PyTorch sees no GPU"
+        raise InputError(f"This machine has no device {name!r}: {count}. Give cpu, or no device.")
     if kind == "mps" and not torch.backends.mps.is_available():
         raise InputError("This machine has no device 'mps'. Give cpu, or no device.")
     return torch.device("cuda", int(number or 0)) if kind == "cuda" else torch.device(kind)
@@ -53,22 +53,21 @@ def find_dtype(name: str | None, device: torch.device) -> torch.dtype:
     """Return a number format; without a name bfloat16 on CUDA, and float32 elsewhere.
 
     Raises:
-        InputError: The device has no products of it.
+        InputError: The device cannot compute with it.
     """
     import torch
 
     if name == "int8" and device.type != "cpu":
         raise InputError(f"Weights in int8 are for the CPU, not for {device}. Give bfloat16.")
-    found = getattr(torch, name or ("bfloat16" if device.type == "cuda" else "float32"))
-    assert isinstance(found, torch.dtype)
-    return found
+    dtype = getattr(torch, name or ("bfloat16" if device.type == "cuda" else "float32"))
+    assert isinstance(dtype, torch.dtype)
+    return dtype
 
 
 def fastest_dtype(device: torch.device) -> torch.dtype:
     """Return the number format in which this machine reads a prompt fastest.
 
-    On a CPU it is measured: some have instructions for bfloat16 and are slower with them. Weights
-    in ``int8`` speed up the steps of decoding besides.
+    On a CPU it is measured: some have instructions for bfloat16 and are slower with them.
     """
     return _fastest_on_cpu() if device.type == "cpu" else find_dtype(None, device)
 
@@ -77,15 +76,9 @@ def fastest_dtype(device: torch.device) -> torch.dtype:
 def _fastest_on_cpu() -> torch.dtype:
     import torch
 
-    # Of the size of a small model's layer and a plan's prompt.
-    seconds = {}
-    for dtype in (torch.float32, torch.bfloat16):
+    def seconds(dtype: torch.dtype) -> float:
+        # Of the size of a small model's layer and a plan's prompt.
         states, weights = torch.ones(128, 576, dtype=dtype), torch.ones(1536, 576, dtype=dtype)
-        seconds[dtype] = min(_product_seconds(states, weights) for _ in range(8))
-    return min(seconds, key=lambda dtype: seconds[dtype])
+        return min(timeit.repeat(lambda: states @ weights.T, number=1, repeat=8))
 
-
-def _product_seconds(states: torch.Tensor, weights: torch.Tensor) -> float:
-    started = time.perf_counter()
-    states @ weights.T
-    return time.perf_counter() - started
+    return min((torch.float32, torch.bfloat16), key=seconds)

@@ -1,8 +1,8 @@
 """Linear layers whose weights are kept in 8 bits, for networks that decode on a CPU.
 
 A step of decoding reads every weight once and is bound by the memory's bandwidth, so that 8 bits
-halve the time of 16. Each output channel has its own scale (symmetric, round to nearest); what is
-computed stays in the network's numbers.
+halve the time of 16. Each output channel has its own scale (symmetric, round to nearest);
+activations stay in the network's dtype.
 """
 
 from __future__ import annotations
@@ -27,12 +27,9 @@ def quantise_linear(network: Any) -> Any:
 
 
 class Int8Linear(nn.Module):
-    """A linear layer without bias, (…, K) to (…, N).
+    """A linear layer without bias, (…, K) to (…, N), that replaces another.
 
-    Many rows, a prompt's, are multiplied by the same weights in the network's numbers.
-
-    Args:
-        linear: The layer that it stands for.
+    Many rows, such as a prompt's, are multiplied by the same weights in the network's dtype.
     """
 
     weight: Tensor

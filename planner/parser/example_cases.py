@@ -1,4 +1,4 @@
-"""The tools' examples as cases that are always there."""
+"""The tools' examples as plan cases."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from casewright.planner.parse import parse_plan
 from casewright.planner.plan import Plan, context_fields
 from casewright.tools import Toolbox
 
-#: What stands for a context field's value where only its name is known.
+#: Stands for the value of a context field of which only the name is known.
 GIVEN = "given"
 
 
 @dataclass(frozen=True, slots=True)
 class PlanCase:
-    """A question with its plan, and what was known beside it."""
+    """A question with its plan and its context."""
 
     question: str
     plan: Plan
@@ -25,13 +25,13 @@ class PlanCase:
 
 
 def example_cases(toolbox: Toolbox) -> Iterator[PlanCase]:
-    """Yield the tools' examples whose plans can be read."""
+    """Yield the tools' examples whose plans can be parsed."""
     for tool in toolbox:
         if tool.example is None:
             continue
         try:
             plan = parse_plan(tool.example.plan)
         except PlanError:
-            # An example is its declarer's own text.
+            # Examples are not checked when tools are declared.
             continue
         yield PlanCase(tool.example.query, plan, dict.fromkeys(context_fields(plan), GIVEN))

@@ -11,22 +11,17 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from casewright.stores.encoders.bert import HEAD
-from casewright.stores.encoders.onnx_graph import FUSED, Floats, Graph, Weights
+from casewright.stores.encoders.onnx_graph import FUSED, HEAD, Floats, Graph, Weights
 
-#: The decoder's layers over steps, and over the arguments of a step.
+#: Names of the decoder's layers over steps, and over the arguments of a step.
 STEPS, ARGUMENT = ("steps.0", "steps.1"), "argument.0"
-#: Keys and values of joint states (1, heads, nodes, HEAD), by the decoding layer that looks there,
-#: and which nodes are ``present`` (1, nodes).
-Kept = dict[str, NDArray[Any]]
+#: Keys and values of joint states (1, heads, nodes, HEAD), by decoding layer, and ``present``, 0
+#: for padding (1, nodes).
+LayerMemory = dict[str, NDArray[Any]]
 
 
 class JointLayers:
-    """Joins a message with a toolbox. Thread-safe.
-
-    Args:
-        weights: Of the whole network, by name.
-    """
+    """Joins a message with a toolbox. Thread-safe."""
 
     def __init__(self, weights: Weights) -> None:
         graph = Graph(weights)
@@ -42,33 +37,31 @@ class JointLayers:
             inner = graph.gelu(states, f"{layer}.forward_layer.0")
             layer = f"{layer}.forward_layer.2"
             states, total = graph.added(total, inner, layer, norms[number + 1])
-        kept = graph.linear(states, *(f"{name}.memory" for name in (*STEPS, ARGUMENT)))
-        kept = graph.node("Transpose", graph.reshaped(kept, -1, 6, heads, HEAD), perm=[1, 2, 0, 3])
+        memory = graph.linear(states, *(f"{name}.memory" for name in (*STEPS, ARGUMENT)))
+        memory = graph.node(
+            "Transpose", graph.reshaped(memory, -1, 6, heads, HEAD), perm=[1, 2, 0, 3]
+        )
         biases = [f"bias{number}" for number in range(self.count)]
-        self._session = graph.opened(dict.fromkeys(["states", *biases], np.float32), states, kept)
+        self._session = graph.opened(dict.fromkeys(["states", *biases], np.float32), states, memory)
 
     def __call__(
         self, states: Floats, bias: Floats, present: NDArray[np.bool_]
-    ) -> tuple[Floats, Kept]:
-        """Return joint states (nodes, size), and what decoding layers keep of them.
+    ) -> tuple[Floats, LayerMemory]:
+        """Return joint states (nodes, size), and the decoding layers' keys and values of them.
 
         Args:
             states: Of words, context fields and the toolbox's nodes (nodes, size).
             bias: Added to attention (layers, heads, nodes, nodes).
-            present: Which of the nodes are there (nodes,).
+            present: False for padding (nodes,).
         """
         biases = {f"bias{number}": bias[number : number + 1] for number in range(self.count)}
-        joint, kept = self._session(states=states[None], **biases)
-        parts = {name: kept[n : n + 1] for n, name in enumerate(_kept(*STEPS, ARGUMENT))}
+        joint, memory = self._session(states=states[None], **biases)
+        parts = {name: memory[n : n + 1] for n, name in enumerate(_names(*STEPS, ARGUMENT))}
         return joint[0], {**parts, "present": present[None].astype(np.int32)}
 
 
 class StepLayers:
-    """The decoder's layers over the steps so far. Thread-safe.
-
-    Args:
-        weights: Of the whole network, by name.
-    """
+    """The decoder's layers over the steps so far. Thread-safe."""
 
     def __init__(self, weights: Weights) -> None:
         graph = Graph(weights)
@@ -81,24 +74,17 @@ class StepLayers:
             )
             states, total = _decoded(graph, seen, total, layer, after, heads)
         # So few rows are computed sooner than a second thread awakes.
-        self._session = graph.opened({"fed": np.float32, **_looking(*STEPS)}, states, threads=1)
+        self._session = graph.opened(
+            {"fed": np.float32, **_memory_inputs(*STEPS)}, states, threads=1
+        )
 
-    def __call__(self, fed: Floats, kept: Kept) -> Floats:
-        """Return the states (n, places, size) of what comes after each step.
-
-        Args:
-            fed: What start and steps say (n, places, size).
-            kept: Of the joint states.
-        """
-        return self._session(fed=fed, **{name: kept[name] for name in _looking(*STEPS)})[0]
+    def __call__(self, fed: Floats, memory: LayerMemory) -> Floats:
+        """Return a state (n, places, size) after each of the decoder's inputs of that shape."""
+        return self._session(fed=fed, **{name: memory[name] for name in _memory_inputs(*STEPS)})[0]
 
 
 class ArgumentLayers:
-    """The decoder's layer over the arguments of a step. Thread-safe.
-
-    Args:
-        weights: Of the whole network, by name.
-    """
+    """The decoder's layer over the arguments of a step. Thread-safe."""
 
     def __init__(self, weights: Weights) -> None:
         graph = Graph(weights)
@@ -106,30 +92,36 @@ class ArgumentLayers:
         inner = graph.gelu("wide", "mix.0")
         states, total = graph.added("own", inner, "mix.2", f"{ARGUMENT}.norms.0")
         own = graph.affine(f"{ARGUMENT}.own")
-        seen = graph.node("Attention", states, *own, "there", domain=FUSED, num_heads=heads)
+        seen = graph.node("Attention", states, *own, "exists", domain=FUSED, num_heads=heads)
         states, _ = _decoded(graph, seen, total, ARGUMENT, "argument_norm", heads)
-        inputs = {"wide": np.float32, "own": np.float32, "there": np.int32, **_looking(ARGUMENT)}
+        inputs = {
+            "wide": np.float32,
+            "own": np.float32,
+            "exists": np.int32,
+            **_memory_inputs(ARGUMENT),
+        }
         self._session = graph.opened(inputs, states, threads=1)
 
-    def __call__(self, own: Floats, wide: Floats, there: NDArray[np.bool_], kept: Kept) -> Floats:
+    def __call__(
+        self, own: Floats, wide: Floats, exists: NDArray[np.bool_], memory: LayerMemory
+    ) -> Floats:
         """Return the states (n, most, size) of the arguments of n steps.
 
         Args:
             own: States of the parameters (n, most, size).
             wide: The same beside those of step and tool (n, most, 3 size).
-            there: Which parameters there are (n, most).
-            kept: Of the joint states.
+            exists: False for padding (n, most).
         """
-        parts = {name: kept[name] for name in _looking(ARGUMENT)}
-        return self._session(own=own, wide=wide, there=there.astype(np.int32), **parts)[0]
+        parts = {name: memory[name] for name in _memory_inputs(ARGUMENT)}
+        return self._session(own=own, wide=wide, exists=exists.astype(np.int32), **parts)[0]
 
 
 def _decoded(
     graph: Graph, seen: str, total: str, layer: str, after: str, heads: int
 ) -> tuple[str, str]:
-    """Return states after a decoding layer whose places have seen each other; see ``added``."""
+    """Return states after the rest of a decoding layer, behind its attention to the places."""
     states, total = graph.added(total, seen, f"{layer}.own_out", f"{layer}.norms.1")
-    # All rows look at the same joint states.
+    # All rows attend to the same joint states.
     query = graph.reshaped(graph.linear(states, f"{layer}.query"), 1, -1, heads * HEAD)
     memory = (f"{layer}.key", f"{layer}.value", "", "present")
     seen = graph.node("MultiHeadAttention", query, *memory, domain=FUSED, num_heads=heads)
@@ -139,10 +131,10 @@ def _decoded(
     return graph.added(total, inner, f"{layer}.forward_layer.2", after)
 
 
-def _looking(*layers: str) -> dict[str, type]:
-    """Return the inputs by which decoding layers look at the joint states."""
-    return {**dict.fromkeys(_kept(*layers), np.float32), "present": np.int32}
+def _memory_inputs(*layers: str) -> dict[str, type]:
+    """Return the inputs of decoding layers' attention to the joint states."""
+    return {**dict.fromkeys(_names(*layers), np.float32), "present": np.int32}
 
 
-def _kept(*layers: str) -> list[str]:
+def _names(*layers: str) -> list[str]:
     return [f"{layer}.{part}" for layer in layers for part in ("key", "value")]

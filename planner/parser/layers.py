@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 Floats = NDArray[np.float32]
 Weights = Mapping[str, Floats]
-#: The score of what is not there.
+#: The score of padding and masked options.
 HIDDEN = np.float32(-1e4)
 
 

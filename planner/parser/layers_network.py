@@ -6,7 +6,7 @@ import torch
 from torch import Tensor, nn
 
 
-class Joint(nn.Module):
+class JointLayer(nn.Module):
     """A layer over words, context fields and the toolbox's nodes, with a bias a pair of nodes."""
 
     def __init__(self, size: int, heads: int, dropout: float) -> None:
@@ -20,10 +20,9 @@ class Joint(nn.Module):
         """Return states (n, nodes, size) after the layer.
 
         Args:
-            states: Before it.
             related: Added to all attention (1, heads, nodes, nodes).
             links: Added, both ways, to that of the first nodes to the last (n, heads, first, last).
-            hidden: Far below zero for nodes that are not there (n, 1, 1, nodes).
+            hidden: See ``hidden_bias`` (n, 1, 1, nodes).
         """
         query, key, value = (
             _split(part, self.heads) for part in self.into(self.norm(states)).chunk(3, -1)
@@ -34,12 +33,12 @@ class Joint(nn.Module):
         scores[:, :, -last:, :first] += links.transpose(2, 3)
         seen = scores.softmax(-1).to(value.dtype) @ value
         states = states + self.out(_join(seen))
-        made: Tensor = states + self.forward_layer(self.norm_after(states))
-        return made
+        output: Tensor = states + self.forward_layer(self.norm_after(states))
+        return output
 
 
-class Decoding(nn.Module):
-    """A layer that looks at others of its kind, and at the joint states."""
+class DecodingLayer(nn.Module):
+    """A layer with attention over its own places, and over the joint states."""
 
     def __init__(self, size: int, heads: int, dropout: float) -> None:
         super().__init__()
@@ -56,36 +55,31 @@ class Decoding(nn.Module):
         return _split(key, self.heads), _split(value, self.heads)
 
     def forward(
-        self, states: Tensor, own: Tensor, memory: tuple[Tensor, Tensor], seen: Tensor
+        self, states: Tensor, own: Tensor, memory: tuple[Tensor, Tensor], present: Tensor
     ) -> Tensor:
         """Return states (n, places, size) after the layer.
 
         Args:
-            states: Before it.
-            own: True where a place may look at another (n or 1, 1, places, places).
+            own: True where a place attends to another (n or 1, 1, places, places).
             memory: Of ``remember``.
-            seen: True for joint states that are there (n, 1, 1, nodes).
+            present: True for joint states that are not padding (n, 1, 1, nodes).
         """
         query, key, value = (
             _split(part, self.heads) for part in self.own(self.norms[0](states)).chunk(3, -1)
         )
-        found = _attended(query, key, value, hidden_bias(own))
-        states = states + self.own_out(_join(found))
+        states = states + self.own_out(_join(_attended(query, key, value, hidden_bias(own))))
         query = _split(self.query(self.norms[1](states)), self.heads)
-        found = _attended(query, *memory, hidden_bias(seen))
-        states = states + self.out(_join(found))
-        made: Tensor = states + self.forward_layer(self.norms[2](states))
-        return made
+        states = states + self.out(_join(_attended(query, *memory, hidden_bias(present))))
+        output: Tensor = states + self.forward_layer(self.norms[2](states))
+        return output
 
 
 def perceptron(size: int, hidden: int, out: int) -> nn.Sequential:
-    """Return a layer of features that says nothing before it is trained."""
-    made = nn.Sequential(nn.Linear(size, hidden), nn.GELU(), nn.Linear(hidden, out))
-    last = made[2]
-    assert isinstance(last, nn.Linear)
+    """Return a perceptron whose output is zero before it is trained."""
+    first, last = nn.Linear(size, hidden), nn.Linear(hidden, out)
     nn.init.zeros_(last.weight)
     nn.init.zeros_(last.bias)
-    return made
+    return nn.Sequential(first, nn.GELU(), last)
 
 
 def dots(query: Tensor, key: Tensor) -> Tensor:
@@ -100,25 +94,25 @@ def _forward_layer(size: int, dropout: float) -> nn.Sequential:
 
 
 def _attended(query: Tensor, key: Tensor, value: Tensor, bias: Tensor) -> Tensor:
-    """Return what is attended to; plain products are faster here than torch's fused attention."""
+    """Return attention; plain products are faster here than torch's fused attention."""
     scores = query @ key.transpose(-1, -2) * float(query.shape[-1] ** -0.5) + bias
     return scores.softmax(-1).to(value.dtype) @ value
 
 
-def hidden_bias(seen: Tensor) -> Tensor:
-    """Return what attention is added to: nothing where something is, else far below zero."""
-    return torch.zeros(seen.shape).masked_fill(~seen, -1e4)
+def hidden_bias(present: Tensor) -> Tensor:
+    """Return a bias of attention: zero where something is present, else far below zero."""
+    return torch.zeros(present.shape).masked_fill(~present, -1e4)
 
 
 def _split(states: Tensor, heads: int) -> Tensor:
-    made: Tensor = states.unflatten(-1, (heads, -1)).transpose(1, 2)
-    return made
+    parts: Tensor = states.unflatten(-1, (heads, -1)).transpose(1, 2)
+    return parts
 
 
 def _join(states: Tensor) -> Tensor:
     return states.transpose(1, 2).flatten(2)
 
 
-def masked(scores: Tensor, there: Tensor) -> Tensor:
-    """Return scores, those of what is not there far below any other."""
-    return scores.float().masked_fill(~there, -1e4)
+def masked(scores: Tensor, present: Tensor) -> Tensor:
+    """Return scores, far below any other where nothing is present."""
+    return scores.float().masked_fill(~present, -1e4)

@@ -13,43 +13,29 @@ _SMALL = (
 )
 _TENS = "twenty thirty forty fifty sixty seventy eighty ninety"
 _ORDINALS = "first second third fourth fifth sixth seventh eighth ninth tenth"
+#: Other words that mean a number, by the number.
+_OTHERS = {
+    0.0: "no none nothing",
+    0.25: "quarter",
+    0.5: "half",
+    1.0: "a an single once alone me last latest newest another day",
+    2.0: "both couple pair double twice twins",
+    3.0: "triple",
+    7.0: "week",
+    12.0: "dozen year",
+    14.0: "fortnight",
+    100.0: "hundred",
+    1000.0: "thousand",
+    1e6: "million",
+}
 _WORDS = {
     **{word: float(value) for value, word in enumerate(_SMALL.split())},
     **{word: 10.0 * value for value, word in enumerate(_TENS.split(), 2)},
     **{word: float(value) for value, word in enumerate(_ORDINALS.split(), 1)},
-    "a": 1.0,
-    "an": 1.0,
-    "single": 1.0,
-    "once": 1.0,
-    "alone": 1.0,
-    "me": 1.0,
-    "last": 1.0,
-    "both": 2.0,
-    "couple": 2.0,
-    "pair": 2.0,
-    "double": 2.0,
-    "twice": 2.0,
-    "twins": 2.0,
-    "half": 0.5,
-    "dozen": 12.0,
-    "no": 0.0,
-    "none": 0.0,
-    "nothing": 0.0,
-    "latest": 1.0,
-    "another": 1.0,
-    "triple": 3.0,
-    "fortnight": 14.0,
-    "week": 7.0,
-    "newest": 1.0,
-    "day": 1.0,
-    "hundred": 100.0,
-    "thousand": 1000.0,
-    "million": 1e6,
-    "year": 12.0,
-    "quarter": 0.25,
+    **{word: value for value, words in _OTHERS.items() for word in words.split()},
 }
 _SCALES = {"hundred": 100.0, "thousand": 1000.0, "k": 1000.0, "million": 1e6, "dozen": 12.0}
-#: What a unit multiplies a number by, where the tool counts in a smaller unit.
+#: Factors of units, for tools that count in a smaller unit.
 _UNITS = {"week": 7.0, "weeks": 7.0, "fortnight": 14.0, "fortnights": 14.0, "years": 12.0}
 _UNITS |= {"year": 12.0, "percent": 0.01, "hour": 60.0, "hours": 60.0, "month": 30.0}
 _TOKEN = re.compile(r"\d+(?:[.,'’]\d+)*|[^\W\d_]+|%")
@@ -60,7 +46,7 @@ TOO_LARGE = 2**63
 
 @dataclass(frozen=True, slots=True)
 class NumberMention:
-    """A number and where the message names it: its first character, and the one past its last."""
+    """A number and the characters that name it: from ``start`` to before ``end``."""
 
     value: float
     start: int
@@ -68,17 +54,13 @@ class NumberMention:
 
 
 def number_mentions(text: str) -> list[NumberMention]:
-    """Return the numbers that a text may mean, in its order; one place may mean several."""
-    tokens = [(mentions[0].casefold(), *mentions.span()) for mentions in _TOKEN.finditer(text)]
-    seen: dict[NumberMention, None] = {}
-    for position in range(len(tokens)):
-        for mention in _at(tokens, position):
-            if abs(mention.value) < TOO_LARGE:
-                seen.setdefault(mention)
-    return list(seen)
+    """Return the numbers that a text may mean, in its order; a word may mean several."""
+    tokens = [(token[0].casefold(), *token.span()) for token in _TOKEN.finditer(text)]
+    mentions = (mention for index in range(len(tokens)) for mention in _mentions_at(tokens, index))
+    return list(dict.fromkeys(m for m in mentions if abs(m.value) < TOO_LARGE))
 
 
-def _at(tokens: list[tuple[str, int, int]], position: int) -> Iterator[NumberMention]:
+def _mentions_at(tokens: list[tuple[str, int, int]], position: int) -> Iterator[NumberMention]:
     word, start, end = tokens[position]
     for value in _values(word):
         yield NumberMention(value, start, end)
@@ -100,7 +82,7 @@ def _at(tokens: list[tuple[str, int, int]], position: int) -> Iterator[NumberMen
 
 
 def _joins(total: float, value: float, word: str) -> bool:
-    """Return whether a word goes on with a number, as in ``forty two`` and ``one and a half``."""
+    """Return whether a word continues a number, as in ``forty two`` and ``one and a half``."""
     if word == "half":
         return True
     return 0 < value < 100 and total >= 20 and total % (10 if value < 10 else 100) == 0
@@ -116,8 +98,8 @@ def _values(word: str) -> Iterator[float]:
     if not marks:
         yield float(plain)
         return
-    whole, _, rest = plain.rpartition(marks[-1])
+    integer, _, rest = plain.rpartition(marks[-1])
     if len(set(marks)) < len(marks) or len(rest) == 3:
         yield float(re.sub("[.,]", "", plain))
     if len(rest) != 3 or marks[-1] == ".":
-        yield float(re.sub("[.,]", "", whole) + "." + rest)
+        yield float(re.sub("[.,]", "", integer) + "." + rest)

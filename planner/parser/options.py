@@ -1,4 +1,4 @@
-"""Masks of what each argument may be under the plan language, by which every plan is valid."""
+"""Masks of the valid values of each argument, by which every plan is valid."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from casewright.planner.parser.message import Message, Number
-from casewright.planner.parser.plan_reading import PLAIN
+from casewright.planner.parser.message import Message
+from casewright.planner.parser.plan_reading import NUMBER, PLAIN, QUESTION, SPAN, number_for
 from casewright.planner.parser.schema import Schema
 from casewright.tools import NO_EVIDENCE, Parameter, Source
 
@@ -19,14 +19,12 @@ Mask = NDArray[np.bool_]
 class Options:
     """Masks for a toolbox.
 
-    Args:
-        schema: The toolbox.
-
     Attributes:
-        plain: Of complete kinds and those that point to words (parameters, PLAIN).
+        plain: Of the PLAIN kinds (parameters, PLAIN).
         choices: Of choices (parameters, choices).
-        owner: The tool of each result field, array (fields,).
-        steps: Which parameters may refer to a step (parameters,).
+        owner: The tool of each result field (fields,).
+        steps: True for parameters that may refer to a step (parameters,).
+        nothing: Number of the tool ``no_evidence``.
     """
 
     def __init__(self, schema: Schema) -> None:
@@ -48,15 +46,15 @@ class Options:
     def plain_of(self, message: Message) -> Mask:
         """Return ``plain`` for a message: spans need words, numbers one that fits."""
         mask = self.plain.copy()
-        mask[:, 4] &= bool(message.words)
-        for number, (_, parameter) in enumerate(self.schema.parameters):
-            if mask[number, 5]:
-                mask[number, 5] = any(number_for(parameter, n) is not None for n in message.numbers)
-            mask[number, 1] &= parameter.fits(message.question)
+        mask[:, SPAN] &= bool(message.words)
+        for slot, (_, parameter) in enumerate(self.schema.parameters):
+            fitting = (number_for(parameter, number) is not None for number in message.numbers)
+            mask[slot, NUMBER] &= any(fitting)
+            mask[slot, QUESTION] &= parameter.fits(message.question)
         return mask
 
     def context_of(self, message: Message, context: Mapping[str, Any], width: int) -> Mask:
-        """Return which context fields each parameter may take (parameters, width)."""
+        """Return True for the context fields that a parameter may take (parameters, width)."""
         mask = np.zeros((len(self.schema.parameters), width), dtype=bool)
         for number, (_, parameter) in enumerate(self.schema.parameters):
             if Source.CONTEXT in parameter.sources:
@@ -65,26 +63,19 @@ class Options:
         return mask
 
     def callable_with(self, able: Mask) -> Mask:
-        """Return which tools may be called (tools,), by what can be given (parameters,)."""
+        """Return True for tools that may be called, given the parameters that have a value."""
         usable = np.ones(len(self.schema.tools), dtype=bool)
-        for (tool, parameter), given in zip(self.schema.parameters, able, strict=True):
-            usable[tool] &= given or not parameter.required
+        for (tool, parameter), has_value in zip(self.schema.parameters, able, strict=True):
+            usable[tool] &= has_value or not parameter.required
         return usable
 
     def results_of(self, parameter: int, before: Sequence[int], places: int) -> Mask:
-        """Return which results of the steps before a parameter may take (places, fields)."""
+        """Return True for the earlier steps' results that may be taken (places, fields)."""
         mask = np.zeros((places, len(self.owner)), dtype=bool)
         if self.steps[parameter]:
             for step, tool in enumerate(before[:places]):
                 mask[step] = self.owner == tool
         return mask
-
-
-def number_for(parameter: Parameter, number: Number) -> int | float | None:
-    """Return a number as a parameter's literal; ``None`` where it does not fit."""
-    if number.value == int(number.value):
-        return int(number.value)
-    return number.value if parameter.fits(number.value) else None
 
 
 def _plain(parameter: Parameter) -> list[bool]:

@@ -9,11 +9,11 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from casewright.planner.parser.arrays import LINKS
-from casewright.planner.parser.case_network import CaseArrays, Cases, CaseVotes, continued
+from casewright.planner.parser.arrays import LINKS, CaseData, Votes
+from casewright.planner.parser.case_network import Cases, continued, with_sign
 from casewright.planner.parser.layers_network import (
-    Decoding,
-    Joint,
+    DecodingLayer,
+    JointLayer,
     dots,
     hidden_bias,
     masked,
@@ -24,20 +24,20 @@ from casewright.planner.parser.plan_reading import KIND_COUNT, LONGEST, PLACES, 
 from casewright.planner.parser.schema import PARAMETER_FEATURES, RELATIONS, TOOL_FEATURES
 
 SIZE, HEADS, LAYERS = 256, 8, 3
-#: Texts that the encoder reads at once.
+#: Texts that the encoder reads together, where there are many.
 TOGETHER = 10
 
 
 @dataclass(slots=True)
 class Encoded:
-    """Messages as the encoder reads them.
+    """Encoded messages.
 
     Attributes:
         words: States of words (n, words, encoder).
         fields: States of context fields (n, fields, encoder).
         features: Of words (n, words, WORD_FEATURES).
         vectors: Of whole messages (n, encoder).
-        keys: Where messages are compared.
+        keys: Of messages (n, KEY); see ``Cases``.
     """
 
     words: Tensor
@@ -53,13 +53,13 @@ class Memory:
 
     Attributes:
         states: Of all nodes (n, nodes, SIZE): words, context fields, then the toolbox's.
-        present: Which are there (n, nodes).
-        words: How many are words.
-        fields: How many are context fields.
-        sizes: Tools, parameters, choices and result fields.
-        votes: What cases say.
-        cases: All there are.
-        kept: Keys and values of the states, by decoding layer.
+        present: False for padding (n, nodes).
+        words: Number of nodes of words.
+        fields: Number of nodes of context fields.
+        sizes: Numbers of tools, parameters, choices and result fields.
+        votes: Of the cases.
+        cases: All cases.
+        keys_values: Keys and values of the states, by decoding layer.
     """
 
     states: Tensor
@@ -67,20 +67,20 @@ class Memory:
     words: int
     fields: int
     sizes: tuple[int, int, int, int]
-    votes: CaseVotes
-    cases: CaseArrays
-    kept: dict[Decoding, tuple[Tensor, Tensor]] = field(default_factory=dict)
+    votes: Votes[Tensor]
+    cases: CaseData
+    keys_values: dict[DecodingLayer, tuple[Tensor, Tensor]] = field(default_factory=dict)
 
-    def remembered(self, layer: Decoding, rows: Tensor | None) -> tuple[Tensor, Tensor]:
-        """Return keys and values for a layer, of some messages; all by default."""
-        if layer not in self.kept:
-            self.kept[layer] = layer.remember(self.states)
-        key, value = self.kept[layer]
+    def remembered(self, layer: DecodingLayer, rows: Tensor | None) -> tuple[Tensor, Tensor]:
+        """Return a layer's keys and values, of some messages; all by default."""
+        if layer not in self.keys_values:
+            self.keys_values[layer] = layer.remember(self.states)
+        key, value = self.keys_values[layer]
         return (key, value) if rows is None else (key[rows], value[rows])
 
     @property
     def first(self) -> int:
-        """The first tool's place."""
+        """Node of the first tool."""
         return self.words + self.fields
 
     def part(self, number: int) -> Tensor:
@@ -92,6 +92,9 @@ class Memory:
 class ParserNetwork(nn.Module):
     """Encoder, joint layers and decoder of the plan parser.
 
+    Methods that take ``rows`` compute for several steps or arguments of the messages in ``memory``:
+    ``rows`` are the messages' numbers, and ``places`` those of the steps, from 0.
+
     Args:
         encoder: A BERT-like model with hidden states as its first output.
         dropout: In training.
@@ -102,7 +105,7 @@ class ParserNetwork(nn.Module):
         width = int(encoder.config.hidden_size)
         self.encoder = encoder
         self.depth = len(encoder.encoder.layer)
-        #: The encoder's layers below this one stay as they are; ``kept`` may remember their states.
+        #: The encoder's layers below this one are frozen; ``kept`` may cache their states.
         self.split = self.depth
         self.kept: Callable[[Tensor, Tensor, Tensor], Tensor] | None = None
         self.word, self.field = nn.Linear(width, SIZE), nn.Linear(width, SIZE)
@@ -117,7 +120,7 @@ class ParserNetwork(nn.Module):
         self.link = nn.Linear(LINKS, LAYERS * HEADS, bias=False)
         nn.init.zeros_(self.relation.weight)
         nn.init.constant_(self.link.weight, 0.5)
-        self.layers = nn.ModuleList([Joint(SIZE, HEADS, dropout) for _ in range(LAYERS)])
+        self.layers = nn.ModuleList([JointLayer(SIZE, HEADS, dropout) for _ in range(LAYERS)])
         self.norm = nn.LayerNorm(SIZE)
         self.start, self.end = nn.Parameter(torch.zeros(SIZE)), nn.Parameter(torch.zeros(SIZE))
         self.place = nn.Embedding(PLACES + 1, SIZE)
@@ -127,13 +130,13 @@ class ParserNetwork(nn.Module):
         for table in (self.node_type, self.place, self.distance, self.kind, self.index):
             nn.init.normal_(table.weight, std=0.05)
         self.took, self.took_for = nn.Linear(SIZE, SIZE), nn.Linear(SIZE, SIZE)
-        self.steps = nn.ModuleList([Decoding(SIZE, HEADS, dropout) for _ in range(2)])
+        self.steps = nn.ModuleList([DecodingLayer(SIZE, HEADS, dropout) for _ in range(2)])
         self.step_norm = nn.LayerNorm(SIZE)
         self.tool_query, self.tool_key = nn.Linear(SIZE, SIZE), nn.Linear(SIZE, SIZE)
         self.next_votes = perceptron(4, 32, 1)
         self.tool_votes = perceptron(4, 32, 1)
         self.mix = nn.Sequential(nn.Linear(3 * SIZE, SIZE), nn.GELU(), nn.Linear(SIZE, SIZE))
-        self.argument = nn.ModuleList([Decoding(SIZE, HEADS, dropout)])
+        self.argument = nn.ModuleList([DecodingLayer(SIZE, HEADS, dropout)])
         self.argument_norm = nn.LayerNorm(SIZE)
         self.plain = nn.Linear(SIZE, KIND_COUNT)
         self.kind_votes = perceptron(KIND_COUNT + 1, 32, KIND_COUNT)
@@ -156,29 +159,29 @@ class ParserNetwork(nn.Module):
         return self._layers(states, mask, self.split, None) if self.split < self.depth else states
 
     def lower(self, ids: Tensor, mask: Tensor, types: Tensor) -> Tensor:
-        """Return token states (n, tokens, encoder) after the layers that stay as they are."""
+        """Return token states (n, tokens, encoder) after the frozen layers."""
         states = self.encoder.embeddings(input_ids=ids, token_type_ids=types)
         return self._layers(states, mask, 0, self.split)
 
     def _layers(self, states: Tensor, mask: Tensor, first: int, last: int | None) -> Tensor:
-        """Return states after some of the encoder's layers; texts of like length go together."""
+        """Return states after some of the encoder's layers; texts are batched by their length."""
         lengths = mask.sum(-1)
         order = lengths.argsort()
-        made = []
+        outputs = []
         for part in order.split(TOGETHER if len(mask) > 24 else 4):
             width = int(lengths[part[-1]])
-            own = states[part, :width]
-            hidden = (1.0 - mask[part, None, None, :width].to(own.dtype)) * -1e4
+            batch = states[part, :width]
+            hidden = (1.0 - mask[part, None, None, :width].to(batch.dtype)) * -1e4
             for layer in self.encoder.encoder.layer[first:last]:
-                own = layer(own, hidden)
-            made.append(nn.functional.pad(own, (0, 0, 0, mask.shape[1] - width)))
-        return torch.cat(made)[order.argsort()]
+                batch = layer(batch, hidden)
+            outputs.append(nn.functional.pad(batch, (0, 0, 0, mask.shape[1] - width)))
+        return torch.cat(outputs)[order.argsort()]
 
     def read(self, arrays: dict[str, Tensor]) -> Encoded:
         """Encode messages; see ``arrays.message_arrays``."""
         states = self._encoded(arrays["ids"], arrays["mask"], arrays["types"])
-        own = (arrays["mask"] * (arrays["types"] == 0)).to(states.dtype)
-        vectors = (own[:, None] @ states)[:, 0] / own.sum(-1, keepdim=True)
+        weights = (arrays["mask"] * (arrays["types"] == 0)).to(states.dtype)
+        vectors = (weights[:, None] @ states)[:, 0] / weights.sum(-1, keepdim=True)
         words = arrays["words"].to(states.dtype) @ states
         fields = arrays["fields"].to(states.dtype) @ states
         return Encoded(words, fields, arrays["features"], vectors, self.cases.keys(vectors))
@@ -193,8 +196,8 @@ class ParserNetwork(nn.Module):
         nodes[0] = nodes[0] + self.example(arrays["examples"].to(flat.dtype) @ flat)
         nodes[1] = nodes[1] + self.parameter_features(arrays["parameters"])
         types = torch.arange(2, 6).repeat_interleave(torch.tensor(sizes))
-        made: Tensor = torch.cat(nodes) + self.node_type(types)
-        return made
+        states = torch.cat(nodes) + self.node_type(types)
+        return states
 
     def join(
         self,
@@ -202,18 +205,16 @@ class ParserNetwork(nn.Module):
         nodes: Tensor,
         sizes: tuple[int, int, int, int],
         pairs: dict[str, Tensor],
-        cases: CaseArrays,
+        cases: CaseData,
         known: Tensor,
     ) -> Memory:
         """Join messages with a toolbox's nodes.
 
         Args:
-            encoded: The messages.
             nodes: Of ``schema``.
-            sizes: Tools, parameters, choices and result fields.
+            sizes: Numbers of tools, parameters, choices and result fields.
             pairs: See ``arrays.pair_arrays``.
-            cases: Cases of the toolbox.
-            known: Which of them each message may know (n, cases).
+            known: True for the cases that each message may use (n, cases).
         """
         count = len(encoded.words)
         votes = self.cases(encoded.keys, cases, known)
@@ -241,33 +242,27 @@ class ParserNetwork(nn.Module):
         )
 
     def _bias(self, pairs: dict[str, Tensor]) -> tuple[Tensor, Tensor]:
-        """Return what attention is added.
+        """Return the biases of attention.
 
         Returns:
-            By relation and presence (layers, n or 1, heads, nodes, nodes), and by links (layers, n,
-            heads, words + context fields, context fields + the toolbox's nodes).
+            By relation (layers, 1, heads, nodes, nodes), and by links (layers, n, heads, words +
+            context fields, context fields + the toolbox's nodes).
         """
-        related = (
-            self.relation(pairs["relations"]).permute(2, 0, 1).unflatten(0, (LAYERS, 1, HEADS))
-        )
+        related = self.relation(pairs["relations"]).permute(2, 0, 1)
+        related = related.unflatten(0, (LAYERS, 1, HEADS))
         links = self.link(pairs["links"]).permute(3, 0, 1, 2).unflatten(0, (LAYERS, HEADS))
         return related, links.transpose(1, 2)
 
     def step_inputs(
         self, memory: Memory, rows: Tensor, tools: Tensor, places: Tensor, taken: Tensor
     ) -> Tensor:
-        """Return what a step says to the next one (steps, SIZE).
+        """Return the decoder's input after each step (steps, SIZE).
 
         Args:
-            memory: Joined messages.
-            rows: The message of each step.
-            tools: Its tool.
-            places: Its number, from 0.
-            taken: What its arguments took (steps, SIZE), see ``values``.
+            taken: Mean of the steps' ``values`` (steps, SIZE).
         """
-        own = memory.part(0)[rows, tools]
-        made: Tensor = own + taken + self.place(places + 1)
-        return made
+        inputs: Tensor = memory.part(0)[rows, tools] + taken + self.place(places + 1)
+        return inputs
 
     def values(
         self,
@@ -278,41 +273,35 @@ class ParserNetwork(nn.Module):
         weights: Tensor,
         indices: Tensor,
     ) -> Tensor:
-        """Return what arguments took (arguments, SIZE).
+        """Return embeddings of arguments (arguments, SIZE).
 
         Args:
-            memory: Joined messages.
-            rows: The message of each argument.
-            parameters: Its parameter.
-            kinds: Its kind.
-            weights: Over nodes, even over those that it points to (arguments, nodes).
-            indices: Which result it takes.
+            weights: Over the nodes that each points to (arguments, nodes).
+            indices: Which result each takes.
         """
         states = (weights[:, None].to(memory.states.dtype) @ memory.states[rows])[:, 0]
-        made: Tensor = (
+        values: Tensor = (
             self.took(states)
             + self.took_for(memory.part(1)[rows, parameters])
             + self.kind(kinds)
             + self.index(indices)
         )
-        return made
+        return values
 
     def decode(self, memory: Memory, fed: Tensor, rows: Tensor | None = None) -> Tensor:
-        """Return a state (n, places, SIZE) for every step that comes next.
+        """Return a state (n, places, SIZE) for the step at each place.
 
         Args:
-            memory: Joined messages.
-            fed: What the steps before say (n, places, SIZE), ``start`` at first.
-            rows: The message of each of n; in order by default.
+            fed: ``step_inputs`` of the steps before (n, places, SIZE), ``start`` at first.
         """
         present = memory.present if rows is None else memory.present[rows]
         places = fed.shape[1]
-        own = torch.ones(places, places, dtype=torch.bool).tril()[None, None]
+        causal = torch.ones(places, places, dtype=torch.bool).tril()[None, None]
         for layer in self.steps:
-            assert isinstance(layer, Decoding)
-            fed = layer(fed, own, memory.remembered(layer, rows), present[:, None, None])
-        made: Tensor = self.step_norm(fed)
-        return made
+            assert isinstance(layer, DecodingLayer)
+            fed = layer(fed, causal, memory.remembered(layer, rows), present[:, None, None])
+        states: Tensor = self.step_norm(fed)
+        return states
 
     def tools(
         self, memory: Memory, decoded: Tensor, before: Tensor, rows: Tensor | None = None
@@ -320,10 +309,8 @@ class ParserNetwork(nn.Module):
         """Return logits (n, places, tools + 1) of each tool and, last, of the plan's end.
 
         Args:
-            memory: Joined messages.
             decoded: Of ``decode``.
             before: The tool before each place; see ``continued``.
-            rows: The message of each of n.
         """
         count = memory.sizes[0]
         states, votes, weights = memory.part(0), memory.votes.tools, memory.votes.weights
@@ -332,35 +319,32 @@ class ParserNetwork(nn.Module):
         end = self.end[None, None].expand(len(states), 1, -1)
         keys = self.tool_key(torch.cat([states, end.to(states.dtype)], 1))
         logits = dots(self.tool_query(decoded), keys)
-        told = self.tool_votes(votes).transpose(1, 2)
+        evidence = self.tool_votes(votes).transpose(1, 2)
         following = continued(memory.cases, weights, before, count)
         logits = logits + self.next_votes(following)[..., 0]
-        made: Tensor = logits + nn.functional.pad(told, (0, 1))
-        return made
+        logits = logits + nn.functional.pad(evidence, (0, 1))
+        return logits
 
     def arguments(
         self, memory: Memory, states: Tensor, rows: Tensor, tools: Tensor, parameters: Tensor
     ) -> Tensor:
-        """Return a state (steps, parameters, SIZE) for each argument of a step.
+        """Return a state (steps, most, SIZE) for each argument of steps.
 
         Args:
-            memory: Joined messages.
             states: Of the steps (steps, SIZE).
-            rows: The message of each step.
-            tools: Its tool.
-            parameters: Its tool's parameters, -1 beyond (steps, most).
+            parameters: Their tools' parameters, padded with -1 (steps, most).
         """
-        there = parameters >= 0
-        own = memory.part(1)[rows[:, None], parameters.clamp(min=0)]
-        wide = states[:, None].expand_as(own)
-        tool = memory.part(0)[rows, tools][:, None].expand_as(own)
-        made = self.mix(torch.cat([own, wide, tool], -1)) + own
+        exists = parameters >= 0
+        slots = memory.part(1)[rows[:, None], parameters.clamp(min=0)]
+        wide = states[:, None].expand_as(slots)
+        tool = memory.part(0)[rows, tools][:, None].expand_as(slots)
+        mixed = self.mix(torch.cat([slots, wide, tool], -1)) + slots
         present = memory.present[rows][:, None, None]
         for layer in self.argument:
-            assert isinstance(layer, Decoding)
-            made = layer(made, there[:, None, None], memory.remembered(layer, rows), present)
-        out: Tensor = self.argument_norm(made)
-        return out
+            assert isinstance(layer, DecodingLayer)
+            mixed = layer(mixed, exists[:, None, None], memory.remembered(layer, rows), present)
+        arguments: Tensor = self.argument_norm(mixed)
+        return arguments
 
     def kinds(
         self,
@@ -371,41 +355,30 @@ class ParserNetwork(nn.Module):
         places: Tensor,
         likeness: tuple[Tensor, Tensor],
     ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-        """Return logits of what each argument may be.
+        """Return logits of the options of each argument.
 
         Args:
-            memory: Joined messages.
             states: Of the arguments (arguments, SIZE).
-            rows: The message of each.
-            parameters: Its parameter.
-            places: Its step's number, from 0.
-            likeness: See ``arrays``: of fields' names (parameters, fields, 2), and of context
-                fields' (n, parameters, context fields, 2).
+            likeness: ``arrays.name_likeness`` and ``arrays.field_likeness``.
 
         Returns:
             Plain kinds (arguments, PLAIN), choices (arguments, choices), context fields
             (arguments, fields) and result fields by step (arguments, PLACES, fields).
         """
         votes = memory.votes
-        told = votes.kinds[rows, parameters]
-        base = self.plain(states).float() + self.kind_votes(told)
+        base = self.plain(states).float() + self.kind_votes(votes.kinds[rows, parameters])
         query = states[:, None]
-        voted = votes.choices[rows]
         choice = dots(query, self.choice_key(memory.part(2))[rows])[:, 0]
-        choice = choice + self.choice_votes(torch.stack([voted, (voted > 0).float()], -1))[..., 0]
+        choice = choice + self.choice_votes(with_sign(votes.choices[rows]))[..., 0]
         fields = memory.states[:, memory.words : memory.first]
-        voted = votes.context[rows, parameters]
-        told = torch.cat(
-            [torch.stack([voted, (voted > 0).float()], -1), likeness[1][rows, parameters]], -1
-        )
+        evidence = with_sign(votes.context[rows, parameters])
+        evidence = torch.cat([evidence, likeness[1][rows, parameters]], -1)
         context = dots(query, self.context_key(fields)[rows])[:, 0]
-        context = context + self.context_votes(told)[..., 0]
-        voted = votes.fields[rows, parameters]
-        told = torch.cat(
-            [torch.stack([voted, (voted > 0).float()], -1), likeness[0][parameters]], -1
-        )
+        context = context + self.context_votes(evidence)[..., 0]
+        evidence = with_sign(votes.fields[rows, parameters])
+        evidence = torch.cat([evidence, likeness[0][parameters]], -1)
         result = dots(query, self.field_key(memory.part(3))[rows])[:, 0]
-        result = result + self.field_votes(told)[..., 0]
+        result = result + self.field_votes(evidence)[..., 0]
         steps = torch.arange(PLACES)
         away = (places[:, None] - steps[None]).clamp(min=0, max=PLACES)
         step = dots(query, self.place.weight[None, 1:] + self.distance(away))[:, 0]
@@ -424,22 +397,17 @@ class ParserNetwork(nn.Module):
         pair = first[:, :, None] + last[:, None] + both
         start = torch.arange(memory.words)
         stop = start[:, None] + torch.arange(LONGEST)
-        there = memory.present[:, : memory.words][rows][:, stop.clamp(max=memory.words - 1)]
-        found = pair[:, start[:, None], stop.clamp(max=memory.words - 1)] + self.length
-        return masked(found, there & (stop < memory.words))
+        present = memory.present[:, : memory.words][rows][:, stop.clamp(max=memory.words - 1)]
+        runs = pair[:, start[:, None], stop.clamp(max=memory.words - 1)] + self.length
+        return masked(runs, present & (stop < memory.words))
 
     def numbers(
         self, memory: Memory, states: Tensor, weights: Tensor, facts: Tensor, rows: Tensor
     ) -> Tensor:
         """Return logits (arguments, numbers) of the message's numbers.
 
-        Args:
-            memory: Joined messages.
-            states: Of the arguments (arguments, SIZE).
-            weights: Of each message's numbers over its words (n, numbers, words).
-            facts: Of the numbers (n, numbers, 3).
-            rows: The message of each argument.
+        ``weights`` and ``facts`` are of ``arrays.number_arrays``.
         """
-        own = weights.to(memory.states.dtype) @ memory.states[:, : memory.words]
-        keys = self.number_key(own) + self.number_features(facts)
+        pooled = weights.to(memory.states.dtype) @ memory.states[:, : memory.words]
+        keys = self.number_key(pooled) + self.number_features(facts)
         return dots(states[:, None], keys[rows])[:, 0]

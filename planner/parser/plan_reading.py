@@ -1,35 +1,44 @@
-"""Plans as the plan parser writes them: each argument a kind and where it points."""
+"""Plans as the plan parser points to them: read from the plan language, and written in it."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Sequence
 from dataclasses import dataclass
 
-from casewright.planner.parser.message import Message
+from casewright.planner.parser.message import Message, Number, stem, words_in
 from casewright.planner.parser.schema import Schema
-from casewright.planner.plan import ContextRef, Literal, Plan, QuestionRef, StepRef, Value
+from casewright.planner.plan import (
+    ContextRef,
+    Literal,
+    Plan,
+    QuestionRef,
+    Step,
+    StepRef,
+    Value,
+)
+from casewright.tools import Parameter
 
 #: Kinds of an argument. The first six are complete or point to words; the others point to nodes.
 OMIT, QUESTION, TRUE, FALSE, SPAN, NUMBER, CHOICE, CONTEXT, STEP = range(9)
 KIND_COUNT = 9
-#: The first of them, which stand in one row; others are by choice, field and step.
+#: Number of those first kinds, which stand in one row; others are by choice, field and step.
 PLAIN = 6
 #: Results of a step that can be referred to.
 RESULTS = 4
-#: Steps that have places of their own, and the longest run of words that is a span.
+#: Steps that have embeddings of their own, and the longest span in words.
 PLACES, LONGEST = 12, 14
 
 
 @dataclass(frozen=True, slots=True)
 class Argument:
-    """An argument as it is pointed to.
+    """An argument as pointers into a message and a schema.
 
     Attributes:
         parameter: Its number in the schema.
         kind: One of the kinds.
-        spans: The first and last words of every place where its text stands.
+        spans: First and last word of every occurrence of its text.
         numbers: The message's numbers that have its value.
-        node: Of a choice, a context field or a result field: its number among its like.
+        node: Number of its choice, context field or result field.
         step: The step that it refers to, counted from 0.
         index: Which of that step's results.
     """
@@ -57,11 +66,8 @@ def pointed(
     """Return the first node that an argument points to, and the one past the last.
 
     Args:
-        one: The argument.
-        message: Its message.
-        schema: The toolbox.
-        words: Places of words, before those of context fields and of the toolbox's nodes.
-        fields: Places of context fields.
+        words: Nodes of words, before those of context fields and of the toolbox.
+        fields: Nodes of context fields.
     """
     if argument.kind == SPAN:
         return argument.spans[0][0], argument.spans[0][1] + 1
@@ -76,8 +82,15 @@ def pointed(
     return (0, 0) if first is None else (first + argument.node, first + argument.node + 1)
 
 
+def number_for(parameter: Parameter, number: Number) -> int | float | None:
+    """Return a number as a parameter's literal; ``None`` if it does not fit."""
+    if number.value == int(number.value):
+        return int(number.value)
+    return number.value if parameter.fits(number.value) else None
+
+
 def read_plan(plan: Plan, schema: Schema, message: Message) -> list[ReadStep] | None:
-    """Return a plan as it is pointed to; ``None`` where a part of it cannot be pointed to."""
+    """Return a plan as pointers; ``None`` if a part of it cannot be pointed to."""
     numbers = {tool.name: number for number, tool in enumerate(schema.tools)}
     if any(tool not in numbers for tool in plan.tools):
         return None
@@ -87,10 +100,10 @@ def read_plan(plan: Plan, schema: Schema, message: Message) -> list[ReadStep] | 
         arguments = []
         for slot in schema.parameters_of(tool):
             value = step.argument(schema.parameters[slot][1].name)
-            own = _argument(slot, value, tools, schema, message)
-            if own is None:
+            argument = _argument(slot, value, tools, schema, message)
+            if argument is None:
                 return None
-            arguments.append(own)
+            arguments.append(argument)
         steps.append(ReadStep(tool, tuple(arguments)))
     return steps
 
@@ -98,7 +111,6 @@ def read_plan(plan: Plan, schema: Schema, message: Message) -> list[ReadStep] | 
 def _argument(
     slot: int, value: Value | None, tools: list[int], schema: Schema, message: Message
 ) -> Argument | None:
-    parameter = schema.parameters[slot][1]
     match value:
         case None:
             return Argument(slot)
@@ -107,35 +119,66 @@ def _argument(
         case Literal(bool(truth)):
             return Argument(slot, TRUE if truth else FALSE)
         case Literal(str(text)):
-            if text in parameter.choices:
-                pairs = enumerate(schema.choices)
-                return Argument(
-                    slot, CHOICE, node=next(n for n, own in pairs if own == (slot, text))
-                )
-            spans = tuple(message.find(text)) or tuple(_closest(text, message))
+            if (slot, text) in schema.choices:
+                return Argument(slot, CHOICE, node=schema.choices.index((slot, text)))
+            spans = tuple(message.find(text)) or _closest(text, message)
             return Argument(slot, SPAN, spans=spans) if spans else None
         case Literal(number):
-            own = tuple(n for n, mention in enumerate(message.numbers) if mention.value == number)
-            return Argument(slot, NUMBER, numbers=own) if own else None
-        case ContextRef(name):
-            if name not in message.fields:
-                return None
+            equal = tuple(n for n, mention in enumerate(message.numbers) if mention.value == number)
+            return Argument(slot, NUMBER, numbers=equal) if equal else None
+        case ContextRef(name) if name in message.fields:
             return Argument(slot, CONTEXT, node=message.fields.index(name))
         case StepRef(step, name, index) if 1 <= step <= len(tools) and index < RESULTS:
             owner = (tools[step - 1], name)
-            if owner not in schema.results:
-                return None
-            node = schema.results.index(owner)
-            return Argument(slot, STEP, node=node, step=step - 1, index=index)
+            if owner in schema.results:
+                node = schema.results.index(owner)
+                return Argument(slot, STEP, node=node, step=step - 1, index=index)
     return None
 
 
-def _closest(text: str, message: Message) -> Iterator[tuple[int, int]]:
-    """Yield the shortest run of words that has most of the words of a text that is no span."""
-    from casewright.planner.parser.message import stem
-    from casewright.planner.parser.wording import words_in
+def _closest(text: str, message: Message) -> tuple[tuple[int, int], ...]:
+    """Return the shortest run of words with most of the words of a text that is no span, if any."""
+    stems = {stem(word) for word in words_in(text)}
+    words = [number for number, word in enumerate(message.stems) if word in stems]
+    if words and 2 * len({message.stems[number] for number in words}) >= len(stems):
+        return ((words[0], words[-1]),)
+    return ()
 
-    wanted = {stem(word) for word in words_in(text)}
-    own = [number for number, word in enumerate(message.stems) if word in wanted]
-    if own and 2 * len({message.stems[number] for number in own}) >= len(wanted):
-        yield own[0], own[-1]
+
+def write_plan(steps: Sequence[ReadStep], schema: Schema, message: Message) -> Plan:
+    """Return the plan of steps that are given as pointers."""
+    return Plan(
+        tuple(
+            Step(
+                schema.tools[step.tool].name,
+                tuple(
+                    (
+                        schema.parameters[argument.parameter][1].name,
+                        _value(argument, schema, message),
+                    )
+                    for argument in step.arguments
+                    if argument.kind != OMIT
+                ),
+            )
+            for step in steps
+        )
+    )
+
+
+def _value(argument: Argument, schema: Schema, message: Message) -> Value:
+    if argument.kind == QUESTION:
+        return QuestionRef()
+    if argument.kind in (TRUE, FALSE):
+        return Literal(argument.kind == TRUE)
+    if argument.kind == SPAN:
+        return Literal(message.text(*argument.spans[0]))
+    if argument.kind == NUMBER:
+        parameter = schema.parameters[argument.parameter][1]
+        number = number_for(parameter, message.numbers[argument.numbers[0]])
+        assert number is not None
+        return Literal(number)
+    if argument.kind == CHOICE:
+        return Literal(schema.choices[argument.node][1])
+    if argument.kind == CONTEXT:
+        return ContextRef(message.fields[argument.node])
+    return StepRef(argument.step + 1, schema.results[argument.node][1], argument.index)

@@ -1,4 +1,4 @@
-"""The plan parser's decoder: which tool comes next, and what its arguments point to."""
+"""The plan parser's decoder: scores of the next tools, and of the pointers of their arguments."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import NDArray
 
-from casewright.planner.parser.arrays import field_likeness, number_arrays
-from casewright.planner.parser.graphs import ArgumentLayers, Kept, StepLayers
+from casewright.planner.parser.arrays import CaseData, Votes, field_likeness, number_arrays
+from casewright.planner.parser.graphs import ArgumentLayers, LayerMemory, StepLayers
 from casewright.planner.parser.layers import HIDDEN, Floats, Linear, Perceptron, Weights, dots
 from casewright.planner.parser.message import Message
 from casewright.planner.parser.plan_reading import (
@@ -24,87 +24,55 @@ from casewright.planner.parser.plan_reading import (
     pointed,
 )
 from casewright.planner.parser.schema import Schema
-from casewright.planner.parser.votes import Known, Votes, with_sign
+from casewright.planner.parser.votes import with_sign
+
+_LINEAR = (
+    "tool_query tool_key plain choice_key context_key field_key which span_first span_last "
+    "span_join span_ends.0 span_ends.1 number_key took took_for"
+)
+_PERCEPTRONS = (
+    "next_votes tool_votes kind_votes choice_votes context_votes field_votes number_features"
+)
+_TABLES = "place distance kind index"
 
 
 @dataclass(frozen=True, slots=True)
-class Joint:
+class JoinedMessage:
     """A message joined with a toolbox.
 
     Attributes:
-        message: The message.
-        schema: The toolbox.
         states: Of words, context fields and the toolbox's nodes (nodes, size).
-        kept: What decoding layers keep of them.
-        fields: Places of context fields; one at least.
-        votes: What cases say.
-        known: The cases.
+        memory: The decoding layers' keys and values of the states.
+        fields: Nodes of context fields; at least one.
+        votes: Of the cases.
         names: See ``arrays.name_likeness``.
     """
 
     message: Message
     schema: Schema
     states: Floats
-    kept: Kept
+    memory: LayerMemory
     fields: int
-    votes: Votes
-    known: Known
+    votes: Votes[Floats]
+    known: CaseData
     names: Floats
 
 
-class Pointing:
-    """The decoder's layers.
-
-    Args:
-        weights: Of the whole network, by name.
-    """
+class PointerLayers:
+    """The decoder's layers."""
 
     def __init__(self, weights: Weights) -> None:
         self.steps, self.argument = StepLayers(weights), ArgumentLayers(weights)
-        self.linear = {name: Linear(weights, name) for name in _LINEAR}
-        self.perceptron = {name: Perceptron(weights, name) for name in _PERCEPTRONS}
-        self.table = {name: weights[f"{name}.weight"] for name in _TABLES}
+        self.linear = {name: Linear(weights, name) for name in _LINEAR.split()}
+        self.perceptron = {name: Perceptron(weights, name) for name in _PERCEPTRONS.split()}
+        self.table = {name: weights[f"{name}.weight"] for name in _TABLES.split()}
         self.start, self.end, self.length = (weights[n] for n in ("start", "end", "length"))
 
 
-_LINEAR = (
-    "tool_query",
-    "tool_key",
-    "plain",
-    "choice_key",
-    "context_key",
-    "field_key",
-    "which",
-    "span_first",
-    "span_last",
-    "span_join",
-    "span_ends.0",
-    "span_ends.1",
-    "number_key",
-    "took",
-    "took_for",
-)
-_PERCEPTRONS = (
-    "next_votes",
-    "tool_votes",
-    "kind_votes",
-    "choice_votes",
-    "context_votes",
-    "field_votes",
-    "number_features",
-)
-_TABLES = ("place", "distance", "kind", "index")
-
-
 class Pointers:
-    """Points for one message.
+    """Scores of the plans of one message."""
 
-    Args:
-        layers: The decoder's layers.
-        joint: The message, joined with its toolbox.
-    """
-
-    def __init__(self, layers: Pointing, joint: Joint) -> None:
+    def __init__(self, layers: PointerLayers, joint: JoinedMessage) -> None:
         self._layers, self._joint = layers, joint
         schema, message, states = joint.schema, joint.message, joint.states
         first = len(message.words)
@@ -129,34 +97,34 @@ class Pointers:
 
     @property
     def start(self) -> Floats:
-        """Input of the first step (size,)."""
+        """The decoder's input before the first step (size,)."""
         start: Floats = self._layers.start + self._layers.table["place"][0]
         return start
 
     def next(self, fed: Floats, before: Sequence[Sequence[int]]) -> tuple[Floats, Floats]:
-        """Return what comes next after n beginnings of as many steps.
+        """Return scores of the next tool after n beginnings of the same length.
 
         Args:
-            fed: What the start and each step say (n, places, size).
-            before: Their tools, the end's number first (n, places).
+            fed: ``start``, then the ``step_input`` of each step (n, places, size).
+            before: The end's number, then the tools (n, places).
 
         Returns:
             States (n, size), and logits of each tool and, last, of the end (n, tools + 1).
         """
         layers = self._layers
-        states = layers.steps(fed, self._joint.kept)[:, -1]
+        states = layers.steps(fed, self._joint.memory)[:, -1]
         following = np.stack([self._following(tools) for tools in before])
         logits = dots(layers.linear["tool_query"](states), self._tool_keys) + self._tool_votes
         return states, logits + layers.perceptron["next_votes"](following)[..., 0]
 
     def _following(self, before: Sequence[int]) -> Floats:
-        """Return what cases say comes after some tools, (tools + 1, 4)."""
+        """Return the cases' votes on each tool and the end after some tools (tools + 1, 4)."""
         known, weights = self._joint.known, self._joint.votes.weights
         last = known.sequences.shape[1] - 1
         for number, tool in enumerate(before[1:]):
             weights = weights * (known.sequences[:, min(number, last)] == tool)
         following = known.sequences[:, min(len(before) - 1, last)]
-        # A sequence that is over has -1, which counts for nothing.
+        # A sequence that has ended has -1, which does not count.
         votes = np.bincount(following + 1, weights, len(self._tool_keys) + 1)[1:]
         pairs = self._joint.votes.weights @ known.pairs[:, before[-1]]
         shares = [votes, votes / (weights.sum() + 0.05), pairs, pairs / (pairs.sum() + 0.05)]
@@ -169,32 +137,28 @@ class Pointers:
 
         Args:
             states: Of the steps (n, size).
-            tools: Their tools.
-            parameters: The parameters of these, -1 beyond (n, most).
+            parameters: The tools' parameters, padded with -1 (n, most).
         """
-        there = parameters >= 0
-        own = self._parameters[parameters.clip(0)]
-        each = [np.broadcast_to(part[:, None], own.shape) for part in (states, self._tools[tools])]
-        wide = np.concatenate([own, *each], -1)
-        return self._layers.argument(own, wide, there, self._joint.kept)[there]
+        exists = parameters >= 0
+        slots = self._parameters[parameters.clip(0)]
+        each = [
+            np.broadcast_to(part[:, None], slots.shape) for part in (states, self._tools[tools])
+        ]
+        wide = np.concatenate([slots, *each], -1)
+        return self._layers.argument(slots, wide, exists, self._joint.memory)[exists]
 
     def options(self, states: Floats, parameters: NDArray[np.int64], step: int) -> Floats:
-        """Return logits of what each argument may be.
+        """Return logits of the options of each argument.
 
         Args:
             states: Of the arguments (arguments, size).
-            parameters: Their parameters.
             step: The number of their step, from 0.
 
         Returns:
             (arguments, options): PLAIN kinds, choices, context fields, and result fields by step.
         """
-        linear, perceptron, table = (
-            self._layers.linear,
-            self._layers.perceptron,
-            self._layers.table,
-        )
-        votes = self._joint.votes
+        layers, votes = self._layers, self._joint.votes
+        linear, perceptron, table = layers.linear, layers.perceptron, layers.table
         base = linear["plain"](states) + perceptron["kind_votes"](votes.kinds[parameters])
         choice = dots(states, self._choice_keys)
         choice += perceptron["choice_votes"](with_sign(votes.choices))[:, 0]
@@ -216,11 +180,7 @@ class Pointers:
         return np.concatenate(parts, 1)
 
     def runs(self, states: Floats) -> Floats:
-        """Return logits of runs of words for n arguments.
-
-        Returns:
-            (n, words, LONGEST), by the first word and the length less one.
-        """
+        """Return logits (n, words, LONGEST) of runs by first word and length less one."""
         first, last = (dots(states, keys) for keys in self._span_keys)
         begins, ends = self._span_ends
         both = (self._layers.linear["span_join"](states)[:, None] * begins) @ ends.T / 8
@@ -237,27 +197,22 @@ class Pointers:
         """Return logits of the message's numbers for each argument (n, numbers)."""
         return dots(states, self._number_keys)
 
-    def said(self, step: ReadStep, number: int) -> Floats:
-        """Return what a step says to the next (size,).
-
-        Args:
-            step: The step.
-            number: Its number, from 0.
-        """
+    def step_input(self, step: ReadStep, number: int) -> Floats:
+        """Return the decoder's input (size,) after a step with its number, from 0."""
         joint, layers = self._joint, self._layers
-        said: Floats = self._tools[step.tool] + layers.table["place"][number + 1]
+        step_input: Floats = self._tools[step.tool] + layers.table["place"][number + 1]
         if not step.arguments:
-            return said
+            return step_input
         count = len(step.arguments)
         shares = np.zeros(len(joint.states), np.float32)
         for argument in step.arguments:
             words = len(joint.message.words)
             first, last = pointed(argument, joint.message, joint.schema, words, joint.fields)
             shares[first:last] += 1 / (count * max(1, last - first))
-        own = self._parameters[[argument.parameter for argument in step.arguments]]
+        slots = self._parameters[[argument.parameter for argument in step.arguments]]
         kinds = layers.table["kind"][[argument.kind for argument in step.arguments]]
         indices = layers.table["index"][[argument.index for argument in step.arguments]]
         # The mean of maps is the map of the mean.
-        said += layers.linear["took"](shares @ joint.states)
-        said += layers.linear["took_for"](own.mean(0)) + (kinds + indices).mean(0)
-        return said
+        step_input += layers.linear["took"](shares @ joint.states)
+        step_input += layers.linear["took_for"](slots.mean(0)) + (kinds + indices).mean(0)
+        return step_input

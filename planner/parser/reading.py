@@ -1,4 +1,4 @@
-"""The plan parser's network at work: toolboxes, cases and messages read without torch."""
+"""The plan parser's network without torch: it reads toolboxes, cases and messages."""
 
 from __future__ import annotations
 
@@ -8,7 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from casewright.planner.parser.arrays import (
-    Case,
+    CaseData,
+    ReadCase,
     card_arrays,
     message_arrays,
     name_likeness,
@@ -17,35 +18,35 @@ from casewright.planner.parser.arrays import (
 from casewright.planner.parser.graphs import JointLayers
 from casewright.planner.parser.layers import HIDDEN, Floats, Linear, Weights
 from casewright.planner.parser.message import Message
-from casewright.planner.parser.pointing import Joint, Pointers, Pointing
+from casewright.planner.parser.pointing import JoinedMessage, PointerLayers, Pointers
 from casewright.planner.parser.schema import CONTEXT as FIELD
 from casewright.planner.parser.schema import WORD, Schema
-from casewright.planner.parser.votes import CaseVotes, Known
-from casewright.stores.encoders.bert import Bert
+from casewright.planner.parser.votes import CaseVoting
+from casewright.stores.encoders.onnx_graph import Bert
+
+_LINEAR = (
+    "word field word_features tool_features parameter_features card example "
+    "node.0 node.1 node.2 node.3"
+)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ReadToolbox:
-    """A toolbox and its cases as the network sees them.
+    """An encoded toolbox with its cases.
 
     Attributes:
-        schema: The toolbox.
         nodes: States (nodes, size).
         names: See ``arrays.name_likeness``.
-        known: The cases.
     """
 
     schema: Schema
     nodes: Floats
     names: Floats
-    known: Known
+    known: CaseData
 
 
 class ArrayNetwork:
     """Computes by ONNX Runtime what is large and by NumPy what is small. Thread-safe.
-
-    Args:
-        weights: Of the network, by name.
 
     Raises:
         KeyError: A weight is missing.
@@ -53,25 +54,20 @@ class ArrayNetwork:
 
     def __init__(self, weights: Weights) -> None:
         self._encoder, self._joint = Bert(weights, "encoder."), JointLayers(weights)
-        self._votes, self._pointing = CaseVotes(weights), Pointing(weights)
-        self._linear = {name: Linear(weights, name) for name in _LINEAR}
+        self._votes, self._pointing = CaseVoting(weights), PointerLayers(weights)
+        self._linear = {name: Linear(weights, name) for name in _LINEAR.split()}
         self._types = weights["node_type.weight"]
         self._relation, self._link = weights["relation.weight"].T, weights["link.weight"].T
 
-    def toolbox(self, schema: Schema, cases: Sequence[Case]) -> ReadToolbox:
-        """Read a toolbox.
-
-        Args:
-            schema: The toolbox.
-            cases: At least one message with its plan.
-        """
+    def toolbox(self, schema: Schema, cases: Sequence[ReadCase]) -> ReadToolbox:
+        """Return a toolbox with its cases, of which there is at least one."""
         read = [self._read(message) for message, _ in cases]
         vectors = np.stack([vector for vector, _, _ in read])
         known = self._votes.known(schema, cases, vectors, [words for _, words, _ in read])
         return ReadToolbox(schema, self._nodes(schema), name_likeness(schema), known)
 
     def join(self, toolbox: ReadToolbox, message: Message) -> Pointers:
-        """Return what points for a message that has words."""
+        """Return the scores of plans for a message that has words."""
         schema, known = toolbox.schema, toolbox.known
         vector, words, fields = self._read(message)
         votes = self._votes(vector, known, message.fields)
@@ -90,18 +86,20 @@ class ArrayNetwork:
         bias[:, :first, -last:] += links
         bias[:, -last:, :first] += links.transpose(0, 2, 1)
         bias = bias.reshape(self._joint.count, -1, *bias.shape[1:])
-        joined, kept = self._joint(np.concatenate(states), bias, present)
+        joined, memory = self._joint(np.concatenate(states), bias, present)
         return Pointers(
             self._pointing,
-            Joint(message, schema, joined, kept, len(fields), votes, known, toolbox.names),
+            JoinedMessage(
+                message, schema, joined, memory, len(fields), votes, known, toolbox.names
+            ),
         )
 
     def _read(self, message: Message) -> tuple[Floats, Floats, Floats]:
         """Return the states of a message (encoder,), of its words and of its context fields."""
         states = self._states(message.ids, message.types)
         arrays = message_arrays([message])
-        own = states[: message.types.index(1) if 1 in message.types else None]
-        return own.mean(0), arrays["words"][0] @ states, arrays["fields"][0] @ states
+        question = states[: message.types.index(1) if 1 in message.types else None]
+        return question.mean(0), arrays["words"][0] @ states, arrays["fields"][0] @ states
 
     def _states(self, ids: Sequence[int], types: Sequence[int]) -> Floats:
         """Return the states of a text's tokens (tokens, encoder)."""
@@ -114,23 +112,11 @@ class ArrayNetwork:
         arrays = card_arrays(schema)
         states = [self._states(card, [0] * len(card)) for card in schema.cards]
         width = arrays["ids"].shape[1]
-        flat = np.concatenate([np.pad(own, ((0, width - len(own)), (0, 0))) for own in states])
+        flat = np.concatenate([np.pad(card, ((0, width - len(card)), (0, 0))) for card in states])
         parts = np.split(arrays["nodes"] @ flat, np.cumsum(schema.sizes[:-1]))
         nodes = [self._linear[f"node.{number}"](part) for number, part in enumerate(parts)]
-        nodes[0] += self._linear["card"](np.stack([own[0] for own in states]))
+        nodes[0] += self._linear["card"](np.stack([card[0] for card in states]))
         nodes[0] += self._linear["tool_features"](arrays["tools"])
         nodes[0] += self._linear["example"](arrays["examples"] @ flat)
         nodes[1] += self._linear["parameter_features"](arrays["parameters"])
         return np.concatenate(nodes) + self._types[schema.types()]
-
-
-_LINEAR = (
-    "word",
-    "field",
-    "word_features",
-    "tool_features",
-    "parameter_features",
-    "card",
-    "example",
-    *(f"node.{number}" for number in range(4)),
-)

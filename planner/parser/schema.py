@@ -1,28 +1,27 @@
-"""A toolbox as the plan parser sees it: cards to encode, nodes, and how nodes are related."""
+"""A toolbox as the plan parser sees it: cards to encode, nodes, and relations of nodes."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
-from casewright.planner.parser.message import CLS, SEP, stem
-from casewright.planner.parser.wording import words_in
+from casewright.planner.parser.message import CLS, SEP, stem, words_in
 from casewright.tools import NO_EVIDENCE, Parameter, Source, Toolbox, ToolSpec
 from casewright.tools.parameter import KINDS
 
 if TYPE_CHECKING:
     from tokenizers import Tokenizer
 
-#: Longest parts of a card in tokens.
+#: Longest card, and longest parts of it, in tokens.
 CARD, DESCRIPTION, PARAMETER, CHOICE, FIELD, EXAMPLE = 256, 64, 32, 8, 6, 28
-#: Nodes of the joint layers.
+#: Types of nodes of the joint layers.
 WORD, CONTEXT, TOOL, PARAM, CHOICES, RESULT = range(6)
-#: Relations of nodes: by type, then those of their own, then distances of words.
+#: Relations of nodes: the 36 pairs of types, then the special ones, then distances of words.
 OWN_TOOL, OWN_PARAM, SAME_TOOL, SAME_NAME, LIKE_NAME = range(36, 41)
 NEAR = 41
 REACH = 4
@@ -31,20 +30,19 @@ PARAMETER_FEATURES = len(Source) + len(KINDS) + 2
 TOOL_FEATURES = 3
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, eq=False)
 class Schema:
-    """A toolbox, flattened: nodes are its tools, parameters, choices and result fields, in order.
+    """A flat toolbox: its nodes are the tools, parameters, choices and result fields, in order.
 
     Attributes:
-        tools: The tools.
-        parameters: The number of the tool of each parameter, and the parameter.
-        choices: The number of the parameter of each choice, and its text.
-        results: The number of the tool of each result field, and its name.
+        parameters: Each parameter after its tool's number.
+        choices: Each choice's text after its parameter's number.
+        results: Each result field's name after its tool's number.
         cards: Token ids of each tool's card.
-        node_of: Of each card's tokens: the node that they tell of, or -1.
-        example_of: Of each card's tokens: whether they are the example's question.
-        named: The nodes whose names have a stem, by the stem.
-        told: The nodes whose descriptions have it.
+        node_of: The node of each token of the cards, or -1.
+        example_of: True for the tokens of the cards' examples.
+        name_nodes: The nodes by the stems of their names.
+        description_nodes: The nodes by the stems of their descriptions.
     """
 
     tools: list[ToolSpec]
@@ -54,9 +52,8 @@ class Schema:
     cards: list[list[int]] = field(default_factory=list)
     node_of: list[list[int]] = field(default_factory=list)
     example_of: list[list[bool]] = field(default_factory=list)
-    named: dict[str, list[int]] = field(default_factory=dict)
-    told: dict[str, list[int]] = field(default_factory=dict)
-    _related: list[NDArray[np.int64]] = field(default_factory=list)
+    name_nodes: dict[str, list[int]] = field(default_factory=dict)
+    description_nodes: dict[str, list[int]] = field(default_factory=dict)
 
     @classmethod
     def of(cls, toolbox: Toolbox, tokenizer: Tokenizer) -> Schema:
@@ -69,8 +66,13 @@ class Schema:
                 schema.parameters.append((number, parameter))
                 schema.choices.extend((slot, choice) for choice in parameter.choices)
         for number, tool in enumerate(schema.tools):
-            schema._write(number, tool, tokenizer)
-        schema._name()
+            schema._write_card(number, tool, tokenizer)
+        for node, texts in enumerate(schema._texts()):
+            for nodes, text in zip(
+                (schema.name_nodes, schema.description_nodes), texts, strict=True
+            ):
+                for word in set(map(stem, words_in(text))):
+                    nodes.setdefault(word, []).append(node)
         return schema
 
     @property
@@ -97,18 +99,18 @@ class Schema:
         """Return the numbers of a tool's parameters."""
         return [n for n, (owner, _) in enumerate(self.parameters) if owner == tool]
 
-    def _write(self, number: int, tool: ToolSpec, tokenizer: Tokenizer) -> None:
+    def _write_card(self, number: int, tool: ToolSpec, tokenizer: Tokenizer) -> None:
         ids, nodes, example = [CLS], [-1], [False]
 
-        def add(text: str, node: int, most: int, shown: bool = False) -> None:
-            own = tokenizer.encode(text, add_special_tokens=False).ids[:most]
-            ids.extend(own)
-            nodes.extend([-1 if shown else node] * len(own))
-            example.extend([shown] * len(own))
+        def add(text: str, node: int, most: int, is_example: bool = False) -> None:
+            tokens = tokenizer.encode(text, add_special_tokens=False).ids[:most]
+            ids.extend(tokens)
+            nodes.extend([node] * len(tokens))
+            example.extend([is_example] * len(tokens))
 
         add(f"{' '.join(words_in(tool.name))}: {tool.description}", number, DESCRIPTION)
         if tool.example is not None:
-            add(f"for example: {tool.example.query}", number, EXAMPLE, shown=True)
+            add(f"for example: {tool.example.query}", -1, EXAMPLE, is_example=True)
         for slot in self.parameters_of(number):
             parameter = self.parameters[slot][1]
             name = " ".join(words_in(parameter.name))
@@ -124,31 +126,28 @@ class Schema:
         self.node_of.append([*nodes[: CARD - 1], -1])
         self.example_of.append([*example[: CARD - 1], False])
 
-    def _name(self) -> None:
-        for node, texts in enumerate(self._texts()):
-            for nodes, text in zip((self.named, self.told), texts, strict=True):
-                for own in set(map(stem, words_in(text))):
-                    nodes.setdefault(own, []).append(node)
-
     def _texts(self) -> Iterator[tuple[str, str]]:
+        """Yield each node's name and description."""
         yield from ((tool.name, tool.description) for tool in self.tools)
         yield from ((parameter.name, parameter.description) for _, parameter in self.parameters)
         yield from ((text, text) for _, text in self.choices)
         yield from ((name, name) for _, name in self.results)
 
     def types(self) -> NDArray[np.int64]:
-        """Return each node's type, array (nodes,)."""
+        """Return each node's type (nodes,)."""
         return np.repeat(np.array([TOOL, PARAM, CHOICES, RESULT]), self.sizes)
 
+    @cached_property
     def relations(self) -> NDArray[np.int64]:
-        """Return the relation of each pair of nodes, array (nodes, nodes); worked out once."""
-        if not self._related:
-            self._related.append(self._relations())
-        return self._related[0]
-
-    def _relations(self) -> NDArray[np.int64]:
+        """The relation of each pair of nodes (nodes, nodes)."""
         types = self.types()
-        owner = self._owners()
+        owners = [
+            *range(len(self.tools)),
+            *(tool for tool, _ in self.parameters),
+            *(self.parameters[slot][0] for slot, _ in self.choices),
+            *(tool for tool, _ in self.results),
+        ]
+        owner = np.array(owners, dtype=np.int64)
         relations = 6 * types[:, None] + types[None]
         same = (owner[:, None] == owner[None]) & (types[:, None] == types[None])
         relations[same & (types != CHOICES)[:, None]] = SAME_TOOL
@@ -163,20 +162,8 @@ class Schema:
                     relations[slot, result] = relations[result, slot] = kind
         return relations
 
-    def _owners(self) -> NDArray[np.int64]:
-        """Return the number of each node's tool."""
-        return np.array(
-            [
-                *range(len(self.tools)),
-                *(tool for tool, _ in self.parameters),
-                *(self.parameters[slot][0] for slot, _ in self.choices),
-                *(tool for tool, _ in self.results),
-            ],
-            dtype=np.int64,
-        )
-
     def parameter_features(self) -> NDArray[np.float32]:
-        """Return what is declared of each parameter, array (parameters, PARAMETER_FEATURES)."""
+        """Return each parameter's features (parameters, PARAMETER_FEATURES)."""
         rows = [
             [
                 *(source in parameter.sources for source in Source),
@@ -189,11 +176,13 @@ class Schema:
         return np.array(rows, dtype=np.float32).reshape(len(rows), PARAMETER_FEATURES)
 
     def tool_features(self) -> NDArray[np.float32]:
-        """Return what is known of each tool beside its card, array (tools, TOOL_FEATURES)."""
+        """Return each tool's features beside its card (tools, TOOL_FEATURES)."""
+        # Tools with a required argument that can only come from the context or an earlier step.
+        elsewhere = {Source.CONTEXT, Source.STEP}
         needs = {
             tool
             for tool, parameter in self.parameters
-            if only_given(parameter) and parameter.required
+            if parameter.required and not parameter.choices and parameter.sources <= elsewhere
         }
         rows = [
             [tool.name == NO_EVIDENCE.name, number in needs, not tool.parameters]
@@ -202,15 +191,10 @@ class Schema:
         return np.array(rows, dtype=np.float32)
 
 
-def only_given(parameter: Parameter) -> bool:
-    """Return whether an argument can come from the context or an earlier step alone."""
-    return not parameter.choices and parameter.sources <= {Source.CONTEXT, Source.STEP}
-
-
 # The same few names are compared for every message.
 @lru_cache(maxsize=10_000)
 def likeness(parameter: str, field: str) -> int:
-    """Return how a parameter's name is related to a field's: 0 where it is not."""
+    """Return the relation of a parameter's name to a field's name, or 0."""
     words, other = words_in(parameter), words_in(field)
     if words == other:
         return SAME_NAME

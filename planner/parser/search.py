@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from casewright.planner.parser.layers import HIDDEN, Floats, log_softmax
 from casewright.planner.parser.message import Message
-from casewright.planner.parser.options import Options, number_for
+from casewright.planner.parser.options import Options
 from casewright.planner.parser.plan_reading import (
     CHOICE,
     CONTEXT,
@@ -23,55 +23,27 @@ from casewright.planner.parser.plan_reading import (
     STEP,
     Argument,
     ReadStep,
+    number_for,
 )
 from casewright.planner.parser.schema import Schema
 
-#: Readings that are kept, tools that are tried after each, and values that are tried for each
-#: argument.
+if TYPE_CHECKING:
+    from casewright.planner.parser.pointing import Pointers
+
+#: Width of the beam, and branches after each beginning: tools, and values of each argument.
 BEAM, TOOLS, VALUES = 3, 3, 2
-#: Runs of words that are looked at where two arguments would take the same.
+#: Runs of words that are tried where two arguments would take the same.
 RUNS = 6
-#: Nothing is looked up where that is so likely; chosen on the toolboxes for validation, since
+#: Least probability of a plan that looks nothing up; chosen on the toolboxes for validation, since
 #: training episodes have more messages without an answer than people send.
 NOTHING = 0.8
-#: What masks refuse is far below this, as a logarithm.
+#: Masked options are far below this log-probability.
 IMPOSSIBLE = -50.0
 
 
-class Points(Protocol):
-    """A network that has read a message; ``pointing.Pointers`` says what is of which shape."""
-
-    @property
-    def start(self) -> Floats:
-        """Input of the first step."""
-
-    def next(self, fed: Floats, before: Sequence[Sequence[int]]) -> tuple[Floats, Floats]:
-        """Return states, and logits of tools and the end, after some beginnings."""
-
-    def arguments(
-        self, states: Floats, tools: Sequence[int], parameters: NDArray[np.int64]
-    ) -> Floats:
-        """Return the states of steps' arguments."""
-
-    def options(self, states: Floats, parameters: NDArray[np.int64], step: int) -> Floats:
-        """Return logits of what arguments may be."""
-
-    def runs(self, states: Floats) -> Floats:
-        """Return logits of runs of words."""
-
-    def results(self, states: Floats) -> Floats:
-        """Return logits of results of a step."""
-
-    def numbers(self, states: Floats) -> Floats:
-        """Return logits of the message's numbers."""
-
-    def said(self, step: ReadStep, number: int) -> Floats:
-        """Return what a step says to the next."""
-
-
 @dataclass(frozen=True, slots=True)
-class Reading:
-    """A complete plan, and the logarithm of its probability."""
+class ScoredSteps:
+    """A complete plan and its log-probability."""
 
     steps: tuple[ReadStep, ...]
     score: float
@@ -79,6 +51,8 @@ class Reading:
 
 @dataclass(frozen=True, slots=True)
 class _Beginning:
+    """The first steps of a plan, with the decoder's inputs and the tools after the start."""
+
     steps: tuple[ReadStep, ...]
     score: float
     fed: tuple[Floats, ...]
@@ -96,38 +70,37 @@ class _Draft:
 
 
 class PlanSearch:
-    """Search for the likeliest plans for a message.
-
-    Args:
-        points: The network, which has read the message with its toolbox.
-        options: Of the toolbox.
-        message: The message.
-        context: Its context.
-    """
+    """Search for the likeliest plans for a message."""
 
     def __init__(
-        self, points: Points, options: Options, message: Message, context: Mapping[str, Any]
+        self,
+        pointers: Pointers,
+        options: Options,
+        message: Message,
+        context: Mapping[str, Any],
     ) -> None:
-        self._points, self._options = points, options
+        self._pointers, self._options = pointers, options
         self._schema, self._message = options.schema, message
         self._plain = options.plain_of(message)
         self._context = options.context_of(message, context, max(1, len(message.fields)))
-        own = np.concatenate([self._plain, options.choices, self._context], 1).any(1)
-        #: Whether a tool may be called, by whether there are results to refer to.
+        able = np.concatenate([self._plain, options.choices, self._context], 1).any(1)
+        #: True for tools that may be called, without and with earlier results.
         self._callable = [
-            options.callable_with(own | (options.steps & results)) for results in (False, True)
+            options.callable_with(able | (options.steps & results)) for results in (False, True)
         ]
 
-    def plans(self, most_steps: int) -> list[Reading]:
+    def plans(self, most_steps: int) -> list[ScoredSteps]:
         """Return complete plans, the likeliest first."""
-        alive = [_Beginning((), 0.0, (self._points.start,), (len(self._schema.tools),))]
-        plans: list[Reading] = []
+        alive = [_Beginning((), 0.0, (self._pointers.start,), (len(self._schema.tools),))]
+        plans: list[ScoredSteps] = []
         for number in range(min(most_steps, PLACES - 1) + 1):
             states, tools = self._tools(alive, ends=number >= most_steps)
             drafts = []
             for row, beginning in enumerate(alive):
                 if beginning.steps:
-                    plans.append(Reading(beginning.steps, beginning.score + float(tools[row, -1])))
+                    plans.append(
+                        ScoredSteps(beginning.steps, beginning.score + float(tools[row, -1]))
+                    )
                 drafts += [
                     _Draft(row, tool, beginning.score + score, self._schema.parameters_of(tool))
                     for tool, score in _likeliest(tools[row, :-1], TOOLS)
@@ -144,20 +117,20 @@ class PlanSearch:
         return plans
 
     def _tools(self, alive: Sequence[_Beginning], *, ends: bool) -> tuple[Floats, Floats]:
-        """Return the last state of each beginning and what may come next, as logarithms."""
+        """Return each beginning's state, and log-probabilities of each tool and the end."""
         fed = np.stack([np.stack(beginning.fed) for beginning in alive])
-        states, logits = self._points.next(fed, [beginning.before for beginning in alive])
-        there = np.stack([self._usable(beginning, ends) for beginning in alive])
-        tools = log_softmax(np.where(there, logits, HIDDEN))
+        states, logits = self._pointers.next(fed, [beginning.before for beginning in alive])
+        usable = np.stack([self._usable(beginning, ends) for beginning in alive])
+        tools = log_softmax(np.where(usable, logits, HIDDEN))
         nothing = self._options.nothing
-        if not alive[0].steps and (given_up := np.exp(tools[0, nothing])) < NOTHING:
-            # A plan of many steps is less likely than one of none only since it has more to tell.
-            tools[0] -= np.log1p(-given_up)
+        if not alive[0].steps and (probability := np.exp(tools[0, nothing])) < NOTHING:
+            # A plan of many steps is less likely than an empty one just because it is longer.
+            tools[0] -= np.log1p(-probability)
             tools[0, nothing] = 2 * IMPOSSIBLE
         return states, tools
 
     def _usable(self, beginning: _Beginning, ends: bool) -> NDArray[np.bool_]:
-        """Return of each tool, and of the end, whether it may come next (tools + 1,)."""
+        """Return True for each tool, and last for the end, that may come next (tools + 1,)."""
         called = {step.tool for step in beginning.steps}
         results = not called.isdisjoint(self._options.owner.tolist())
         usable = np.append(self._callable[results], bool(called))
@@ -181,7 +154,7 @@ class PlanSearch:
             _Beginning(
                 (*alive[row].steps, step),
                 score,
-                (*alive[row].fed, self._points.said(step, number)),
+                (*alive[row].fed, self._pointers.step_input(step, number)),
                 (*alive[row].before, step.tool),
             )
             for score, row, step in sorted(longer, key=lambda item: -item[0])[:BEAM]
@@ -190,7 +163,7 @@ class PlanSearch:
     def _filled(
         self, alive: Sequence[_Beginning], states: Floats, drafts: Sequence[_Draft], number: int
     ) -> list[list[list[tuple[Argument, float]]]]:
-        """Return for each draft's parameters the likeliest arguments, with their logarithms."""
+        """Return the likeliest arguments of each draft's parameters, with log-probabilities."""
         filled: list[list[list[tuple[Argument, float]]]] = [[] for _ in drafts]
         most = max(len(draft.parameters) for draft in drafts)
         owners = [n for n, draft in enumerate(drafts) for _ in draft.parameters]
@@ -198,7 +171,7 @@ class PlanSearch:
             return filled
         padded = [[*d.parameters, *[-1] * (most - len(d.parameters))] for d in drafts]
         parameters = np.array(padded, dtype=np.int64)
-        own = self._points.arguments(
+        encoded = self._pointers.arguments(
             states[[draft.row for draft in drafts]], [draft.tool for draft in drafts], parameters
         )
         which = parameters[parameters >= 0]
@@ -206,13 +179,13 @@ class PlanSearch:
             self._allowed(parameter, [step.tool for step in alive[drafts[n].row].steps])
             for n, parameter in zip(owners, which.tolist(), strict=True)
         ]
-        logits = self._points.options(own, which, number)
-        values = _Values(self._points, self._schema, self._message, own, which.tolist())
+        logits = self._pointers.options(encoded, which, number)
+        values = _Values(self._pointers, self._schema, self._message, encoded, which.tolist())
         options = [
             _likeliest(scores, VALUES) for scores in log_softmax(np.where(allowed, logits, HIDDEN))
         ]
         arguments: list[list[tuple[Argument, float]]] = [[] for _ in owners]
-        # The surest argument chooses its words first.
+        # The most probable argument chooses its words first.
         taken: list[set[int]] = [set() for _ in drafts]
         for row in sorted(range(len(owners)), key=lambda row: -options[row][0][1]):
             words = taken[owners[row]]
@@ -242,30 +215,28 @@ class _Values:
 
     def __init__(
         self,
-        points: Points,
+        pointers: Pointers,
         schema: Schema,
         message: Message,
         states: Floats,
         parameters: Sequence[int],
     ) -> None:
         self._schema, self._message, self._parameters = schema, message, parameters
-        self._runs = log_softmax(points.runs(states).reshape(len(states), -1))
-        self._results = log_softmax(points.results(states))
+        self._runs = log_softmax(pointers.runs(states).reshape(len(states), -1))
+        self._results = log_softmax(pointers.results(states))
         fits = [
             [number_for(schema.parameters[p][1], number) is not None for number in message.numbers]
             or [False]
             for p in parameters
         ]
-        self._numbers = log_softmax(np.where(fits, points.numbers(states), HIDDEN))
+        self._numbers = log_softmax(np.where(fits, pointers.numbers(states), HIDDEN))
 
     def of(self, row: int, option: int, taken: set[int], score: float) -> tuple[Argument, float]:
-        """Return an option as an argument, with the logarithm of its probability.
+        """Return an option as an argument, with its log-probability.
 
         Args:
-            row: Of the argument.
             option: Its number among plain kinds, choices, context fields and results.
             taken: Words that other arguments of its step have.
-            score: Of the option.
         """
         parameter = self._parameters[row]
         if option == SPAN:
@@ -297,7 +268,7 @@ class _Values:
 
 
 def _likeliest(scores: Floats, count: int) -> list[tuple[int, float]]:
-    """Return the numbers of the highest of some logarithms with these, without the impossible."""
+    """Return index and value of the highest log-probabilities, without the impossible."""
     best = np.argsort(-scores, kind="stable")[:count]
     return [(int(n), float(scores[n])) for n in best if scores[n] > IMPOSSIBLE]
 
@@ -306,11 +277,11 @@ def _joined(
     filled: Sequence[Sequence[tuple[Argument, float]]],
 ) -> Iterator[tuple[tuple[Argument, ...], float]]:
     """Yield the likeliest arguments together, and with one of them replaced by its second."""
-    best = [own[0] for own in filled]
+    best = [options[0] for options in filled]
     total = sum(score for _, score in best)
     yield tuple(argument for argument, _ in best), total
-    for number, own in enumerate(filled):
-        for other, score in own[1:]:
+    for number, options in enumerate(filled):
+        for other, score in options[1:]:
             changed = [argument for argument, _ in best]
             changed[number] = other
             yield tuple(changed), total - best[number][1] + score

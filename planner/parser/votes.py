@@ -1,15 +1,15 @@
-"""Votes of cases on a toolbox's nodes, weighed by how near their messages are to this one."""
+"""Votes of cases on a toolbox's nodes, weighted by their messages' similarity to this one."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from casewright.planner.parser.arrays import (
-    Case,
+    CaseData,
+    ReadCase,
+    Votes,
     case_arrays,
     case_spans,
     context_uses,
@@ -26,72 +26,8 @@ from casewright.planner.parser.layers import (
 from casewright.planner.parser.schema import Schema
 
 
-@dataclass(frozen=True, slots=True)
-class Known:
-    """Cases of one toolbox.
-
-    Attributes:
-        keys: Where messages are compared (cases, key).
-        vectors: What the messages add to tools (cases, size).
-        spans: What the words of arguments add to parameters (spans, size).
-        owner: The case of each span.
-        of: Whether a span is a parameter's (parameters, spans).
-        has: Whether a case calls a tool (tools, cases).
-        kinds: Of the arguments (parameters, cases, kinds).
-        choices: (choices, cases).
-        fields: Result fields (parameters, cases, fields).
-        context: Whether a case takes a context field, by its name (parameters, cases).
-        pairs: Whether a tool comes after another (cases, tools + 1, tools + 1).
-        sequences: See ``arrays.tool_sequences``.
-        tool_of: The tool of each parameter.
-        parameter_of: The parameter of each choice.
-    """
-
-    keys: Floats
-    vectors: Floats
-    spans: Floats
-    owner: NDArray[np.int64]
-    of: NDArray[np.bool_]
-    has: NDArray[np.bool_]
-    kinds: Floats
-    choices: Floats
-    fields: Floats
-    context: dict[str, Floats]
-    pairs: Floats
-    sequences: NDArray[np.int64]
-    tool_of: NDArray[np.int64]
-    parameter_of: NDArray[np.int64]
-
-
-@dataclass(frozen=True, slots=True)
-class Votes:
-    """Votes of cases for a message.
-
-    Attributes:
-        states: Added to each node of the toolbox (nodes, size).
-        weights: Of each case (cases,); they sum to less than one.
-        tools: Votes and their evidence (tools, 4).
-        kinds: Of each parameter (parameters, KIND_COUNT + 1).
-        choices: (choices,).
-        fields: (parameters, result fields).
-        context: (parameters, context fields).
-    """
-
-    states: Floats
-    weights: Floats
-    tools: Floats
-    kinds: Floats
-    choices: Floats
-    fields: Floats
-    context: Floats
-
-
-class CaseVotes:
-    """Weighs cases, and tells every node what they say of it.
-
-    Args:
-        weights: Of the whole network, by name.
-    """
+class CaseVoting:
+    """Weighs cases, and computes their votes on every node."""
 
     def __init__(self, weights: Weights) -> None:
         self._key = weights["cases.key.weight"].T
@@ -104,31 +40,26 @@ class CaseVotes:
         self._field = Perceptron(weights, "cases.field")
 
     def keys(self, vectors: Floats) -> Floats:
-        """Return where messages are compared (n, key), unit vectors.
-
-        Args:
-            vectors: Means of their tokens' states (n, encoder).
-        """
+        """Return the keys (n, key) of messages, unit vectors, by their vectors (n, encoder)."""
         keys = vectors @ self._key
         unit: Floats = keys / np.linalg.norm(keys, axis=-1, keepdims=True).clip(1e-12)
         return unit
 
     def known(
-        self, schema: Schema, cases: Sequence[Case], vectors: Floats, words: Sequence[Floats]
-    ) -> Known:
-        """Return cases as they are weighed.
+        self, schema: Schema, cases: Sequence[ReadCase], vectors: Floats, words: Sequence[Floats]
+    ) -> CaseData:
+        """Return a toolbox's cases in the form that votes are computed from.
 
         Args:
-            schema: The toolbox.
             cases: At least one message with its plan.
-            vectors: Means of their tokens' states (cases, encoder).
-            words: Of each, the states of its words (words, encoder).
+            vectors: Means of the messages' token states (cases, encoder).
+            words: Each message's states of words (words, encoder).
         """
         arrays = case_arrays(schema, cases)
         spans = case_spans(cases)
         means = [words[row][first : last + 1].mean(0) for row, _, first, last in spans]
         of = np.array([parameter for _, parameter, _, _ in spans], dtype=np.int64)
-        return Known(
+        return CaseData(
             keys=self.keys(vectors),
             vectors=self._vector(vectors),
             spans=self._span(np.array(means, np.float32).reshape(-1, vectors.shape[1])),
@@ -145,12 +76,11 @@ class CaseVotes:
             parameter_of=np.array([parameter for parameter, _ in schema.choices], dtype=np.int64),
         )
 
-    def __call__(self, vector: Floats, known: Known, fields: Sequence[str]) -> Votes:
-        """Return what cases say.
+    def __call__(self, vector: Floats, known: CaseData, fields: Sequence[str]) -> Votes[Floats]:
+        """Return the votes for a message.
 
         Args:
             vector: Mean of the message's token states (encoder,).
-            known: The cases.
             fields: Names of the message's context fields.
         """
         likeness = known.keys @ self.keys(vector[None])[0]
@@ -183,5 +113,5 @@ class CaseVotes:
 
 
 def with_sign(votes: Floats) -> Floats:
-    """Return votes (…) and whether there are any, (…, 2)."""
+    """Return votes (…), and 1 where there are any (…, 2)."""
     return np.stack([votes, (votes > 0).astype(np.float32)], -1)

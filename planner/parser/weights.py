@@ -1,4 +1,4 @@
-"""The plan parser's files: trained weights as safetensors, and how they came about as JSON."""
+"""The plan parser's files: trained weights as safetensors, and a card of the training as JSON."""
 
 from __future__ import annotations
 
@@ -13,14 +13,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from casewright.errors import InputError
-from casewright.stores.encoders.minilm import minilm_weights, packaged_minilm
+from casewright.stores.encoders.minilm import minilm_weights
 
 if TYPE_CHECKING:
     from torch import Tensor
 
-    from casewright.planner.parser.parser_network import ParserNetwork
 
-#: Those that ship.
+#: Of the parser that ships.
 FOLDER = Path(__file__).parent / "weights"
 WEIGHTS, CARD = "parser.safetensors", "parser.json"
 FORMAT = 1
@@ -31,9 +30,9 @@ class ParserCard:
     """Training of a plan parser, and the scale of its confidence.
 
     Attributes:
-        slope, shift: Of the logistic curve by which a plan's log-probability is its probability
-            of being right; fitted on toolboxes that were not trained on.
-        asks_below: Below this confidence it had better ask what was meant.
+        slope, shift: Of the logistic curve from a plan's log-probability to its probability of
+            being right; fitted on toolboxes that were not trained on.
+        asks_below: Below this confidence, ask the user what was meant.
         training: Recipe, corpus and figures, for people.
     """
 
@@ -55,24 +54,24 @@ def is_parser(folder: Path = FOLDER) -> bool:
 
 
 def read_card(folder: Path = FOLDER) -> ParserCard:
-    """Read what a plan parser's folder says of itself.
+    """Read a plan parser's card.
 
     Raises:
         InputError: The folder holds no plan parser, or one of another format.
     """
     try:
-        told = json.loads((folder / CARD).read_text(encoding="utf-8"))
+        content = json.loads((folder / CARD).read_text(encoding="utf-8"))
         (folder / WEIGHTS).stat()
-        if (found := told["format"]) == FORMAT:
-            slope, shift, least = (float(told[n]) for n in ("slope", "shift", "asks_below"))
-            return ParserCard(slope, shift, least, told.get("training", {}))
+        if (version := content["format"]) == FORMAT:
+            slope, shift, least = (float(content[n]) for n in ("slope", "shift", "asks_below"))
+            return ParserCard(slope, shift, least, content.get("training", {}))
     except (OSError, ValueError, LookupError, TypeError) as error:
         raise InputError(
             f"{folder} holds no plan parser ({type(error).__name__}: {error}). Train one: "
             "casewright finetune parser --output FOLDER."
         ) from error
     raise InputError(
-        f"The plan parser in {folder} has format {found}; this version reads {FORMAT}. "
+        f"The plan parser in {folder} has format {version}; this version reads {FORMAT}. "
         "Train it anew: casewright finetune parser."
     )
 
@@ -81,9 +80,8 @@ def save_parser(folder: Path, weights: Mapping[str, Any], card: ParserCard) -> N
     """Write a plan parser's files.
 
     Args:
-        folder: Made where it is missing.
-        weights: Tensors by name; those of the packaged encoder that were not trained are left out.
-        card: What is told of them.
+        folder: Created if it is missing.
+        weights: Tensors by name, without those of the packaged encoder that were not trained.
 
     Raises:
         InputError: The folder cannot be written.
@@ -91,8 +89,8 @@ def save_parser(folder: Path, weights: Mapping[str, Any], card: ParserCard) -> N
     import torch
     from safetensors.torch import save_file
 
-    halves = {name: one.detach().to(torch.bfloat16).contiguous() for name, one in weights.items()}
-    told = {
+    halves = {name: w.detach().to(torch.bfloat16).contiguous() for name, w in weights.items()}
+    content = {
         "format": FORMAT,
         "encoder": "all-MiniLM-L6-v2",
         "slope": card.slope,
@@ -103,7 +101,7 @@ def save_parser(folder: Path, weights: Mapping[str, Any], card: ParserCard) -> N
     try:
         folder.mkdir(parents=True, exist_ok=True)
         save_file(halves, folder / WEIGHTS)
-        text = json.dumps(told, indent=1, ensure_ascii=False)
+        text = json.dumps(content, indent=1, ensure_ascii=False)
         (folder / CARD).write_text(text + "\n", encoding="utf-8")
     except OSError as error:
         raise InputError(
@@ -112,35 +110,13 @@ def save_parser(folder: Path, weights: Mapping[str, Any], card: ParserCard) -> N
 
 
 def read_weights(folder: Path = FOLDER) -> dict[str, NDArray[np.float32]]:
-    """Return all weights by name, the packaged encoder's where the folder has none of its own.
+    """Return all weights by name; those that the folder lacks are the packaged encoder's.
 
     Raises:
         InputError: The folder's file cannot be read.
     """
     base = {f"encoder.{name}": weight for name, weight in minilm_weights().items()}
     return base | _trained(folder)
-
-
-def load_network(folder: Path = FOLDER) -> ParserNetwork:
-    """Return the network for training, in evaluation.
-
-    Raises:
-        InputError: The weights do not fit.
-    """
-    from transformers import AutoModel
-
-    from casewright.planner.parser.parser_network import ParserNetwork
-    from casewright.stores.encoders.onnx_export import quiet
-
-    with quiet():
-        base = AutoModel.from_pretrained(str(packaged_minilm()), attn_implementation="eager")
-    network = ParserNetwork(base)
-    try:
-        # What the file lacks is the packaged encoder's own.
-        network.load_state_dict(network.state_dict() | trained_weights(folder))
-    except RuntimeError as error:
-        raise unfit(folder, error) from error
-    return network.eval()
 
 
 def trained_weights(folder: Path) -> dict[str, Tensor]:
@@ -155,7 +131,7 @@ def trained_weights(folder: Path) -> dict[str, Tensor]:
 
 
 def _trained(folder: Path) -> dict[str, NDArray[np.float32]]:
-    # NumPy knows of bfloat16 as soon as this is imported.
+    # This import teaches NumPy bfloat16.
     import ml_dtypes  # noqa: F401
     from safetensors import SafetensorError
     from safetensors.numpy import load_file
@@ -168,7 +144,7 @@ def _trained(folder: Path) -> dict[str, NDArray[np.float32]]:
 
 
 def unfit(folder: Path, error: Exception) -> InputError:
-    """Return what is raised where the weights of a folder do not fit, with the reason."""
+    """Return the error for weights that do not fit, with the reason."""
     missing = "there is no " if isinstance(error, KeyError) else ""
     reason = f"{missing}{' '.join(str(error).split())[:200]}"
     return InputError(

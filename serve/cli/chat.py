@@ -2,32 +2,35 @@
 
 from __future__ import annotations
 
+import json
 import sys
 from collections.abc import Iterator
 
-import typer
+from typer import Context, Typer, echo
 
 from casewright.errors import CasewrightError
-from casewright.serve.cli.domain_options import ConversationCommand, OfDomain
-from casewright.serve.cli.flags import Flags, with_flags
+from casewright.serve.cli.domain_options import ConversationCommand, DomainValues
 from casewright.serve.cli.options import (
     AsJson,
     ConfigFile,
     ContextText,
+    Flags,
     HistoryFile,
     Scope,
     Tenant,
+    with_flags,
 )
+from casewright.serve.cli.output import visible
 
-app = typer.Typer(add_completion=False)
-#: Before a line that says what is open now, as JSON.
+app = Typer(add_completion=False)
+#: Begins a line that sets the context, as JSON.
 CONTEXT = "/context"
 
 
 @app.command(cls=ConversationCommand)
 @with_flags("domain", "planner", "generator", "encoder")
 def chat(
-    command: typer.Context,
+    command: Context,
     flags: Flags,
     scope: Scope = None,
     tenant: Tenant = None,
@@ -41,23 +44,19 @@ def chat(
     A line is a question; "/context JSON" says what page is open from now on. An empty line or
     Ctrl-D ends it. With --json, each answer is one line.
     """
-    import json
-
     from casewright.planner.request import check_question
-    from casewright.serve.cli.output import visible
-    from casewright.serve.session.chosen import chosen
+    from casewright.serve.session.choice import read_choice
     from casewright.serve.session.dialogue import Dialogue, read_context, read_history
-    from casewright.serve.session.scopes import asker_of
+    from casewright.serve.session.scopes import command_scope
     from casewright.serve.session.session import open_chosen
 
-    known, said = read_context(context), read_history(history)
-    of: OfDomain = command.obj
-    using = chosen(config, of.domain, **flags)
-    asker = asker_of(of.domain.scopes, scope, of.scope, tenant)
-    session = open_chosen(using, asker, of.opening)
+    known, turns = read_context(context), read_history(history)
+    values: DomainValues = command.obj
+    choice = read_choice(config, values.domain, **flags)
+    whole_scope = command_scope(values.domain.scopes, scope, values.scope, tenant)
+    session = open_chosen(choice, whole_scope, values.opening)
     try:
-        graph = session.graph(using.generator)
-        dialogue = Dialogue(graph, asker, said)
+        dialogue = Dialogue(session.graph(choice.generator), whole_scope, turns)
         for line in _lines():
             try:
                 if line.split()[0] == CONTEXT:
@@ -66,23 +65,19 @@ def chat(
                 check_question(line)
                 answer = dialogue.ask(line, known)["answer"]
             except CasewrightError as error:
-                # What cannot be answered is told, and the next question can be asked.
-                typer.echo(visible(f"error: {error}"), err=True)
+                echo(visible(f"error: {error}"), err=True)
                 continue
-            if as_json:
-                # In ASCII nothing ends the line early or moves a terminal's cursor.
-                typer.echo(json.dumps(answer))
-            else:
-                typer.echo(visible(answer["text"]) + "\n")
+            # JSON in ASCII: no character ends the line early or moves a terminal's cursor.
+            echo(json.dumps(answer) if as_json else visible(answer["text"]) + "\n")
     finally:
         session.close()
 
 
 def _lines() -> Iterator[str]:
-    """Yield what is typed or piped, until an empty line or the end."""
+    """Yield lines from the terminal or a pipe, until an empty line or the end."""
     terminal = sys.stdin.isatty()
     if hasattr(sys.stdin, "reconfigure"):
-        # What is no UTF-8 is told as such, and ends nothing.
+        # Invalid UTF-8 is reported for its question, and ends nothing.
         sys.stdin.reconfigure(errors="surrogateescape")
     while True:
         try:

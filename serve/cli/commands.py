@@ -1,10 +1,9 @@
-"""All commands by their names. Each is imported when it is called; so are heavy packages."""
+"""All commands by their names. Commands and heavy packages are imported when they are used."""
 
 from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Iterator, Mapping
 from importlib import import_module
 from typing import Annotated, Any, NoReturn
 
@@ -14,9 +13,10 @@ from typer.exceptions import TyperException
 
 from casewright import __version__
 from casewright.errors import CasewrightError, InputError
+from casewright.serve.cli.extended import LazyCommands
 from casewright.serve.settings.file import find_settings_file
 
-#: Each command, and the module below this folder whose ``app`` has it.
+#: Each command, and the module in this folder whose ``app`` has it.
 COMMANDS = {
     "ask": "ask",
     "plan": "plan",
@@ -38,34 +38,18 @@ COMMANDS = {
 }
 
 
-class _Commands(Mapping[str, Any]):
-    """The commands by name; each is made when it is first asked for."""
-
-    def __init__(self) -> None:
-        self._made: dict[str, Any] = {}
-
-    def __getitem__(self, name: str) -> Any:
-        if name not in self._made:
-            app = import_module(f"casewright.serve.cli.{COMMANDS[name]}").app
-            command = typer.main.get_command(app)
-            # A group is a command itself, but where it has one of this name.
-            self._made[name] = getattr(command, "commands", {}).get(name, command)
-            self._made[name].name = name
-        return self._made[name]
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(COMMANDS)
-
-    def __len__(self) -> int:
-        return len(COMMANDS)
+def _load(name: str) -> Any:
+    command = typer.main.get_command(import_module(f"casewright.serve.cli.{COMMANDS[name]}").app)
+    # A module's app is the command itself, or a group with a command of this name.
+    command = getattr(command, "commands", {}).get(name, command)
+    command.name = name
+    return command
 
 
 class _Program(TyperGroup):
-    """The command line, whose commands are imported one by one."""
-
     def __init__(self, **attributes: Any) -> None:
         super().__init__(**attributes)
-        self.commands = _Commands()  # type: ignore[assignment]
+        self.commands = LazyCommands(lambda: COMMANDS, _load)  # type: ignore[assignment]
 
 
 app = typer.Typer(
@@ -79,13 +63,13 @@ app = typer.Typer(
 )
 
 
-def _version(asked: bool) -> None:
-    if asked:
+def _version(requested: bool) -> None:
+    if requested:
         typer.echo(f"casewright {__version__}")
         raise typer.Exit
 
 
-#: These read the settings themselves, with the file and the flags that they are given.
+#: Commands that read the settings themselves, with their file and flags.
 _READ_SETTINGS = ("ask", "chat", "config", "plan", "serve")
 
 
@@ -100,30 +84,27 @@ def casewright(
     if command.invoked_subcommand not in _READ_SETTINGS and find_settings_file() is not None:
         from casewright.serve.settings.settings import choose_folders, load_settings
 
-        # Every command finds the stores where the file says that they are.
         choose_folders(load_settings())
 
 
 def main() -> None:
-    """Run the command line; a user's error becomes one line and exit code 2."""
+    """Run the command line; a user's error is printed in one line, with exit code 2."""
     try:
-        # Not standalone: Typer would print its errors as a box, and not as JSON.
+        # Not standalone: Typer would print errors as a box, and not as JSON.
         code = app(standalone_mode=False)
         sys.exit(code if isinstance(code, int) else 0)
     except TyperException as error:
         message = error.format_message() if hasattr(error, "format_message") else str(error)
         if not message:
-            # Nothing was asked for, and the help was shown.
+            # No command was given, and the help was shown.
             sys.exit(2)
         _fail(InputError(f"{message.rstrip('.')}. See casewright --help."), 2)
     except CasewrightError as error:
         _fail(error, 2)
-    except typer.Abort:
-        sys.exit(130)
-    except KeyboardInterrupt:
+    except (typer.Abort, KeyboardInterrupt):
         sys.exit(130)
     except BrokenPipeError:
-        # Whoever read our output has stopped; so do we, without the interpreter's own complaint.
+        # The reader of the output has stopped; the interpreter would complain at its end.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(141)
     except Exception as error:

@@ -1,15 +1,12 @@
 """Options that a domain adds to the commands that open it.
 
-A command sees the domain before it reads its other options: ``--domain``, else the settings.
+A command finds its domain before its options are parsed: from ``--domain``, else the settings.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
 from dataclasses import dataclass, field
-from functools import partial
-from inspect import Parameter, Signature
 from itertools import zip_longest
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -19,6 +16,7 @@ from typer.core import TyperCommand
 from typer.exceptions import TyperException
 
 from casewright.errors import CasewrightError, InputError
+from casewright.serve.cli.options import set_options
 
 if TYPE_CHECKING:
     from casewright.domains import Domain
@@ -28,14 +26,13 @@ _NAME = re.compile(r"[a-z][a-z0-9_-]*")
 
 
 @dataclass(slots=True)
-class OfDomain:
-    """The domain of a command, and what was given of the options that it adds.
+class DomainValues:
+    """A command's domain, with the values of the options that it adds.
 
     Attributes:
-        domain: The domain.
-        scope: Given values of scope fields.
-        opening: Given options that say what is opened.
-        own: Given options that the domain answers by itself.
+        scope: Values of scope fields.
+        opening: Values of the domain's ``openers``.
+        own: Values of options that the domain answers itself.
     """
 
     domain: Domain
@@ -43,8 +40,8 @@ class OfDomain:
     opening: dict[str, str] = field(default_factory=dict)
     own: dict[str, Any] = field(default_factory=dict)
 
-    def take(self, name: str, value: Any) -> None:
-        """Keep the value of an option."""
+    def set(self, name: str, value: Any) -> None:
+        """Set the value of an option."""
         if name in self.domain.openers:
             self.opening[name] = value
         elif name in self.domain.scopes:
@@ -54,127 +51,121 @@ class OfDomain:
 
 
 class DomainCommand(TyperCommand):
-    """A command with the options of its domain; its context's object is an ``OfDomain``."""
+    """A command with the options of its domain; its context's object is a ``DomainValues``."""
 
+    #: Whether the command takes options that the domain answers itself.
     answers = True
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        """Find the domain, add its options, and parse them all.
-
-        Raises:
-            InputError: There is no such domain, or neither it nor the command has such an option.
-        """
+        """Find the domain, add its options, and parse them all; raises ``InputError``."""
         try:
             domain = _domain_of(args)
         except CasewrightError:
-            # Help is shown whatever the settings say.
+            # Help is shown despite wrong settings.
             if {"--help", "-h"} & set(args):
                 return super().parse_args(ctx, args)
             raise
-        ctx.obj = OfDomain(domain)
+        ctx.obj = DomainValues(domain)
         ctx.meta[__name__] = options = self._options(domain)
         try:
             return super().parse_args(ctx, args)
         except TyperException as error:
-            # Typer's class for an option that is not there is not public.
+            # Typer's class for an unknown option is not public.
             if not hasattr(error, "possibilities"):
                 raise
             name = getattr(error, "option_name", "")
-            own = ", ".join(opt for option in options for opt in option.opts) or "none"
+            known = ", ".join(opt for option in options for opt in option.opts) or "none"
             raise InputError(
-                f"There is no option {name}. The domain {domain.name!r} adds: {own}. "
-                f"{_whose(name) or 'See casewright --help.'}"
+                f"There is no option {name}. The domain {domain.name!r} adds: {known}. "
+                f"{_domains_with(name) or 'See casewright --help.'}"
             ) from error
 
     def get_params(self, ctx: Any) -> list[Any]:
         """Return the command's own parameters, and those of the domain before ``--help``."""
-        *own, last = super().get_params(ctx)
-        return [*own, *ctx.meta.get(__name__, ()), last]
+        *params, last = super().get_params(ctx)
+        return [*params, *ctx.meta.get(__name__, ()), last]
 
     def _options(self, domain: Domain) -> list[Any]:
         taken = {name for param in self.params for name in param.opts}
-        kinds = [
-            kind
-            for name, kind in _annotations(domain, answers=self.answers).items()
-            if f"--{name}" not in taken
-        ]
+        annotations = {
+            f"option_{number}": _option(domain, *option)
+            for number, option in enumerate(self._texts(domain))
+            if f"--{option[0]}" not in taken
+        }
 
-        def given() -> None:
-            """Its parameters are read, and it is never called."""
+        def never_called() -> None:
+            pass
 
-        # Typer makes options of a function's signature, and of nothing else that is public.
-        given.__annotations__ = {f"option_{number}": kind for number, kind in enumerate(kinds)}
-        by_name = partial(Parameter, kind=Parameter.KEYWORD_ONLY, default=None)
-        parameters = [by_name(name, annotation=a) for name, a in given.__annotations__.items()]
-        given.__signature__ = Signature(parameters)  # type: ignore[attr-defined]
+        # Typer's only public way to make options is from a function's signature.
+        set_options(never_called, annotations, {})
         app = typer.Typer(add_completion=False)
-        app.command()(given)
+        app.command()(never_called)
         return list(typer.main.get_command(app).params)
+
+    def _texts(self, domain: Domain) -> list[tuple[str, str, str]]:
+        """Return name, help and metavar of a domain's options."""
+        fields = {
+            name: (name, f"Short for --scope {name}=VALUE.", "VALUE")
+            for name in domain.scopes
+            if _NAME.fullmatch(name)
+        }
+        options = {
+            option.name: (option.name, option.help, option.metavar)
+            for option in domain.options
+            if self.answers or option.name in domain.openers
+        }
+        return list((fields | options).values())
 
 
 class ConversationCommand(DomainCommand):
-    """One whose questions are all in words."""
+    """A command of questions in words only."""
 
     answers = False
 
 
-def _annotations(domain: Domain, *, answers: bool) -> Mapping[str, Any]:
-    """Return the types of a domain's options, by their names."""
+def _option(domain: Domain, name: str, help_text: str, metavar: str) -> Any:
+    def keep(ctx: typer.Context, value: Any) -> None:
+        if value is not None:
+            ctx.obj.set(name, value)
 
-    def annotated(name: str, help_text: str, metavar: str) -> Any:
-        def keep(ctx: typer.Context, value: Any) -> None:
-            if value is not None:
-                ctx.obj.take(name, value)
-
-        return Annotated[
-            str | None if metavar else bool | None,
-            typer.Option(
-                f"--{name}",
-                help=help_text,
-                metavar=metavar or None,
-                callback=keep,
-                expose_value=False,
-                rich_help_panel=f"Of the domain {domain.name}",
-            ),
-        ]
-
-    fields = {
-        name: annotated(name, f"Short for --scope {name}=VALUE.", "VALUE")
-        for name in domain.scopes
-        if _NAME.fullmatch(name)
-    }
-    return fields | {
-        one.name: annotated(one.name, one.help, one.metavar)
-        for one in domain.options
-        if answers or one.name in domain.openers
-    }
+    return Annotated[
+        str | None if metavar else bool | None,
+        typer.Option(
+            f"--{name}",
+            help=help_text,
+            metavar=metavar or None,
+            callback=keep,
+            expose_value=False,
+            rich_help_panel=f"Of the domain {domain.name}",
+        ),
+    ]
 
 
 def _domain_of(args: list[str]) -> Domain:
-    from casewright.serve.session.chosen import chosen_domain
+    from casewright.serve.session.choice import domain_of
     from casewright.serve.settings.settings import load_settings
 
-    config = _given(args, "--config")
-    loaded = load_settings(Path(config) if config else None, domain=_given(args, "--domain", "-d"))
-    return chosen_domain(loaded)
+    config = _value(args, "--config")
+    loaded = load_settings(Path(config) if config else None, domain=_value(args, "--domain", "-d"))
+    return domain_of(loaded)
 
 
-def _given(args: list[str], *names: str) -> str | None:
-    """Return the last value of an option among arguments that are not parsed yet."""
-    found = None
+def _value(args: list[str], *names: str) -> str | None:
+    """Return the last value of an option in arguments that are not parsed yet."""
+    last = None
     for word, following in zip_longest(args, args[1:]):
         name, sign, value = word.partition("=")
         if name in names:
-            found = value if sign else following
+            last = value if sign else following
         elif word[:2] in names and len(word) > 2:
-            found = word[2:]
-    return found
+            last = word[2:]
+    return last
 
 
-def _whose(option: str) -> str:
-    """Say which domains add an option; empty where none does."""
+def _domains_with(option: str) -> str:
+    """Return a sentence that names the domains with an option; empty if none has it."""
     from casewright.domains import domain_names, find_domain
 
-    known = [find_domain(name) for name in domain_names()]
-    own = [one.name for one in known if option in {f"--{o.name}" for o in one.options}]
-    return f"{option} goes with --domain {' or --domain '.join(own)}." if own else ""
+    domains = [find_domain(name) for name in domain_names()]
+    names = [d.name for d in domains if option in {f"--{o.name}" for o in d.options}]
+    return f"{option} goes with --domain {' or --domain '.join(names)}." if names else ""

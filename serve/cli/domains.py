@@ -1,26 +1,26 @@
-"""`casewright domains`: what there is to ask about."""
+"""`casewright domains`: the domains that can be asked about."""
 
 from __future__ import annotations
 
 from typing import Annotated
 
-import typer
+from typer import Option, Typer, echo
 
 from casewright.serve.cli.options import AsJson
+from casewright.serve.cli.output import print_json
 
-app = typer.Typer(add_completion=False)
+app = Typer(add_completion=False)
 
 
 @app.command()
 def domains(
     build: Annotated[
-        str | None, typer.Option(help="Build this domain's stores anew.", metavar="NAME")
+        str | None, Option(help="Build this domain's stores anew.", metavar="NAME")
     ] = None,
     as_json: AsJson = False,
 ) -> None:
     """List the domains, what they are about, and questions to try."""
     from casewright.domains import domain_names, find_domain
-    from casewright.serve.cli.output import print_json
     from casewright.stores.paths import data_folder
 
     if build is not None:
@@ -31,30 +31,29 @@ def domains(
             print_json({"domain": build, "cases": counts})
         else:
             listed = ", ".join(f"{count} {name}" for name, count in counts.items())
-            typer.echo(f"{build}: {listed}")
+            echo(f"{build}: {listed}")
         return
     known = [find_domain(name) for name in domain_names()]
     if as_json:
-        print_json(
-            [
-                {
-                    "name": domain.name,
-                    "description": domain.description,
-                    "questions": list(domain.questions),
-                    "scopes": {field: list(values) for field, values in domain.scopes.items()},
-                    "options": {option.name: option.help for option in domain.options},
-                    "folder": str(data_folder() / domain.name),
-                    "built": (data_folder() / domain.name / domain.mark).exists(),
-                }
-                for domain in known
-            ]
-        )
+        rows = [
+            {
+                "name": domain.name,
+                "description": domain.description,
+                "questions": list(domain.questions),
+                "scopes": {field: list(values) for field, values in domain.scopes.items()},
+                "options": {option.name: option.help for option in domain.options},
+                "folder": str(data_folder() / domain.name),
+                "built": (data_folder() / domain.name / domain.mark).exists(),
+            }
+            for domain in known
+        ]
+        print_json(rows)
         return
     for domain in known:
-        typer.echo(f"{domain.name}: {domain.description}")
+        echo(f"{domain.name}: {domain.description}")
         for question in domain.questions:
-            typer.echo(f'  casewright ask --domain {domain.name} "{question}"')
+            echo(f'  casewright ask --domain {domain.name} "{question}"')
         for field, values in domain.scopes.items():
-            typer.echo(f"  --{field} {' | '.join(values)}")
+            echo(f"  --{field} {' | '.join(values)}")
         for option in domain.options:
-            typer.echo(f"  --{option.name} {option.metavar}".rstrip() + f": {option.help}")
+            echo(f"  --{option.name} {option.metavar}".rstrip() + f": {option.help}")

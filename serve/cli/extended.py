@@ -1,43 +1,53 @@
-"""Groups of commands to which installed packages add functions of their own."""
+"""Groups of commands that are imported when used, also from installed packages."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
+from functools import cache
 from typing import Any, ClassVar
 
 import typer
 from typer.core import TyperGroup
 
-from casewright.extensions import extension, extensions
 
+class LazyCommands(Mapping[str, Any]):
+    """Commands by name, each loaded by its name at its first use."""
 
-class _Commands(Mapping[str, Any]):
-    """Our commands by name, and those of packages, each imported when it is first used."""
-
-    def __init__(self, ours: Mapping[str, Any], kind: str) -> None:
-        self._commands = dict(ours)
-        self._kind = kind
+    def __init__(self, names: Callable[[], Collection[str]], load: Callable[[str], Any]) -> None:
+        self._names = names
+        self._load = cache(load)
 
     def __getitem__(self, name: str) -> Any:
-        if name not in self._commands and name in extensions(self._kind):
-            app = typer.Typer(add_completion=False)
-            app.command(name)(extension(self._kind, name))
-            self._commands[name] = typer.main.get_command(app)
-        return self._commands[name]
+        if name not in self._names():
+            raise KeyError(name)
+        return self._load(name)
 
     def __iter__(self) -> Iterator[str]:
-        return iter(dict.fromkeys([*self._commands, *extensions(self._kind)]))
+        return iter(self._names())
 
     def __len__(self) -> int:
-        return len(list(iter(self)))
+        return len(self._names())
 
 
 class _ExtendedGroup(TyperGroup):
     kind: ClassVar[str]
 
     def __init__(self, **attributes: Any) -> None:
+        from casewright.extensions import extension, extensions
+
         super().__init__(**attributes)
-        self.commands = _Commands(self.commands, self.kind)  # type: ignore[assignment]
+        ours = self.commands
+
+        def load(name: str) -> Any:
+            if name in ours:
+                return ours[name]
+            app = typer.Typer(add_completion=False)
+            app.command(name)(extension(self.kind, name))
+            return typer.main.get_command(app)
+
+        self.commands = LazyCommands(  # type: ignore[assignment]
+            lambda: dict.fromkeys([*ours, *extensions(self.kind)]), load
+        )
 
 
 class BenchGroup(_ExtendedGroup):

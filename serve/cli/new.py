@@ -6,12 +6,13 @@ import re
 from pathlib import Path
 from typing import Annotated
 
-import typer
+from typer import Argument, Typer, echo
 
 from casewright.errors import InputError
 from casewright.serve.cli.options import AsJson
+from casewright.serve.cli.output import print_json
 
-#: What is written; ``MY_DOMAIN`` stands for the domain's name.
+#: The file's text; ``MY_DOMAIN`` stands for the domain's name.
 TEMPLATE = '''\
 """The tools of MY_DOMAIN. Replace the two below by your own; the rest can stay."""
 
@@ -63,40 +64,34 @@ domain = own_domain(
 '''
 
 
-app = typer.Typer(add_completion=False)
+app = Typer(add_completion=False)
 
 
 @app.command("new")
 def new(
-    file: Annotated[Path, typer.Argument(help="The Python file to write.", metavar="FILE.py")],
+    file: Annotated[Path, Argument(help="The Python file to write.", metavar="FILE.py")],
     as_json: AsJson = False,
 ) -> None:
     """Write a commented domain file: two tools to replace by your own. It answers as it is."""
-    from casewright.serve.cli.output import print_json
+    from casewright.domains import domain_names
 
     if file.suffix != ".py":
         raise InputError(f"{file} is no Python file's name. End it in .py.")
-    text = TEMPLATE.replace("MY_DOMAIN", _name(file.stem))
+    name = re.sub(r"[^a-z0-9]+", "-", file.stem.lower()).strip("-")[:50]
+    if not name[:1].isalpha() or name in domain_names():
+        name = f"my-{name}".strip("-")
     try:
-        with file.open("x", encoding="utf-8") as opened:
-            opened.write(text)
+        with file.open("x", encoding="utf-8") as new_file:
+            new_file.write(TEMPLATE.replace("MY_DOMAIN", name))
     except FileExistsError as error:
-        raise InputError(f"{file} is there already, and is not replaced. Name another.") from error
+        raise InputError(f"{file} exists already, and is not replaced. Name another.") from error
     except OSError as error:
         raise InputError(f"{file} cannot be written: {error.strerror}.") from error
-    place = f"{file}:domain"
-    ask = f'casewright ask --domain {place} "how hot is the lathe"'
-    draft = f"casewright draft --domain {place} --output {file.with_name('learn.jsonl')}"
+    domain = f"{file}:domain"
+    ask = f'casewright ask --domain {domain} "how hot is the lathe"'
+    draft = f"casewright draft --domain {domain} --output {file.with_name('learn.jsonl')}"
     if as_json:
-        print_json({"file": str(file), "domain": place, "next": [ask, draft]})
+        print_json({"file": str(file), "domain": domain, "next": [ask, draft]})
         return
-    typer.echo(f"Wrote {file}. It answers as it is:\n  {ask}")
-    typer.echo(f"Put your tools in the place of its two. Then:\n  {draft}")
-
-
-def _name(stem: str) -> str:
-    """Return a name that a domain of one's own can have."""
-    from casewright.domains import domain_names
-
-    name = re.sub(r"[^a-z0-9]+", "-", stem.lower()).strip("-")[:50]
-    return name if name[:1].isalpha() and name not in domain_names() else f"my-{name}".strip("-")
+    echo(f"Wrote {file}. It answers as it is:\n  {ask}")
+    echo(f"Put your tools in the place of its two. Then:\n  {draft}")

@@ -1,47 +1,39 @@
-"""Options that several commands share."""
+"""Options that several commands share, and those that override settings."""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
+from functools import wraps
+from inspect import Parameter, Signature, signature
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any, get_type_hints
 
-import typer
+from typer import Option
 
-DomainName = Annotated[str, typer.Option("--domain", "-d", help="What the question is about.")]
+from casewright.errors import InputError
+
+DomainName = Annotated[str, Option("--domain", "-d", help="What the question is about.")]
 ToolsOf = Annotated[
-    str, typer.Option("--domain", "-d", help="Whose tools: FILE.py:NAME, or a domain's name.")
+    str, Option("--domain", "-d", help="Whose tools: FILE.py:NAME, or a domain's name.")
 ]
-DefaultedDomainName = Annotated[
+OptionalDomainName = Annotated[
     str | None,
-    typer.Option(
+    Option(
         "--domain",
         "-d",
-        help="What the question is about; shopping, unless a setting says otherwise. FILE.py:NAME "
-        "for one of your own.",
+        help="What the question is about: a name or FILE.py:NAME; shopping by default.",
         metavar="NAME",
     ),
 ]
 Scope = Annotated[
     list[str] | None,
-    typer.Option(
-        help="Who asks, by the domain's scope fields; may be given several times. The domain's "
-        "first values by default.",
-        metavar="FIELD=VALUE",
+    Option(
+        help="Who asks; repeatable, the domain's first values by default.", metavar="FIELD=VALUE"
     ),
 ]
-Tenant = Annotated[
-    str | None,
-    typer.Option(
-        help="Whose cases the tools look up, as a service takes it from a token.", metavar="NAME"
-    ),
-]
+Tenant = Annotated[str | None, Option(help="Whose cases the tools look up.", metavar="NAME")]
 ConfigFile = Annotated[
-    Path | None,
-    typer.Option(
-        "--config",
-        help="A TOML file of settings; casewright config shows what they are.",
-        metavar="FILE",
-    ),
+    Path | None, Option(help="A TOML file of settings; see casewright config.", metavar="FILE")
 ]
 _PLANNERS = (
     "case, parser for the plan parser (case without a reader), classifiers, mistral for the tuned "
@@ -49,127 +41,118 @@ _PLANNERS = (
     "(a model's folder, or an adapter's, which names its model), agent:local:FOLDER for one that "
     "is asked for a step at a time, or a chat model as provider:model."
 )
-PlannerName = Annotated[str, typer.Option(help=_PLANNERS, metavar="NAME")]
-DefaultedPlannerName = Annotated[
-    str | None,
-    typer.Option("--planner", help=f"{_PLANNERS} The domain's own by default.", metavar="NAME"),
+PlannerName = Annotated[str, Option(help=_PLANNERS, metavar="NAME")]
+OptionalPlannerName = Annotated[
+    str | None, Option(help=f"{_PLANNERS} The domain's own by default.", metavar="NAME")
 ]
 Adapter = Annotated[
     str | None,
-    typer.Option(
-        help="A plan parser of casewright finetune adapt, or a PEFT adapter for the local language "
-        "model; without --planner it is the planner itself.",
+    Option(
+        help="A plan parser or a language model's PEFT adapter; by default also the planner.",
         metavar="FOLDER",
     ),
 ]
 Device = Annotated[
-    str | None,
-    typer.Option(
-        help="Where the local language model runs: cpu, cuda, cuda:1, mps; a GPU if there is one.",
-        metavar="NAME",
-    ),
+    str | None, Option(help="Of a local language model: cpu, cuda, cuda:1 or mps.", metavar="NAME")
 ]
 DType = Annotated[
     str | None,
-    typer.Option(
-        help="Of the local language model: float32, bfloat16, float16, or int8 (weights alone, on "
-        "a CPU). By default bfloat16 on a GPU, elsewhere int8 where the adapter was trained here, "
-        "else float32.",
+    Option(
+        help="Of a local language model: float32, bfloat16 (the default on a GPU), float16, or "
+        "int8 (a CPU only; the default for adapters trained here).",
         metavar="TYPE",
     ),
 ]
 Examples = Annotated[
     int | None,
-    typer.Option(
-        min=0,
-        help="With a language model as planner, plan cases in its prompt; 4, or as many as mistral "
-        "was trained with.",
-    ),
+    Option(min=0, help="Plan cases in a language model's prompt; 4, or as mistral was trained."),
 ]
 Grammar = Annotated[
     bool,
-    typer.Option(
-        "--grammar/--no-grammar",
-        help="Whether the local language model can write valid plans only; without, what is no "
-        "plan is told.",
+    Option(
+        "--grammar/--no-grammar", help="Whether a local language model can write valid plans only."
     ),
 ]
-GeneratorName = Annotated[
-    str, typer.Option(help="extractive, or a chat model as provider:model.", metavar="NAME")
+OptionalGeneratorName = Annotated[
+    str | None, Option(help="extractive, or a chat model as provider:model.", metavar="NAME")
 ]
-DefaultedGeneratorName = Annotated[
-    str | None,
-    typer.Option(
-        "--generator",
-        help="extractive, as by default, or a chat model as provider:model.",
-        metavar="NAME",
-    ),
-]
-ContextText = Annotated[
-    str | None, typer.Option("--context", help="What is known beside the question, as JSON.")
-]
+ContextText = Annotated[str | None, Option(help="What is known beside the question, as JSON.")]
 HistoryFile = Annotated[
-    Path | None,
-    typer.Option(
-        "--history",
-        help="Earlier turns: a JSON file of questions and answers, the earliest first.",
-        metavar="FILE",
-    ),
+    Path | None, Option(help="Earlier turns, a JSON file, the earliest first.", metavar="FILE")
 ]
 FeedbackJudge = Annotated[
     str | None,
-    typer.Option(
-        "--feedback",
-        help="Search again with what this judge calls relevant: offline, or a chat model as "
-        "provider:model; off, the default, searches once.",
+    Option(
+        help="Search again with what a judge calls relevant: offline, provider:model, or off.",
         metavar="JUDGE",
     ),
 ]
-AsJson = Annotated[bool, typer.Option("--json", help="Print JSON for machines.")]
+AsJson = Annotated[bool, Option("--json", help="Print JSON for machines.")]
 
 
-def _drawable(file: Path | None) -> Path | None:
-    """Refuse a place that cannot be drawn to before what takes long."""
-    from casewright.errors import InputError
-
-    if file is not None and (file.suffix.lower() not in (".png", ".svg", ".pdf")):
+def _check_plot(file: Path | None) -> Path | None:
+    if file is not None and file.suffix.lower() not in (".png", ".svg", ".pdf"):
         raise InputError(f"--plot {file} is no picture's name. End it in .png, .svg or .pdf.")
     if file is not None and not file.absolute().parent.is_dir():
-        raise InputError(f"--plot {file} cannot be written: its folder is not there.")
+        raise InputError(f"--plot {file} cannot be written: its folder does not exist.")
     return file
 
 
 Plot = Annotated[
     Path | None,
-    typer.Option(help="Also draw the result into this PNG or SVG file.", callback=_drawable),
+    Option(help="Also draw the result into this PNG or SVG file.", callback=_check_plot),
 ]
 EncoderName = Annotated[
     str | None,
-    typer.Option(
-        help="Any sentence-transformers model, by name or folder; the packaged MiniLM by default.",
-        metavar="NAME",
-    ),
+    Option(help="A sentence-transformers model; the packaged one by default.", metavar="NAME"),
 ]
-LocalModel = Annotated[
-    str | None,
-    typer.Option(
-        "--model",
-        help="A causal language model's name or folder; else random weights of --size.",
-        metavar="NAME",
-    ),
-]
-ModelSize = Annotated[
-    str, typer.Option("--size", help="Of random weights: tiny, 100m or 7b.", metavar="SIZE")
-]
-PromptLengths = Annotated[
-    str | None,
-    typer.Option(
-        "--prompt-tokens",
-        help="Bring prompts to so many tokens that never change and so many that do: 700+100.",
-        metavar="N+N",
-    ),
-]
-PlanLengths = Annotated[
-    str | None,
-    typer.Option("--plan-tokens", help="Only plans of so many tokens: 30-60.", metavar="N-N"),
-]
+#: Values by the setting's name; ``None`` if the option is not given.
+Flags = Mapping[str, Any]
+#: The option of each setting.
+OPTIONS = {
+    "domain": OptionalDomainName,
+    "planner": OptionalPlannerName,
+    "adapter": Adapter,
+    "device": Device,
+    "dtype": DType,
+    "generator": OptionalGeneratorName,
+    "encoder": EncoderName,
+    "feedback": FeedbackJudge,
+}
+
+
+def with_flags(*names: str) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """Return a decorator that replaces a command's parameter ``flags`` with options of settings."""
+
+    def decorate(command: Callable[..., None]) -> Callable[..., None]:
+        @wraps(command)
+        def wrapper(**values: Any) -> None:
+            flags = {name: values.pop(name) for name in names}
+            command(flags=flags, **values)
+
+        hints = get_type_hints(command, include_extras=True)
+        annotations: dict[str, Any] = {}
+        defaults = {}
+        for parameter in signature(command).parameters.values():
+            if parameter.name == "flags":
+                annotations |= {name: OPTIONS[name] for name in names}
+            else:
+                annotations[parameter.name] = hints[parameter.name]
+                defaults[parameter.name] = parameter.default
+        set_options(wrapper, annotations, defaults)
+        return wrapper
+
+    return decorate
+
+
+def set_options(
+    command: Callable[..., None], annotations: dict[str, Any], defaults: Mapping[str, Any]
+) -> None:
+    """Give a function the signature from which Typer makes options; ``None`` is the default."""
+    command.__signature__ = Signature(  # type: ignore[attr-defined]
+        [
+            Parameter(name, Parameter.KEYWORD_ONLY, default=defaults.get(name), annotation=kind)
+            for name, kind in annotations.items()
+        ]
+    )
+    command.__annotations__ = annotations

@@ -1,4 +1,4 @@
-"""What commands print: results on stdout, everything else on stderr."""
+"""Output of commands: results on stdout, everything else on stderr."""
 
 from __future__ import annotations
 
@@ -7,7 +7,12 @@ import os
 import re
 import sys
 from collections.abc import Mapping, Sequence
-from typing import Any, Literal
+from pathlib import Path
+from typing import Any, Literal, NoReturn
+
+from typer import Exit, echo
+
+from casewright.errors import InputError
 
 STATUS_MARKS = {"done": "✓", "empty": "∅", "failed": "✗", "timed_out": "⏱", "skipped": "↷"}
 
@@ -24,35 +29,37 @@ STOPPED = {
     "search_failed": "it ended, since a search failed",
 }
 
-# What moves a terminal's cursor or turns its text around, and halves of surrogate pairs.
+# Characters that move a terminal's cursor or reverse its text, and halves of surrogate pairs.
 _UNPRINTABLE = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
 
 
 def visible(text: str) -> str:
-    """Return a text of unknown origin as a terminal may be given it."""
-    # A line end of Windows is one.
+    """Return a text of unknown origin in a form that is safe on a terminal."""
+    # A line end of Windows is one line end.
     return _UNPRINTABLE.sub("\ufffd", text.replace("\r\n", "\n").removesuffix("\r"))
+
+
+def fail(message: str) -> NoReturn:
+    """Print a user's error and exit with code 2, after results that ``--json`` may have."""
+    echo(f"error: {message}", err=True)
+    raise Exit(2)
+
+
+def check_new_file(option: str, file: Path | None) -> None:
+    """Raise ``InputError`` if a file cannot be written, before long work."""
+    if file is not None and (file.is_dir() or not file.absolute().parent.is_dir()):
+        raise InputError(f"{option} {file} cannot be written. Give a file in a folder that exists.")
 
 
 def print_json(value: Any) -> None:
     """Print one JSON value on stdout."""
     text = json.dumps(value, ensure_ascii=False, indent=2)
-    # The line ends are ours; those of texts are escaped already.
-    sys.stdout.write(_UNPRINTABLE.sub(lambda one: f"\\u{ord(one[0]):04x}", text) + "\n")
+    # Line ends in texts are escaped already.
+    sys.stdout.write(_UNPRINTABLE.sub(lambda match: f"\\u{ord(match[0]):04x}", text) + "\n")
 
 
-def print_question(question: str) -> None:
-    """Print what was asked, for people, before its answer."""
-    from rich import markup
-    from rich.console import Console
-
-    console = Console(highlight=False)
-    console.print("[bold]Question[/bold]")
-    console.print(markup.escape(visible(question)) + "\n")
-
-
-def print_answer(answer: Mapping[str, Any]) -> None:
-    """Print an answer for people: the plan with its steps, the text, the evidence it cites."""
+def print_answer(answer: Mapping[str, Any], question: str = "") -> None:
+    """Print an answer for people: question, plan with steps, text, and the cited evidence."""
     from rich import markup
     from rich.console import Console
     from rich.table import Table
@@ -61,6 +68,9 @@ def print_answer(answer: Mapping[str, Any]) -> None:
         return markup.escape(visible(text))
 
     console = Console(highlight=False)
+    if question:
+        console.print("[bold]Question[/bold]")
+        console.print(escape(question) + "\n")
     steps = Table("", "step", "ms", "results", box=None, pad_edge=False, header_style="dim")
     for line, step in zip(answer["plan"].split("\n"), answer["steps"], strict=True):
         steps.add_row(
@@ -72,14 +82,14 @@ def print_answer(answer: Mapping[str, Any]) -> None:
     console.print("[bold]Plan[/bold]")
     console.print(steps)
     for step in answer["steps"]:
-        lines = [line for told in step["reports"] if (line := _round_told(told))]
+        lines = [line for report in step["reports"] if (line := _feedback_line(report))]
         if lines:
             console.print(f"\n[bold]Rounds of {escape(step['step'])}[/bold]")
         for line in lines:
             console.print(escape(line), soft_wrap=True)
     console.print("\n[bold]Answer[/bold]")
     for line in answer["text"].split("\n"):
-        # What is indented is code, whose lines are not to be folded.
+        # Indented lines are code, and must not be wrapped.
         console.print(escape(line), soft_wrap=line[:1].isspace())
     cited = [item for item in answer["evidence"] if item["id"] in answer["citations"]]
     if cited:
@@ -90,10 +100,10 @@ def print_answer(answer: Mapping[str, Any]) -> None:
             f"{escape('[' + item['id'] + ']')} {escape(origin)}  [dim]{escape(item['step'])}[/]"
         )
     planner, usage = answer["planner"], answer["usage"]
-    fell_back = f" ({planner['fallback']})" if planner["fallback"] else ""
+    fallback = f" ({planner['fallback']})" if planner["fallback"] else ""
     console.print(
         escape(
-            f"\nPlanned by {planner['name']}{fell_back} in {usage['planning_ms']:.0f} ms, looked "
+            f"\nPlanned by {planner['name']}{fallback} in {usage['planning_ms']:.0f} ms, looked "
             f"up in {usage['execution_ms']:.0f} ms, worded by {answer['generator']} in "
             f"{usage['generation_ms']:.0f} ms."
         ),
@@ -101,26 +111,28 @@ def print_answer(answer: Mapping[str, Any]) -> None:
     )
 
 
-def _round_told(told: Mapping[str, Any]) -> str:
-    """Return what a feedback loop reported, in words; empty for what other tools report."""
+def _feedback_line(report: Mapping[str, Any]) -> str:
+    """Return a feedback loop's report in words; empty for reports of other tools."""
     try:
-        return _feedback_told(told)
+        if report.get("event") == "feedback_round":
+            note = f" {report['note']}" if report["note"] else ""
+            return (
+                f"{report['round']}. by {report['search']}: {report['found']} found, "
+                f"{report['judged']} judged, {report['relevant']} relevant, {report['total']} in "
+                f"all; {report['milliseconds']:.0f} ms.{note}"
+            )
+        if report.get("event") == "feedback_ended":
+            return f"Then {STOPPED[report['reason']]}. Judge: {report['judge']}."
     except (KeyError, TypeError, ValueError):
         # Another tool's report of the same name.
         return ""
-
-
-def _feedback_told(told: Mapping[str, Any]) -> str:
-    if told.get("event") == "feedback_round":
-        note = f" {told['note']}" if told["note"] else ""
-        return (
-            f"{told['round']}. by {told['search']}: {told['found']} found, "
-            f"{told['judged']} judged, {told['relevant']} relevant, {told['total']} in all; "
-            f"{told['milliseconds']:.0f} ms.{note}"
-        )
-    if told.get("event") == "feedback_ended":
-        return f"Then {STOPPED[told['reason']]}. Judge: {told['judge']}."
     return ""
+
+
+def print_rows(rows: Sequence[Mapping[str, Any]], title: str = "") -> None:
+    """Print rows by their column names, those of the first row, as a table for people."""
+    columns = list(rows[0]) if rows else []
+    print_table(columns, [[row.get(column) for column in columns] for row in rows], title)
 
 
 def print_table(columns: Sequence[str], rows: Sequence[Sequence[Any]], title: str = "") -> None:
@@ -133,22 +145,22 @@ def print_table(columns: Sequence[str], rows: Sequence[Sequence[Any]], title: st
     table = Table(title=title or None, title_justify="left", box=box.SIMPLE_HEAD, pad_edge=False)
     for number, column in enumerate(columns):
         justify: Literal["left", "right"] = "left" if number == 0 else "right"
-        # Names and headings may fold, numbers may not.
-        width = max((len(_shown(row[number])) for row in rows), default=0) if number else None
+        # Names and headings may wrap, numbers may not.
+        width = max((len(_cell(row[number])) for row in rows), default=0) if number else None
         table.add_column(column, justify=justify, overflow="fold", min_width=width)
     for row in rows:
-        table.add_row(*(escape(_shown(value)) for value in row))
+        table.add_row(*(escape(_cell(value)) for value in row))
     console = Console(highlight=False)
-    # A file has no edge to fold a table at.
+    # A file has no width to wrap a table at.
     if not console.is_terminal and "COLUMNS" not in os.environ:
         width = Console(width=10_000).measure(table).maximum
         console = Console(highlight=False, width=width)
-    # A line that a terminal breaks can be read; what rich cuts off cannot.
+    # A line that a terminal wraps can be read; what rich cuts off cannot.
     least = Console(width=10_000).measure(table).minimum
     console.print(table, width=max(least, console.width), crop=False)
 
 
-def _shown(value: Any) -> str:
+def _cell(value: Any) -> str:
     if value is None:
         return "–"
     return f"{value:.3f}" if isinstance(value, float) else str(value)

@@ -1,4 +1,4 @@
-"""The tools that a command is for: a domain's, or those of a file."""
+"""The tools of a command: those of a domain or a file, with their annotated queries."""
 
 from __future__ import annotations
 
@@ -18,14 +18,11 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class OwnTools:
-    """Tools, and the annotated queries for them.
+    """Tools with their annotated queries, and the encoder that compares queries.
 
     Attributes:
-        toolbox: The tools.
-        queries: The annotated queries.
-        encoder: What is alike is told by it.
-        apart: Questions that are for measuring only: nothing may be learned from them.
-        stored: The queries as plan cases, where they are in a store already.
+        apart: Questions for measuring only, from which nothing may be learned.
+        stored: The store of the queries as plan cases, if there is one already.
     """
 
     toolbox: Toolbox
@@ -35,7 +32,7 @@ class OwnTools:
     stored: CaseStore | None = None
 
     def plan_cases(self) -> CaseStore | None:
-        """Return the queries as plan cases, if there are any."""
+        """Return a store of the queries as plan cases, if there are any."""
         from casewright.planner import plan_store
 
         if self.stored is not None or not self.queries:
@@ -44,39 +41,33 @@ class OwnTools:
 
 
 @contextmanager
-def own_tools(domain: str | None, toolbox: Path | None, queries: Path | None) -> Iterator[OwnTools]:
-    """Open a domain's tools, or read those of a file, with the annotated queries for them.
-
-    Args:
-        domain: A domain's name; or
-        toolbox: a file of tools.
-        queries: A file of annotated queries; the domain's own by default.
-
-    Raises:
-        InputError: Both or neither were given, or a file cannot be read.
-    """
+def own_tools(
+    domain: str | None, toolbox: Path | None = None, queries: Path | None = None
+) -> Iterator[OwnTools]:
+    """Open the tools of a domain or, without one, of a file, with annotated queries for them."""
     from casewright.planner import read_annotated
+    from casewright.stores import default_encoder
 
     if (domain is None) == (toolbox is None):
         raise InputError("Give either --domain NAME or --toolbox FILE.")
-    given = read_annotated(queries) if queries is not None else []
-    from casewright.stores import default_encoder
-
+    in_file = read_annotated(queries) if queries is not None else []
     encoder = default_encoder()
     if toolbox is not None:
         from casewright.tools import toolbox_from_file
 
-        yield OwnTools(toolbox_from_file(toolbox), given, encoder)
+        yield OwnTools(toolbox_from_file(toolbox), in_file, encoder)
         return
     from casewright.domains import find_domain
-    from casewright.serve.session.place import place_of
+    from casewright.serve.session.defaults import store_folder
 
-    found = find_domain(str(domain))
-    opened = found.open(place_of(found.name, None), encoder, False)
+    source = find_domain(str(domain))
+    opened = source.open(store_folder(source.name), encoder, False)
     try:
-        measuring = [query.query for query in found.measuring_queries()]
-        stored = opened.plan_cases if queries is None else None
-        there = found.queries() if queries is None else given
-        yield OwnTools(opened.toolbox, there, encoder, measuring, stored)
+        measuring = [query.query for query in source.measuring_queries()]
+        if queries is None:
+            stored = opened.plan_cases
+            yield OwnTools(opened.toolbox, source.queries(), encoder, measuring, stored)
+        else:
+            yield OwnTools(opened.toolbox, in_file, encoder, measuring)
     finally:
         opened.close()

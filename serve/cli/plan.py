@@ -2,32 +2,43 @@
 
 from __future__ import annotations
 
+import json
 import sys
+from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import IO, TYPE_CHECKING, Annotated, Any
 
-import typer
+from typer import Argument, Option, Typer, echo
 
 from casewright.errors import InputError
-from casewright.serve.cli.flags import Flags, with_flags
-from casewright.serve.cli.options import AsJson, ConfigFile, ContextText, Examples, Grammar
+from casewright.serve.cli.options import (
+    AsJson,
+    ConfigFile,
+    ContextText,
+    Examples,
+    Flags,
+    Grammar,
+    with_flags,
+)
+from casewright.serve.cli.output import check_new_file, fail, print_json, visible
 
 if TYPE_CHECKING:
-    from casewright.serve.session.session import Session
+    from casewright.planner import Planner, PlanRequest
+    from casewright.tools import Toolbox
 
-app = typer.Typer(add_completion=False)
+app = Typer(add_completion=False)
 
 
 @app.command()
 @with_flags("domain", "planner", "adapter", "device", "dtype")
 def plan(
     flags: Flags,
-    question: Annotated[str | None, typer.Argument(help="One question to plan for.")] = None,
+    question: Annotated[str | None, Argument(help="One question to plan for.")] = None,
     source: Annotated[
-        Path | None, typer.Option("--input", help="A JSON Lines file of queries to plan for.")
+        Path | None, Option("--input", help="A JSON Lines file of queries to plan for.")
     ] = None,
     target: Annotated[
-        Path | None, typer.Option("--output", help="Where to write their plans; stdout by default.")
+        Path | None, Option("--output", help="Where to write their plans; stdout by default.")
     ] = None,
     context: ContextText = None,
     examples: Examples = None,
@@ -37,8 +48,7 @@ def plan(
 ) -> None:
     """Write the look-up plan of one question, or of every query of a file; nothing is run."""
     from casewright.planner.request import PlanRequest, check_question
-    from casewright.serve.cli.output import print_json, visible
-    from casewright.serve.session.chosen import chosen
+    from casewright.serve.session.choice import read_choice
     from casewright.serve.session.dialogue import read_context
     from casewright.serve.session.session import open_chosen
 
@@ -52,13 +62,14 @@ def plan(
         raise InputError("--output goes with --input FILE. Give one, or leave --output out.")
     if source is not None and context is not None:
         raise InputError("--context goes with one question; a file's records have their own.")
-    if target is not None:
-        _check_target(target, source)
+    if target is not None and source is not None and target.exists() and target.samefile(source):
+        raise InputError("--output is the --input file. Choose another, to lose nothing.")
+    check_new_file("--output", target)
     known = read_context(context)
-    session = open_chosen(chosen(config, **flags), examples=examples, constrained=grammar)
+    session = open_chosen(read_choice(config, **flags), examples=examples, constrained=grammar)
     try:
         if source is not None:
-            _plan_file(source, target, session)
+            _plan_file(source, target, session.opened.toolbox, session.planner)
             return
         assert question is not None
         result = session.planner.plan(PlanRequest(question, session.opened.toolbox, known))
@@ -79,40 +90,112 @@ def plan(
             }
         )
         return
-    typer.echo(str(result.plan))
+    echo(str(result.plan))
     if result.fallback:
-        typer.echo(f"A fallback plan: {result.fallback}", err=True)
+        echo(f"A fallback plan: {result.fallback}", err=True)
     if result.asks_back:
         readings = "".join(f"\nOr:\n{plan}" for plan in result.alternatives[:1])
-        typer.echo(f"Not sure that this is meant.{readings}", err=True)
+        echo(f"Not sure that this is meant.{readings}", err=True)
     if result.written:
-        typer.echo(f"What was written:\n{visible(result.written)}", err=True)
+        echo(f"What was written:\n{visible(result.written)}", err=True)
 
 
-def _check_target(target: Path, source: Path | None) -> None:
-    if source is not None and target.exists() and target.samefile(source):
-        raise InputError("--output is the --input file. Choose another, to lose nothing.")
-    if target.is_dir() or not target.absolute().parent.is_dir():
-        raise InputError(f"{target} cannot be written. Give a file in a folder that exists.")
+def _plan_file(source: Path, target: Path | None, toolbox: Toolbox, planner: Planner) -> None:
+    """Plan for every record of a JSON Lines file: a line in, a line out, in order.
 
-
-def _plan_file(source: Path, target: Path | None, session: Session) -> None:
-    from casewright.serve.cli.plan_file import plan_file
-
-    toolbox, planner = session.opened.toolbox, session.planner
+    Each record is answered by ``{"id", "plan", "milliseconds", "planner", "attempts", "error",
+    "confidence", "asks_back", "alternatives"}``; a bad one by an empty plan and the reason as its
+    ``error``.
+    """
+    try:
+        lines = source.read_bytes().split(b"\n")
+    except OSError as error:
+        raise InputError(f"{source} cannot be read: {error.strerror}.") from error
+    records = [line for line in lines if line.strip()]
     if target is None:
-        records, bad = plan_file(source, sys.stdout, toolbox, planner)
+        bad = _write_plans(records, sys.stdout, toolbox, planner)
     else:
         try:
             with target.open("w", encoding="utf-8", newline="\n") as file:
-                records, bad = plan_file(source, file, toolbox, planner)
+                bad = _write_plans(records, file, toolbox, planner)
         except OSError as error:
             raise InputError(f"{target} cannot be written: {error.strerror}.") from error
     if bad:
-        # Not raised: with --json its object would stand among the records on stdout.
-        typer.echo(
-            f"error: {bad} of {records} records could not be planned for; their error says why. "
-            "The others are answered.",
-            err=True,
+        fail(
+            f"{bad} of {len(records)} records could not be planned for; their error says why. "
+            "The others are answered."
         )
-        raise typer.Exit(2)
+
+
+def _write_plans(records: list[bytes], target: IO[str], toolbox: Toolbox, planner: Planner) -> int:
+    """Write the answers to records; return how many are bad."""
+    from casewright.stores.progress import progress_bar
+
+    bad = 0
+    with progress_bar("Planning", len(records)) as advance:
+        for answer in _answers(records, toolbox, planner):
+            bad += answer["error"] is not None
+            target.write(json.dumps(answer, ensure_ascii=False) + "\n")
+            advance(1)
+    return bad
+
+
+def _answers(records: list[bytes], toolbox: Toolbox, planner: Planner) -> Iterator[dict[str, Any]]:
+    from casewright.planner.request import BatchPlanner
+
+    batch = planner.batch if isinstance(planner, BatchPlanner) else 1
+    for start in range(0, len(records), batch):
+        pairs = [_read(line, toolbox, planner) for line in records[start : start + batch]]
+        requests = [request for _, request in pairs if request is not None]
+        if isinstance(planner, BatchPlanner):
+            results = iter(planner.plan_many(requests))
+        else:
+            results = iter([planner.plan(request) for request in requests])
+        for answer, request in pairs:
+            if request is not None:
+                result = next(results)
+                answer["plan"] = str(result.plan)
+                answer["milliseconds"] = round(result.milliseconds, 3)
+                answer["planner"] = result.planner + (" (fallback)" if result.fallback else "")
+                answer["attempts"] = result.attempts
+                answer |= result.doubt()
+            yield answer
+
+
+def _read(
+    line: bytes, toolbox: Toolbox, planner: Planner
+) -> tuple[dict[str, Any], PlanRequest | None]:
+    """Return the answer to a record before planning, and its request if it is valid."""
+    from casewright.planner import QueryRecord
+
+    answer: dict[str, Any] = {
+        "id": None,
+        "plan": "",
+        "milliseconds": 0.0,
+        "planner": planner.name,
+        "attempts": 0,
+        "error": None,
+        "confidence": None,
+        "asks_back": False,
+        "alternatives": [],
+    }
+    try:
+        decoded = json.loads(line)
+        answer["id"] = _id_of(decoded)
+        return answer, QueryRecord.read(decoded).request(toolbox)
+    except (InputError, RecursionError) as error:
+        answer["error"] = str(error) or "The record is nested too deeply."
+    except ValueError as error:
+        answer["error"] = f"The line is no JSON: {error}."
+    return answer, None
+
+
+def _id_of(decoded: Any) -> str | int | None:
+    id_ = decoded.get("id") if isinstance(decoded, dict) else None
+    if isinstance(id_, str):
+        try:
+            id_.encode()
+        except UnicodeEncodeError as error:
+            raise InputError("id: it is not valid Unicode text.") from error
+        return id_
+    return id_ if isinstance(id_, int) and not isinstance(id_, bool) else None

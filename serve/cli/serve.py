@@ -5,13 +5,12 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated
 
-import typer
+from typer import Option, Typer
 
 from casewright.errors import DependencyError
-from casewright.serve.cli.flags import Flags, with_flags
-from casewright.serve.cli.options import ConfigFile
+from casewright.serve.cli.options import ConfigFile, Flags, with_flags
 
-app = typer.Typer(add_completion=False)
+app = Typer(add_completion=False)
 
 
 @app.command("serve")
@@ -19,55 +18,34 @@ app = typer.Typer(add_completion=False)
 def serve(
     flags: Flags,
     host: Annotated[
-        str | None, typer.Option(help="The address to listen on; 127.0.0.1.", metavar="ADDRESS")
+        str | None, Option(help="The address to listen on; 127.0.0.1.", metavar="ADDRESS")
     ] = None,
     port: Annotated[
-        int | None, typer.Option(help="The port, 8000; 0 takes a free one, and says which.")
+        int | None, Option(help="The port, 8000; 0 takes a free one, and says which.")
     ] = None,
     tokens: Annotated[
-        Path | None,
-        typer.Option(
-            "--tokens",
-            help="A TOML file of tokens tables, each a token and a tenant.",
-            metavar="FILE",
-        ),
+        Path | None, Option(help="A TOML file of [[tokens]]: token, tenant.", metavar="FILE")
     ] = None,
     without_tokens: Annotated[
         bool | None,
-        typer.Option(
-            "--without-tokens/--with-tokens",
-            help="Ask for no tokens, on a loopback address; the tenant is local.",
-        ),
+        Option("--without-tokens/--with-tokens", help="Require no tokens, on a loopback address."),
     ] = None,
     threads: Annotated[
         str | None,
-        typer.Option(
-            "--threads",
-            help="A SQLite file for threads, or a database: postgresql://USER@HOST/NAME; in memory "
-            "by default.",
-            metavar="PLACE",
-        ),
+        Option(help="A file for threads, or postgresql://USER@HOST/NAME.", metavar="PLACE"),
     ] = None,
     share_port: Annotated[
         bool | None,
-        typer.Option(
-            "--share-port/--own-port", help="Let several services of this user have one port."
-        ),
+        Option("--share-port/--own-port", help="Share the port with other services of this user."),
     ] = None,
     retain: Annotated[
-        str | None,
-        typer.Option(help="Which answers become cases: off, verified, approved.", metavar="WHICH"),
+        str | None, Option(help="Answers to keep: off, verified, approved.", metavar="WHICH")
     ] = None,
     corrections: Annotated[
-        Path | None,
-        typer.Option(
-            "--corrections",
-            help="Let users put plans right: annotated messages are added to this file.",
-            metavar="FILE",
-        ),
+        Path | None, Option(help="Let users correct plans, into this file.", metavar="FILE")
     ] = None,
     langserve: Annotated[
-        bool | None, typer.Option("--langserve/--no-langserve", help="LangServe's routes too.")
+        bool | None, Option("--langserve/--no-langserve", help="LangServe's routes too.")
     ] = None,
     config: ConfigFile = None,
 ) -> None:

@@ -1,4 +1,4 @@
-"""`casewright check` and `casewright repair`: finding what is damaged, and mending it."""
+"""`casewright check` and `casewright repair`: damaged stores and caches, and their repair."""
 
 from __future__ import annotations
 
@@ -7,85 +7,80 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated, Any
 
-import typer
+from typer import Argument, Typer, echo
 
+from casewright.errors import StoreLockedError
 from casewright.serve.cli.options import AsJson
+from casewright.serve.cli.output import fail, print_json, print_table
 
-#: How long to wait for another process that holds a store.
+#: Maximum wait for another process that holds a store.
 LOCK_SECONDS = 2.0
 Place = Annotated[
-    Path | None,
-    typer.Argument(help="A store's folder; by default all stores below the data folder."),
+    Path | None, Argument(help="A store's folder; all in the data folder by default.")
 ]
 
-
-app = typer.Typer(add_completion=False)
+app = Typer(add_completion=False)
 
 
 @app.command()
 def check(place: Place = None, as_json: AsJson = False) -> None:
-    """Read all of every store, and of the caches, and say what is damaged.
+    """Read every store and cache completely, and report damage.
 
-    The exit code is 2 where a store is. What is damaged in a cache is made again when it is needed.
+    The exit code is 2 if a store is damaged. Damaged parts of a cache are rebuilt when needed.
     """
-    from casewright.errors import StoreLockedError
-    from casewright.serve.cli.output import print_json, print_table
     from casewright.stores.engines.upkeep import check_folder
 
-    found: list[dict[str, Any]] = []
+    results: list[dict[str, Any]] = []
     for folder in _stores(place):
         try:
-            looked = [asdict(one) for one in check_folder(folder, lock_seconds=LOCK_SECONDS)]
+            checked = [asdict(state) for state in check_folder(folder, lock_seconds=LOCK_SECONDS)]
         except StoreLockedError:
-            looked = [{"collection": "", "cases": None, "damage": "", "held": True}]
-        found += [{"store": str(folder), "held": False, **one} for one in looked]
+            checked = [{"collection": "", "cases": None, "damage": "", "held": True}]
+        results += [{"store": str(folder), "held": False, **state} for state in checked]
     caches = [] if place is not None else list(_caches(remove=False))
-    damaged = sum(bool(one["damage"]) for one in found)
+    damaged = sum(bool(result["damage"]) for result in results)
     if as_json:
-        print_json({"stores": found, "caches": caches, "damaged": damaged})
+        print_json({"stores": results, "caches": caches, "damaged": damaged})
     else:
-        rows = [[one["store"], one["collection"], one["cases"], _state(one)] for one in found]
+        rows = [[r["store"], r["collection"], r["cases"], _state(r)] for r in results]
         print_table(["store", "collection", "cases", "state"], rows)
         if caches:
-            print_table(["cache", "state"], [[one["cache"], one["state"]] for one in caches])
+            print_table(["cache", "state"], [[cache["cache"], cache["state"]] for cache in caches])
     if damaged:
-        typer.echo(
-            f"error: {damaged} of {len(found)} collections are damaged. Restore them from a copy, "
-            "or run casewright repair, which keeps what is sound.",
-            err=True,
+        fail(
+            f"{damaged} of {len(results)} collections are damaged. Restore them from a copy, or "
+            "run casewright repair, which keeps what is sound."
         )
-        raise typer.Exit(2)
 
 
 @app.command()
 def repair(place: Place = None, as_json: AsJson = False) -> None:
-    """Build every damaged store anew of the cases in it that are sound, and say what is lost.
+    """Rebuild every damaged store from its sound cases, and report what is lost.
 
     The damaged files are kept beside it. Stop what uses the stores before.
     """
-    from casewright.serve.cli.output import print_json
     from casewright.stores.engines.upkeep import repair_folder
 
-    made = [
-        {"store": str(folder), **asdict(one), "next": _next(folder, one.lost)}
+    repairs = [
+        {"store": str(folder), **asdict(repair), "next": _next(folder, repair.lost)}
         for folder in _stores(place)
-        for one in repair_folder(folder, lock_seconds=LOCK_SECONDS)
+        for repair in repair_folder(folder, lock_seconds=LOCK_SECONDS)
     ]
     caches = [] if place is not None else list(_caches(remove=True))
     if as_json:
-        print_json({"stores": made, "caches": caches})
+        print_json({"stores": repairs, "caches": caches})
         return
-    if not made:
-        typer.echo("No store is damaged.")
-    for one in made:
-        _print_repaired(one)
+    if not repairs:
+        echo("No store is damaged.")
+    for repair in repairs:
+        _print_repair(repair)
     for cache in caches:
-        typer.echo(f"{cache['cache']}: {cache['state']}")
+        echo(f"{cache['cache']}: {cache['state']}")
 
 
 def _stores(place: Path | None) -> list[Path]:
+    from casewright.stores.engines.connections import RECORD
     from casewright.stores.engines.edge_shard import SHARDS
-    from casewright.stores.engines.embedded import RECORD
     from casewright.stores.paths import data_folder
 
     if place is not None:
@@ -95,8 +90,8 @@ def _stores(place: Path | None) -> list[Path]:
 
 
 def _caches(*, remove: bool) -> Iterator[dict[str, str]]:
-    """Yield the caches and what is found of each; what is unusable may be removed."""
-    from casewright.stores.encoders.vector_file import FILE, check_vectors
+    """Yield the caches with their states; unusable entries may be removed."""
+    from casewright.stores.encoders.cache import FILE, check_vectors
     from casewright.stores.paths import cache_folder
 
     file = cache_folder() / "embeddings" / FILE
@@ -109,14 +104,14 @@ def _caches(*, remove: bool) -> Iterator[dict[str, str]]:
         yield {"cache": str(file), "state": state}
 
 
-def _state(looked: dict[str, Any]) -> str:
-    if looked["held"]:
-        return "not looked at: another process holds it"
-    return str(looked["damage"] or "sound")
+def _state(result: dict[str, Any]) -> str:
+    if result["held"]:
+        return "not checked: another process holds it"
+    return str(result["damage"] or "sound")
 
 
 def _next(folder: Path, lost: int | None) -> str:
-    """Return the command that brings back what is lost; empty where there is none."""
+    """Return the command that restores lost cases; empty if there is none."""
     from casewright.domains import domain_names
     from casewright.stores.documents.cases import COLLECTION
     from casewright.stores.paths import data_folder
@@ -132,14 +127,16 @@ def _next(folder: Path, lost: int | None) -> str:
     return ""
 
 
-def _print_repaired(made: dict[str, Any]) -> None:
-    lost = "how many are lost is not known" if made["lost"] is None else f"{made['lost']} are lost"
-    typer.echo(f"{made['store']}, {made['collection']}: {made['cases']} cases are kept, {lost}.")
-    if made["back"] != 0:
-        known = "Some" if made["back"] is None else f"At least {made['back']}"
-        typer.echo(f"  {known} that were deleted may be there again: delete them once more.")
-    if made["texts"]:
-        typer.echo(f"  The text of lost cases, without vectors: {made['texts']}")
-    if made["next"]:
-        typer.echo(f"  What is lost comes back by: {made['next']}")
-    typer.echo(f"  The damaged files; remove them when nothing is missed: {made['beside']}")
+def _print_repair(repair: dict[str, Any]) -> None:
+    count = repair["lost"]
+    lost = "how many are lost is not known" if count is None else f"{count} are lost"
+    cases = f"{repair['cases']} cases are kept"
+    echo(f"{repair['store']}, {repair['collection']}: {cases}, {lost}.")
+    if repair["back"] != 0:
+        known = "Some" if repair["back"] is None else f"At least {repair['back']}"
+        echo(f"  {known} that were deleted may be there again: delete them once more.")
+    if repair["texts"]:
+        echo(f"  The text of lost cases, without vectors: {repair['texts']}")
+    if repair["next"]:
+        echo(f"  What is lost comes back by: {repair['next']}")
+    echo(f"  The damaged files; remove them when nothing is missed: {repair['beside']}")

@@ -12,20 +12,20 @@ function drawAnswer(run) {
   byId("worded").textContent = run.answer ? worded(run.answer) : "";
 }
 
-/** Append what is new of a text: an answer comes in thousands of pieces. */
+/** Append the new part of a text: an answer comes in thousands of pieces. */
 function grow(place, text) {
   const there = place.childNodes.length === 1 && place.firstChild.nodeType === Node.TEXT_NODE ? place.firstChild : null;
   if (there && text.startsWith(there.data)) there.appendData(text.slice(there.length));
   else place.replaceChildren(text);
 }
 
-/** The text, with a link for every citation that was checked. */
+/** The text, with a link for every checked citation. */
 function linked(answer) {
   const checked = new Set(answer.citations);
   const seen = new Set();
   return answer.text.split(/(\[E\d+\])/).map((part) => {
     const id = part.slice(1, -1);
-    // Isolated, a part that turns the direction of writing turns no other.
+    // Isolated, so that a change of the writing direction ends with its part.
     if (!/^\[E\d+\]$/.test(part) || !checked.has(id)) return element("bdi", {}, part);
     const attributes = { href: `#evidence-${id}`, class: "citation", id: seen.has(id) ? null : `cited-${id}` };
     seen.add(id);
@@ -38,7 +38,7 @@ function worded(answer) {
   return `Planned by ${answer.planner.name} in ${duration(usage.planning_ms)}, looked up in ${duration(usage.execution_ms)}, worded by ${answer.generator} in ${duration(usage.generation_ms)}.`;
 }
 
-/** Who planned, and why it was another than was asked. */
+/** The planner, and why it is not the chosen one. */
 function plannedBy(planner) {
   if (!planner) return "";
   const attempts = planner.attempts > 1 ? `, in ${planner.attempts} attempts` : "";

@@ -1,4 +1,4 @@
-// Asking, stopping, and going on with a run that waits or was interrupted.
+// Asking, stopping, and resuming a run that waits or was interrupted.
 
 import { byId, show } from "./dom.js";
 import { learn, request, scope, token } from "./form.js";
@@ -6,13 +6,13 @@ import { failed, happened, newRun, resumed, waits } from "./run.js";
 import { Refused, postJson, streamed } from "./service.js";
 import { changed, does, draw, look, page, tell } from "./view.js";
 
-/** Say what went wrong; where a token is wanted, ask for it. */
+/** Show an error; ask for a token if one is required. */
 function trouble(error) {
   if (error.status === 401) {
     show(byId("token-field"), true);
     byId("token").focus();
   }
-  // What is no refusal is a defect of this page: the console has it too.
+  // Any other error is a defect of this page: the console shows it too.
   if (!(error instanceof Refused)) console.error(error);
   tell(error.message);
 }
@@ -24,7 +24,7 @@ async function ask(question) {
   let run;
   try {
     await learn();
-    // Fields that came only now may want to be filled in.
+    // Fields that have just appeared may need input.
     if (!byId("ask").reportValidity()) return;
     const asked = request(question);
     run = { ...newRun(question, asked), token: token() };
@@ -41,7 +41,7 @@ async function ask(question) {
   });
 }
 
-/** Go on: with a reply where a tool waits for one. */
+/** Resume, with a reply if a tool waits for one. */
 async function resume(run, reply) {
   if (page.asking) return tell("Another question is under way. Stop it, or wait for its answer.");
   tell("");
@@ -58,7 +58,7 @@ async function resume(run, reply) {
     try {
       answer = await postJson(`threads/${encodeURIComponent(run.thread)}/resume`, token(), body, signal);
     } catch (error) {
-      // Nothing is lost: the reply stands in its field, and can be sent again.
+      // The reply stays in its field, and can be sent again.
       if (error instanceof Refused) {
         run.state = state;
         run.steps.forEach((step, at) => { step.status = statuses[at]; });
@@ -81,7 +81,7 @@ async function underWay(run, work) {
     const waits = ["waiting", "interrupted"].includes(run.state);
     if (error.name === "AbortError") failed(run, "", "stopped");
     else if (!waits) failed(run, error.message);
-    // What went wrong with a run is said where that run is.
+    // A run shows its own error.
     if (error.name !== "AbortError" && (page.shown === run || error.status === 401)) trouble(error);
   } finally {
     run.took += performance.now() - run.began;

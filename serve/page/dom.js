@@ -1,4 +1,4 @@
-// Elements are made of text alone: what tools return is shown, never read as HTML.
+// Elements are made of text only: results of tools are never parsed as HTML.
 
 const byId = (id) => document.getElementById(id);
 
@@ -23,7 +23,7 @@ function counted(number, one, several = `${one}s`) {
   return `${number} ${number === 1 ? one : several}`;
 }
 
-/** Milliseconds as people read them. */
+/** Milliseconds for people. */
 function duration(milliseconds) {
   if (milliseconds >= 9999.5) return `${(milliseconds / 1000).toFixed(1)} s`;
   return `${Math.round(milliseconds)} ms`;

@@ -1,4 +1,4 @@
-// What is asked with a question: who asks, the context, the thread, earlier questions, the token.
+// The fields beside a question: scope, context, thread, earlier questions, token.
 
 import { byId, element, show } from "./dom.js";
 import { Refused, getJson } from "./service.js";
@@ -23,7 +23,7 @@ function context() {
   }
 }
 
-/** The turns before a question: this asker's own, and nobody else's on the same page. */
+/** The turns before a question, of the same scope only. */
 function history(asked) {
   const asker = JSON.stringify(asked.scope);
   const own = page.runs.filter((run) => run.asked && run.answer && run.token === token() && JSON.stringify(run.asked.scope) === asker);
@@ -37,7 +37,7 @@ function request(question) {
   return asked;
 }
 
-/** Learn once what the service answers about; anew where that failed, or with another token. */
+/** Load the description of the service once; again after a failure, or with another token. */
 async function learn(again = false) {
   if (again || !learning) {
     learning = getJson("about", token()).then(introduce);
@@ -59,7 +59,7 @@ function introduce(about) {
   for (const one of byId("scopes").querySelectorAll("[data-field]")) {
     const value = before[one.dataset.field];
     if (value && (one.tagName === "INPUT" || about.scopes[one.dataset.field].includes(value))) one.value = value;
-    // What has to be said is not hidden.
+    // Required fields are not hidden.
     if (one.required) byId("more").open = true;
   }
   show(byId("token-field"), Boolean(token()));

@@ -36,7 +36,7 @@ function edgesOf(steps) {
   return made;
 }
 
-/** What is said of how a step goes. */
+/** The text of a step's state. */
 function told(step) {
   const parts = [WORDS[step.status] || step.status];
   const ran = !["skipped", "not_run"].includes(step.status);
@@ -47,7 +47,7 @@ function told(step) {
   return parts.join(" · ");
 }
 
-/** A drawn graph: `update(run)` colours it, `close()` lets it go. */
+/** A drawn graph: `update(run)` colours it, `close()` releases it. */
 function drawGraph(place, steps, chosen) {
   const nodes = new Map();
   const columns = [[{ id: "question" }], ...columnsOf(steps), [{ id: "answer" }]];
@@ -84,7 +84,7 @@ function drawGraph(place, steps, chosen) {
     const upright = getComputedStyle(drawn).flexDirection === "column";
     const order = upright ? row : column;
     const around = paths.filter(({ from, to }) => order.get(to) - order.get(from) > 1);
-    // Room for the lines that go around what stands between.
+    // Room for lines around the steps in between.
     const room = around.length ? LANE * (Math.min(around.length, LANES) + 1) : 0;
     drawn.style.setProperty("--room", `${room}px`);
     for (const { from, to, path } of paths) {
@@ -121,7 +121,7 @@ function answerState(run) {
   return run.answer.citations.length ? "done" : "empty";
 }
 
-/** Whether anything went along a line. */
+/** Whether results went along a line. */
 function passed(nodes, from, to) {
   const state = (id) => nodes.get(id).dataset.status;
   return state(from) === "done" && !["waiting", "skipped", "not_run"].includes(state(to));
@@ -135,7 +135,7 @@ function shape(node, frame, upright) {
     : { start: left - frame.left, end: right - frame.left, middle: top - frame.top + height / 2, edge: top - frame.top };
 }
 
-/** A curve from a box to the next; with a lane, around what stands between them. */
+/** A curve from a box to another; with a lane, around the boxes in between. */
 function line(a, b, lane, upright) {
   const at = (along, across) => (upright ? `${across} ${along}` : `${along} ${across}`);
   if (lane === null) {

@@ -1,5 +1,4 @@
-// Runs that were kept: files and threads are opened, answers saved, copied, and made cases; plans
-// are put right.
+// Kept runs: open files and threads; save, copy and approve answers; correct plans.
 
 import { trouble } from "./asking.js";
 import { byId, element } from "./dom.js";
@@ -8,7 +7,7 @@ import { fileOf, openRun, savedRun } from "./run.js";
 import { Refused, getJson, postJson } from "./service.js";
 import { draw, look, page } from "./view.js";
 
-/** What the service reads of a file, at most. */
+/** The largest file that the service reads. */
 const BYTES = 8 * 1024 * 1024;
 
 async function openFile(file) {
@@ -35,7 +34,7 @@ async function openThread(name) {
 function save() {
   const url = URL.createObjectURL(new Blob([fileOf(page.shown)], { type: "application/json" }));
   element("a", { href: url, download: `run-${page.shown.answer.run_id.slice(0, 8) || "saved"}.json` }).click();
-  // A browser reads it after the click's handlers.
+  // The browser reads it after the click's handlers.
   setTimeout(() => URL.revokeObjectURL(url), 10000);
 }
 
@@ -54,7 +53,7 @@ async function approve() {
   }
 }
 
-/** Send the right plan of the run that is looked at. */
+/** Send the right plan of the shown run. */
 async function correct(event) {
   event.preventDefault();
   const { question, context, history } = page.shown.asked;

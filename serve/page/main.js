@@ -1,4 +1,4 @@
-// The page: what its buttons, keys and fields do.
+// The handlers of the page's buttons, keys and fields.
 
 import { ask, resume, stop, trouble } from "./asking.js";
 import { byId } from "./dom.js";
@@ -17,7 +17,7 @@ function asks(event) {
 
 function pressed(event) {
   if (composing(event) || event.defaultPrevented) return;
-  // Esc stops what is looked at, and nothing behind it.
+  // Esc stops the shown run only.
   if (event.key === "Escape" && page.asking?.run === page.shown) stop();
   if (event.key !== "/" || event.ctrlKey || event.metaKey || event.altKey) return;
   if (event.target.closest("input, textarea, select")) return;
@@ -31,7 +31,7 @@ function typed(event) {
   byId("ask").requestSubmit();
 }
 
-/** A field that is wrong cannot be shown while it is folded away. */
+/** An invalid field must be unfolded to be shown. */
 function unfold(event) {
   const folded = event.target.closest("details");
   if (folded) folded.open = true;

@@ -1,10 +1,10 @@
 // A run as the page knows it: made by a question or read from a file, changed by events.
 
-/** What a saved run holds of an answer; the service adds what belongs to its request. */
+/** The fields of an answer in a saved run; the service adds those of its request. */
 const SAVED = [
   "text", "citations", "evidence", "missing", "plan", "planner", "generator", "steps", "usage", "run_id",
 ];
-/** How a step is while its run is under way; the other states are the service's own. */
+/** States of a step during its run; the other states are the service's. */
 const UNDER_WAY = { waiting: "not_run", running: "stopped", asks: "stopped" };
 
 function newRun(question, asked = null) {
@@ -16,7 +16,7 @@ function newRun(question, asked = null) {
   };
 }
 
-/** A run that is over, of what the service read from a file or has of a thread. */
+/** A finished run, from a file or a thread. */
 function savedRun(question, answer, steps, thread = null) {
   const run = { ...newRun(question), thread };
   planned(run, steps, answer.planner);
@@ -24,7 +24,7 @@ function savedRun(question, answer, steps, thread = null) {
   return run;
 }
 
-/** A thread's run that has no answer yet: it waits for a reply, or was interrupted. */
+/** A thread's run without an answer: it waits for a reply, or was interrupted. */
 function openRun(thread) {
   const run = { ...newRun(thread.question), thread: thread.thread_id, questions: thread.questions };
   planned(run, thread.plan_steps, null);
@@ -82,19 +82,19 @@ function waits(run, questions) {
   for (const step of run.steps) if (step.status === "running") step.status = "asks";
 }
 
-/** It goes on, after a reply. */
+/** Continue after a reply. */
 function resumed(run) {
   Object.assign(run, { state: "running", began: performance.now(), error: "" });
   for (const step of run.steps) if (["asks", "stopped"].includes(step.status)) step.status = "running";
 }
 
-/** It ended without an answer: what was under way will not be told of any more. */
+/** End without an answer: steps at work will report no more. */
 function failed(run, error, state = "failed") {
   Object.assign(run, { state, error });
   for (const step of run.steps) step.status = UNDER_WAY[step.status] ?? step.status;
 }
 
-/** The text of a file that `casewright show`, and this page, open. */
+/** The text of a file for `casewright show` and this page. */
 function fileOf(run) {
   const answer = Object.fromEntries(SAVED.map((name) => [name, run.answer[name]]));
   const file = { format: 1, kind: "casewright run", question: run.question, answer };

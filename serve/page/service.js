@@ -1,9 +1,9 @@
 // Requests to the service, its errors, and its server-sent events.
 
-/** A stream is never silent for longer: the service sends a comment every 15 seconds. */
+/** Maximum silence of a stream: the service sends a comment every 15 seconds. */
 const SILENCE_MS = 45000;
 
-/** What the service, or this page, refuses: the message is for people. */
+/** An error of the service or this page, with a message for people. */
 class Refused extends Error {
   constructor(status, detail) {
     super(detail);
@@ -11,7 +11,7 @@ class Refused extends Error {
   }
 }
 
-/** JSON, in which integers that a number of JavaScript would change stay as they are. */
+/** JSON whose integers stay exact, also where JavaScript numbers are not. */
 function exact(text) {
   return JSON.parse(text, (key, value, context) =>
     typeof value === "number" && Number.isInteger(value) && !Number.isSafeInteger(value) && context && JSON.rawJSON
@@ -23,7 +23,7 @@ async function refusal(reply) {
   try {
     detail = (await reply.json()).detail || detail;
   } catch {
-    // No problem document: a proxy's page, say.
+    // No problem document, for example a proxy's page.
   }
   return new Refused(reply.status, detail);
 }
@@ -47,7 +47,7 @@ async function getJson(path, token) {
   return exact(await (await send(path, token, {})).text());
 }
 
-/** Post a value, or a text that is JSON already. */
+/** Post a value, or JSON text. */
 async function postJson(path, token, value, signal) {
   const body = typeof value === "string" ? value : JSON.stringify(value);
   const headers = { "Content-Type": "application/json" };
@@ -78,7 +78,7 @@ async function* streamed(path, token, value, signal) {
   }
 }
 
-/** The next piece of a stream; refused where it breaks off, or nothing comes for too long. */
+/** The next piece of a stream; an error if it breaks off or is silent for too long. */
 async function heard(reader) {
   let timer;
   const silent = new Promise((_, refuse) => {
@@ -95,7 +95,7 @@ async function heard(reader) {
   }
 }
 
-/** An event's block of lines; null where it is a comment. */
+/** The event of a block of lines; null for a comment. */
 function parsed(block) {
   let name = "";
   let data = "";

@@ -1,4 +1,4 @@
-// What each step was called with and found: its evidence, its rounds of feedback, its error.
+// Each step: its arguments, evidence, rounds of feedback and error.
 
 import { counted, duration, element } from "./dom.js";
 import { told } from "./graph.js";
@@ -6,7 +6,7 @@ import { told } from "./graph.js";
 const LONG = 900;
 const COUNTS = ["round", "found", "judged", "relevant", "total", "milliseconds"];
 
-/** One section a step; only those are made anew of which something changed. */
+/** One section for each step; only changed ones are rebuilt. */
 function drawSteps(place, run) {
   run.steps.forEach((step, at) => {
     const key = JSON.stringify([step.status, step.reports.length, Boolean(run.answer), run.number]);
@@ -35,7 +35,7 @@ function section(step, run) {
     rest(step, evidence));
 }
 
-/** The arguments as the tool got them: what the plan refers to stands here itself. */
+/** The arguments as the tool got them, with references replaced by values. */
 function called(step) {
   const given = step.outcome ? Object.entries(step.outcome.arguments) : [];
   if (!given.length) return null;
@@ -86,7 +86,7 @@ function card(item, cited) {
     text);
 }
 
-/** All results of a step as it returned them: more than is evidence, where others needed it. */
+/** All results of a step, also those that are no evidence. */
 function rest(step, evidence) {
   const rows = step.outcome ? step.outcome.rows : [];
   if (!rows.length) return null;

@@ -1,22 +1,22 @@
-// The run that is looked at, and the list of all runs of this page.
+// The shown run, and the list of all runs of this page.
 
 import { drawAnswer, plannedBy } from "./answer.js";
 import { byId, counted, duration, element, show } from "./dom.js";
 import { drawGraph, drawTimeline } from "./graph.js";
 import { drawSteps } from "./steps.js";
 
-/** How many runs are kept: each holds all its evidence. */
+/** Maximum of kept runs: each holds all its evidence. */
 const KEPT = 50;
 const page = {
   runs: [], // the latest first
-  shown: null, // the run that is looked at
-  asking: null, // the one under way: {run, stop}
+  shown: null, // the shown run
+  asking: null, // the run at work: {run, stop}
   about: { scopes: {}, retain: "off", corrections: false, questions: [] },
 };
 let graph = null;
 let due = false;
 let numbered = 0;
-/** What a run's buttons do; given by whoever can ask. */
+/** The handlers of a run's buttons, which another module sets. */
 const does = {};
 
 function look(run) {
@@ -35,7 +35,7 @@ function look(run) {
   draw();
 }
 
-/** A run changed: draw it with the next frame, however many changes there are until then. */
+/** Draw a changed run with the next frame, once for all changes until then. */
 function changed() {
   if (due) return;
   due = true;
@@ -74,18 +74,18 @@ function draw() {
   text("status", statusOf(run));
 }
 
-/** Set a text only where it is another one: what is live is read out at every change. */
+/** Set a text only if it differs: live regions are read out at every change. */
 function text(id, value) {
   if (byId(id).textContent !== value) byId(id).textContent = value;
 }
 
-/** Answers to questions that cannot be read without what came before are not kept. */
+/** Answers to questions with a history or a context are not kept. */
 function mayKeep(run) {
   const alone = run.asked && !run.asked.history && !Object.keys(run.asked.context).length;
   return Boolean(alone && run.answer && page.about.retain !== "off" && !run.answer.retained);
 }
 
-/** The plan to be put right, once for each run: what was typed stays. */
+/** The plan to correct, set once for each run: typed text stays. */
 function drawCorrection(run) {
   const place = byId("correct");
   show(place, Boolean(page.about.corrections && run.asked && run.steps.length));
@@ -123,7 +123,7 @@ function toStep(id) {
   place.focus({ preventScroll: true });
 }
 
-/** What a tool waits to be told, with a field for the reply to the first question. */
+/** The open questions of tools, with a field for the reply to the first. */
 function drawWaiting(run) {
   const place = byId("waiting");
   show(place, run.state === "waiting");

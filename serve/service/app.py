@@ -1,4 +1,4 @@
-"""The application: routes, limits and errors around one compiled graph."""
+"""The service's application: routes, limits and errors around one compiled graph."""
 
 from __future__ import annotations
 
@@ -11,15 +11,7 @@ from fastapi import FastAPI
 
 from casewright import __version__
 from casewright.errors import InputError
-from casewright.serve.service import (
-    ask_routes,
-    case_routes,
-    correction_routes,
-    health_routes,
-    problems,
-    run_routes,
-    thread_routes,
-)
+from casewright.serve.service import problems, routes
 from casewright.serve.service.answers import Answers
 from casewright.serve.service.checkpoints import hold_threads, open_checkpoints
 from casewright.serve.service.limits import Admission
@@ -30,12 +22,12 @@ from casewright.serve.service.retirement import retiring
 from casewright.serve.service.runs import Runs
 from casewright.serve.service.tokens import Authenticated, Tokens
 from casewright.serve.session.scopes import like_a_tenant
-from casewright.tools.call_threads import bound_call_threads
+from casewright.tools.deadline import bound_call_threads
 
 log = logging.getLogger("casewright.service")
 _ABOUT = (
-    "Asks over planned look-ups, answers with checked citations. Whose request it is follows from "
-    "its bearer token; threads and kept answers are each tenant's own."
+    "Answers questions with planned look-ups and checked citations. A request's tenant follows "
+    "from its bearer token; threads and kept answers are each tenant's own."
 )
 
 
@@ -43,30 +35,29 @@ def create_app(parts: Parts, options: ServiceOptions, answers: Answers | None = 
     """Return the service.
 
     Args:
-        parts: What answers.
-        options: What bounds it.
-        answers: Where answers are kept, if any are. Whoever opened this and the parts closes them
-            after the service has ended.
+        parts: What answers questions.
+        options: The service's options.
+        answers: The kept answers; required unless ``options.retain`` is off. The caller closes it
+            and the parts after the service has ended.
 
     Raises:
-        InputError: The threads' file or database cannot be used, or answers are to be kept and
-            nowhere is.
+        InputError: The threads' file or database cannot be used, or ``answers`` is missing.
         DependencyError: A package that the options need is not installed.
     """
-    held = hold_threads(options)
+    lock = hold_threads(options)
     if options.retain != "off" and answers is None:
         raise InputError(f"retain is {options.retain!r}: give Answers to keep them in.")
     for name in like_a_tenant(parts.scopes, {grant.tenant for grant in options.tokens.values()}):
         log.warning(
-            "The scope field %r looks like a tenant, which a request could name as it likes. Give "
-            "tools the token's: by a parameter of the type casewright.tools.Tenant, or "
+            "The scope field %r looks like a tenant, but any request can name any value of it. "
+            "Give tools the token's tenant: by a parameter of the type casewright.tools.Tenant, or "
             "per_tenant=True.",
             name,
         )
 
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
-        with held:
+        with lock:
             async with open_checkpoints(options) as threads:
                 most = options.max_tool_threads
                 bound_call_threads(most, options.share_of(most))
@@ -85,29 +76,15 @@ def create_app(parts: Parts, options: ServiceOptions, answers: Answers | None = 
         lifespan=lifespan,
     )
     problems.install(app)
-    for routes in (
-        ask_routes,
-        thread_routes,
-        run_routes,
-        case_routes,
-        correction_routes,
-        health_routes,
-    ):
-        app.include_router(routes.router)
+    for router in routes.ROUTERS:
+        app.include_router(router)
     add_page(app)
     if options.langserve:
         from casewright.serve.service.langserve_routes import add_langserve
 
         add_langserve(app, options.max_concurrency)
-    # The last that is added is the first that a request meets.
-    app.add_middleware(
-        Admission,
-        max_body_bytes=options.max_body_bytes,
-        larger=run_routes.LARGER,
-        max_concurrency=options.max_concurrency,
-        tenant_concurrency=options.tenant_concurrency,
-        request_seconds=options.request_seconds,
-    )
+    # The last middleware added is the first to see a request.
+    app.add_middleware(Admission, options=options, larger=routes.LARGER)
     app.add_middleware(Authenticated, tokens=Tokens(options.tokens, options.tokens_again))
     app.add_middleware(problems.Contained)
     _describe(app)
@@ -115,15 +92,15 @@ def create_app(parts: Parts, options: ServiceOptions, answers: Answers | None = 
 
 
 def _describe(app: FastAPI) -> None:
-    """Have OpenAPI name what the routes refer to."""
-    made = app.openapi
+    """Add the schemas that routes refer to to OpenAPI."""
+    original = app.openapi
 
     def openapi() -> dict[str, Any]:
-        described = made()
-        schemas = described["components"]["schemas"]
+        description = original()
+        schemas = description["components"]["schemas"]
         schemas["Problem"] = Problem.model_json_schema()
         for unused in ("HTTPValidationError", "ValidationError"):
             schemas.pop(unused, None)
-        return described
+        return description
 
     app.openapi = openapi  # type: ignore[method-assign]

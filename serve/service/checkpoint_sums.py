@@ -9,12 +9,12 @@ from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
 
 from casewright.errors import StoreDamagedError
 
-#: Ends the type of a value that has its checksum behind it. Earlier versions wrote none.
+#: Suffix of the type of a value that ends with a checksum. Earlier versions wrote none.
 SUMMED, BYTES = "+crc32", 4
 
 
 class SummedSerializer(JsonPlusSerializer):
-    """LangGraph's serializer with a checksum behind every value; calls nothing that one names."""
+    """LangGraph's serializer with a checksum after every value; it runs no code named in one."""
 
     def __init__(self) -> None:
         super().__init__(allowed_msgpack_modules=None)
@@ -25,16 +25,12 @@ class SummedSerializer(JsonPlusSerializer):
         return kind + SUMMED, bytes(data) + _sum(kind, data)
 
     def loads_typed(self, data: tuple[str, bytes]) -> Any:
-        """Return the value.
-
-        Raises:
-            StoreDamagedError: It is not as it was written.
-        """
+        """Return the value; raise ``StoreDamagedError`` if the bytes are damaged."""
         kind, value = data
         if kind.endswith(SUMMED):
-            kind, value, kept = kind.removesuffix(SUMMED), value[:-BYTES], value[-BYTES:]
-            if _sum(kind, value) != kept:
-                raise damaged_thread("a checksum is another")
+            kind, value, checksum = kind.removesuffix(SUMMED), value[:-BYTES], value[-BYTES:]
+            if _sum(kind, value) != checksum:
+                raise damaged_thread("a checksum is wrong")
         try:
             return super().loads_typed((kind, value))
         except (ValueError, NotImplementedError) as error:
@@ -42,9 +38,9 @@ class SummedSerializer(JsonPlusSerializer):
 
 
 def damaged_thread(what: str) -> StoreDamagedError:
-    """Return the error of a thread that is not as it was written."""
+    """Return the error for a thread whose stored data is damaged."""
     return StoreDamagedError(
-        f"What is kept of the thread is damaged: {what}. Delete the thread, and ask anew."
+        f"What is stored of the thread is damaged: {what}. Delete the thread, and ask again."
     )
 
 

@@ -1,4 +1,4 @@
-"""Where threads are kept, and under which key: a tenant's threads are its own."""
+"""Storage of threads: a tenant's threads are its own."""
 
 from __future__ import annotations
 
@@ -14,38 +14,38 @@ from typing import IO, TYPE_CHECKING, Any
 from casewright.errors import DependencyError, InputError
 from casewright.serve.service.checkpoint_sums import SummedSerializer
 from casewright.serve.service.postgres import check_threads_url, open_postgres
-from casewright.serve.service.recent import Latest
+from casewright.serve.service.recent import TenantLru
 from casewright.serve.service.repeats import TTL, swept
 from casewright.serve.service.thread_locks import ThreadLocks
 
 if TYPE_CHECKING:
     from casewright.serve.service.options import ServiceOptions
 
-#: Threads whose last checkpoint has an id below a given one.
+#: Selects threads whose last checkpoint has an id below the parameter that follows.
 LAST_BELOW = "SELECT thread_id FROM checkpoints GROUP BY thread_id HAVING MAX(checkpoint_id) < "
 Older = Callable[[str], Awaitable[list[str]]]
-#: Threads of all tenants together that are kept in memory.
+#: Maximum of threads in memory, of all tenants together.
 MOST_IN_MEMORY = 1000
-#: What looking through a threads' file may take when a service starts.
-LOOK_SECONDS = 5.0
+#: Maximum time of the integrity check of a threads' file when a service starts.
+CHECK_SECONDS = 5.0
 
 
 def thread_key(domain: str, tenant: str, thread_id: str) -> str:
-    """Return the checkpointer's key: a digest of whose thread it is and of its name."""
+    """Return the checkpointer's key: a digest of domain, tenant and thread id."""
     text = json.dumps([domain, tenant, thread_id])
     return hashlib.sha256(text.encode()).hexdigest()
 
 
 @dataclass(frozen=True, slots=True)
 class Threads:
-    """Where threads are kept.
+    """Open storage of threads.
 
     Attributes:
         saver: LangGraph's checkpointer.
-        locks: Which threads are at work.
-        store: LangGraph's store, for what requests returned; see ``repeats``.
-        older: Returns the threads whose last checkpoint has an id below a given one; ``None``
-            where threads are in memory.
+        locks: The locks of threads.
+        store: LangGraph's store, for responses to repeated requests; see ``repeats``.
+        older: Returns the keys of threads whose last checkpoint has an id below a given one;
+            ``None`` for threads in memory.
     """
 
     saver: Any
@@ -55,11 +55,11 @@ class Threads:
 
 
 def hold_threads(options: ServiceOptions) -> AbstractContextManager[Any]:
-    """Look whether threads can be kept where the options say; holds a file until it is left.
+    """Check the storage of threads; return a context that holds the lock of their file, if any.
 
     Raises:
         DependencyError: LangGraph's checkpointer is not installed.
-        InputError: The file or the database cannot be used, or another service has the file.
+        InputError: The file or the database is unusable, or another service has the file.
     """
     if options.threads_url is not None:
         if options.threads_file is not None:
@@ -68,14 +68,14 @@ def hold_threads(options: ServiceOptions) -> AbstractContextManager[Any]:
             )
         check_threads_url(options.threads_url)
     elif options.threads_file is not None:
-        return _held(options.threads_file)
+        return _locked(options.threads_file)
     return nullcontext()
 
 
-def _held(file: Path) -> IO[str]:
-    """Return a file that is locked beside the threads' file, which is made where it is missing.
+def _locked(file: Path) -> IO[str]:
+    """Return the open lock file beside a threads' file, which is created if it is missing.
 
-    Which thread is at work each service knows of its own alone.
+    The file may have one service only, since each service knows only its own thread locks.
     """
     import sqlite3
 
@@ -89,15 +89,15 @@ def _held(file: Path) -> IO[str]:
             "pip install 'casewright[checkpoint]'"
         ) from error
     try:
-        # What was asked is nobody else's.
+        # Questions are private: no other user may read the file.
         file.touch(mode=0o600, exist_ok=True)
-        beside = file.with_name(f"{file.name}.lock")
-        beside.touch(mode=0o600, exist_ok=True)
-        held = beside.open("a")
-        portalocker.lock(held, portalocker.LOCK_EX | portalocker.LOCK_NB)
+        lock_file = file.with_name(f"{file.name}.lock")
+        lock_file.touch(mode=0o600, exist_ok=True)
+        lock = lock_file.open("a")
+        portalocker.lock(lock, portalocker.LOCK_EX | portalocker.LOCK_NB)
         damage = _damage(file)
     except portalocker.AlreadyLocked as error:
-        held.close()
+        lock.close()
         raise InputError(
             f"Another service has the threads' file {file}. Give each a file of its own, or let "
             "all of them share a database: --threads postgresql://USER@HOST/NAME."
@@ -108,36 +108,36 @@ def _held(file: Path) -> IO[str]:
             "in a folder that you may write to."
         ) from error
     if damage:
-        held.close()
+        lock.close()
         raise InputError(
             f"The threads' file {file} is damaged: {damage}. Save what can be read by SQLite's "
             ".recover, or name a new file."
         )
-    return held
+    return lock
 
 
 def _damage(file: Path) -> str:
-    """Return what SQLite finds wrong within ``LOOK_SECONDS``; empty where that is nothing."""
+    """Return the damage that SQLite finds within ``CHECK_SECONDS``; empty if it finds none."""
     import sqlite3
 
-    ends = time.monotonic() + LOOK_SECONDS
-    with closing(sqlite3.connect(file)) as opened:
-        opened.execute("PRAGMA user_version")
-        opened.set_progress_handler(lambda: time.monotonic() > ends, 10_000)
+    deadline = time.monotonic() + CHECK_SECONDS
+    with closing(sqlite3.connect(file)) as connection:
+        connection.execute("PRAGMA user_version")
+        connection.set_progress_handler(lambda: time.monotonic() > deadline, 10_000)
         try:
-            ((said,),) = opened.execute("PRAGMA integrity_check(1)").fetchall()
+            ((result,),) = connection.execute("PRAGMA integrity_check(1)").fetchall()
         except sqlite3.OperationalError:
-            # Its time is over: of a large file each value still has its checksum.
+            # The deadline has passed: values of a large file still have their checksums.
             return ""
         except (sqlite3.DatabaseError, UnicodeDecodeError) as error:
-            # A message of SQLite's quotes what is damaged, whether or not that is UTF-8.
+            # SQLite's message quotes the damaged text, which may not be UTF-8.
             return str(error)
-    return "" if said == "ok" else " ".join(str(said).split())
+    return "" if result == "ok" else " ".join(str(result).split())
 
 
 @asynccontextmanager
 async def open_checkpoints(options: ServiceOptions) -> AsyncIterator[Threads]:
-    """Open what ``hold_threads`` looked at: a database, a SQLite file, or memory."""
+    """Open what ``hold_threads`` checked: a database, a SQLite file, or memory."""
     if options.threads_url is not None:
         from langgraph.store.postgres.aio import AsyncPostgresStore
 
@@ -145,9 +145,9 @@ async def open_checkpoints(options: ServiceOptions) -> AsyncIterator[Threads]:
             saver.serde = SummedSerializer()
 
             async def older(first_id: str) -> list[str]:
-                async with pool.connection() as opened:
-                    found = await opened.execute(f"{LAST_BELOW} %s", (first_id,))
-                    return [row["thread_id"] for row in await found.fetchall()]
+                async with pool.connection() as connection:
+                    rows = await connection.execute(f"{LAST_BELOW} %s", (first_id,))
+                    return [row["thread_id"] for row in await rows.fetchall()]
 
             async with swept(AsyncPostgresStore(pool, ttl=TTL)) as store:
                 yield Threads(saver, locks, store, older)
@@ -155,18 +155,16 @@ async def open_checkpoints(options: ServiceOptions) -> AsyncIterator[Threads]:
         from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver
         from langgraph.store.sqlite.aio import AsyncSqliteStore
 
-        async with AsyncSqliteSaver.from_conn_string(str(options.threads_file)) as saver:
+        file = str(options.threads_file)
+        async with AsyncSqliteSaver.from_conn_string(file) as saver:
             await saver.setup()
             saver.serde = SummedSerializer()
 
             async def older(first_id: str) -> list[str]:
-                async with saver.lock, saver.conn.execute(f"{LAST_BELOW} ?", (first_id,)) as found:
-                    return [row[0] async for row in found]
+                async with saver.lock, saver.conn.execute(f"{LAST_BELOW} ?", (first_id,)) as rows:
+                    return [row[0] async for row in rows]
 
-            async with (
-                AsyncSqliteStore.from_conn_string(str(options.threads_file), ttl=TTL) as made,
-                swept(made) as store,
-            ):
+            async with AsyncSqliteStore.from_conn_string(file, ttl=TTL) as store, swept(store):
                 yield Threads(saver, ThreadLocks(), store, older)
     else:
         from langgraph.checkpoint.memory import InMemorySaver
@@ -176,27 +174,24 @@ async def open_checkpoints(options: ServiceOptions) -> AsyncIterator[Threads]:
 
 
 class RecentThreads:
-    """Bounds what threads take in memory: their number, and of each all but its last run.
-
-    Threads in a file are left as they are.
-    """
+    """Bounds threads in memory, if ``bounded``: their number, and each one's to its last run."""
 
     def __init__(self, saver: Any, *, bounded: bool, most: int = MOST_IN_MEMORY) -> None:
         self._saver = saver
         self._bounded = bounded
-        self._threads: Latest[None] = Latest(most)
+        self._threads: TenantLru[None] = TenantLru(most)
 
     async def used(self, tenant: str, key: str, running: Container[str] = ()) -> None:
-        """Note that a thread was used; those that are at work are not forgotten for it."""
+        """Record that a thread was used; delete others beyond the maximum that are not running."""
         if self._bounded:
-            for dropped in self._threads.put(tenant, key, None, running):
-                await self._saver.adelete_thread(dropped)
+            for evicted in self._threads.put(tenant, key, None, running):
+                await self._saver.adelete_thread(evicted)
 
     async def begun(self, key: str) -> None:
-        """Forget a thread's earlier runs, of which LangGraph would keep every checkpoint."""
+        """Delete a thread's earlier runs, of which LangGraph would keep every checkpoint."""
         if self._bounded:
             await self._saver.adelete_thread(key)
 
     def forget(self, tenant: str, key: str) -> None:
-        """Note that a thread is gone."""
+        """Record that a thread was deleted."""
         self._threads.remove(tenant, key)

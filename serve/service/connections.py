@@ -1,4 +1,4 @@
-"""What bounds connections: how many there are, and how long one may be held without a request."""
+"""Limits of connections: their number, and how long one may stay without a request."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ from casewright.errors import InputError
 if TYPE_CHECKING:
     import asyncio
 
-#: Connections that the system takes before the service does; asyncio takes as many at a time.
+#: Connections that the system accepts before the service does; asyncio accepts as many at a time.
 BACKLOG = 64
-#: Files that are left to what answers, beside those of connections that are being taken.
+#: Open files reserved for the service's work, beside those of connections being accepted.
 FILES = 32
 #: Fewer connections than these are no service.
 FEWEST = 8
@@ -30,17 +30,12 @@ _FULL = (
 
 
 class Connections:
-    """The open connections, of which there are so many in all and of one address.
+    """The open connections, bounded in total and by address; of IPv6, by network of 64 bits.
 
-    Beyond that, the one that has been quiet for longest is closed for the new one: of the same
-    address, or in all of the address that has most. Quiet is what has no request at work: its
-    headers do not come, or its response is not read. Where none is quiet, the new one gets 503.
-
-    Args:
-        most: Connections in all.
-        most_of_one: Connections of one address; of IPv6, of one network of 64 bits.
-        quiet_seconds: How long one may be without a request at work.
-        busy_seconds: How long a request may be at work, whatever becomes of it.
+    Beyond a bound, the connection that has been quiet for longest is closed for the new one: of the
+    same address, or in total of the address with most connections. A quiet connection has no
+    request at work: its headers do not come, or its response is not read. If none is quiet, the new
+    one gets 503. Connections are also closed after ``quiet_seconds`` or ``busy_seconds``.
     """
 
     def __init__(
@@ -50,16 +45,16 @@ class Connections:
         self._most_of_one = most_of_one
         self._quiet_seconds = quiet_seconds
         self._busy_seconds = busy_seconds
-        # By address, what changed longest ago first.
-        self._of: dict[str, OrderedDict[BoundedProtocol, float]] = {}
+        # By address; each with the time of its last change, the oldest first.
+        self._open: dict[str, OrderedDict[BoundedProtocol, float]] = {}
 
     def admit(self, new: BoundedProtocol) -> bool:
-        """Note a new connection; says whether there was room, or could be made."""
-        own = self._of.get(new.address, OrderedDict())
-        full = sum(map(len, self._of.values())) >= self._most
-        if full or len(own) >= self._most_of_one:
-            crowded = max(self._of.values(), key=len) if full else own
-            quiet = next((one for one in crowded if not one.busy), None)
+        """Add a new connection; return whether there was room, or could be made."""
+        peers = self._open.get(new.address, OrderedDict())
+        full = sum(map(len, self._open.values())) >= self._most
+        if full or len(peers) >= self._most_of_one:
+            crowded = max(self._open.values(), key=len) if full else peers
+            quiet = next((connection for connection in crowded if not connection.busy), None)
             log.warning(
                 "There is no room for another connection: %s.",
                 "all are at work, and it is refused" if quiet is None else "a quiet one is closed",
@@ -68,42 +63,42 @@ class Connections:
                 return False
             self.leave(quiet)
             quiet.transport.abort()
-        self._of.setdefault(new.address, OrderedDict())[new] = new.loop.time()
+        self._open.setdefault(new.address, OrderedDict())[new] = new.loop.time()
         return True
 
-    def leave(self, gone: BoundedProtocol) -> None:
-        """Note that a connection is closed."""
-        own = self._of.get(gone.address, OrderedDict())
-        own.pop(gone, None)
-        if not own:
-            self._of.pop(gone.address, None)
+    def leave(self, closed: BoundedProtocol) -> None:
+        """Remove a closed connection."""
+        peers = self._open.get(closed.address, OrderedDict())
+        peers.pop(closed, None)
+        if not peers:
+            self._open.pop(closed.address, None)
 
-    def changed(self, one: BoundedProtocol) -> None:
-        """Note that a connection's request came, or was answered: its time starts anew."""
-        own = self._of.get(one.address, OrderedDict())
-        if one in own:
-            own[one] = one.loop.time()
-            own.move_to_end(one)
+    def changed(self, connection: BoundedProtocol) -> None:
+        """Restart a connection's time, since a request came or was answered."""
+        peers = self._open.get(connection.address, OrderedDict())
+        if connection in peers:
+            peers[connection] = connection.loop.time()
+            peers.move_to_end(connection)
 
     def end_overdue(self) -> None:
-        """Close what was quiet, or at work, for longer than it may."""
-        for own in list(self._of.values()):
-            for one, since in list(own.items()):
-                one.look()
-                allowed = self._busy_seconds if one.busy else self._quiet_seconds
-                if own.get(one) == since and one.loop.time() - since > allowed:
-                    one.transport.abort()
+        """Close connections that were quiet, or busy, for too long."""
+        for peers in list(self._open.values()):
+            for connection, since in list(peers.items()):
+                connection.look()
+                allowed = self._busy_seconds if connection.busy else self._quiet_seconds
+                if peers.get(connection) == since and connection.loop.time() - since > allowed:
+                    connection.transport.abort()
 
 
 class BoundedProtocol(H11Protocol):
-    """Uvicorn's HTTP/1.1, on a connection that ``Connections`` bounds.
+    """Uvicorn's HTTP/1.1 on a connection that ``Connections`` bounds.
 
     Uvicorn's own timer ends at the first byte: half a request would be held for ever.
     """
 
-    def __init__(self, *given: Any, held: Connections, **named: Any) -> None:
-        super().__init__(*given, **named)
-        self._held = held
+    def __init__(self, *args: Any, connections: Connections, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self._connections = connections
         self._state: tuple[Any, bool] = (None, False)
         self.address = ""
 
@@ -114,27 +109,27 @@ class BoundedProtocol(H11Protocol):
         return begun and not self.transport.is_closing()
 
     def look(self) -> None:
-        """Note what changed."""
+        """Report a change of the connection's state."""
         state = (self.cycle, self.busy)
         if state != self._state:
             self._state = state
-            self._held.changed(self)
+            self._connections.changed(self)
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
-        """Take the connection, or refuse it."""
+        """Accept the connection, or refuse it."""
         super().connection_made(transport)
         self.address = network_of(self.client[0] if self.client else "")
-        if not self._held.admit(self):
+        if not self._connections.admit(self):
             transport.write(_FULL)
             transport.close()
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """Let the connection go."""
-        self._held.leave(self)
+        """Remove the connection."""
+        self._connections.leave(self)
         super().connection_lost(exc)
 
     def handle_events(self) -> None:
-        """Read what came."""
+        """Process received data."""
         super().handle_events()
         self.look()
 
@@ -145,7 +140,7 @@ class BoundedProtocol(H11Protocol):
 
 
 def network_of(host: str) -> str:
-    """Return whose connections are counted together: an IPv4 address, or a network of IPv6."""
+    """Return the address by which connections are counted: IPv4, or a network of IPv6."""
     try:
         address = ipaddress.ip_address(host.partition("%")[0])
     except ValueError:
@@ -158,12 +153,10 @@ def network_of(host: str) -> str:
 
 
 def room_for(wanted: int) -> int:
-    """Return how many connections may be open: as many as wanted, or fewer where files are few.
+    """Return how many connections may be open: as many as wanted, or as the file limit allows.
 
-    A quarter of the files that the process may open, or more, is left to what answers.
-
-    Raises:
-        InputError: There is room for next to none.
+    A quarter of the limit at least is left to the service's work. Raises ``InputError`` if almost
+    no connections are left.
     """
     most, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
     if most == resource.RLIM_INFINITY:

@@ -1,4 +1,4 @@
-"""Server-sent events: a run's events as they happen, and an end that is told in any case."""
+"""Server-sent events: a run's events as they happen, always ending with a final event."""
 
 from __future__ import annotations
 
@@ -11,77 +11,70 @@ from typing import TYPE_CHECKING, Any
 from starlette.responses import Response
 
 from casewright.graph.json_text import json_text
-from casewright.serve.service.problems import problem, told
+from casewright.serve.service.problems import problem, status_and_detail
 
 if TYPE_CHECKING:
     from starlette.types import Receive, Scope, Send
 
 MEDIA_TYPE = "text/event-stream"
-#: After so long without an event a comment is sent, so that no proxy takes the stream for dead.
+#: After so long without an event a comment is sent, so that no proxy closes the stream.
 KEEP_ALIVE_SECONDS = 15.0
 
 
 @dataclass(frozen=True, slots=True)
 class Event:
-    """One event of a stream.
-
-    Attributes:
-        name: ``plan``, ``step``, ``report``, ``token``, ``waiting``, ``done`` or ``error``.
-        data: JSON-plain.
-    """
+    """One event of a stream: its name, see ``/ask/stream``, and its JSON-plain data."""
 
     name: str
     data: Mapping[str, Any]
 
-
-def encoded(event: Event) -> bytes:
-    """Return an event as its lines."""
-    # JSON has no line breaks: it is one line of data.
-    return f"event: {event.name}\ndata: {json_text(event.data)}\n\n".encode()
+    def encode(self) -> bytes:
+        """Return the event's lines."""
+        # JSON has no line breaks: it is one line of data.
+        return f"event: {self.name}\ndata: {json_text(self.data)}\n\n".encode()
 
 
 async def lines(
     events: AsyncGenerator[Event, None], deadline: float, keep_alive: float = KEEP_ALIVE_SECONDS
 ) -> AsyncGenerator[bytes, None]:
-    """Yield a run's events as bytes; where it fails, or its time is over, ``error`` is the last.
+    """Yield a run's events as bytes; if it fails or its time is over, ``error`` is the last.
 
     Args:
-        events: The run; it is closed, and its work cancelled, when whoever reads this leaves.
+        events: The run; it is closed, and its work cancelled, when the reader stops.
         deadline: When its time is over, by the event loop's clock.
         keep_alive: Seconds after which a comment is sent.
     """
-    happened: asyncio.Queue[Event | None] = asyncio.Queue()
+    queue: asyncio.Queue[Event | None] = asyncio.Queue()
 
     async def run() -> None:
         # In a task of its own: a run's cancel scopes must not change tasks between two events.
         try:
             async with asyncio.timeout_at(deadline), aclosing(events):
                 async for event in events:
-                    happened.put_nowait(event)
-        except Exception as error:  # noqa: BLE001 - the response has begun: told as an event
-            status, detail = told(error)
-            happened.put_nowait(Event("error", problem(status, detail)))
+                    queue.put_nowait(event)
+        except Exception as error:  # noqa: BLE001 - the response has begun: sent as an event
+            queue.put_nowait(Event("error", problem(*status_and_detail(error))))
         finally:
-            happened.put_nowait(None)
+            queue.put_nowait(None)
 
     work = asyncio.ensure_future(run())
     try:
         while True:
             try:
-                event = await asyncio.wait_for(happened.get(), keep_alive)
+                event = await asyncio.wait_for(queue.get(), keep_alive)
             except TimeoutError:
                 yield b": still at work\n\n"
                 continue
             if event is None:
                 return
-            yield encoded(event)
+            yield event.encode()
     finally:
         work.cancel()
         await asyncio.wait({work})
 
 
 class EventStream(Response):
-    """A response of server-sent events, which closes its run however the sending ends."""
+    """A response of server-sent events, which closes its run in any case."""
 
     media_type = MEDIA_TYPE
 

@@ -1,7 +1,7 @@
-"""LangServe's routes over the service's own function.
+"""LangServe's routes over the service's runs.
 
-LangServe is archived and knows neither threads nor LangGraph's context, so it is given a runnable
-with one typed input and one typed output, and whose request it is; all else is ``runs.Runs``.
+LangServe is archived and supports neither threads nor LangGraph's context, so it gets a runnable
+with one typed input and output, and the caller; ``runs.Runs`` does the rest.
 """
 
 from __future__ import annotations
@@ -21,24 +21,14 @@ from casewright.serve.service.runs import Runs, Waiting
 from casewright.serve.service.tokens import Caller, caller_of
 
 PATH = "/casewright"
-#: Where LangServe hands on whose request it is.
+#: Key of the caller in LangServe's configuration.
 _CALLER = "casewright_caller"
-#: Questions of a batch that are worked on at a time: it is one request among others'.
+#: Questions of one batch that are worked on at a time.
 BATCH_AT_ONCE = 4
 
 
 def add_langserve(app: FastAPI, most_in_batch: int) -> None:
-    """Add the routes ``invoke``, ``batch``, ``stream``, ``playground`` and the schemas.
-
-    They are not in the service's OpenAPI: their statuses are LangServe's.
-
-    Args:
-        app: The service.
-        most_in_batch: Questions of one ``batch``.
-
-    Raises:
-        DependencyError: LangServe is not installed.
-    """
+    """Add LangServe's routes; their statuses are its own, so OpenAPI excludes them."""
     try:
         from langserve import add_routes
     except ImportError as error:
@@ -51,13 +41,8 @@ def add_langserve(app: FastAPI, most_in_batch: int) -> None:
         answering(app, most_in_batch),
         path=PATH,
         enabled_endpoints=(
-            "invoke",
-            "batch",
-            "stream",
-            "playground",
-            "input_schema",
-            "output_schema",
-            "config_schema",
+            *("invoke", "batch", "stream", "playground"),
+            *("input_schema", "output_schema", "config_schema"),
         ),
         per_req_config_modifier=_with_caller,
     )
@@ -65,9 +50,9 @@ def add_langserve(app: FastAPI, most_in_batch: int) -> None:
 
 
 class _Answering(RunnableLambda[Any, Any]):
-    """The service's function, of which a batch asks a bounded number of questions.
+    """A runnable with bounded batches.
 
-    LangChain's own ``abatch`` begins all at once, and leaves the others at work when one fails.
+    LangChain's own ``abatch`` starts all at once, and leaves the others running when one fails.
     """
 
     def __init__(self, blocking: Any, answer: Any, most: int) -> None:
@@ -82,24 +67,16 @@ class _Answering(RunnableLambda[Any, Any]):
         return_exceptions: bool = False,
         **kwargs: Any,
     ) -> list[Any]:
-        """Answer all questions; where one fails and that is not to be returned, none goes on.
-
-        Raises:
-            RefusedError: There are too many.
-        """
         if len(inputs) > self._most:
             raise RefusedError(422, f"A batch has at most {self._most} questions. Send several.")
-        each = config if isinstance(config, list) else [config] * len(inputs)
-        places = asyncio.Semaphore(BATCH_AT_ONCE)
+        configs = config if isinstance(config, list) else [config] * len(inputs)
+        slots = asyncio.Semaphore(BATCH_AT_ONCE)
 
-        async def answered(body: Any, own: RunnableConfig | None) -> Any:
-            async with places:
-                return await self.ainvoke(body, own, **kwargs)
+        async def invoke(body: Any, config: RunnableConfig | None) -> Any:
+            async with slots:
+                return await self.ainvoke(body, config, **kwargs)
 
-        tasks = [
-            asyncio.ensure_future(answered(body, own))
-            for body, own in zip(inputs, each, strict=True)
-        ]
+        tasks = [asyncio.ensure_future(invoke(*pair)) for pair in zip(inputs, configs, strict=True)]
         try:
             return list(await asyncio.gather(*tasks, return_exceptions=return_exceptions))
         finally:
@@ -109,7 +86,7 @@ class _Answering(RunnableLambda[Any, Any]):
 
 
 def answering(app: FastAPI, most: int) -> Runnable[Any, Any]:
-    """Return the service's function as a runnable with a typed input and output."""
+    """Return ``Runs.ask`` as a runnable with a typed input and output."""
 
     def blocking(body: Any) -> Any:
         raise NotImplementedError("The service answers asynchronously.")
@@ -117,21 +94,23 @@ def answering(app: FastAPI, most: int) -> Runnable[Any, Any]:
     async def answer(body: Any, config: RunnableConfig) -> Any:
         caller: Caller = config["configurable"][_CALLER]
         runs: Runs = app.state.runs
-        asked = body if isinstance(body, AskBody) else AskBody.model_validate(body)
-        # LangServe gathers every event of every runnable below: the run is no child of its own.
+        question = body if isinstance(body, AskBody) else AskBody.model_validate(body)
+        # LangServe collects the events of all child runnables: the run must not be one.
         outer = var_child_runnable_config.set(None)
         try:
-            ended = await runs.ask(asked, caller)
+            result = await runs.ask(question, caller)
         finally:
             var_child_runnable_config.reset(outer)
-        if isinstance(ended, Waiting):
+        if isinstance(result, Waiting):
             raise RefusedError(409, "A tool waits for a reply. Send it to /threads/…/resume.")
-        return ended
+        return result
 
-    made: Any = _Answering(blocking, answer, most)
-    return cast("Runnable[Any, Any]", made.with_types(input_type=AskBody, output_type=AnswerBody))
+    runnable: Any = _Answering(blocking, answer, most)
+    return cast(
+        "Runnable[Any, Any]", runnable.with_types(input_type=AskBody, output_type=AnswerBody)
+    )
 
 
 def _with_caller(config: dict[str, Any], request: Request) -> dict[str, Any]:
-    # Whatever the client sent as configurable is left out.
+    # Configurable values of the client are dropped.
     return {**config, "configurable": {_CALLER: caller_of(request)}}

@@ -1,136 +1,143 @@
-"""What bounds a request: its size, its time, and how many there are at once.
+"""Limits of a request: its size, JSON depth and time, and how many run at once.
 
-Plain ASGI: Starlette's ``BaseHTTPMiddleware`` holds streams back and hides that a client has gone.
+Plain ASGI: Starlette's ``BaseHTTPMiddleware`` buffers streams and hides client disconnects.
 """
 
 from __future__ import annotations
 
 import asyncio
 import logging
-from collections import Counter
-from collections.abc import Mapping
-from contextlib import AbstractAsyncContextManager, nullcontext, suppress
+import re
+from collections import Counter, defaultdict
+from collections.abc import AsyncIterator, Mapping
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, nullcontext, suppress
+from json import detect_encoding
 from typing import TYPE_CHECKING, TypeAlias
 
 from starlette.datastructures import Headers
 
-from casewright.serve.service.json_bounds import why_not_parsed
-from casewright.serve.service.places import Places
 from casewright.serve.service.problems import RefusedError, problem_response
 from casewright.serve.service.tokens import is_open, tenant_of
-from casewright.tools.call_threads import owner
+from casewright.tools.deadline import owner
 
 if TYPE_CHECKING:
     from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-#: How much longer than a request a stream may take, to say by itself that its time is over.
+    from casewright.serve.service.options import ServiceOptions
+
+#: Extra time of a stream beyond the request's, in which it reports its own timeout.
 GRACE_SECONDS = 2.0
-#: How long cancelled work is waited for.
+#: Maximum wait for cancelled work.
 CANCEL_SECONDS = 5.0
-#: Of a body that is too large so much is read, and thrown away, before it is refused, and for so
-#: long: a client that still writes would see its connection reset instead of the refusal.
+#: How much of a too large body is read and discarded before the refusal, and for how long: a
+#: client that is still writing would see its connection reset instead of the refusal.
 UNREAD_BYTES = 16 * 1024 * 1024
 UNREAD_SECONDS = 5.0
-#: A body that is looked at in a thread: a smaller one takes a millisecond.
+#: Larger bodies are scanned in a thread; a smaller one takes a millisecond.
 LARGE_BYTES = 64 * 1024
+#: Maximum nesting of JSON lists and objects.
+JSON_DEPTH = 100
+#: Maximum of strings, brackets and commas in JSON: about three per value. A large run has 50,000.
+JSON_PARTS = 200_000
+#: A string, closed or not, or a character of JSON's structure. No string is scanned twice.
+_PARTS = re.compile(rb'"[^"\\]*+(?:\\.[^"\\]*+)*+"?|[\[{\]},]', re.DOTALL)
 log = logging.getLogger("casewright.service")
-_Place: TypeAlias = AbstractAsyncContextManager[None]
+_Slot: TypeAlias = AbstractAsyncContextManager[None]
 
 
 class _GoneError(Exception):
-    pass
+    """The client disconnected."""
+
+
+class Slots:
+    """Slots for concurrent work; a tenant that waits for its ``share`` blocks no slot of others."""
+
+    def __init__(self, most: int, share: int) -> None:
+        self._all = asyncio.Semaphore(most)
+        self._shares: defaultdict[str, asyncio.Semaphore] = defaultdict(
+            lambda: asyncio.Semaphore(share)
+        )
+
+    @asynccontextmanager
+    async def hold(self, tenant: str) -> AsyncIterator[None]:
+        """Wait for a slot of a tenant, and hold it."""
+        async with self._shares[tenant], self._all:
+            yield
 
 
 class _Reply:
-    """What was sent so far."""
+    """The ASGI ``send`` of a request, which records what was sent."""
 
     def __init__(self, send: Send, deadline: asyncio.Timeout) -> None:
         self._send = send
         self._deadline = deadline
-        self.begun = self.whole = False
+        self.begun = self.complete = False
 
     async def __call__(self, message: Message) -> None:
         if message["type"] == "http.response.start" and not self.begun:
             self.begun = True
-            # From now on there is no other status to answer with: a stream tells its end itself.
+            # The status is sent: from now on a stream reports its timeout itself.
             if (when := self._deadline.when()) is not None and not self._deadline.expired():
                 self._deadline.reschedule(when + GRACE_SECONDS)
-        self.whole |= message["type"] == "http.response.body" and not message.get("more_body")
+        self.complete |= message["type"] == "http.response.body" and not message.get("more_body")
         await self._send(message)
 
 
 class _Gate:
-    """How many requests of a kind are at work, and how many more are let in to wait."""
+    """Requests of one kind: the slots to run in, and the count of those running or waiting."""
 
     def __init__(self, most: int, share: int) -> None:
-        self.places = Places(most, share)
+        self.slots = Slots(most, share)
         self.inside: Counter[str] = Counter()
         self._most, self._share = 2 * most, 2 * share
 
     def full_for(self, tenant: str) -> bool:
-        """Say whether no more of a tenant are let in."""
         return self.inside.total() >= self._most or self.inside[tenant] >= self._share
 
 
 class Admission:
-    """Lets requests in: so many at once, each of a bounded size and depth, for a bounded time.
+    """Middleware that bounds the number, size, JSON depth and time of requests.
 
-    A request's body is read before its work starts. From then on the connection is watched: where
-    the client goes, the work is cancelled.
-
-    Args:
-        app: What answers.
-        max_body_bytes: The largest body; 413 beyond.
-        larger: Path to the largest body of its requests, where that is more.
-        max_concurrency: How many POST requests are worked on at once; as many more wait, and the
-            others are sent away with 503. The same holds for requests of other methods among
-            themselves, but not for what anyone may read: that the service lives is told always.
-        tenant_concurrency: How many of these are one tenant's; all by default.
-        request_seconds: How long one may take, waiting included; 504 beyond.
+    A request's body is read before its work starts. From then on the connection is watched: the
+    work is cancelled when the client disconnects. ``max_concurrency`` POST requests run at once, as
+    many more wait, and any other gets 503; requests of other methods are counted apart, and open
+    paths not at all. ``larger`` maps paths to their own ``max_body_bytes``.
     """
 
     def __init__(
-        self,
-        app: ASGIApp,
-        *,
-        max_body_bytes: int,
-        max_concurrency: int,
-        request_seconds: float,
-        tenant_concurrency: int | None = None,
-        larger: Mapping[str, int] | None = None,
+        self, app: ASGIApp, *, options: ServiceOptions, larger: Mapping[str, int] | None = None
     ) -> None:
         self._app = app
-        self._bytes = max_body_bytes
-        self._larger = dict(larger or {})
-        self._seconds = request_seconds
-        share = tenant_concurrency or max_concurrency
-        self._posts = _Gate(max_concurrency, share)
-        self._others = _Gate(max_concurrency, share)
+        self._bytes = options.max_body_bytes
+        self._larger = larger or {}
+        self._seconds = options.request_seconds
+        self._posts = _Gate(options.max_concurrency, options.tenant_concurrency)
+        self._others = _Gate(options.max_concurrency, options.tenant_concurrency)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Pass a request on, or refuse it."""
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
-        gate = self._posts if scope["method"] == "POST" else self._others
         if is_open(scope):
             await self._bounded(scope, receive, send, nullcontext())
             return
+        gate = self._posts if scope["method"] == "POST" else self._others
         tenant = tenant_of(scope)
         if gate.full_for(tenant):
             busy = problem_response(503, "Too many requests are under way.", {"Retry-After": "1"})
             await busy(scope, receive, send)
-        else:
-            gate.inside[tenant] += 1
-            # Threads of calls are counted by whose they are, too.
-            whose = owner.set(tenant)
-            try:
-                await self._bounded(scope, receive, send, gate.places.one_of(tenant))
-            finally:
-                owner.reset(whose)
-                gate.inside[tenant] -= 1
+            return
+        gate.inside[tenant] += 1
+        # Threads of tool calls are counted by tenant, too.
+        reset = owner.set(tenant)
+        try:
+            await self._bounded(scope, receive, send, gate.slots.hold(tenant))
+        finally:
+            owner.reset(reset)
+            gate.inside[tenant] -= 1
 
-    async def _bounded(self, scope: Scope, receive: Receive, send: Send, place: _Place) -> None:
+    async def _bounded(self, scope: Scope, receive: Receive, send: Send, slot: _Slot) -> None:
         deadline = asyncio.get_running_loop().time() + self._seconds
         scope.setdefault("state", {})["deadline"] = deadline
         timeout = asyncio.timeout_at(deadline)
@@ -138,21 +145,25 @@ class Admission:
         try:
             async with timeout:
                 body = await self._body(scope, receive)
-                if why := await _why_not_parsed(body):
-                    raise RefusedError(422, why)
-                await self._watched(scope, receive, reply, body, place)
+                if len(body) > LARGE_BYTES:
+                    excess = await asyncio.to_thread(json_excess, body)
+                else:
+                    excess = json_excess(body)
+                if excess:
+                    raise RefusedError(422, excess)
+                await self._watched(scope, receive, reply, body, slot)
         except RefusedError as error:
             if reply.begun:
                 raise
-            refused = problem_response(error.status, str(error), error.headers)
-            await refused(scope, receive, send)
+            refusal = problem_response(error.status, str(error), error.headers)
+            await refusal(scope, receive, send)
         except _GoneError:
             return
         except TimeoutError:
             if not timeout.expired():
                 raise
             if reply.begun:
-                log.warning("A stream was cut: it went on after its time.")
+                log.warning("A stream was cut: it exceeded its time.")
                 return
             detail = f"It took longer than {self._seconds:g} s. Ask something smaller."
             await problem_response(504, detail)(scope, receive, send)
@@ -162,31 +173,27 @@ class Admission:
         most = max(self._bytes, self._larger.get(scope["path"], 0))
         detail = f"The request's body is larger than {most:,} bytes. Send less."
         too_large = RefusedError(413, detail, {"Connection": "close"})
+        chunks = _chunks(receive)
         declared = headers.get("content-length", "0")
         if declared.isdecimal() and int(declared) > most:
-            # One that asks before it sends has sent nothing yet.
+            # A client that expects 100-continue has sent nothing yet.
             if headers.get("expect", "").lower() != "100-continue":
-                await _thrown_away(receive)
+                await _discard(chunks)
             raise too_large
         parts: list[bytes] = []
         size = 0
-        while True:
-            message = await receive()
-            if message["type"] == "http.disconnect":
-                raise _GoneError
-            parts.append(message.get("body", b""))
-            size += len(parts[-1])
+        async for chunk in chunks:
+            parts.append(chunk)
+            size += len(chunk)
             if size > most:
-                if message.get("more_body"):
-                    await _thrown_away(receive)
+                await _discard(chunks)
                 raise too_large
-            if not message.get("more_body"):
-                return b"".join(parts)
+        return b"".join(parts)
 
     async def _watched(
-        self, scope: Scope, receive: Receive, reply: _Reply, body: bytes, place: _Place
+        self, scope: Scope, receive: Receive, reply: _Reply, body: bytes, slot: _Slot
     ) -> None:
-        """Work on a request for as long as its client is there."""
+        """Work on a request until it is done or its client disconnects."""
         unread = [body]
         gone = asyncio.ensure_future(_disconnected(receive))
 
@@ -197,14 +204,14 @@ class Admission:
             return {"type": "http.disconnect"}
 
         async def working() -> None:
-            async with place:
+            async with slot:
                 await self._app(scope, reading, reply)
 
         work = asyncio.ensure_future(working())
         try:
             await asyncio.wait({work, gone}, return_when=asyncio.FIRST_COMPLETED)
-            # A whole response ends the connection's part too, before its work is quite over.
-            if work.done() or reply.whole:
+            # After a complete response the server reports a disconnect before the work is over.
+            if work.done() or reply.complete:
                 await work
         finally:
             gone.cancel()
@@ -212,32 +219,51 @@ class Admission:
                 work.cancel()
                 await asyncio.wait({work}, timeout=CANCEL_SECONDS)
             if work.done() and not work.cancelled():
-                # Whoever could be told is gone.
+                # Nobody is left to receive it.
                 work.exception()
 
 
-async def _thrown_away(receive: Receive) -> None:
-    """Read what is left of a body, as far as that may go.
+async def _chunks(receive: Receive) -> AsyncIterator[bytes]:
+    """Yield the chunks of a body; raise ``_GoneError`` if the client disconnects."""
+    more = True
+    while more:
+        message = await receive()
+        if message["type"] == "http.disconnect":
+            raise _GoneError
+        yield message.get("body", b"")
+        more = message.get("more_body", False)
 
-    Raises:
-        _GoneError: The client is gone.
-    """
+
+async def _discard(chunks: AsyncIterator[bytes]) -> None:
+    """Read the rest of a body, within limits."""
     left = UNREAD_BYTES
     with suppress(TimeoutError):
         async with asyncio.timeout(UNREAD_SECONDS):
-            while left > 0:
-                message = await receive()
-                if message["type"] == "http.disconnect":
-                    raise _GoneError
-                left -= len(message.get("body", b""))
-                if not message.get("more_body"):
+            async for chunk in chunks:
+                left -= len(chunk)
+                if left <= 0:
                     return
 
 
-async def _why_not_parsed(body: bytes) -> str:
-    if len(body) > LARGE_BYTES:
-        return await asyncio.to_thread(why_not_parsed, body)
-    return why_not_parsed(body)
+def json_excess(body: bytes) -> str:
+    """Return why a body must not be parsed as JSON; empty if it may be.
+
+    The JSON parser, written in C, would block all other requests. Invalid JSON is not detected.
+    """
+    if not detect_encoding(body).startswith("utf-8"):
+        return "The JSON is not UTF-8. Send it as UTF-8."
+    depth = 0
+    for number, part in enumerate(_PARTS.finditer(body), 1):
+        if number > JSON_PARTS:
+            return f"The JSON has more than {JSON_PARTS:,} texts, brackets and commas. Send less."
+        first = body[part.start()]
+        if first in b"[{":
+            depth += 1
+            if depth > JSON_DEPTH:
+                return f"The JSON is nested deeper than {JSON_DEPTH} levels. Send it flatter."
+        elif first in b"]}":
+            depth -= 1
+    return ""
 
 
 async def _disconnected(receive: Receive) -> None:

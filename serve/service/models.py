@@ -1,4 +1,4 @@
-"""What requests hold and what responses look like."""
+"""The bodies of requests and responses."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pydantic import BaseModel, ConfigDict, Field, JsonValue, model_validator
 
 from casewright.planner.request import MAX_QUESTION_CHARACTERS, check_kept
 
-#: Begins with a letter or a digit: "." and ".." are steps of a path, not names.
+#: Begins with a letter or a digit: "." and ".." are parts of a path, not names.
 ThreadId = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._~-]{0,127}$")]
 Scope = Annotated[
     dict[str, str],
@@ -26,14 +26,14 @@ class _Request(BaseModel):
 
     @model_validator(mode="before")
     @classmethod
-    def _can_be_kept(cls, given: Any) -> Any:
+    def _can_be_kept(cls, body: Any) -> Any:
         try:
-            check_kept(given)
+            check_kept(body)
         except UnicodeEncodeError:
             raise ValueError("it holds half of a surrogate pair") from None
         except TypeError as error:
             raise ValueError(str(error)) from None
-        return given
+        return body
 
 
 class TurnBody(_Request):
@@ -44,7 +44,7 @@ class TurnBody(_Request):
 
 
 class AskBody(_Request):
-    """A question. Whose it is follows from the token alone."""
+    """A question. Its tenant follows from the token alone."""
 
     question: str = Field(
         min_length=1,
@@ -53,7 +53,7 @@ class AskBody(_Request):
     )
     context: dict[str, JsonValue] = Field(
         default_factory=dict,
-        # Plans are checked, and drawn, with all of its fields.
+        # Plans are checked and drawn with all of its fields.
         max_length=256,
         description="What is known beside the question.",
         examples=[{}],
@@ -62,24 +62,19 @@ class AskBody(_Request):
     scope: Scope
     thread_id: ThreadId | None = Field(
         None,
-        description="Keeps the run under this name, so that it can be resumed and looked at. "
+        description="Keeps the run under this name, so that it can be resumed and read. "
         "Letters, digits, . _ ~ -, at most 128.",
         examples=["visit-1"],
     )
 
 
 class ResumeBody(_Request):
-    """How a run goes on."""
+    """The resumption of a run."""
 
     scope: Scope
-    reply: JsonValue = Field(
-        None, description="Where a tool waits for a reply: the reply.", examples=["the red one"]
-    )
+    reply: JsonValue = Field(None, description="The reply to a tool.", examples=["the red one"])
     reply_to: str | None = Field(
-        None,
-        max_length=128,
-        description="The id of the question that the reply is to; the others are asked again.",
-        examples=["7a1c….9f02…"],
+        None, max_length=128, description="The question's id.", examples=["7a1c….9f02…"]
     )
 
     @model_validator(mode="after")
@@ -110,14 +105,14 @@ class _Response(BaseModel):
 
 
 class CorrectedBody(_Response):
-    """What became of a plan that was put right."""
+    """The outcome of a correction."""
 
     id: str = Field(description="Of the annotated message.")
     outcome: Literal["added", "replaced", "unchanged"]
 
 
 class KeptBody(_Response):
-    """What became of an answer that was to be kept as a case."""
+    """The outcome of keeping an answer as a case."""
 
     id: str
     outcome: Literal["added", "updated", "unchanged", "duplicate", "refused"]
@@ -125,7 +120,7 @@ class KeptBody(_Response):
 
 
 class AnswerBody(_Response):
-    """The answer, and how it came about."""
+    """The answer, with its plan, steps and evidence."""
 
     text: str = Field(description="The answer; [E1] cites the evidence of that id.")
     citations: list[str]
@@ -142,24 +137,22 @@ class AnswerBody(_Response):
 
 
 class PlanStepBody(_Response):
-    """A step of a plan, as a graph is drawn of it."""
+    """A step of a plan, for drawing a graph."""
 
     id: str
     tool: str
-    call: str = Field(description="The tool and its arguments, as the plan has them.")
+    call: str = Field(description="The tool and its arguments, as in the plan.")
     needs: list[str] = Field(description="The steps whose results it refers to.")
 
 
 class ResumedBody(AnswerBody):
-    """The answer of a run that went on, with its plan's steps."""
+    """The answer of a resumed run, with its plan's steps."""
 
-    plan_steps: list[PlanStepBody] = Field(
-        description="The plan's steps, with what each of them needs of the others."
-    )
+    plan_steps: list[PlanStepBody]
 
 
 class FinishedStep(_Response):
-    """A step that is over, and is not repeated by a resumption."""
+    """A finished step, which is not repeated by a resumption."""
 
     id: str
     tool: str
@@ -168,9 +161,9 @@ class FinishedStep(_Response):
 
 
 class QuestionBody(_Response):
-    """What a tool waits to be told."""
+    """A tool's open question."""
 
-    id: str = Field(description="What a reply to it names as reply_to.")
+    id: str = Field(description="The reply_to of a reply to it.")
     question: Any
 
 
@@ -183,30 +176,22 @@ class ThreadBody(_Response):
     )
     question: str
     plan: str | None = None
-    plan_steps: list[PlanStepBody] = Field(
-        default_factory=list,
-        description="The plan's steps, with what each of them needs of the others; none where "
-        "nothing is planned yet, and in the 202 of /ask.",
-    )
-    steps: list[FinishedStep] = Field(
-        default_factory=list, description="Those that are over: how each ended."
-    )
-    questions: list[QuestionBody] = Field(
-        default_factory=list, description="What tools wait to be told."
-    )
+    plan_steps: list[PlanStepBody] = Field([], description="The plan's steps; not in /ask's 202.")
+    steps: list[FinishedStep] = Field([], description="The finished steps.")
+    questions: list[QuestionBody] = Field([], description="The open questions of tools.")
     answer: dict[str, Any] | None = None
 
 
 class RunBody(_Response):
-    """A saved run that was read."""
+    """A saved run."""
 
-    question: str = Field(description="What was asked; empty where the file does not say.")
+    question: str = Field(description="The question; empty if the file does not say.")
     answer: dict[str, Any]
     plan_steps: list[PlanStepBody]
 
 
 class AboutBody(_Response):
-    """What the service answers about, and what answers."""
+    """The service's domain, and what answers."""
 
     version: str
     domain: str
@@ -215,12 +200,9 @@ class AboutBody(_Response):
     planner: str
     generator: str
     tools: list[str]
-    scopes: dict[str, list[str]] = Field(
-        description="Who may ask: the values of each scope field; none are told where tokens are "
-        "asked for."
-    )
+    scopes: dict[str, list[str]] = Field(description="The fields' values; empty with tokens.")
     retain: Literal["off", "verified", "approved"]
-    corrections: bool = Field(description="Whether plans can be put right here.")
+    corrections: bool = Field(description="Whether plans can be corrected here.")
 
 
 class CaseBody(_Response):
@@ -244,13 +226,13 @@ class CasesBody(_Response):
 
 
 class HealthBody(_Response):
-    """How the service is."""
+    """The service's health."""
 
     status: Literal["alive", "ready"]
 
 
 class Problem(BaseModel):
-    """An error, as RFC 9457 has it."""
+    """An error by RFC 9457."""
 
     type: str
     title: str

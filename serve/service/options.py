@@ -1,4 +1,4 @@
-"""What the service is made of, and what bounds it."""
+"""The service's parts and options."""
 
 from __future__ import annotations
 
@@ -15,22 +15,17 @@ if TYPE_CHECKING:
     from casewright.stores import CaseStore
     from casewright.tools import Toolbox
 
-Retain = Literal["off", "verified", "approved"]
-
 
 @dataclass(frozen=True, slots=True)
 class Parts:
     """What answers questions, opened before the service starts.
 
     Attributes:
-        domain: Its name: threads and kept answers of several domains stay apart.
-        toolbox: The tools.
-        planner: Writes plans.
-        generator: Words answers.
+        domain: Its name: threads and kept answers of several domains are kept apart.
         scopes: Scope field to the values that a request may name, the default first.
-        stores: The stores that have to answer for the service to be ready.
-        description: What can be asked about, one sentence.
-        questions: Questions to try.
+        stores: The stores that must answer for the service to be ready.
+        description: The domain in one sentence.
+        questions: Example questions.
     """
 
     domain: str
@@ -45,23 +40,14 @@ class Parts:
 
 @dataclass(frozen=True, slots=True)
 class ServiceOptions:
-    """The settings of the service; their names are those of ``serve/settings/settings.py``.
+    """Options of the service; ``serve/settings/settings.py`` describes most of them.
 
     Attributes:
-        tokens: What every bearer token gives; without any, all requests are the tenant ``local``.
-        tokens_again: Returns them where they have changed since, else ``None``.
-        max_body_bytes: The largest request.
-        max_concurrency: Questions that are answered at a time; as many more wait for a place.
-        max_concurrency_per_tenant: Those of one tenant; by default half of them, where there are
-            several tenants.
-        max_tool_threads: Threads of tools that block.
-        request_seconds: What a request may take, its waiting included.
-        threads_file: A SQLite file for threads; in memory without one.
-        threads_url: A PostgreSQL database for threads, in place of a file.
-        thread_days: Days after which an answered thread of a file or a database is deleted.
-        retain: Which answers become cases of their tenant.
-        corrections_file: A JSON Lines file for plans that users put right; none without one.
-        langserve: Whether LangServe's routes are there.
+        tokens: The grant of every bearer token; without any, all requests are of the tenant
+            ``local``.
+        tokens_again: Returns the tokens if they have changed, else ``None``.
+        max_concurrency_per_tenant: By default half of ``max_concurrency``, if there are several
+            tenants.
     """
 
     tokens: Mapping[str, Grant] = field(default_factory=dict, repr=False)
@@ -74,22 +60,22 @@ class ServiceOptions:
     threads_file: Path | None = None
     threads_url: str | None = field(default=None, repr=False)
     thread_days: float | None = None
-    retain: Retain = "off"
+    retain: Literal["off", "verified", "approved"] = "off"
     corrections_file: Path | None = None
     langserve: bool = True
 
     @property
     def threads_in_memory(self) -> bool:
-        """Whether threads are kept in memory alone."""
+        """Whether threads are kept in memory only."""
         return self.threads_file is None and self.threads_url is None
 
-    def share_of(self, places: int) -> int:
-        """Return how many of some places one tenant gets: half, where there are several."""
+    def share_of(self, total: int) -> int:
+        """Return one tenant's share of a total: half, if there are several tenants."""
         several = len({grant.tenant for grant in self.tokens.values()}) > 1
-        return ceil(places / 2) if several else places
+        return ceil(total / 2) if several else total
 
     @property
     def tenant_concurrency(self) -> int:
         """How many questions of one tenant are answered at a time."""
-        own = self.max_concurrency_per_tenant or self.share_of(self.max_concurrency)
-        return min(own, self.max_concurrency)
+        share = self.max_concurrency_per_tenant or self.share_of(self.max_concurrency)
+        return min(share, self.max_concurrency)

@@ -20,28 +20,22 @@ if TYPE_CHECKING:
 
 #: Path to the page's file.
 _PAGES = {"/": "index.html", "/docs": "docs.html"}
-#: What a browser is told that each is: what the system knows of file names differs.
-_TYPES = {
-    ".html": "text/html",
-    ".css": "text/css",
-    ".js": "text/javascript",
-    ".svg": "image/svg+xml",
-}
-#: No other host, no script but the package's, and none may make HTML of text.
+#: Content types, which do not depend on the system's table of file names.
+_TYPES = {"html": "text/html", "css": "text/css", "js": "text/javascript", "svg": "image/svg+xml"}
+#: No other host, no script but the package's, and no HTML made from text.
 _HEADERS = {
     "Content-Security-Policy": "default-src 'none'; script-src 'self'; style-src 'self'; "
     "img-src 'self'; connect-src 'self'; base-uri 'none'; form-action 'none'; "
     "frame-ancestors 'none'; require-trusted-types-for 'script'; trusted-types 'none'",
     "X-Content-Type-Options": "nosniff",
     "Referrer-Policy": "no-referrer",
-    # A newer version of the package has other files of the same names: the browser asks again, by
-    # the tag of what it has.
+    # Other versions of the package have other files of the same names: browsers revalidate them.
     "Cache-Control": "no-cache",
 }
 
 
 class _Page(StaticFiles):
-    """The page's files, under its policy; what it has not is told under it too."""
+    """The page's files and errors, with the headers of its policy."""
 
     async def get_response(self, path: str, scope: Scope) -> Response:
         try:
@@ -49,7 +43,7 @@ class _Page(StaticFiles):
         except HTTPException as error:
             raise RefusedError(error.status_code, "The page has no such file.", _HEADERS) from error
         response.headers.update(_HEADERS)
-        kind = _TYPES.get(path[path.rfind(".") :])
+        kind = _TYPES.get(path.rpartition(".")[2])
         if kind is not None and response.status_code == 200:
             response.headers["Content-Type"] = f"{kind}; charset=utf-8"
         return response

@@ -1,10 +1,9 @@
-"""How the service plans from kept answers, where one is near."""
+"""Plans of kept answers, used again for similar questions."""
 
 from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Sequence
 from concurrent.futures import Executor
 
 from casewright.errors import CasewrightError
@@ -19,17 +18,16 @@ from casewright.planner import (
 )
 from casewright.serve.service.answers import Answers
 
-#: A kept question that is less like this one asks something else.
+#: Minimum similarity of a kept question that means the same.
 NEAR = 0.9
 
 
 class EarlierPlanner:
-    """Plans as for a kept answer of the same tenant whose question is nearly the same.
+    """A planner that reuses the plan of a tenant's kept answer to nearly the same question.
 
-    The plan is used again, not the answer: evidence is looked up anew. A text that the plan took
-    from the earlier question must stand in this one too. Any other question goes to the planner
-    below; one with a history or a context does too, since it may mean something else by the same
-    words.
+    The answer is not reused: evidence is looked up again. A text that the plan took from the
+    earlier question must be in the new one too. Other questions go to the given planner, and so do
+    those with a history or a context, in which the same words may mean something else.
     """
 
     def __init__(self, planner: Planner, answers: Answers, tenant: str, threads: Executor) -> None:
@@ -40,14 +38,14 @@ class EarlierPlanner:
         self.name = planner.name
 
     def plan(self, request: PlanRequest) -> PlanResult:
-        """Return the earlier plan, or a new one."""
+        """Return the plan of a kept answer, or a new one."""
         return self._earlier(request) or self._planner.plan(request)
 
     async def aplan(self, request: PlanRequest) -> PlanResult:
-        """The same, without blocking the event loop."""
+        """Return the same as ``plan`` without blocking the event loop."""
         loop = asyncio.get_running_loop()
-        found = await loop.run_in_executor(self._threads, self._earlier, request)
-        return found or await self._planner.aplan(request)
+        earlier = await loop.run_in_executor(self._threads, self._earlier, request)
+        return earlier or await self._planner.aplan(request)
 
     def _earlier(self, request: PlanRequest) -> PlanResult | None:
         started = time.perf_counter()
@@ -60,23 +58,19 @@ class EarlierPlanner:
             plan = parse_plan(str(hit.case.solution["plan"]))
             before = str(hit.case.problem["question"]).casefold()
             now = request.question.casefold()
-            taken = [text.casefold() for text in _texts_of(plan) if text.casefold() in before]
-            if not all(text in now for text in taken):
+            texts = [text.casefold() for text in _literals(plan)]
+            if not all(text in now for text in texts if text in before):
                 return None
             request.validate(plan)
         except CasewrightError:
-            # Kept answers help where they can; a question is answered without them too.
+            # The question is answered without kept answers, too.
             return None
-        spent = (time.perf_counter() - started) * 1000
-        return PlanResult(plan, f"earlier:{hit.case.id}", 1, "", spent)
+        milliseconds = (time.perf_counter() - started) * 1000
+        return PlanResult(plan, f"earlier:{hit.case.id}", 1, "", milliseconds)
 
 
-def _texts_of(plan: Plan) -> Sequence[str]:
-    """Return the texts that a plan itself gives, those inside lists too."""
-    found = []
-    for step in plan.steps:
-        for _, value in step.arguments:
-            for item in value.items if isinstance(value, ListValue) else (value,):
-                if isinstance(item, Literal) and isinstance(item.value, str):
-                    found.append(item.value)
-    return found
+def _literals(plan: Plan) -> list[str]:
+    """Return the literal texts in a plan's arguments, also within lists."""
+    values = [value for step in plan.steps for _, value in step.arguments]
+    items = [i for v in values for i in (v.items if isinstance(v, ListValue) else (v,))]
+    return [i.value for i in items if isinstance(i, Literal) and isinstance(i.value, str)]

@@ -1,4 +1,4 @@
-"""Threads in a PostgreSQL database, which several services share."""
+"""Threads in a PostgreSQL database that several services share."""
 
 from __future__ import annotations
 
@@ -15,29 +15,31 @@ from casewright.serve.service.thread_locks import ThreadLocks, busy_thread
 if TYPE_CHECKING:
     from psycopg import AsyncConnection
 
-#: How long a connection may take, and a statement wait for a connection.
+#: Timeout of connecting, and of waiting for a connection of the pool.
 CONNECT_SECONDS = 5
-#: How often it is looked whether the session that holds the locks is there still.
+#: Interval of the check that the session with the locks still lives.
 WATCH_SECONDS = 2.0
 #: Connections for checkpoints.
 CONNECTIONS = 8
-#: The server gives up a session whose machine is gone after some ten seconds.
+#: The server ends a session whose machine is gone after about ten seconds.
 _SESSION = (
     "SET tcp_keepalives_idle = 5; SET tcp_keepalives_interval = 2; SET tcp_keepalives_count = 3"
 )
-#: Whoever makes the tables; others wait. Tried again and again: who waited inside a statement would
-#: be waited for by the indexes that are made concurrently.
-_MAKING = 5_011_223_344_556_677
+#: Advisory lock of the service that makes the tables. Others poll for it: CREATE INDEX CONCURRENTLY
+#: would wait for a statement that waits for the lock.
+_TABLES_LOCK = 5_011_223_344_556_677
 log = logging.getLogger("casewright.service")
 
 
 def check_threads_url(url: str) -> None:
-    """Look whether threads can be kept in a database, and make their tables where there are none.
+    """Check that a database can store threads, and make their tables if they are missing.
 
     Raises:
         DependencyError: LangGraph's Postgres checkpointer is not installed.
-        InputError: The database does not answer, or lets nobody write.
+        InputError: The database does not answer, or is not writable.
     """
+    import time
+
     try:
         import psycopg
         import psycopg_pool  # noqa: F401
@@ -53,25 +55,19 @@ def check_threads_url(url: str) -> None:
     try:
         with psycopg.connect(
             url, autocommit=True, connect_timeout=CONNECT_SECONDS, row_factory=dict_row
-        ) as opened:
-            _alone_to_make(opened)
-            PostgresSaver(opened).setup()
-            PostgresStore(opened).setup()
+        ) as connection:
+            lock: Any = ("SELECT pg_try_advisory_lock(%s) AS locked", (_TABLES_LOCK,))
+            while not connection.execute(*lock).fetchone()["locked"]:
+                time.sleep(0.1)
+            PostgresSaver(connection).setup()
+            PostgresStore(connection).setup()
     except psycopg.Error as error:
-        # What libpq says of an address that it cannot read quotes it, a password too.
-        said = "" if isinstance(error, psycopg.ProgrammingError) else f": {_line(error)}"
+        # libpq quotes an address that it cannot parse, with its password.
+        reason = "" if isinstance(error, psycopg.ProgrammingError) else f": {_line(error)}"
         raise InputError(
-            f"The threads' database cannot be used{said}. Give postgresql://USER@HOST:PORT/NAME of "
-            "a database in which that user may make tables."
+            f"The threads' database cannot be used{reason}. Give postgresql://USER@HOST:PORT/NAME "
+            "of a database in which that user may make tables."
         ) from None
-
-
-def _alone_to_make(opened: Any) -> None:
-    import time
-
-    statement = "SELECT pg_try_advisory_lock(%s) AS got"
-    while not opened.execute(statement, (_MAKING,)).fetchone()["got"]:
-        time.sleep(0.1)
 
 
 def _line(error: BaseException) -> str:
@@ -80,7 +76,7 @@ def _line(error: BaseException) -> str:
 
 @asynccontextmanager
 async def open_postgres(url: str) -> AsyncIterator[tuple[Any, PostgresLocks, Any]]:
-    """Open checkpointer, locks and connections of what ``check_threads_url`` looked at."""
+    """Open checkpointer, locks and connection pool of a database."""
     from langgraph.checkpoint.postgres.aio import AsyncPostgresSaver
     from psycopg.rows import dict_row
     from psycopg_pool import AsyncConnectionPool
@@ -92,7 +88,7 @@ async def open_postgres(url: str) -> AsyncIterator[tuple[Any, PostgresLocks, Any
         min_size=1,
         max_size=CONNECTIONS,
         timeout=CONNECT_SECONDS,
-        # A database that was started anew has closed them.
+        # A database that was restarted has closed them.
         check=AsyncConnectionPool.check_connection,
         open=False,
     )
@@ -105,10 +101,10 @@ async def open_postgres(url: str) -> AsyncIterator[tuple[Any, PostgresLocks, Any
 
 
 class PostgresLocks(ThreadLocks):
-    """The threads that are at work in any of the services that share a database.
+    """The locks of threads among all services that share a database.
 
-    A lock is a session's: a service that is killed holds none. Where the session breaks, its locks
-    are gone too, and the work on these threads is ended: another service may have begun it.
+    Locks belong to one session: a killed service holds none. If the session breaks, its locks are
+    gone, and the work on their threads is cancelled, since another service may have begun it.
     """
 
     def __init__(self, url: str) -> None:
@@ -121,17 +117,13 @@ class PostgresLocks(ThreadLocks):
 
     @asynccontextmanager
     async def alone(self, key: str | None) -> AsyncIterator[None]:
-        """Have a thread alone, among all services.
-
-        Raises:
-            RefusedError: Another request has it, or the lock was lost.
-        """
+        """Lock a thread among all services; raise ``RefusedError`` also if the lock is lost."""
         async with super().alone(key):
             if key is None:
                 yield
                 return
-            session, number = await self._opened(), _number(key)
-            if not await _said(session, "SELECT pg_try_advisory_lock(%s)", number):
+            session, number = await self._open(), _number(key)
+            if not await _query(session, "SELECT pg_try_advisory_lock(%s)", number):
                 raise busy_thread()
             try:
                 async with asyncio.timeout(None) as work:
@@ -144,16 +136,16 @@ class PostgresLocks(ThreadLocks):
                 raise RefusedError(503, detail) from None
             finally:
                 del self._work[key]
-                # A session that broke has let go by itself.
+                # A broken session has no locks.
                 with suppress(Exception):
-                    unlocking = _said(session, "SELECT pg_advisory_unlock(%s)", number)
+                    unlocking = _query(session, "SELECT pg_advisory_unlock(%s)", number)
                     await asyncio.shield(unlocking)
 
     async def held(self, key: str) -> bool:
-        """Say whether a thread is at work in any service."""
+        """Return whether a thread is locked in any service."""
         number = _number(key) % 2**64
-        return await super().held(key) or await _said(
-            await self._opened(),
+        return await super().held(key) or await _query(
+            await self._open(),
             "SELECT EXISTS (SELECT FROM pg_locks WHERE locktype = 'advisory' AND objsubid = 1 AND "
             "database = (SELECT oid FROM pg_database WHERE datname = current_database()) AND "
             "classid = %s::bigint::oid AND objid = %s::bigint::oid)",
@@ -168,7 +160,7 @@ class PostgresLocks(ThreadLocks):
         if self._session is not None:
             await self._session.close()
 
-    async def _opened(self) -> AsyncConnection[Any]:
+    async def _open(self) -> AsyncConnection[Any]:
         from psycopg import AsyncConnection
 
         async with self._opening:
@@ -182,13 +174,13 @@ class PostgresLocks(ThreadLocks):
             return self._session
 
     async def _watch(self, session: AsyncConnection[Any]) -> None:
-        """Wait for the session's end, and end the work that its locks were for."""
+        """Wait until the session breaks, and cancel the work under its locks."""
         try:
             while True:
                 await asyncio.sleep(WATCH_SECONDS)
                 async with asyncio.timeout(CONNECT_SECONDS):
                     await session.execute("SELECT 1")
-        except Exception as error:  # noqa: BLE001 - whatever it is, the locks may be gone
+        except Exception as error:  # noqa: BLE001 - the locks may be gone after any error
             log.error("The session of the threads' locks broke: %s", _line(error))
             self._session = None
             now = asyncio.get_running_loop().time()
@@ -198,11 +190,11 @@ class PostgresLocks(ThreadLocks):
                 await session.close()
 
 
-async def _said(session: AsyncConnection[Any], statement: Any, *values: int) -> bool:
+async def _query(session: AsyncConnection[Any], statement: Any, *values: int) -> bool:
     row = await (await session.execute(statement, values)).fetchone()
     return bool(row and row[0])
 
 
 def _number(key: str) -> int:
-    """Return the lock's number of a thread's key, a digest in hexadecimal: 64 bits with a sign."""
+    """Return the number of a thread's lock, 64 bits with a sign, from its hexadecimal key."""
     return int.from_bytes(bytes.fromhex(key)[:8], "big", signed=True)

@@ -1,4 +1,4 @@
-"""Errors as RFC 9457 problem documents: what was wrong, never where in our files it went wrong."""
+"""Errors as RFC 9457 problem documents, without paths of this machine."""
 
 from __future__ import annotations
 
@@ -15,14 +15,8 @@ from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response
 
-from casewright.errors import (
-    BusyError,
-    CasewrightError,
-    InputError,
-    StoreDamagedError,
-    StoreLockedError,
-    StoreUnavailableError,
-)
+from casewright import errors
+from casewright.errors import CasewrightError
 
 if TYPE_CHECKING:
     from fastapi import FastAPI
@@ -31,7 +25,7 @@ if TYPE_CHECKING:
 MEDIA_TYPE = "application/problem+json"
 log = logging.getLogger("casewright.service")
 
-# A file's path, in quotes or without, or a file's URL; an address of the web is none.
+# A file's path, in quotes or without, or a file's URL; no web address.
 _PATH = re.compile(
     r"""(?x)
       (?<=') (?: [/\\~] [^']* [/\\] [^']+ | / [^/'] [^']+ ) (?=')
@@ -46,11 +40,11 @@ _PATH = re.compile(
 )
 _MEANING = {
     400: "The request cannot be read, or without tokens its Host or Origin is no loopback address.",
-    401: "There is no bearer token, or it is not known.",
-    404: "There is none, or it is another tenant's.",
+    401: "The bearer token is missing or unknown.",
+    404: "It does not exist, or is another tenant's.",
     409: "It cannot be done in the present state.",
     413: "The request is larger than the service reads.",
-    422: "The request is well-formed, and unusable.",
+    422: "The request is well-formed, but unusable.",
     500: "A defect of the service.",
     503: "Too many requests or calls of tools are under way, or a store does not answer.",
     504: "It took longer than a request may.",
@@ -58,12 +52,7 @@ _MEANING = {
 
 
 class RefusedError(CasewrightError):
-    """A request that is refused for a reason of HTTP.
-
-    Attributes:
-        status: The response's status.
-        headers: The response's own headers.
-    """
+    """A request that is refused with an HTTP status, and headers of the response."""
 
     def __init__(self, status: int, detail: str, headers: Mapping[str, str] | None = None) -> None:
         super().__init__(detail)
@@ -81,13 +70,13 @@ def problem_response(
     status: int, detail: str, headers: Mapping[str, str] | None = None, **more: Any
 ) -> Response:
     """Return the response that holds a problem."""
-    # In ASCII: what was wrong may be text that is no Unicode.
+    # In ASCII, since the detail may be invalid Unicode.
     body = json.dumps(problem(status, detail, **more))
     return Response(body, status, dict(headers or {}), MEDIA_TYPE)
 
 
 def responses(*statuses: int) -> dict[int | str, dict[str, Any]]:
-    """Return what OpenAPI says of these statuses; every route has those of the middleware too."""
+    """Return OpenAPI's responses for these statuses and those of the middleware."""
     schema = {"$ref": "#/components/schemas/Problem"}
     return {
         status: {"description": _MEANING[status], "content": {MEDIA_TYPE: {"schema": schema}}}
@@ -96,57 +85,59 @@ def responses(*statuses: int) -> dict[int | str, dict[str, Any]]:
 
 
 def without_paths(text: str) -> str:
-    """Return a text with every file's path taken out."""
+    """Return a text with every file's path replaced by an ellipsis."""
     return _PATH.sub("…", text)
 
 
 def paths_in(texts: Iterable[str]) -> set[str]:
-    """Return the files' paths that stand in texts."""
-    return {found for text in texts for found in _PATH.findall(text)}
+    """Return the files' paths in texts."""
+    return {path for text in texts for path in _PATH.findall(text)}
 
 
 def without(text: str, hidden: Iterable[str]) -> str:
-    """Return a text with these paths taken out."""
+    """Return a text with these paths replaced by ellipses."""
     for path in sorted(hidden, key=len, reverse=True):
-        # A short one may be a part of what is no path: /h of km/h.
+        # A short path may occur in other text: /h in km/h.
         text = re.sub(rf"(?<!\w){re.escape(path)}(?!\w)", "…", text)
     return text
 
 
 def answer_without_paths(answer: Mapping[str, Any]) -> dict[str, Any]:
-    """Return an answer in which no tool's error tells a path of this machine."""
-    told = dict(answer)
+    """Return an answer without the paths of this machine in its tools' errors."""
     hidden = paths_in(str(step["error"]) for step in answer["steps"] if step["error"])
-    if hidden:
-        told["text"] = without(answer["text"], hidden)
-        told["missing"] = [without(text, hidden) for text in answer["missing"]]
-        told["steps"] = [
+    if not hidden:
+        return dict(answer)
+    return {
+        **answer,
+        "text": without(answer["text"], hidden),
+        "missing": [without(text, hidden) for text in answer["missing"]],
+        "steps": [
             {**step, "error": without(str(step["error"]), hidden)} for step in answer["steps"]
-        ]
-    return told
+        ],
+    }
 
 
-def told(error: BaseException) -> tuple[int, str]:
-    """Return an error's status and what may be told of it; the rest is logged."""
+def status_and_detail(error: BaseException) -> tuple[int, str]:
+    """Return an error's status and the detail for its client; details not for it are logged."""
     match error:
         case RefusedError():
             return error.status, str(error)
-        case InputError():
+        case errors.InputError():
             return 422, without_paths(str(error))
-        case BusyError():
+        case errors.BusyError():
             log.warning("A request was refused: %s", error)
             return 503, "Too many calls of tools are under way. Try again in a moment."
-        case StoreDamagedError():
-            log.error("What is kept is damaged: %s", error)
+        case errors.StoreDamagedError():
+            log.error("Stored data is damaged: %s", error)
             return 500, without_paths(str(error))
-        case StoreUnavailableError() | StoreLockedError():
+        case errors.StoreUnavailableError() | errors.StoreLockedError():
             log.warning("A store does not answer: %s", error)
             return 503, "A case store does not answer. Try again in a moment."
-        case _ if _is_of("OperationalError", error) and not _is_no_sql(error):
-            # Of SQLite or PostgreSQL, where threads are.
+        case _ if _has_class("OperationalError", error) and not _is_sqlite_defect(error):
+            # Of SQLite or PostgreSQL, which store threads.
             log.warning("The threads' database does not answer: %s", error)
             return 503, "The threads' database does not answer. Try again in a moment."
-        case _ if _is_of("DatabaseError", error):
+        case _ if _has_class("DatabaseError", error):
             log.error("The threads' database is damaged: %s", error)
             return 500, "The threads' database is damaged; the service's log says how."
         case TimeoutError():
@@ -155,62 +146,62 @@ def told(error: BaseException) -> tuple[int, str]:
     return 500, "The service failed to answer; its log says why."
 
 
-def _is_of(name: str, error: BaseException) -> bool:
+def _has_class(name: str, error: BaseException) -> bool:
     return any(kind.__name__ == name for kind in type(error).__mro__)
 
 
-def _is_no_sql(error: BaseException) -> bool:
-    """Say whether SQLite misses a column or a table, or a text is no UTF-8; no disk, no lock."""
+def _is_sqlite_defect(error: BaseException) -> bool:
+    """Return whether SQLite lacks a column or table or met invalid UTF-8: no disk, no lock."""
     code = getattr(error, "sqlite_errorname", "SQLITE_ERROR")
     return type(error).__module__ == "sqlite3" and code == "SQLITE_ERROR"
 
 
 def install(app: FastAPI) -> None:
-    """Answer every error that a route raises by a problem."""
+    """Answer every error that a route raises with a problem."""
 
-    async def by_meaning(request: Request, error: Exception) -> Response:
-        status, detail = told(error)
+    async def on_error(request: Request, error: Exception) -> Response:
+        status, detail = status_and_detail(error)
         headers = error.headers if isinstance(error, RefusedError) else {}
         if status == 503:
             headers = {"Retry-After": "1", **headers}
         return problem_response(status, detail, headers)
 
-    async def unusable(request: Request, error: Exception) -> Response:
+    async def on_invalid(request: Request, error: Exception) -> Response:
         assert isinstance(error, (RequestValidationError, ValidationError))
-        errors = [_shown(one) for one in error.errors()]
+        fields = [_invalid_field(entry) for entry in error.errors()]
         detail = "The request does not fit the schema: " + "; ".join(
-            f"{one['at'] or 'body'}: {one['message']}" for one in errors[:3]
+            f"{entry['at'] or 'body'}: {entry['message']}" for entry in fields[:3]
         )
-        return problem_response(422, detail + ".", errors=errors[:20])
+        return problem_response(422, detail + ".", errors=fields[:20])
 
-    async def of_http(request: Request, error: Exception) -> Response:
+    async def on_http_error(request: Request, error: Exception) -> Response:
         assert isinstance(error, HTTPException)
         headers = dict(error.headers or {})
         if error.status_code == 405:
-            # Starlette names the methods of the first route of this path alone.
+            # Starlette names only the methods of the path's first route.
             headers["Allow"] = ", ".join(sorted(_methods(app, request)))
         return problem_response(error.status_code, without_paths(str(error.detail)), headers)
 
-    app.add_exception_handler(CasewrightError, by_meaning)
-    app.add_exception_handler(TimeoutError, by_meaning)
-    app.add_exception_handler(RequestValidationError, unusable)
-    # LangServe validates inputs of a batch by itself.
-    app.add_exception_handler(ValidationError, unusable)
-    app.add_exception_handler(HTTPException, of_http)
+    app.add_exception_handler(CasewrightError, on_error)
+    app.add_exception_handler(TimeoutError, on_error)
+    app.add_exception_handler(RequestValidationError, on_invalid)
+    # LangServe validates the inputs of a batch itself.
+    app.add_exception_handler(ValidationError, on_invalid)
+    app.add_exception_handler(HTTPException, on_http_error)
 
 
 def _methods(app: FastAPI, request: Request) -> set[str]:
     """Return the methods of all routes of a request's path."""
     path = request.scope["path"]
-    found: set[str] = set()
+    names: set[str] = set()
     for template, methods in app.openapi()["paths"].items():
         if re.fullmatch(re.sub(r"\\{\w+\\}", "[^/]+", re.escape(template)), path):
-            found |= {method.upper() for method in methods}
-    return found or {"GET"}
+            names |= {method.upper() for method in methods}
+    return names or {"GET"}
 
 
-def _shown(error: Any) -> dict[str, str]:
-    """Return one complaint of pydantic's, without what was given."""
+def _invalid_field(error: Any) -> dict[str, str]:
+    """Return one of pydantic's errors, without the input."""
     if not isinstance(error, Mapping):
         return {"at": "", "message": str(error)}
     at = ".".join(str(part) for part in error.get("loc", ()))
@@ -218,7 +209,7 @@ def _shown(error: Any) -> dict[str, str]:
 
 
 class Contained:
-    """Answers what nobody caught by a problem, and logs it; the connection lives on."""
+    """Middleware that answers uncaught errors with a problem, and keeps the connection open."""
 
     def __init__(self, app: ASGIApp) -> None:
         self._app = app
@@ -237,5 +228,4 @@ class Contained:
         except Exception as error:
             if scope["type"] != "http" or begun:
                 raise
-            status, detail = told(error)
-            await problem_response(status, detail)(scope, receive, send)
+            await problem_response(*status_and_detail(error))(scope, receive, send)

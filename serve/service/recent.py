@@ -1,4 +1,4 @@
-"""What was used last, of a bounded number, in memory; runs that may still be approved."""
+"""A bounded cache of the most recently used items, shared fairly among tenants."""
 
 from __future__ import annotations
 
@@ -8,81 +8,56 @@ from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
 T = TypeVar("T")
-#: Runs of all tenants together.
-MOST = 1000
 
 
-class Latest(Generic[T]):
-    """What was used last, of a bounded number.
+class TenantLru(Generic[T]):
+    """The most recently used items of all tenants, up to a maximum.
 
-    Beyond it the tenant that has most loses what it used longest ago: no tenant's many can drive
-    out another's few.
+    Beyond it, the tenant with most items loses its least recently used one: no tenant can evict
+    the few items of another.
     """
 
     def __init__(self, most: int) -> None:
         self._most = most
-        self._of: dict[str, OrderedDict[str, T]] = {}
+        self._items: dict[str, OrderedDict[str, T]] = {}
 
-    def put(self, tenant: str, key: str, value: T, kept: Container[str] = ()) -> list[str]:
-        """Note that something was used; returns the keys that were dropped, none of ``kept``."""
-        own = self._of.setdefault(tenant, OrderedDict())
-        own[key] = value
-        own.move_to_end(key)
-        dropped = []
-        while sum(map(len, self._of.values())) > self._most:
-            found = self._oldest(kept)
-            if found is None:
+    def put(self, tenant: str, key: str, value: T, pinned: Container[str] = ()) -> list[str]:
+        """Store an item as the most recent; return the evicted keys, none of them ``pinned``."""
+        items = self._items.setdefault(tenant, OrderedDict())
+        items[key] = value
+        items.move_to_end(key)
+        evicted = []
+        while sum(map(len, self._items.values())) > self._most:
+            oldest = self._oldest(pinned)
+            if oldest is None:
                 break
-            self.remove(*found)
-            dropped.append(found[1])
-        return dropped
+            self.remove(*oldest)
+            evicted.append(oldest[1])
+        return evicted
 
     def get(self, tenant: str, key: str) -> T | None:
-        """Return what is there of a tenant by this key."""
-        own = self._of.get(tenant)
-        return own.get(key) if own is not None else None
+        """Return the item of a tenant by its key, if it is there."""
+        items = self._items.get(tenant)
+        return None if items is None else items.get(key)
 
     def remove(self, tenant: str, key: str) -> None:
-        """Note that something is gone."""
-        own = self._of.get(tenant)
-        if own is not None:
-            own.pop(key, None)
-            if not own:
-                del self._of[tenant]
+        """Remove an item, if it is there."""
+        if items := self._items.get(tenant):
+            items.pop(key, None)
+            if not items:
+                del self._items[tenant]
 
-    def _oldest(self, kept: Container[str]) -> tuple[str, str] | None:
-        for tenant, own in sorted(self._of.items(), key=lambda one: len(one[1]), reverse=True):
-            for key in own:
-                if key not in kept:
+    def _oldest(self, pinned: Container[str]) -> tuple[str, str] | None:
+        for tenant, items in sorted(self._items.items(), key=lambda i: len(i[1]), reverse=True):
+            for key in items:
+                if key not in pinned:
                     return tenant, key
         return None
 
 
 @dataclass(frozen=True, slots=True)
 class RecentRun:
-    """A run that was answered.
+    """An answered run: its question, and its answer's JSON form without paths of this machine."""
 
-    Attributes:
-        tenant: Whose it was.
-        question: What was asked.
-        answer: The JSON form of the ``Answer``, without paths of this machine.
-    """
-
-    tenant: str
     question: str
     answer: Mapping[str, Any]
-
-
-class RecentRuns:
-    """The runs that were answered last."""
-
-    def __init__(self, most: int = MOST) -> None:
-        self._runs: Latest[RecentRun] = Latest(most)
-
-    def add(self, run: RecentRun) -> None:
-        """Remember a run."""
-        self._runs.put(run.tenant, str(run.answer["run_id"]), run)
-
-    def of(self, tenant: str, run_id: str) -> RecentRun | None:
-        """Return a tenant's run; ``None`` where there is none, or it is another's."""
-        return self._runs.get(tenant, run_id)

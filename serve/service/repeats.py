@@ -1,7 +1,7 @@
-"""Requests that are repeated: a client that heard no answer sends the same one again.
+"""Repeated requests: a client that received no response sends the same request again.
 
 With an ``Idempotency-Key`` (the draft standard draft-ietf-httpapi-idempotency-key-header) the
-repeated request returns what the first one did; where that did not end, it goes on with it.
+repeated request returns the first one's response; if the first did not end, it continues.
 """
 
 from __future__ import annotations
@@ -19,18 +19,18 @@ from casewright.graph.json_text import json_text
 from casewright.serve.service.checkpoint_sums import damaged_thread
 from casewright.serve.service.events import Event
 from casewright.serve.service.problems import RefusedError
-from casewright.serve.service.recent import Latest
+from casewright.serve.service.recent import TenantLru
 
-#: How long a store knows what a request returned, in minutes.
+#: How long a store keeps responses, in minutes.
 TTL: Any = {"default_ttl": 24 * 60, "refresh_on_read": False, "sweep_interval_minutes": 60}
-#: Of so many requests of all tenants memory does, which has no clock.
+#: Responses of all tenants that are kept in memory, whose store has no expiry.
 MOST_IN_MEMORY = 1000
-_PLACE = ("casewright", "requests")
+_NAMESPACE = ("casewright", "requests")
 
 
 @asynccontextmanager
 async def swept(store: Any) -> AsyncIterator[Any]:
-    """Have a store forget what is older than ``TTL`` says, while the context lasts."""
+    """Delete what expired in a store by its ``TTL``, while the context lasts."""
     await store.start_ttl_sweeper()
     try:
         yield store
@@ -40,63 +40,49 @@ async def swept(store: Any) -> AsyncIterator[Any]:
 
 @dataclass(slots=True)
 class Attempt:
-    """One try of a request that has a key.
+    """One attempt of a request with an idempotency key.
 
     Attributes:
-        id: A digest of whose request it is, and of its key.
-        asked: A digest of what it asks.
-        tenant: Whose it is.
+        id: A digest of domain, tenant and key.
+        content: A digest of the request's content.
         thread: The checkpointer's key of its thread, if it has one.
-        run: The run that an earlier try went on with, where that did not end.
+        run: The run that an earlier attempt continued, if that did not end.
     """
 
     id: str
-    asked: str
+    content: str
     tenant: str
     thread: str | None = None
     run: str | None = None
 
 
 def attempt_of(
-    key: str | None, domain: str, tenant: str, thread: str | None, *asked: Any
+    key: str | None, domain: str, tenant: str, thread: str | None, *content: Any
 ) -> Attempt | None:
-    """Return the attempt of a request, if it has a key.
+    """Return the attempt of a request, if it has an idempotency key, quoted or not.
 
-    Args:
-        key: What its ``Idempotency-Key`` says, with or without the quotes of the draft standard.
-        domain: Whose tenants they are.
-        tenant: Whose request it is.
-        thread: The checkpointer's key of its thread, if it has one.
-        asked: All that says what it asks, JSON-plain.
+    ``content`` is everything that tells two requests apart, JSON-plain.
     """
     if key is None:
         return None
     id_ = _digest(domain, tenant, key.strip('"'))
-    return Attempt(id_, _digest(thread, *asked), tenant, thread)
+    return Attempt(id_, _digest(thread, *content), tenant, thread)
 
 
 class Repeats:
-    """What requests with a key returned, of all tenants.
-
-    Args:
-        store: LangGraph's.
-        bounded: Whether it is memory.
-    """
+    """The responses to requests with an idempotency key, in a store, ``bounded`` if in memory."""
 
     def __init__(self, store: Any, *, bounded: bool) -> None:
         self._store = store
-        self._latest: Latest[None] | None = Latest(MOST_IN_MEMORY) if bounded else None
+        self._recent: TenantLru[None] | None = TenantLru(MOST_IN_MEMORY) if bounded else None
         self._working: set[str] = set()
 
     async def once(
         self, attempt: Attempt | None, work: Callable[[], Awaitable[Response]]
     ) -> Response:
-        """Return the response of a request: the first one's, where that ended.
+        """Return the response of a request: the first attempt's, if that ended without an error.
 
-        What failed is worked on again.
-
-        Raises:
-            RefusedError: The first one is still at work, or asked something else.
+        Raises ``RefusedError`` if an earlier attempt is still at work, or had other content.
         """
         if attempt is None:
             return await work()
@@ -110,7 +96,7 @@ class Repeats:
     async def streamed(
         self, attempt: Attempt | None, events: AsyncGenerator[Event, None]
     ) -> AsyncGenerator[Event, None]:
-        """Yield the events of a request; of one that ended before, the last one alone."""
+        """Yield the events of a request; only the last one, if an earlier attempt ended."""
         async with aclosing(events):
             if attempt is None:
                 async for event in events:
@@ -118,8 +104,8 @@ class Repeats:
                 return
             async with self._alone(attempt) as before:
                 if before is not None and before["status"]:
-                    ended = json.loads(before["body"])
-                    yield Event(ended["event"], ended["data"])
+                    last = json.loads(before["body"])
+                    yield Event(last["event"], last["data"])
                     return
                 async for event in events:
                     if event.name in ("done", "waiting"):
@@ -129,7 +115,7 @@ class Repeats:
 
     @asynccontextmanager
     async def _alone(self, attempt: Attempt) -> AsyncIterator[Mapping[str, Any] | None]:
-        """Work on a request alone; gives what is known of an earlier try."""
+        """Lock a request, and yield what is stored of an earlier attempt."""
         if attempt.id in self._working:
             raise RefusedError(
                 409, "The first request with this Idempotency-Key is at work. Wait for its end."
@@ -137,14 +123,14 @@ class Repeats:
         self._working.add(attempt.id)
         try:
             try:
-                found = await self._store.aget(_PLACE, attempt.id)
+                item = await self._store.aget(_NAMESPACE, attempt.id)
             except ValueError as error:
                 raise damaged_thread(f"the repeated request's answer: {error}") from error
-            before: dict[str, Any] | None = dict(found.value) if found else None
+            before: dict[str, Any] | None = dict(item.value) if item else None
             # Earlier versions kept no checksum.
             if before and before.pop("sum", None) not in (None, _digest(before)):
-                raise damaged_thread("the repeated request's answer has another checksum")
-            if before and before["asked"] != attempt.asked:
+                raise damaged_thread("the checksum of the repeated request's answer is wrong")
+            if before and before["asked"] != attempt.content:
                 raise RefusedError(
                     422, "This Idempotency-Key came with another request. Give each its own."
                 )
@@ -154,28 +140,28 @@ class Repeats:
             self._working.discard(attempt.id)
 
     async def begin(self, attempt: Attempt, run: str | None) -> None:
-        """Note that a run is about to be gone on with."""
+        """Record that an attempt is about to continue a run."""
         attempt.run = run
         await self._keep(attempt, 0, "")
 
     async def forget(self, thread: str) -> None:
-        """Forget what requests of a thread returned."""
-        while found := await self._store.asearch(_PLACE, filter={"thread": thread}, limit=100):
-            for item in found:
-                await self._store.adelete(_PLACE, item.key)
+        """Delete the responses to requests of a thread."""
+        while items := await self._store.asearch(_NAMESPACE, filter={"thread": thread}, limit=100):
+            for item in items:
+                await self._store.adelete(_NAMESPACE, item.key)
 
     async def _keep(self, attempt: Attempt, status: int, body: str) -> None:
         value = {
-            "asked": attempt.asked,
+            "asked": attempt.content,
             "thread": attempt.thread,
             "run": attempt.run,
             "status": status,
             "body": body,
         }
-        await self._store.aput(_PLACE, attempt.id, {**value, "sum": _digest(value)})
-        if self._latest is not None:
-            for gone in self._latest.put(attempt.tenant, attempt.id, None, self._working):
-                await self._store.adelete(_PLACE, gone)
+        await self._store.aput(_NAMESPACE, attempt.id, {**value, "sum": _digest(value)})
+        if self._recent is not None:
+            for key in self._recent.put(attempt.tenant, attempt.id, None, self._working):
+                await self._store.adelete(_NAMESPACE, key)
 
 
 def _digest(*parts: Any) -> str:

@@ -1,4 +1,4 @@
-"""The end of old threads: those that are answered, and that nobody has used for long."""
+"""Deletion of old threads: answered ones that were not used for some days."""
 
 from __future__ import annotations
 
@@ -13,28 +13,28 @@ from casewright.serve.service.checkpoints import Older
 from casewright.serve.service.problems import RefusedError
 from casewright.serve.service.runs import Runs
 
-#: How often it is looked for old threads.
+#: Interval of the search for old threads.
 EVERY_SECONDS = 3600.0
-#: Since when ids of checkpoints count time, in steps of 100 nanoseconds.
-_BEGIN = datetime(1582, 10, 15, tzinfo=UTC)
+#: Start of the time in ids of checkpoints, which count steps of 100 nanoseconds.
+_EPOCH = datetime(1582, 10, 15, tzinfo=UTC)
 log = logging.getLogger("casewright.service")
 
 
 def first_id_at(when: datetime) -> str:
     """Return the id below which all checkpoints are older: their ids are UUIDs of version 6."""
-    steps = (when - _BEGIN) // timedelta(microseconds=1) * 10
+    steps = (when - _EPOCH) // timedelta(microseconds=1) * 10
     high = steps >> 12
     return f"{high >> 16:08x}-{high & 0xFFFF:04x}-6{steps & 0xFFF:03x}-0000-000000000000"
 
 
 @asynccontextmanager
 async def retiring(runs: Runs, older: Older | None) -> AsyncIterator[None]:
-    """Delete old threads now and every hour, where the options say after how many days."""
+    """Delete old threads now and every hour, if the options give a number of days."""
     days = runs.options.thread_days
     if older is None or days is None:
         yield
         return
-    work = asyncio.ensure_future(_for_ever(runs, older, days))
+    work = asyncio.ensure_future(_retire_hourly(runs, older, days))
     try:
         yield
     finally:
@@ -42,33 +42,32 @@ async def retiring(runs: Runs, older: Older | None) -> AsyncIterator[None]:
         await asyncio.wait({work})
 
 
-async def _for_ever(runs: Runs, older: Older, days: float) -> None:
+async def _retire_hourly(runs: Runs, older: Older, days: float) -> None:
     while True:
         try:
-            gone = await retire(runs, older, datetime.now(UTC) - timedelta(days=days))
-            if gone:
-                log.info("Old threads were deleted: %d.", gone)
+            if deleted := await retire(runs, older, datetime.now(UTC) - timedelta(days=days)):
+                log.info("Old threads were deleted: %d.", deleted)
         except Exception as error:  # noqa: BLE001 - it is tried again in an hour
             log.warning("Old threads could not be deleted: %s", error)
         await asyncio.sleep(EVERY_SECONDS)
 
 
 async def retire(runs: Runs, older: Older, before: datetime) -> int:
-    """Delete the answered threads that were last used before a time; returns how many.
+    """Delete the answered threads that were last used before a time; return how many.
 
-    One that waits for a reply, or whose run can be resumed, stays however old it is.
+    A thread that waits for a reply, or whose run can be resumed, stays.
     """
-    gone, first = 0, first_id_at(before)
+    deleted, first = 0, first_id_at(before)
     for key in await older(first):
         config: Any = {"configurable": {"thread_id": key}}
         try:
             async with runs.locks.alone(key):
                 last, state = await runs.saver.aget_tuple(config), await runs.state(key)
-                # Somebody may have used it since it was found.
+                # It may have been used since the search.
                 if state is not None and state.answered and last.checkpoint["id"] < first:
                     await runs.saver.adelete_thread(key)
-                    gone += 1
+                    deleted += 1
         except RefusedError:
-            # It is at work: not old any more.
+            # It is at work, so no longer old.
             continue
-    return gone
+    return deleted

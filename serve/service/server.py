@@ -1,12 +1,15 @@
-"""Running the service: its socket, its signals, its end."""
+"""Running the service: its socket, its signals, its shutdown, its log."""
 
 from __future__ import annotations
 
 import errno
+import logging
 import math
 import os
 import socket
 import sys
+import time
+from dataclasses import dataclass
 from functools import partial
 from types import FrameType
 from typing import Any
@@ -15,88 +18,77 @@ import uvicorn
 from fastapi import FastAPI
 
 from casewright.errors import InputError, StoreError
-from casewright.serve.service.connections import (
-    BACKLOG,
-    BoundedProtocol,
-    Connections,
-    room_for,
-)
-from casewright.serve.service.log_lines import write_log
+from casewright.serve.service.connections import BACKLOG, BoundedProtocol, Connections, room_for
 
-#: How much longer than a request its connection may be at work: what is cancelled takes its time.
+#: Extra time of a connection beyond its request's, in which cancelled work ends.
 END_SECONDS = 15.0
+LOG_FORMAT = "%(levelname)s %(name)s: %(message)s"
+#: Lines of one place in the code that are written in so many seconds.
+MOST_LINES = 20
+LINE_SECONDS = 60.0
 
 
 class _Server(uvicorn.Server):
-    """Ends when told to: open requests first, and by an exit code that says so.
+    """A server that ends open requests at a signal, and then exits normally.
 
-    Uvicorn raises the signal once more at its end, so that the process would end by it. The method
-    is not the one that sse-starlette, which LangServe imports, replaces: that one ends LangServe's
-    streams as soon as a signal comes.
+    Uvicorn raises the signal again at its end, which would kill the process. This method is not the
+    one that sse-starlette, which LangServe imports, replaces to end LangServe's streams at once.
     """
 
-    def __init__(self, config: uvicorn.Config, held: Connections) -> None:
+    def __init__(self, config: uvicorn.Config, connections: Connections) -> None:
         super().__init__(config)
-        self._held = held
+        self._connections = connections
 
     async def on_tick(self, counter: int) -> bool:
-        """Look after the connections, every second."""
         if counter % 10 == 0:
-            self._held.end_overdue()
+            self._connections.end_overdue()
         return await super().on_tick(counter)
 
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:
-        """Stop accepting; a second signal ends what is still open."""
+        # A second signal ends what is still open.
         self.force_exit = self.should_exit
         self.should_exit = True
 
 
 def listening(host: str, port: int, *, share: bool = False) -> socket.socket:
-    """Return a socket that listens.
+    """Return a listening socket; port 0 takes a free one.
 
-    Args:
-        host: The address.
-        port: The port; 0 takes a free one.
-        share: Whether other services of this user may listen there too, if they say so as well:
-            the system gives each new connection to one of them.
-
-    Raises:
-        InputError: The address cannot be listened on.
+    ``share`` lets other services of this user listen there too, if they share it as well: the
+    system gives each new connection to one of them. Raises ``InputError`` if listening fails.
     """
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     try:
-        opened = socket.create_server(
+        server = socket.create_server(
             (host, port), family=family, backlog=BACKLOG, reuse_port=share
         )
     except (OSError, OverflowError) as error:
-        raise InputError(_refused(host, port, error)) from error
-    # Connections inherit it. asyncio sets it only where a socket says that its protocol is TCP, and
-    # this one leaves that open: a response's body would wait for the acknowledgement of its head,
-    # which the client's system holds back for some 40 ms.
-    opened.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-    return opened
+        raise InputError(_listen_error(host, port, error)) from error
+    # Connections inherit it. asyncio sets it only on a socket that names TCP as its protocol, which
+    # this one does not: a body would wait some 40 ms for the acknowledgement of its head.
+    server.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    return server
 
 
-def _refused(host: str, port: int, error: OSError | OverflowError) -> str:
-    # create_server raises another error in place of what it met.
+def _listen_error(host: str, port: int, error: OSError | OverflowError) -> str:
+    # create_server replaces the original error.
     if isinstance(error.__context__, socket.gaierror):
-        return f"{host} is no host that is known here: give another by --host."
+        return f"The host {host} is unknown: give another by --host."
     if isinstance(error, OverflowError):
         return f"{port} is no port: give one from 0 to 65535 by --port."
     free = "give another by --port; --port 0 takes a free one."
     if error.errno == errno.EADDRINUSE:
         return f"Port {port} of {host} is taken: {free}"
     if error.errno in (errno.EACCES, errno.EPERM):
-        return f"Port {port} of {host} may not be listened on by this user: {free}"
+        return f"This user may not listen on port {port} of {host}: {free}"
     if error.errno == errno.EADDRNOTAVAIL:
         return f"{host} is no address of this machine: give another by --host."
     reason = os.strerror(error.errno) if error.errno else str(error)
-    return f"{host}:{port} cannot be listened on: {reason}. Give another --host or --port."
+    return f"Listening on {host}:{port} failed: {reason}. Give another --host or --port."
 
 
 def run(
     app: FastAPI,
-    opened: socket.socket,
+    server_socket: socket.socket,
     *,
     shutdown_seconds: float = 30.0,
     request_seconds: float = 60.0,
@@ -105,31 +97,23 @@ def run(
     max_connections_per_address: int = 256,
     log_level: str = "info",
 ) -> None:
-    """Serve until a signal says to end.
+    """Serve until a signal comes; open requests then have ``shutdown_seconds`` to end.
 
-    Args:
-        app: What answers.
-        opened: The socket that listens.
-        shutdown_seconds: What open requests have to end in.
-        request_seconds: What a request may take.
-        header_seconds: How long a connection may be without a request.
-        max_connections: Connections in all; fewer where the process may open few files.
-        max_connections_per_address: Connections of one address.
-        log_level: The least of the log's levels that is written.
+    A connection may be without a request for ``header_seconds``.
 
     Raises:
         InputError: The process may open too few files.
         StoreError: The service could not start.
     """
     write_log(log_level)
-    held = Connections(
+    connections = Connections(
         room_for(max_connections),
         max_connections_per_address,
         header_seconds,
         request_seconds + END_SECONDS,
     )
-    # Uvicorn calls it as it does its own class.
-    protocol: Any = partial(BoundedProtocol, held=held)
+    # Uvicorn calls it like its own class.
+    protocol: Any = partial(BoundedProtocol, connections=connections)
     config = uvicorn.Config(
         app,
         http=protocol,
@@ -142,11 +126,59 @@ def run(
         server_header=False,
         timeout_graceful_shutdown=math.ceil(shutdown_seconds),
     )
-    host, port = opened.getsockname()[:2]
+    host, port = server_socket.getsockname()[:2]
     shown = f"[{host}]" if ":" in host else host
     print(f"Serving on http://{shown}:{port} (docs at /docs)", file=sys.stderr, flush=True)
-    server = _Server(config, held)
-    with opened:
-        server.run(sockets=[opened])
+    server = _Server(config, connections)
+    with server_socket:
+        server.run(sockets=[server_socket])
     if not server.started:
         raise StoreError("The service could not start; the lines above say why.")
+
+
+@dataclass(slots=True)
+class _Window:
+    ends: float
+    written: int = 0
+    left_out: int = 0
+
+
+class Repeated(logging.Filter):
+    """Leaves out lines that one place in the code writes too often in a window, and counts them.
+
+    Otherwise an error of every request would fill the disk. Different errors of one place are
+    counted apart; the first line after a gap says how many were left out.
+    """
+
+    def __init__(self, most: int = MOST_LINES, seconds: float = LINE_SECONDS) -> None:
+        super().__init__()
+        self._most = most
+        self._seconds = seconds
+        self._windows: dict[tuple[object, ...], _Window] = {}
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        """Return whether a line is written."""
+        kind = record.exc_info[0] if record.exc_info else None
+        place = (record.name, record.pathname, record.lineno, kind)
+        now = time.monotonic()
+        window = self._windows.get(place)
+        if window is None or now >= window.ends:
+            if window is not None and window.left_out:
+                record.msg = f"{record.getMessage()} ({window.left_out:,} like it were left out.)"
+                record.args = ()
+            window = self._windows[place] = _Window(now + self._seconds)
+        if window.written >= self._most:
+            window.left_out += 1
+            return False
+        window.written += 1
+        return True
+
+
+def write_log(level: str) -> None:
+    """Write the log from a level on to stderr; at ``debug`` nothing is left out."""
+    handler = logging.StreamHandler(sys.stderr)
+    if level != "debug":
+        handler.addFilter(Repeated())
+    logging.basicConfig(level=level.upper(), format=LOG_FORMAT, handlers=[handler])
+    for quiet in ("httpx", "httpcore"):
+        logging.getLogger(quiet).setLevel(logging.WARNING)

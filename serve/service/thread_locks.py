@@ -1,4 +1,4 @@
-"""A thread works on one request at a time: who has it, in this process or in all of them."""
+"""Locks of threads: a thread works on one request at a time."""
 
 from __future__ import annotations
 
@@ -9,22 +9,14 @@ from casewright.serve.service.problems import RefusedError
 
 
 class ThreadLocks:
-    """The threads that are at work in this process.
-
-    Attributes:
-        keys: Of these threads.
-    """
+    """The locks of threads within this process; ``keys`` are those of locked threads."""
 
     def __init__(self) -> None:
         self.keys: set[str] = set()
 
     @asynccontextmanager
     async def alone(self, key: str | None) -> AsyncIterator[None]:
-        """Have a thread alone; ``None`` is no thread.
-
-        Raises:
-            RefusedError: Another request has it.
-        """
+        """Lock a thread, if there is one; raise ``RefusedError`` if another request has it."""
         if key is None:
             yield
             return
@@ -37,10 +29,10 @@ class ThreadLocks:
             self.keys.discard(key)
 
     async def held(self, key: str) -> bool:
-        """Say whether a thread is at work."""
+        """Return whether a thread is locked."""
         return key in self.keys
 
 
 def busy_thread() -> RefusedError:
-    """Return the error of a thread that works on another request."""
+    """Return the error for a thread that works on another request."""
     return RefusedError(409, "The thread is busy with another request. Wait for its end.")

@@ -1,4 +1,4 @@
-"""Who asks: the tenant of a bearer token, and of nothing else."""
+"""Authentication: a request's tenant follows from its bearer token alone."""
 
 from __future__ import annotations
 
@@ -21,45 +21,40 @@ from casewright.serve.settings.tokens import Grant
 if TYPE_CHECKING:
     from starlette.types import ASGIApp, Receive, Scope, Send
 
-#: How often it is looked whether tokens have changed.
+#: Minimum interval between checks for changed tokens.
 LOOK_SECONDS = 1.0
-#: Whose requests come without tokens.
+#: Tenant of all requests of a service without tokens.
 LOCAL = "local"
-#: What anyone may read: that the service lives, how it is used, and the page.
+#: Paths without authentication: health, documentation and the page.
 OPEN_PATHS = frozenset({"/", "/healthz", "/readyz", "/docs", "/openapi.json"})
-#: Below it are the page's files.
+#: Path of the page's files, also without authentication.
 PAGE = "/page/"
 
 
 @dataclass(frozen=True, slots=True)
 class Caller:
-    """Whose request it is."""
+    """The sender of a request."""
 
     tenant: str
 
 
 def caller_of(request: Request) -> Caller:
-    """Return whose request it is; every route's but the open ones' is somebody's."""
-    found: Caller = request.state.caller
-    return found
+    """Return a request's caller. All routes except the open paths have one."""
+    caller: Caller = request.state.caller
+    return caller
 
 
 def tenant_of(scope: Scope) -> str:
-    """Return whose request it is; empty where anyone may make it, or nobody looked."""
-    found: Caller | None = scope.get("state", {}).get("caller")
-    return found.tenant if found is not None else ""
+    """Return a request's tenant; empty on open paths, or without authentication."""
+    caller: Caller | None = scope.get("state", {}).get("caller")
+    return caller.tenant if caller is not None else ""
 
 
 class Tokens:
-    """Knows the tenant of every token.
+    """The tenants of all tokens; false if the service was started without tokens.
 
-    Tokens are compared by their digests, all of them, in a time that does not depend on which one
-    fits or how far.
-
-    Args:
-        tokens: What each token gives.
-        again: Returns the tokens where they have changed, else ``None``; called every second at
-            most. Where tokens were asked for, they are also when none is left.
+    A token is compared with the digests of all tokens, in constant time. ``again`` returns the
+    tokens if they have changed, else ``None``; it is called every second at most.
     """
 
     def __init__(
@@ -67,42 +62,37 @@ class Tokens:
         tokens: Mapping[str, Grant],
         again: Callable[[], Mapping[str, Grant] | None] = lambda: None,
     ) -> None:
-        self._asked_for = bool(tokens)
+        self._required = bool(tokens)
         self._again = again
-        self._looked = time.monotonic()
-        self._read(tokens)
+        self._checked = time.monotonic()
+        self._set(tokens)
 
     def __bool__(self) -> bool:
-        return self._asked_for
+        return self._required
 
     def tenant(self, token: str) -> str | None:
-        """Return a token's tenant; ``None`` where the token is not known, or has expired."""
-        self._look()
-        given, found = _digest(token), None
-        for digest, grant in self._grants:
-            if hmac.compare_digest(digest, given):
-                found = grant
-        if found is None or (found.expires is not None and found.expires <= datetime.now(UTC)):
-            return None
-        return found.tenant
-
-    def _look(self) -> None:
-        now = time.monotonic()
-        if now - self._looked >= LOOK_SECONDS:
-            self._looked = now
+        """Return a token's tenant; ``None`` if the token is unknown or has expired."""
+        if (now := time.monotonic()) - self._checked >= LOOK_SECONDS:
+            self._checked = now
             if (tokens := self._again()) is not None:
-                self._read(tokens)
+                self._set(tokens)
+        digest, match = _digest(token), None
+        for known, grant in self._grants:
+            if hmac.compare_digest(known, digest):
+                match = grant
+        if match is None or (match.expires is not None and match.expires <= datetime.now(UTC)):
+            return None
+        return match.tenant
 
-    def _read(self, tokens: Mapping[str, Grant]) -> None:
+    def _set(self, tokens: Mapping[str, Grant]) -> None:
         self._grants = [(_digest(token), grant) for token, grant in tokens.items()]
 
 
 class Authenticated:
-    """Refuses requests without a known token, before anything of them is read.
+    """Middleware that refuses requests without a known token, before their body is read.
 
-    Without tokens every request is the tenant ``local``. A page of the web can have a browser send
-    requests too: then the ``Host`` is another than a loopback address (DNS rebinding), or the
-    ``Origin`` is the page's own. Both are refused.
+    Without tokens every request is of the tenant ``local``, unless a web page may have sent it: its
+    ``Host`` is no loopback address (DNS rebinding), or its ``Origin`` is another host's.
     """
 
     def __init__(self, app: ASGIApp, *, tokens: Tokens) -> None:
@@ -117,7 +107,7 @@ class Authenticated:
         headers = Headers(scope=scope)
         state = scope.setdefault("state", {})
         if not self._tokens:
-            if refusal := _sent_by_a_page(headers):
+            if refusal := _foreign_page(headers):
                 await problem_response(400, refusal)(scope, receive, send)
                 return
             state["caller"] = Caller(LOCAL)
@@ -126,26 +116,21 @@ class Authenticated:
             tenant = self._tokens.tenant(token.strip()) if kind.lower() == "bearer" else None
             if tenant is None:
                 detail = "Send a known token that has not expired: Authorization: Bearer TOKEN."
-                refused = problem_response(401, detail, {"WWW-Authenticate": "Bearer"})
-                await refused(scope, receive, send)
+                unknown = problem_response(401, detail, {"WWW-Authenticate": "Bearer"})
+                await unknown(scope, receive, send)
                 return
             state["caller"] = Caller(tenant)
         await self._app(scope, receive, send)
 
 
 def is_open(scope: Scope) -> bool:
-    """Say whether a request is one that anyone may make."""
+    """Return whether a request needs no authentication."""
     path = scope["path"]
     return (path in OPEN_PATHS or path.startswith(PAGE)) and scope["method"] in ("GET", "HEAD")
 
 
 def check_exposure(host: str, tokens: Mapping[str, Grant], *, without_tokens: bool) -> None:
-    """Look whether the service may listen on an address.
-
-    Raises:
-        InputError: There are no tokens, and that was not asked for, or the address is reached by
-            other machines.
-    """
+    """Raise ``InputError`` if a service without tokens may not listen on an address."""
     if tokens:
         return
     if not without_tokens:
@@ -161,7 +146,7 @@ def check_exposure(host: str, tokens: Mapping[str, Grant], *, without_tokens: bo
 
 
 def is_loopback(host: str) -> bool:
-    """Say whether a host is this machine, for this machine alone."""
+    """Return whether only this machine can reach a host."""
     if host == "localhost":
         return True
     try:
@@ -170,11 +155,11 @@ def is_loopback(host: str) -> bool:
         return False
 
 
-def _sent_by_a_page(headers: Headers) -> str:
-    """Return why a request may be some web page's; empty where it is not."""
+def _foreign_page(headers: Headers) -> str:
+    """Return why a request may come from a web page; empty if it does not."""
     if not is_loopback(_host(headers.get("host", ""))):
         return "Without tokens the service answers on a loopback address only."
-    # Browsers name it with every POST, whatever its content type; "null" hides whose it is.
+    # Browsers send it with every POST of any content type; "null" hides the page.
     origin = headers.get("origin")
     if origin is not None and not is_loopback(_host(origin.partition("://")[2])):
         return "Without tokens the service answers no page of another host."

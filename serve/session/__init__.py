@@ -1,1 +1,1 @@
-"""What a question is answered with: a domain, a planner, a generator, and who asks."""
+"""Domain, planner, generator and scope of a question."""

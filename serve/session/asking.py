@@ -26,13 +26,13 @@ def ask(
     Stores are opened and closed again: for many questions, compile ``build_graph`` once.
 
     Args:
-        question: What the user asks.
-        domain: What ``own_domain`` returned, a packaged domain's name, or ``FILE.py:NAME``.
-        context: What is known beside the question, for example the page that is open.
+        question: The user's question.
+        domain: A domain of ``own_domain``, a packaged domain's name, or ``FILE.py:NAME``.
+        context: What is known beside the question, for example the open page.
         scope: Who asks; each scope field's first value by default.
         history: Earlier turns of the conversation, the earliest first.
-        planner: As ``--planner`` names it; the domain's default otherwise.
-        generator: As ``--generator`` names it.
+        planner: A planner by its name for ``--planner``; the domain's default otherwise.
+        generator: A generator by its name for ``--generator``.
 
     Raises:
         InputError: The question, the context, the scope or a name cannot be used.
@@ -48,8 +48,8 @@ def ask(
     check_history(list(history))
     session = open_session(domain, planner)
     try:
-        asker = scope_of(session.domain.scopes, scope or {}, listed=True)
-        graph = session.graph(generator)
-        return Answer.from_state(Dialogue(graph, asker, history).ask(question, context or {}))
+        whole_scope = scope_of(session.domain.scopes, scope or {}, listed=True)
+        dialogue = Dialogue(session.graph(generator), whole_scope, history)
+        return Answer.from_state(dialogue.ask(question, context or {}))
     finally:
         session.close()

@@ -13,21 +13,12 @@ from casewright.planner.request import Turn, check_context, check_history
 if TYPE_CHECKING:
     from casewright.graph.build import Graph
 
-#: Turns that are kept: what was said long ago is seldom meant.
+#: Maximum of turns kept: earlier ones are seldom referred to.
 KEPT = 20
 
 
 class Dialogue:
-    """Asks a graph, and keeps the turns.
-
-    The graph empties its history with every answer: whose turns they are is for who embeds it to
-    know. Here they are one person's at one prompt.
-
-    Args:
-        graph: Compiled.
-        scope: Who asks.
-        turns: What was said before.
-    """
+    """A conversation with a graph in one scope. It keeps the turns, which the graph does not."""
 
     def __init__(self, graph: Graph, scope: Mapping[str, str], turns: Sequence[Turn] = ()) -> None:
         self._graph = graph
@@ -35,28 +26,20 @@ class Dialogue:
         self.turns: list[Turn] = list(turns)
 
     def ask(self, question: str, context: Mapping[str, Any]) -> dict[str, Any]:
-        """Return the whole state after an answer; a question that fails leaves no turn.
-
-        Raises:
-            InputError: The question or the context cannot be used.
-        """
+        """Return the graph's state after an answer; a question that fails leaves no turn."""
         from casewright.graph import RunContext
 
         result: dict[str, Any] = self._graph.invoke(
             {"question": question, "context": dict(context), "history": self.turns},
             context=RunContext(scope=self._scope),
         )
-        said = Turn(question=question, answer=str(result["answer"]["text"]))
-        self.turns = [*self.turns, said][-KEPT:]
+        turn = Turn(question=question, answer=str(result["answer"]["text"]))
+        self.turns = [*self.turns, turn][-KEPT:]
         return result
 
 
 def read_history(file: Path | None) -> list[Turn]:
-    """Read earlier turns from a JSON file; none without a file.
-
-    Raises:
-        InputError: It cannot be read, or is no list of turns.
-    """
+    """Read earlier turns from a JSON file; none without a file."""
     if file is None:
         return []
     try:
@@ -73,11 +56,7 @@ def read_history(file: Path | None) -> list[Turn]:
 
 
 def read_context(text: str | None) -> dict[str, Any]:
-    """Read a context given as JSON text.
-
-    Raises:
-        InputError: It is no JSON object.
-    """
+    """Read a context from JSON text, empty without one; raise ``InputError`` for other text."""
     if text is None:
         return {}
     try:

@@ -1,4 +1,4 @@
-"""What a command works with: an open domain, a planner, a generator, the graph."""
+"""An open domain with its planner, generator and graph."""
 
 from __future__ import annotations
 
@@ -7,16 +7,11 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from casewright.domains import Domain, find_domain
-from casewright.planner.named import (
-    ModelSettings,
-    check_planner,
-    is_local,
-    local_model,
-    make_planner,
-    named_planner,
-)
-from casewright.serve.session.default_planner import default_planner
-from casewright.serve.session.judges import check_feedback, with_feedback
+from casewright.errors import InputError
+from casewright.graph.named import OFF, check_judge, make_generator, make_judge
+from casewright.planner import named
+from casewright.planner.named import ModelSettings
+from casewright.serve.session.defaults import default_planner, store_folder
 from casewright.serve.session.scopes import demo_scope
 
 if TYPE_CHECKING:
@@ -24,13 +19,15 @@ if TYPE_CHECKING:
     from casewright.graph import Generator
     from casewright.graph.build import Graph
     from casewright.planner import Planner
-    from casewright.serve.session.chosen import Chosen
-    from casewright.stores import Encoder
+    from casewright.serve.session.choice import Choice
+    from casewright.stores import CaseStore, Encoder
+    from casewright.stores.feedback import Strategy
+    from casewright.tools import Search
 
 
 @dataclass
 class Session:
-    """An open domain with the planner and the generator that were asked for."""
+    """An open domain with its planner."""
 
     domain: Domain
     opened: OpenDomain
@@ -38,21 +35,11 @@ class Session:
     encoder: Encoder
 
     def generator(self, name: str) -> Generator:
-        """Return the generator of this name, for this domain.
-
-        Raises:
-            InputError: There is no such generator or model.
-        """
-        from casewright.graph.named import make_generator
-
+        """Return the generator of this name, for this domain."""
         return make_generator(name, self.encoder, self.domain.generator)
 
     def graph(self, generator: str) -> Graph:
-        """Compile the graph, with the generator of this name.
-
-        Raises:
-            InputError: There is no such generator or model.
-        """
+        """Compile the graph, with the generator of this name."""
         from casewright.graph import build_graph
 
         return build_graph(self.opened.toolbox, self.planner, self.generator(generator))
@@ -65,7 +52,7 @@ class Session:
 def open_session(
     domain: str | Domain,
     planner: str | None = None,
-    given: Mapping[str, str] | None = None,
+    opening: Mapping[str, str] | None = None,
     *,
     encoder_name: str | None = None,
     feedback: str | None = None,
@@ -75,13 +62,13 @@ def open_session(
     """Open a domain, with a planner.
 
     Args:
-        domain: The domain, or how it is found.
+        domain: The domain, or its name for ``find_domain``.
         planner: The planner; by default the domain's, see ``default_planner``.
-        given: Options of the domain that say what is opened, one at most; see ``Domain.openers``.
-        encoder_name: Of an encoder, see ``named_encoder``; the packaged encoder by default.
-        feedback: Who judges what searches found, so that they go on from it; see ``feedback``.
+        opening: One option at most of those in ``Domain.openers``, with its value.
+        encoder_name: See ``named_encoder``; the packaged encoder by default.
+        feedback: The judge of relevance feedback; none by default.
         model: Settings of the planner's language model, if it has one.
-        scope: Who asks, for a planner that calls tools; the domain's demo values by default.
+        scope: The scope of a planner that calls tools; the domain's demo values by default.
 
     Raises:
         InputError: Domain or planner are unknown, or the domain has no use for an option.
@@ -89,27 +76,26 @@ def open_session(
     if isinstance(domain, str):
         domain = find_domain(domain)
     planner = planner or default_planner(domain)
-    check_planner(planner, model)
-    check_feedback(feedback, domain)
-    if is_local(planner):
-        local_model(planner, model or ModelSettings())
+    named.check_planner(planner, model)
+    _check_feedback(feedback, domain)
+    if named.is_local(planner):
+        named.local_model(planner, model or ModelSettings())
     from casewright.planner.narrowing import narrowing
-    from casewright.serve.session.place import place_of
     from casewright.stores.encoders.sources import named_encoder, preload
 
     encoder = named_encoder(encoder_name)
     preload(encoder)
-    reader = domain.open_reader() if named_planner(planner).reads else None
+    reader = domain.open_reader() if named.named_planner(planner).reads else None
     if reader is not None:
         reader.preload()
-    folder = place_of(domain.name, encoder_name)
+    folder = store_folder(domain.name, encoder_name)
     opened = None
-    for name, value in (given or {}).items():
+    for name, value in (opening or {}).items():
         opened = domain.openers[name](folder, encoder, value)
     opened = opened or domain.open(folder, encoder, False)
     try:
         opened = with_feedback(opened, domain, feedback)
-        made = make_planner(
+        base = named.make_planner(
             planner,
             opened.plan_cases,
             reader,
@@ -118,53 +104,63 @@ def open_session(
             encoder=encoder,
             scope=demo_scope(domain.scopes) if scope is None else scope,
         )
-        made = narrowing(made, opened.toolbox, encoder, opened.plan_cases)
-        return Session(domain, opened, made, encoder)
+        narrowed = narrowing(base, opened.toolbox, encoder, opened.plan_cases)
+        return Session(domain, opened, narrowed, encoder)
     except BaseException:
         opened.close()
         raise
 
 
 def open_chosen(
-    using: Chosen,
+    choice: Choice,
     scope: Mapping[str, str] | None = None,
-    given: Mapping[str, str] | None = None,
+    opening: Mapping[str, str] | None = None,
     **model: Any,
 ) -> Session:
-    """Open what flags and settings choose, all of it.
-
-    Args:
-        using: What they choose.
-        scope: See ``open_session``.
-        given: See ``open_session``.
-        model: What no setting says of the planner's language model; see ``ModelSettings``.
-
-    Raises:
-        InputError: See ``open_session``.
-    """
+    """Open what flags and settings choose, with more settings of the planner's language model."""
     return open_session(
-        using.domain,
-        using.planner,
-        given,
-        encoder_name=using.encoder,
-        feedback=using.feedback,
-        model=replace(using.model, **model),
+        choice.domain,
+        choice.planner,
+        opening,
+        encoder_name=choice.encoder,
+        feedback=choice.feedback,
+        model=replace(choice.model, **model),
         scope=scope,
     )
 
 
-def rebuild(domain_name: str) -> dict[str, int]:
-    """Build a domain's stores anew, from damaged files too; return the number of cases in each.
+def _check_feedback(name: str | None, domain: Domain) -> None:
+    if name in (None, OFF):
+        return
+    if domain.looping is None:
+        raise InputError(
+            f"The domain {domain.name!r} compares no texts that a judge could read, or its tools "
+            "are your own. Leave --feedback out; for tools of your own, "
+            "tool_from_store(…, search=FeedbackSearch(…)) loops."
+        )
+    check_judge(name)
 
-    Raises:
-        InputError: The domain is unknown.
-        StoreLockedError: Another process holds the stores; they are left as they are.
-    """
+
+def with_feedback(opened: OpenDomain, domain: Domain, name: str | None) -> OpenDomain:
+    """Return an open domain whose searches use relevance feedback by the judge of this name."""
+    if domain.looping is None or name is None or name == OFF:
+        return opened
+    judge = make_judge(name)
+
+    def make(store: CaseStore, strategy: Strategy, weights: Mapping[str, float] | None) -> Search:
+        from casewright.graph.feedback import FeedbackSearch
+
+        return FeedbackSearch(store, judge, strategy, weights=weights, fallback=False)
+
+    return domain.looping(opened, make)
+
+
+def rebuild(domain_name: str) -> dict[str, int]:
+    """Build a domain's stores again, also from damaged files; return the counts of their cases."""
     from casewright.stores import default_encoder
-    from casewright.stores.paths import data_folder
 
     domain = find_domain(domain_name)
-    opened = domain.open(data_folder() / domain.name, default_encoder(), True)
+    opened = domain.open(store_folder(domain.name), default_encoder(), True)
     try:
         return {name: store.count() for name, store in opened.stores.items()}
     finally:

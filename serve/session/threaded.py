@@ -1,4 +1,4 @@
-"""Computing off the event loop, for whoever serves several requests on one."""
+"""Planners and generators that compute off the event loop, for concurrent requests."""
 
 from __future__ import annotations
 
@@ -9,12 +9,8 @@ from casewright.graph import ChatGenerator, Generation, GenerationRequest, Gener
 from casewright.planner import ChatPlanner, Planner, PlanRequest, PlanResult
 
 
-class ThreadedPlanner:
-    """A planner whose computation leaves the event loop to other requests.
-
-    The case planner's async twin computes where it is: some milliseconds in which no other request
-    would move.
-    """
+class _ThreadedPlanner:
+    """A planner that computes in a thread: even the case planner would block for milliseconds."""
 
     def __init__(self, planner: Planner, threads: Executor) -> None:
         self._planner = planner
@@ -22,17 +18,15 @@ class ThreadedPlanner:
         self.name = planner.name
 
     def plan(self, request: PlanRequest) -> PlanResult:
-        """Return the planner's plan."""
         return self._planner.plan(request)
 
     async def aplan(self, request: PlanRequest) -> PlanResult:
-        """The same, in one of the threads."""
         loop = asyncio.get_running_loop()
         return await loop.run_in_executor(self._threads, self._planner.plan, request)
 
 
-class ThreadedGenerator:
-    """A generator whose computation leaves the event loop to other requests."""
+class _ThreadedGenerator:
+    """A generator that computes in a thread."""
 
     def __init__(self, generator: Generator, threads: Executor) -> None:
         self._generator = generator
@@ -40,11 +34,9 @@ class ThreadedGenerator:
         self.name = generator.name
 
     def generate(self, request: GenerationRequest) -> Generation:
-        """Return the generator's answer."""
         return self._generator.generate(request)
 
     async def agenerate(self, request: GenerationRequest) -> Generation:
-        """The same, in one of the threads."""
         loop = asyncio.get_running_loop()
         return await loop.run_in_executor(self._threads, self._generator.generate, request)
 
@@ -52,10 +44,9 @@ class ThreadedGenerator:
 def off_loop(
     planner: Planner, generator: Generator, threads: Executor
 ) -> tuple[Planner, Generator]:
-    """Return both so that they leave the event loop to others; chat models do so by themselves."""
-    return (
-        planner if isinstance(planner, ChatPlanner) else ThreadedPlanner(planner, threads),
-        generator
-        if isinstance(generator, ChatGenerator)
-        else ThreadedGenerator(generator, threads),
-    )
+    """Return both such that they compute off the event loop; chat models do so already."""
+    if not isinstance(planner, ChatPlanner):
+        planner = _ThreadedPlanner(planner, threads)
+    if not isinstance(generator, ChatGenerator):
+        generator = _ThreadedGenerator(generator, threads)
+    return planner, generator

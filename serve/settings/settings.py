@@ -1,8 +1,7 @@
-"""The settings of a team's installation: one class, read from flags, environment and a file.
+"""The settings that several commands share, read from flags, environment and a file.
 
-What is more than one command's own stands here. Nearer beats farther: a command's flag, then the
-environment (``CASEWRIGHT_PLANNER``), then one TOML file, then the default. The settings of single
-domains are theirs (``domains/legal/settings.py``).
+A command's flag precedes the environment (``CASEWRIGHT_PLANNER``), then one TOML file, then the
+default. Domains have settings of their own (``domains/legal/data.py``).
 
 Importing this module imports pydantic-settings: commands import it where they use it.
 """
@@ -50,25 +49,22 @@ from casewright.serve.settings.file import (
 )
 
 PREFIX = "CASEWRIGHT_"
-#: Variables with the prefix that are no settings: single domains read theirs themselves. Those of
+#: Variables with the prefix that are no settings, such as those of single domains. Variables of
 #: installed packages are entry points of the group ``casewright.variables``.
 OTHERS = frozenset(
     {
-        VARIABLE,
-        "CASEWRIGHT_DEBUG",
-        "CASEWRIGHT_ALQA",
-        "CASEWRIGHT_LEGAL_CONTEXT",
-        "CASEWRIGHT_LEGAL_EXTRACTOR",
+        *(VARIABLE, "CASEWRIGHT_DEBUG", "CASEWRIGHT_ALQA"),
+        *("CASEWRIGHT_LEGAL_CONTEXT", "CASEWRIGHT_LEGAL_EXTRACTOR"),
     }
 )
-#: Settings that are places; a file names them from its own folder.
+#: Settings that are paths; in a file, relative to its folder.
 PATHS = ("home", "cache_folder", "tokens_file", "threads_file", "corrections_file")
 #: Settings that are never shown.
 SECRET = ("tokens", "threads_url")
-#: The shortest bearer token: what is shorter can be guessed.
+#: The shortest bearer token: a shorter one can be guessed.
 TOKEN_CHARACTERS = 16
 
-# What the file says, while a ``Settings`` is made of it.
+# The file's values, while a ``Settings`` is made from them.
 _file: ContextVar[Mapping[str, Any]] = ContextVar("casewright_settings_file")
 
 
@@ -80,12 +76,12 @@ def _bearer(token: SecretStr) -> SecretStr:
 
 
 def _decoded(value: Any) -> Any:
-    """The environment holds lists as JSON."""
+    # The environment holds lists as JSON.
     return json.loads(value) if isinstance(value, str) else value
 
 
 class Token(BaseModel):
-    """A bearer token, whose requests come with it, and until when, if there is an end."""
+    """A bearer token with its tenant, and its end, if it has one."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", hide_input_in_errors=True)
 
@@ -98,9 +94,9 @@ Seconds = Annotated[float, Field(gt=0, allow_inf_nan=False)]
 
 
 class Settings(BaseSettings):
-    """Every setting that is more than one command's own. Made by ``load_settings``.
+    """The settings, made by ``load_settings``.
 
-    A field's description says what can be given: errors and ``casewright config`` use it.
+    A field's description says which values it takes, for errors and ``casewright config``.
     """
 
     model_config = SettingsConfigDict(
@@ -111,36 +107,25 @@ class Settings(BaseSettings):
         hide_input_in_errors=True,
     )
 
-    home: Path | None = Field(
-        None, description="a folder for stores and caches; the user's own by default"
-    )
+    home: Path | None = Field(None, description="a folder for stores and caches")
     cache_folder: Path | None = Field(
-        None, description="a folder for what can be made again; in the home by default"
+        None, description="a folder for caches; by default in the home"
     )
     domain: str = Field(
-        "shopping",
-        description="a name that casewright domains lists, or, but in a settings file, "
-        "FILE.py:NAME of your own",
+        "shopping", description="a domain's name, or, except in a settings file, FILE.py:NAME"
     )
-    planner: str | None = Field(
-        None, description="a planner's name as for ask --planner; the domain's own by default"
-    )
+    planner: str | None = Field(None, description="a planner's name as for ask --planner")
     generator: str = Field("extractive", description="extractive, or a chat model: provider:model")
-    encoder: str | None = Field(
-        None, description="a sentence-transformers model; the packaged one by default"
-    )
+    encoder: str | None = Field(None, description="a sentence-transformers model")
     adapter: str | None = Field(
-        None,
-        description="a plan parser or a PEFT adapter for a local language model, by folder or name",
+        None, description="a plan parser or a PEFT adapter, by folder or name"
     )
-    device: str | None = Field(
-        None, description="where a local language model runs: cpu, cuda, cuda:1 or mps"
-    )
+    device: str | None = Field(None, description="a local model's device: cpu, cuda, cuda:1 or mps")
     dtype: Literal["float32", "bfloat16", "float16"] | None = Field(
-        None, description="numbers of a local language model: float32, bfloat16 or float16"
+        None, description="a local model's numbers: float32, bfloat16 or float16"
     )
     feedback: str | None = Field(
-        None, description="who judges what searches find: offline, provider:model, or off"
+        None, description="a judge of feedback: offline, provider:model, or off"
     )
     host: str = Field("127.0.0.1", min_length=1, description="an address the service listens on")
     port: int = Field(8000, ge=0, le=65535, description="a port up to 65535; 0 takes a free one")
@@ -151,54 +136,42 @@ class Settings(BaseSettings):
         'beside them: "expires": "2027-01-31T00:00:00Z"',
     )
     tokens_file: Path | None = Field(None, description="a TOML file of [[tokens]]")
-    without_tokens: bool = Field(
-        False, description="true to serve this machine alone without tokens, or false"
-    )
+    without_tokens: bool = Field(False, description="true to serve this machine only, or false")
     max_body_bytes: int = Field(
-        1_048_576, ge=1, description="the largest request in bytes, from 1 on"
+        1_048_576, ge=1, description="bytes of the largest request, from 1 on"
     )
     max_concurrency: int = Field(32, ge=1, description="questions answered at a time, from 1 on")
     max_concurrency_per_tenant: int | None = Field(
         None,
         ge=1,
-        description="questions of one tenant answered at a time, from 1 on; half of all by "
-        "default, where there are several tenants",
+        description="questions of one tenant answered at a time, from 1 on; half by default",
     )
-    max_tool_threads: int = Field(
-        256, ge=1, description="threads of tools that block, abandoned ones among them, from 1 on"
-    )
+    max_tool_threads: int = Field(256, ge=1, description="threads of tools that block, from 1 on")
     max_connections: int = Field(1000, ge=1, description="open connections, from 1 on")
     max_connections_per_address: int = Field(
-        256, ge=1, description="open connections of one address, a proxy's too, from 1 on"
+        256, ge=1, description="open connections of one address, from 1 on"
     )
-    header_seconds: Seconds = Field(
-        10.0, description="seconds a connection may be open without a request, above 0"
-    )
+    header_seconds: Seconds = Field(10.0, description="seconds a connection may be idle, above 0")
     request_seconds: Seconds = Field(60.0, description="seconds a request may take, above 0")
-    shutdown_seconds: Seconds = Field(
-        30.0, description="seconds that open requests have to end in, above 0"
-    )
-    threads_file: Path | None = Field(
-        None, description="a SQLite file for conversations; in memory by default"
-    )
+    shutdown_seconds: Seconds = Field(30.0, description="seconds for open requests to end, above 0")
+    threads_file: Path | None = Field(None, description="a SQLite file for conversations")
     threads_url: SecretStr | None = Field(
-        None, description="a PostgreSQL database for conversations: postgresql://USER@HOST/NAME"
+        None, description="a database for conversations: postgresql://USER@HOST/NAME"
     )
     thread_days: float | None = Field(
         None,
         gt=0,
         allow_inf_nan=False,
-        description="days after which an answered conversation is deleted, above 0; never by "
-        "default",
+        description="days after which answered conversations are deleted, above 0",
     )
     share_port: bool = Field(
-        False, description="true to let several services listen on one port, or false"
+        False, description="true to share the port with other services, or false"
     )
     retain: Literal["off", "verified", "approved"] = Field(
-        "off", description="which answers are kept as cases: off, verified or approved"
+        "off", description="answers kept as cases: off, verified or approved"
     )
     corrections_file: Path | None = Field(
-        None, description="a JSON Lines file for plans that users put right; none by default"
+        None, description="a JSON Lines file for plans that users correct"
     )
     langserve: bool = Field(True, description="false to leave LangServe's routes out, or true")
     log_level: Literal["debug", "info", "warning", "error"] = Field(
@@ -228,7 +201,7 @@ class Settings(BaseSettings):
     @field_validator("tokens")
     @classmethod
     def _each_once(cls, tokens: tuple[Token, ...]) -> tuple[Token, ...]:
-        if len({one.token.get_secret_value() for one in tokens}) < len(tokens):
+        if len({entry.token.get_secret_value() for entry in tokens}) < len(tokens):
             raise ValueError("a token is given twice")
         return tokens
 
@@ -241,19 +214,14 @@ class Settings(BaseSettings):
         dotenv_settings: PydanticBaseSettingsSource,
         file_secret_settings: PydanticBaseSettingsSource,
     ) -> tuple[PydanticBaseSettingsSource, ...]:
-        """Order the sources: what is given, the environment, the file."""
+        """Order the sources: arguments, the environment, the file."""
         file = InitSettingsSource(settings_cls, init_kwargs=dict(_file.get({})))
         return init_settings, env_settings, file
 
 
 @dataclass(frozen=True, slots=True)
 class Origin:
-    """Where a value came from.
-
-    Attributes:
-        kind: ``flag``, ``environment``, ``file`` or ``default``.
-        where: The flag's or the variable's name; the file and the key; empty for a default.
-    """
+    """The source of a value: its kind, and the flag, the variable, or the key and file."""
 
     kind: Literal["flag", "environment", "file", "default"]
     where: str = ""
@@ -264,13 +232,7 @@ class Origin:
 
 @dataclass(frozen=True, slots=True)
 class Loaded:
-    """The settings, and where each came from.
-
-    Attributes:
-        settings: The settings.
-        origins: By name, for every setting.
-        file: The TOML file that was read, if any.
-    """
+    """The settings, the origin of each by its name, and the TOML file that was read, if any."""
 
     settings: Settings
     origins: Mapping[str, Origin]
@@ -278,75 +240,75 @@ class Loaded:
 
 
 def load_settings(config: Path | None = None, **flags: Any) -> Loaded:
-    """Read the settings.
+    """Load the settings.
 
     Args:
         config: The TOML file; by default ``CASEWRIGHT_CONFIG``, else ``casewright.toml`` in this
             folder, else in the user's settings folder, else none.
-        flags: What the command was given, by the setting's name; ``None`` where it was not.
+        flags: The command's flags by the setting's name; ``None`` if not given.
 
     Raises:
-        InputError: The file cannot be read, names an unknown setting, or a value cannot be: the
-            message names it, where it came from, and what to give. Or the file of this folder,
-            which nobody named, names a place.
+        InputError: The file cannot be read, names an unknown setting, or a value is wrong: the
+            message names it, its origin, and what to give. Or the file was found in this folder,
+            and names a path.
     """
     if unknown := flags.keys() - Settings.model_fields.keys():
         raise TypeError(f"no settings: {', '.join(sorted(unknown))}")
     file = find_settings_file(config)
-    said = {} if file is None else read_settings_file(file, Settings.model_fields, PATHS)
+    in_file = {} if file is None else read_settings_file(file, Settings.model_fields, PATHS)
     if file == Path(NAME) and config is None and not os.environ.get(VARIABLE):
-        check_found(file, said, (*PATHS, "threads_url"))
-    given = {name: value for name, value in flags.items() if value is not None}
+        check_found(file, in_file, (*PATHS, "threads_url"))
+    set_flags = {name: value for name, value in flags.items() if value is not None}
     origins = {name: Origin("default") for name in Settings.model_fields}
-    origins |= {name: Origin("file", f"{name} in {file}") for name in said}
+    origins |= {name: Origin("file", f"{name} in {file}") for name in in_file}
     environment = EnvSettingsSource(Settings, env_prefix=PREFIX, env_ignore_empty=True)()
     origins |= {name: Origin("environment", PREFIX + name.upper()) for name in environment}
-    origins |= {name: Origin("flag", "--" + name.replace("_", "-")) for name in given}
-    token = _file.set(said)
+    origins |= {name: Origin("flag", "--" + name.replace("_", "-")) for name in set_flags}
+    token = _file.set(in_file)
     try:
-        return Loaded(Settings(**given), origins, file)
+        return Loaded(Settings(**set_flags), origins, file)
     except ValidationError as error:
-        raise _told(error, origins, {**said, **environment, **given}) from None
+        raise _as_input_error(error, origins, {**in_file, **environment, **set_flags}) from None
     finally:
         _file.reset(token)
 
 
-def _told(
-    error: ValidationError, origins: Mapping[str, Origin], given: Mapping[str, Any]
+def _as_input_error(
+    error: ValidationError, origins: Mapping[str, Origin], values: Mapping[str, Any]
 ) -> InputError:
-    """Return the first of pydantic's complaints as one of ours, without a secret."""
+    """Return the first of pydantic's errors as an ``InputError``, without secrets."""
     first = error.errors(include_url=False, include_input=False)[0]
     name = str(first["loc"][0])
-    own = first.get("ctx", {}).get("error")
+    cause = first.get("ctx", {}).get("error")
     origin = origins[name]
-    if isinstance(own, InputError):
-        # A flag's mistake is told as by commands without settings.
-        return own if origin.kind == "flag" else InputError(f"{origin}: {own}")
-    value = "what is given" if name in SECRET else cleaned(repr(given[name]), 80)
+    if isinstance(cause, InputError):
+        # The same message for a flag as in commands without settings.
+        return cause if origin.kind == "flag" else InputError(f"{origin}: {cause}")
+    value = "what is given" if name in SECRET else cleaned(repr(values[name]), 80)
     fit = Settings.model_fields[name].description
     return InputError(f"{origin}: {value} cannot be the setting {name}. Give {fit}.")
 
 
 def unknown_variables() -> dict[str, str]:
-    """Return environment variables that look like ours and are none, with the one meant."""
-    # Compared without the prefix, which alone would make any two of them alike.
+    """Return environment variables that look like misspelled settings, with the one meant."""
+    # Compared without the prefix, which alone would make any two of them similar.
     known = {name.upper() for name in Settings.model_fields}
     known |= {name.removeprefix(PREFIX) for name in OTHERS | extensions("variable").keys()}
-    found = {}
-    for name in os.environ:
-        own = name.removeprefix(PREFIX)
-        if own != name and own not in known and (meant := nearest(own, known)):
-            found[name] = PREFIX + meant
-    return found
+    misspelled = {}
+    for variable in os.environ:
+        name = variable.removeprefix(PREFIX)
+        if name != variable and name not in known and (meant := nearest(name, known)):
+            misspelled[variable] = PREFIX + meant
+    return misspelled
 
 
 def choose_folders(loaded: Loaded) -> None:
-    """Keep this process's stores and caches where the settings say."""
+    """Set the folders of stores and caches for this process."""
     from casewright.stores import paths
 
-    # What the environment says is read there whenever it is asked for.
-    own = {
-        name: getattr(loaded.settings, name) if origin.kind in ("file", "flag") else None
-        for name, origin in loaded.origins.items()
-    }
-    paths.choose_folders(own["home"], own["cache_folder"])
+    # Those of the environment are read there at every use.
+    home, cache_folder = (
+        getattr(loaded.settings, name) if loaded.origins[name].kind in ("file", "flag") else None
+        for name in ("home", "cache_folder")
+    )
+    paths.choose_folders(home, cache_folder)

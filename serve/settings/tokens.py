@@ -7,17 +7,12 @@ import os
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from casewright.errors import InputError
 from casewright.serve.settings.file import read_toml
 from casewright.serve.settings.settings import Settings, Token
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-
 
 log = logging.getLogger("casewright.service")
 
@@ -30,33 +25,23 @@ class _File(BaseModel):
 
 @dataclass(frozen=True, slots=True)
 class Grant:
-    """What a token gives.
-
-    Attributes:
-        tenant: Whose requests come with it.
-        expires: When it is none any more; never without one.
-    """
+    """What a token grants: the requests of a tenant, until it expires, if it does."""
 
     tenant: str
     expires: datetime | None = None
 
 
 class TokensFile:
-    """Reads the tokens again once their file was changed, replaced or removed.
-
-    Args:
-        settings: The settings that the tokens were read from.
-    """
+    """Reads the tokens of settings again after their file was changed, replaced or removed."""
 
     def __init__(self, settings: Settings) -> None:
         self._settings = settings
         self._seen = self._stamp()
 
     def again(self) -> dict[str, Grant] | None:
-        """Return the tokens as they are now; ``None`` where they stay as they were.
+        """Return the present tokens; ``None`` if they are unchanged, or their file is unreadable.
 
-        What cannot be read is logged, and changes nothing: a file that is being written withdraws
-        no token, and one that is damaged leaves the service to its tenants.
+        A file that is being written or is damaged revokes no tokens; the error is logged.
         """
         if (stamp := self._stamp()) == self._seen:
             return None
@@ -71,40 +56,36 @@ class TokensFile:
         if self._settings.tokens_file is None:
             return ()
         try:
-            found = os.stat(self._settings.tokens_file)
+            status = os.stat(self._settings.tokens_file)
         except OSError:
             return ()
-        return found.st_ino, found.st_mtime_ns, found.st_size
+        return status.st_ino, status.st_mtime_ns, status.st_size
 
 
 def read_tokens(settings: Settings) -> dict[str, Grant]:
-    """Return what every bearer token gives: those of ``tokens`` and of ``tokens_file``.
-
-    Raises:
-        InputError: The file cannot be read or is not of that form, or a token is given twice.
-    """
-    found: dict[str, Grant] = {}
-    for one in (*settings.tokens, *_of_file(settings.tokens_file)):
-        token = one.token.get_secret_value()
-        if token in found:
+    """Return the grant of every bearer token in the settings and in ``tokens_file``."""
+    grants: dict[str, Grant] = {}
+    for entry in (*settings.tokens, *_tokens_in(settings.tokens_file)):
+        token = entry.token.get_secret_value()
+        if token in grants:
             raise InputError(
-                f"A token of the tenant {one.tenant!r} is also given for {found[token].tenant!r}. "
-                "Give each token once, in tokens or in tokens_file."
+                f"A token of the tenant {entry.tenant!r} is also given for "
+                f"{grants[token].tenant!r}. Give each token once, in tokens or in tokens_file."
             )
-        found[token] = Grant(one.tenant, one.expires)
-    return found
+        grants[token] = Grant(entry.tenant, entry.expires)
+    return grants
 
 
-def _of_file(file: Path | None) -> Iterable[Token]:
+def _tokens_in(file: Path | None) -> tuple[Token, ...]:
     if file is None:
         return ()
-    said = read_toml(file)
+    values = read_toml(file)
     try:
-        return _File.model_validate(said).tokens
+        return _File.model_validate(values).tokens
     except ValidationError as error:
-        # Which one, never what it is.
+        # The position of the entry; never its token.
         where = [part for part in error.errors()[0]["loc"] if isinstance(part, int)]
-        which = f"entry {where[0] + 1} of [[tokens]]" if where else "what it holds"
+        which = f"entry {where[0] + 1} of [[tokens]]" if where else "its content"
         raise InputError(
             f"tokens_file {file}: {which} cannot be read as a token. "
             f"Give {Settings.model_fields['tokens'].description}."

@@ -1,4 +1,4 @@
-"""Chunks of documents as cases: what they say is their solution, and where is their metadata."""
+"""Chunks of documents as cases, with their positions as metadata, and the roots of a store."""
 
 from __future__ import annotations
 
@@ -6,32 +6,41 @@ import hashlib
 import json
 import uuid
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from contextlib import suppress
 from functools import cache
 from importlib.metadata import PackageNotFoundError, version
-from pathlib import PurePosixPath
+from pathlib import Path, PurePosixPath
 
+import numpy as np
+
+from casewright.errors import InputError
 from casewright.stores.case import CASE_NAMESPACE, Case
-from casewright.stores.documents.line_groups import ENOUGH, FEW
+from casewright.stores.documents.file_walk import is_unicode
 from casewright.stores.documents.splitter import PATH, Chunk
-from casewright.stores.documents.text_size import MOST
+from casewright.stores.documents.text_size import ENOUGH, FEW, MOST
 from casewright.stores.encoders.encoder import Encoder
+from casewright.stores.engines.engine import NoCollectionError, Where
 from casewright.stores.facet import text_facet
 from casewright.stores.schema import CaseSchema
 from casewright.stores.store import CaseStore
+from casewright.stores.tenant import within
 
-#: The collection of documents where no other name is given.
+#: The default name of a collection of documents.
 COLLECTION = "documents"
-#: Raised when reading or splitting changes: files are read anew then.
+#: Raised when reading or splitting changes, so that files are read anew.
 FORMAT = 2
-#: What reads and splits; another version may do it otherwise.
+#: Packages that read and split; another version may give other chunks.
 READERS = ("llama-index-core", "pypdf", "beautifulsoup4", "tree-sitter-language-pack")
+
+#: Root, file, and position in the file, from 1.
+Place = tuple[str, str, int]
 
 
 def document_schema(encoder: Encoder, name: str = COLLECTION) -> CaseSchema:
-    """Return the schema of documents: a chunk's text, and the title of where it stands.
+    """Return the schema of documents, with the facets text and title.
 
-    The title is the document's, followed by the headings above the chunk or its symbol.
+    A chunk's title is the document's, followed by the headings above the chunk or its symbol.
     """
     return CaseSchema(
         name, (text_facet("text", encoder, weight=0.8), text_facet("title", encoder, weight=0.2))
@@ -39,7 +48,7 @@ def document_schema(encoder: Encoder, name: str = COLLECTION) -> CaseSchema:
 
 
 def digest(data: bytes) -> str:
-    """Return a hash of a file's bytes and of how they would be read and split."""
+    """Return a hash of a file's bytes and of the settings and versions that split it."""
     return hashlib.sha256(_settings() + data).hexdigest()
 
 
@@ -59,27 +68,20 @@ def _version(package: str) -> str:
 def document_cases(
     chunks: Sequence[Chunk], store: CaseStore, root: str, source: str, file_digest: str
 ) -> list[Case]:
-    """Return a file's chunks as cases.
+    """Return all chunks of a file, in order, as cases; ``source`` is its path below the root.
 
-    An id follows from tenant, collection, root, source, and what the chunk says, and which of
-    those in the file that say the same it is: what is put in before it leaves it as it is.
-
-    Args:
-        chunks: All of a file's, in their order.
-        store: Where the cases are to go.
-        root: What the folder is called.
-        source: The file's path below that.
-        file_digest: Its ``digest``.
+    An id is derived from tenant, collection, root, source, title and text, and a number if these
+    occur again in the file, so that it does not change with text inserted before it.
     """
     seen: Counter[tuple[str, str]] = Counter()
     cases = []
     for position, chunk in enumerate(chunks, 1):
         document = chunk.title or source
         above = [chunk.symbol] if chunk.symbol else list(chunk.heading)
-        places = [document, *above[above[:1] == [document] :]]
-        problem = {"title": PATH.join(places), "text": chunk.text}
-        said = (problem["title"], chunk.text)
-        known = {
+        path = [document, *above[above[:1] == [document] :]]
+        problem = {"title": PATH.join(path), "text": chunk.text}
+        content = (problem["title"], chunk.text)
+        metadata = {
             "root": root,
             "source": source,
             "title": document,
@@ -92,35 +94,131 @@ def document_cases(
             "chunks": len(chunks),
             "digest": file_digest,
         }
-        identity = [store.tenant or "", store.schema.name, root, source, *said, seen[said]]
+        identity = [store.tenant or "", store.schema.name, root, source, *content, seen[content]]
         cases.append(
             Case(
                 problem=problem,
                 solution=chunk.text,
-                metadata={name: value for name, value in known.items() if value not in (None, "")},
+                metadata={
+                    name: value for name, value in metadata.items() if value not in (None, "")
+                },
                 id=str(uuid.uuid5(CASE_NAMESPACE, json.dumps(identity, ensure_ascii=False))),
             )
         )
-        seen[said] += 1
+        seen[content] += 1
     return cases
 
 
 def place(case: Case, names: Mapping[str, str]) -> str:
-    """Say where a chunk stands: its file, lines or page, and the symbol or headings there.
+    """Return a chunk's file, lines or page, and symbol or headings, as text for people.
+
+    ``names`` has short names of roots; see ``root_names``.
+    """
+    metadata = case.metadata
+    root = str(metadata.get("root", ""))
+    text = str(PurePosixPath(names.get(root, root), metadata.get("source", case.id)))
+    if "page" in metadata:
+        text += f", page {metadata['page']}"
+    if "first_line" in metadata:
+        first, last = metadata["first_line"], metadata["last_line"]
+        text += f", line {first}" if first == last else f", lines {first}-{last}"
+    inside = metadata.get("symbol") or metadata.get("heading")
+    return f"{text} ({inside})" if inside else text
+
+
+def place_of(case: Case) -> Place | None:
+    """Return the place of a chunk, as ``ingest`` stores it; ``None`` for other cases."""
+    root, source, position = (case.metadata.get(name) for name in ("root", "source", "position"))
+    if isinstance(root, str) and isinstance(source, str) and isinstance(position, int):
+        return root, source, position
+    return None
+
+
+def around(case: Case, reach: int) -> list[Place]:
+    """Return at most ``reach`` places on each side of a chunk, in order; none for other cases."""
+    center, chunks = place_of(case), case.metadata.get("chunks")
+    if center is None or not isinstance(chunks, int):
+        return []
+    root, source, position = center
+    first, last = max(1, position - reach), min(position + reach, chunks)
+    return [(root, source, number) for number in range(first, last + 1) if number != position]
+
+
+def covering(places: Collection[Place]) -> Where:
+    """Return a condition that all chunks at some places meet.
+
+    It also matches one file's positions in another file: reading these few chunks takes far less
+    time than a query for each file.
+    """
+    roots, sources, positions = (sorted(set(part)) for part in zip(*places, strict=True))
+    return {"root": roots, "source": sources, "position": positions}
+
+
+#: Cases that are removed together.
+WRITES = 2000
+#: Most roots listed in an error.
+NAMED = 10
+
+
+def roots_of(store: CaseStore) -> list[str]:
+    """Return the roots of a store's documents, in alphabetical order.
+
+    It takes one search more than there are roots: each finds one case of another root.
+
+    Raises:
+        StoreError: The store cannot be read.
+    """
+    roots: list[str] = []
+    # All cases are equally near to zeros, so that any may be found.
+    anywhere = np.zeros(store.schema.dimension, dtype=np.float32)
+    with suppress(NoCollectionError):
+        while True:
+            # Chunks have a position; other cases of the store are not documents.
+            where: Where = {"position": {"gte": 1}, "root": {"not": roots}}
+            points = store.engine.search(
+                store.schema.name, anywhere, 1, within(where, store.tenant), exact=True
+            )
+            root = points[0].payload["metadata"].get("root") if points else None
+            if root is None or root in roots:
+                break
+            roots.append(root)
+    return sorted(roots)
+
+
+def root_names(roots: Iterable[str]) -> dict[str, str]:
+    """Return a name for each root: its last part, or all of it if two roots share that part."""
+    names = {root: PurePosixPath(root).name for root in roots}
+    shared = Counter(names.values())
+    return {root: name if shared[name] == 1 else root for root, name in names.items()}
+
+
+def remove_root(store: CaseStore, root: str | Path) -> int:
+    """Remove every case of a root, and return their number. The folder need not exist.
+
+    A call that is killed leaves cases that another call removes.
 
     Args:
-        case: The chunk.
-        names: Root to what its files are named from on, as several may be in one store; see
-            ``roots.root_names``. A root that is not in it is named in full.
+        store: The store of the cases.
+        root: The folder's name in the cases; or its path, which is the default name.
+
+    Raises:
+        InputError: The store has no case of that root; the message lists its roots.
+        StoreError: The store cannot be read or written to.
     """
-    known = case.metadata
-    root = str(known.get("root", ""))
-    root = names.get(root, root)
-    told = str(PurePosixPath(root, known.get("source", case.id)))
-    if "page" in known:
-        told += f", page {known['page']}"
-    if "first_line" in known:
-        first, last = known["first_line"], known["last_line"]
-        told += f", line {first}" if first == last else f", lines {first}-{last}"
-    inside = known.get("symbol") or known.get("heading")
-    return f"{told} ({inside})" if inside else told
+    try:
+        path = Path(root).expanduser().resolve().as_posix() if str(root) else ""
+    except (OSError, RuntimeError, ValueError):
+        path = ""
+    for name in dict.fromkeys((str(root), path)):
+        if name and is_unicode(name) and (cases := store.all({"root": name})):
+            ids = [case.id for case in cases]
+            for start in range(0, len(ids), WRITES):
+                store.delete(ids[start : start + WRITES])
+            return len(ids)
+    roots = roots_of(store)
+    more = f", and {len(roots) - NAMED} more" if len(roots) > NAMED else ""
+    advice = f"Give one of the roots that it has: {', '.join(roots[:NAMED])}{more}."
+    raise InputError(
+        f"The store has nothing of {str(root)!a}, so that nothing was removed. "
+        f"{advice if roots else 'It has no documents at all.'}"
+    )

@@ -1,7 +1,7 @@
-"""Where the functions, methods and classes of a source file stand, by tree-sitter.
+"""The functions, methods and classes of a source file, by tree-sitter.
 
-LlamaIndex's ``CodeSplitter`` cuts by size alone: its chunks have no symbols, may begin within a
-line, and lose where they stood. So the tree is walked here, with the parsers that it uses.
+LlamaIndex's ``CodeSplitter`` cuts by size alone: its chunks have no symbols and positions, and may
+begin within a line. So the tree of the same parsers is walked here.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from casewright.stores.documents.line_groups import Lines
+from casewright.stores.documents.text_size import Lines
 
 if TYPE_CHECKING:
     from tree_sitter import Node
@@ -21,7 +21,7 @@ def _types(text: str) -> frozenset[str]:
     return frozenset(text.split())
 
 
-#: Definitions that are whole: what they hold is theirs. Node types of all languages together.
+#: Definitions whose inner definitions belong to them. Node types of all languages.
 WHOLE = _types("""
     function_definition function_declaration generator_function_declaration function_item method
     method_definition method_declaration singleton_method constructor_declaration
@@ -29,7 +29,7 @@ WHOLE = _types("""
     operator_declaration property_declaration init_declaration deinit_declaration
     macro_definition create_table create_view create_function enum_item enum_specifier
 """)
-#: Definitions whose own definitions are told apart: ``Class.method``.
+#: Definitions whose inner definitions have their own symbols: ``Class.method``.
 HOLDERS = _types("""
     class_definition class_declaration abstract_class_declaration class class_specifier
     interface_declaration enum_declaration record_declaration struct_declaration
@@ -38,68 +38,63 @@ HOLDERS = _types("""
     union_item trait_declaration trait_definition object_declaration object_definition
     companion_object protocol_declaration type_spec type_definition
 """)
-#: Of these, the definitions that are none without a body: ``struct pair *p``, ``namespace N;``.
+#: Of these, no definitions without a body: ``struct pair *p``, ``namespace N;``.
 BODIED = _types("""
     class_specifier struct_specifier union_specifier enum_specifier namespace_definition
     namespace_declaration
 """)
-#: What a name may be given to: ``const f = () => …``.
+#: Values that make a definition of an assignment: ``const f = () => …``.
 VALUES = _types("""
     arrow_function function_expression generator_function function_definition class
 """)
-#: What stands around one definition and belongs to it.
+#: Nodes around one definition that belong to it.
 WRAPPERS = _types("""
     decorated_definition export_statement ambient_declaration template_declaration
     lexical_declaration variable_declaration expression_statement type_declaration statement
 """)
-#: What stands before a definition and belongs to it, where no blank line is between.
+#: Nodes right before a definition that belong to it.
 BEFORE = re.compile(r"comment|attribute|annotation|decorator")
 NAME_NODES = ("type_identifier", "simple_identifier", "identifier", "object_reference")
-#: Deeper than this, code was written by no person, and its symbols would help nobody.
+#: Deeper code is generated: its symbols would help nobody.
 DEPTH = 60
-#: Bytes of a name or a receiver that are looked at.
+#: Bytes of a name or a receiver that are searched.
 LONGEST = 1000
 
 
 @dataclass(frozen=True, slots=True)
 class Definition:
-    """A definition: its lines, and its name inside of those around it, joined by dots."""
+    """A definition: its lines, and its name after those of the outer definitions, with dots."""
 
     lines: Lines
     symbol: str
 
 
 def outline(text: str, language: str) -> list[Definition]:
-    """Return the definitions of a source file, those around others first.
+    """Return the definitions of a source file, outer ones first.
 
-    One line in a class is no definition of its own: a signature, a getter. What the grammar does
-    not understand is passed over: a file with a syntax error has the definitions that can be told.
+    A single line in a class, such as a signature or getter, is not listed. Syntax errors are passed
+    over.
     """
     from tree_sitter_language_pack import get_parser
 
     root = get_parser(language).parse(text.encode()).root_node  # type: ignore[arg-type]
-    found: list[Definition] = []
-    _walk(root, "", -1, found, 0)
-    return found
+    definitions: list[Definition] = []
+    _walk(root, "", -1, definitions, 0)
+    return definitions
 
 
 def _walk(
     node: Node,
     around: str,
     row: int,
-    found: list[Definition],
+    definitions: list[Definition],
     depth: int,
     first: int | None = None,
 ) -> None:
-    """Collect the definitions in a node.
+    """Add the definitions in a node, which is ``depth`` deep, to ``definitions``.
 
-    Args:
-        node: Where to look.
-        around: The symbol of the definition that it is in.
-        row: The row on which that begins. What begins on it too is not told apart by lines.
-        found: Where they go.
-        depth: How deep the node is.
-        first: The row on which it begins with its comments, where it stands around one definition.
+    ``around`` is the symbol of the definition around it, and ``row`` that one's first: a definition
+    on the same row is not listed. ``first`` is the first row with comments of a wrapper node.
     """
     if depth > DEPTH:
         return
@@ -112,20 +107,20 @@ def _walk(
         if name or wraps:
             begins = first if belongs else _first_row(children, number)
         if not name or child.start_point.row == row:
-            _walk(child, around, row, found, depth + 1, begins if wraps else None)
+            _walk(child, around, row, definitions, depth + 1, begins if wraps else None)
             continue
         assert begins is not None
         symbol = f"{around}.{name}" if around else name
         lines = Lines(begins, _last_row(child))
         if around and lines.first == lines.last:
             continue
-        found.append(Definition(lines, symbol))
+        definitions.append(Definition(lines, symbol))
         if child.type in HOLDERS:
-            _walk(child, symbol, child.start_point.row, found, depth + 1)
+            _walk(child, symbol, child.start_point.row, definitions, depth + 1)
 
 
 def _name(node: Node) -> str:
-    """Return the name of a definition; empty where the node is none."""
+    """Return the name of a definition; empty for other nodes."""
     if node.type in BODIED and node.child_by_field_name("body") is None:
         return ""
     if node.type in WHOLE or node.type in HOLDERS:
@@ -142,7 +137,7 @@ def _declared_name(node: Node) -> str:
     if node.type == "impl_item":
         named = node.child_by_field_name("type")
     elif named is None:
-        # In C, a name stands inside of what its type is built from: ``int *name(…)``.
+        # In C, a name is inside its type: ``int *name(…)``.
         named = node.child_by_field_name("declarator")
         while named is not None and (inner := named.child_by_field_name("declarator")) is not None:
             named = inner
@@ -159,7 +154,7 @@ def _declared_name(node: Node) -> str:
 
 
 def _plain(named: Node | None) -> str:
-    """Return a name without arguments of its type, its parts joined by dots."""
+    """Return a name without type arguments, its parts joined by dots."""
     if named is None:
         return ""
     text = re.sub(r"<.*>|\s+", "", _text(named), flags=re.DOTALL).strip("\"'`[]&*")
@@ -168,25 +163,25 @@ def _plain(named: Node | None) -> str:
 
 
 def _text(node: Node) -> str:
-    # What is longer is no name, and patterns would be sought in it from every letter on.
+    # Patterns take quadratic time in a long text, which is not a name.
     return (node.text or b"")[-LONGEST:].decode(errors="replace")
 
 
 def _first_row(siblings: Sequence[Node], number: int) -> int:
-    """Return the row on which a node begins, with the comments and decorators before it."""
+    """Return the first row of a node with the comments and decorators before it."""
     first = siblings[number].start_point.row
-    for place in range(number - 1, -1, -1):
-        sibling = siblings[place]
+    for index in range(number - 1, -1, -1):
+        sibling = siblings[index]
         if not BEFORE.search(sibling.type) or _last_row(sibling) != first - 1:
             break
-        # A comment behind other code is about that.
-        if place and _last_row(siblings[place - 1]) == sibling.start_point.row:
+        # A comment after other code on its row is about that code.
+        if index and _last_row(siblings[index - 1]) == sibling.start_point.row:
             break
         first = sibling.start_point.row
     return first
 
 
 def _last_row(node: Node) -> int:
-    # Some comments hold the end of their line, and so end where the next begins.
+    # Some comments include the end of their line, so that they end on the next row.
     end = node.end_point
     return end.row - 1 if end.column == 0 and end.row > node.start_point.row else end.row

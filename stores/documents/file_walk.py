@@ -1,31 +1,86 @@
-"""The files below a folder that may hold documents, in one order on every machine."""
+"""The files below a folder that may be documents, in the same order everywhere, and their kinds."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
-from pathlib import Path
+from pathlib import Path, PurePosixPath
+from typing import Literal
 
 from casewright.errors import InputError
 from casewright.stores.engines.folder import LOCK_FILE
 
-#: Folders of what is installed or made, not written.
+KindName = Literal["text", "markdown", "html", "pdf", "code", "data"]
+
+
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """A kind of file: ``data`` is text whose lines are its units, such as JSON and CSV.
+
+    ``language`` is the grammar of source code, by its name in tree-sitter-language-pack.
+    """
+
+    name: KindName
+    language: str = ""
+
+
+#: Larger data files, in bytes, are not split into passages.
+DATA_BYTES = 200_000
+#: Endings of generated text: drawings, packed code, lock files.
+GENERATED = (".svg", ".map", ".lock", ".min.js", ".min.css", "-lock.json", "-lock.yaml")
+#: The kinds of files that are read, for help texts.
+READ = "text, Markdown, HTML, PDF, source code, and data such as JSON, YAML and CSV"
+
+_ENDINGS: dict[KindName, str] = {
+    "text": "txt text rst adoc org tex",
+    "markdown": "md markdown mdown mkd",
+    "html": "html htm xhtml",
+    "pdf": "pdf",
+    "data": "json jsonl ndjson yaml yml toml csv tsv xml ipynb ini cfg log",
+}
+LANGUAGES = {
+    "bash": "sh bash zsh",
+    "c": "c h",
+    "cpp": "cc cpp cxx hh hpp hxx",
+    "csharp": "cs",
+    "go": "go",
+    "java": "java",
+    "javascript": "js jsx mjs cjs",
+    "kotlin": "kt kts",
+    "lua": "lua",
+    "php": "php",
+    "python": "py pyi",
+    "r": "r",
+    "ruby": "rb",
+    "rust": "rs",
+    "scala": "scala sc",
+    "sql": "sql",
+    "swift": "swift",
+    "tsx": "tsx",
+    "typescript": "ts mts cts",
+}
+_BY_ENDING = {end: Kind(name) for name, ends in _ENDINGS.items() for end in ends.split()}
+_BY_ENDING |= {
+    end: Kind("code", language) for language, ends in LANGUAGES.items() for end in ends.split()
+}
+
+
+def kind_of(source: str) -> Kind | None:
+    """Return a file's kind; ``None`` for an unknown ending."""
+    return _BY_ENDING.get(PurePosixPath(source).suffix.removeprefix(".").lower())
+
+
+#: Folders of installed or generated files.
 MADE = ("node_modules", "__pycache__")
-#: A folder that holds one of these is a virtual environment, a cache, or a case store.
+#: Files that mark a folder as a virtual environment, a cache, or a case store.
 MARKS = ("pyvenv.cfg", "CACHEDIR.TAG", LOCK_FILE)
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
-    """A regular file.
-
-    Attributes:
-        path: Where it is.
-        source: The same from the root on, with ``/`` between the parts.
-        size: In bytes.
-    """
+class SourceFile:
+    """A regular file: its path, the same below the root with ``/``, and its size in bytes."""
 
     path: Path
     source: str
@@ -34,43 +89,32 @@ class Found:
 
 @dataclass(slots=True)
 class Walk:
-    """What is below a folder.
+    """The content of a folder: chosen files ordered by source, and other entries with reasons.
 
-    Attributes:
-        files: Those wanted, ordered by source.
-        failed: Files and folders that cannot be read, each with the reason.
-        skipped: What is wanted and is no file to read, each with the reason.
+    ``failed`` cannot be read; ``skipped`` are chosen, and not files to read.
     """
 
-    files: list[Found] = field(default_factory=list)
+    files: list[SourceFile] = field(default_factory=list)
     failed: list[tuple[str, str]] = field(default_factory=list)
     skipped: list[tuple[str, str]] = field(default_factory=list)
 
 
 def walk(root: Path, include: Sequence[str] = (), exclude: Sequence[str] = ()) -> Walk:
-    """Find the files below a folder, without following links.
+    """Return the files below a resolved folder, without following links, chosen by patterns.
 
-    What a link inside of the root leads to is read in its own place. Hidden files and folders,
+    The target of a link inside the root is read at its own path. Hidden files and folders,
     ``node_modules``, ``__pycache__``, virtual environments and case stores are passed over;
-    ``.gitignore`` is not read.
-
-    Args:
-        root: A folder, resolved.
-        include: Patterns of files, of which each must match one; empty for all.
-        exclude: Patterns of files and folders to leave out; see ``matches``.
-
-    Raises:
-        InputError: A pattern is empty.
+    ``.gitignore`` is not read. Raise ``InputError`` for an empty pattern; see ``chosen``.
     """
     check_patterns((*include, *exclude))
-    found = Walk()
+    content = Walk()
     folders = [root]
     while folders:
         folder = folders.pop()
         try:
             entries = list(os.scandir(folder))
         except OSError as error:
-            found.failed.append((_source(folder, root), _reason(error)))
+            content.failed.append((_source(folder, root), _reason(error)))
             continue
         for entry in entries:
             if entry.name.startswith("."):
@@ -78,105 +122,87 @@ def walk(root: Path, include: Sequence[str] = (), exclude: Sequence[str] = ()) -
             source = _source(Path(entry.path), root)
             if not is_unicode(source):
                 shown = source.encode(errors="backslashreplace").decode()
-                found.failed.append((shown, "its name is no Unicode"))
+                content.failed.append((shown, "its name is not valid Unicode"))
                 continue
             if matches(source, exclude):
                 continue
             wanted = chosen(source, include)
             if entry.is_symlink():
                 if wanted:
-                    _link(Path(entry.path), source, root, found)
+                    _link(Path(entry.path), source, root, content)
             elif entry.is_dir():
-                if entry.name not in MADE and not _marked(Path(entry.path)):
+                # Unlike ``Path.exists``, ``os.path.exists`` raises no error without permission.
+                marked = any(os.path.exists(os.path.join(entry.path, mark)) for mark in MARKS)
+                if entry.name not in MADE and not marked:
                     folders.append(Path(entry.path))
             elif wanted:
-                _file(Path(entry.path), source, found)
-    for listed in (found.failed, found.skipped):
-        listed.sort()
-    found.files.sort(key=lambda file: file.source)
-    return found
+                _file(Path(entry.path), source, content)
+    content.failed.sort()
+    content.skipped.sort()
+    content.files.sort(key=lambda file: file.source)
+    return content
 
 
 def check_patterns(patterns: Sequence[str]) -> None:
-    """Raise ``InputError`` for a pattern that is empty."""
+    """Raise ``InputError`` for an empty pattern."""
     if not all(pattern.strip("/") for pattern in patterns):
         raise InputError("A pattern of files is empty. Give one such as '*.md' or docs/api.")
 
 
 def chosen(source: str, include: Sequence[str] = (), exclude: Sequence[str] = ()) -> bool:
-    """Say whether patterns choose a file: it matches one to include, or there is none, and none
-    to exclude.
-    """
+    """Return ``True`` if a file matches ``include``, which may be empty, and not ``exclude``."""
     return (not include or matches(source, include)) and not matches(source, exclude)
 
 
 def matches(source: str, patterns: Sequence[str]) -> bool:
-    """Say whether a path matches one of the patterns.
+    """Return ``True`` if a path matches one of the patterns.
 
-    A pattern is compared to the whole path, to each folder that it leads through, and, where it
-    has no ``/``, to each of its names. ``*`` stands for any letters, ``/`` among them; ``?`` and
-    ``[…]`` for one.
+    A pattern is compared to the path, to each of its parent folders, and, if it has no ``/``, to
+    each of its names. ``*`` stands for any letters, including ``/``; ``?`` and ``[…]`` for one.
     """
-    return any(
-        fnmatchcase(piece, bare)
-        for pattern in patterns
-        for bare in _spellings(pattern)
-        for piece in _pieces(source, names="/" not in bare)
-    )
-
-
-def _spellings(pattern: str) -> Iterator[str]:
-    bare = pattern.removeprefix("./").strip("/")
-    yield bare
-    if bare.startswith("**/"):
-        yield bare.removeprefix("**/")
-
-
-def _pieces(source: str, *, names: bool) -> Iterator[str]:
     parts = source.split("/")
-    for end in range(1, len(parts) + 1):
-        yield "/".join(parts[:end])
-    if names:
-        yield from parts
+    paths = ["/".join(parts[:end]) for end in range(1, len(parts) + 1)]
+    for pattern in patterns:
+        bare = pattern.removeprefix("./").strip("/")
+        for spelling in (bare, bare.removeprefix("**/")):
+            names = [] if "/" in spelling else parts
+            if any(fnmatchcase(piece, spelling) for piece in (*paths, *names)):
+                return True
+    return False
 
 
-def _link(path: Path, source: str, root: Path, found: Walk) -> None:
+def _link(path: Path, source: str, root: Path, content: Walk) -> None:
     try:
         target = path.resolve(strict=True)
     except FileNotFoundError:
-        found.failed.append((source, "it is a link to what is not there"))
+        content.failed.append((source, "it is a broken link"))
     except (OSError, RuntimeError):
-        found.failed.append((source, "it is a link in a ring of links"))
+        content.failed.append((source, "it is a link in a ring of links"))
     else:
         if not target.is_relative_to(root):
-            found.skipped.append((source, "it is a link that leads out of the folder"))
+            content.skipped.append((source, "it is a link that leads out of the folder"))
 
 
-def _file(path: Path, source: str, found: Walk) -> None:
+def _file(path: Path, source: str, content: Walk) -> None:
     try:
         status = path.stat()
     except OSError as error:
-        found.failed.append((source, _reason(error)))
+        content.failed.append((source, _reason(error)))
     else:
         if path.is_file():
-            found.files.append(Found(path, source, status.st_size))
+            content.files.append(SourceFile(path, source, status.st_size))
         else:
-            # A pipe would be waited for.
-            found.skipped.append((source, "it is no regular file"))
+            # Reading a pipe would block.
+            content.skipped.append((source, "it is not a regular file"))
 
 
 def is_unicode(name: str) -> bool:
-    """Say whether a path can be written as UTF-8; a name may be any bytes on some systems."""
+    """Return ``True`` if a path is valid Unicode; on some systems a name may be any bytes."""
     try:
         name.encode()
     except UnicodeEncodeError:
         return False
     return True
-
-
-def _marked(folder: Path) -> bool:
-    # Unlike a path's own method, this one is silent about a folder that may not be looked into.
-    return any(os.path.exists(folder / mark) for mark in MARKS)
 
 
 def _source(path: Path, root: Path) -> str:

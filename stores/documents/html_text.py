@@ -1,20 +1,23 @@
 """An HTML page as Markdown: headings, paragraphs, lists, tables and code as lines of text.
 
-LlamaIndex's own HTML splitter reads a list of tags and loses what stands in others: code, tables,
-plain ``div``s, and bold words, which it moves out of their sentence. So a page is turned into the
-Markdown that says the same, and split as Markdown. No tree is made: a page may nest without end.
+LlamaIndex's HTML splitter reads a list of tags and loses other text: code, tables, plain ``div``s,
+and bold words, which it moves out of their sentence. So a page becomes Markdown with the same
+content, which is split as Markdown. No tree is built, since a page may nest without end, and the
+time is linear: Python's parser begins anew at every ``<`` without an end.
 """
 
 from __future__ import annotations
 
+import html
 import re
+from collections.abc import Iterator
 
-from casewright.stores.documents.html_tokens import html_tokens
-
-#: Never seen by a reader of the page, and of those the raw ones.
+#: Elements whose content has no tags.
+RAW = ("script", "style", "textarea", "title", "iframe", "noembed", "noframes", "xmp")
+#: Elements that a reader of the page never sees, without and with raw content.
 UNSEEN = ("template", "noscript", "svg", "head")
 UNSEEN_RAW = ("script", "style", "iframe", "noembed", "noframes")
-#: What may stand in a page's head; anything else ends it.
+#: Elements of a page's head; any other ends it.
 IN_HEAD = ("base", "link", "meta", "noscript", "template")
 BLOCKS = (
     *("address", "article", "aside", "blockquote", "caption", "dd", "details", "div", "dl", "dt"),
@@ -22,63 +25,105 @@ BLOCKS = (
     *("summary", "table", "tbody", "tfoot", "thead", "ul", "body"),
 )
 HEADINGS = {f"h{level}": "#" * level for level in range(1, 7)}
-#: Stand for a break of paragraphs and of lines, a cell's begin, and a block of code, until the
-#: white space of the source is gone. A page's own control characters are taken out first.
+#: Marks of a break of paragraphs and of lines, a cell's begin, and a block of code, until the
+#: source's white space is removed. A page's own control characters are removed first.
 PARAGRAPH, LINE, CELL, CODE = "\x01", "\x02", "\x03", "\x04"
 BEFORE = {"br": LINE, "td": CELL, "th": CELL, "li": f"{LINE}- ", "tr": LINE, "hr": PARAGRAPH}
 CONTROL = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f]")
+_TAG = re.compile(r"<(/?)([a-zA-Z][^\s/>]*+)")
+#: The rest of a tag, with any ``>`` in quoted values.
+_REST = re.compile(r"""[^>=]*+(?:=\s*+(?:"[^"]*+"|'[^']*+'|(?!["'])[^\s>]*+)[^>=]*+)*+>""")
 
 
 def html_text(page: str) -> tuple[str, str]:
-    """Return a page's title, empty where it has none, and its text as Markdown."""
-    read = _Page()
-    for kind, name, text in html_tokens(CONTROL.sub("", page)):
+    """Return a page's title, empty without one, and its text as Markdown."""
+    reader = _Page()
+    for kind, name, text in _tokens(CONTROL.sub("", page)):
         if kind == "text":
-            read.text(CONTROL.sub("", text))
+            reader.text(CONTROL.sub("", text))
         elif kind == "raw":
-            read.raw(name, CONTROL.sub("", text))
+            reader.raw(name, CONTROL.sub("", text))
         elif kind == "start":
-            read.start(name)
+            reader.start(name)
         else:
-            read.end(name)
-    read.close()
-    return " ".join(read.title.split()), _lines("".join(read.said), read.codes)
+            reader.end(name)
+    reader.close()
+    return " ".join(reader.title.split()), _lines("".join(reader.pieces), reader.codes)
+
+
+def _tokens(page: str) -> Iterator[tuple[str, str, str]]:
+    """Yield kind (text, start, end or raw), element name in small letters, and text.
+
+    Comments and declarations are left out; one without an end reaches to the end of the page.
+    """
+    at = 0
+    while at < len(page):
+        tag = _TAG.match(page, at)
+        if tag is None and not page.startswith(("<!", "<?"), at):
+            # A ``<`` that begins no tag is text.
+            end = page.find("<", at + 1)
+            end = len(page) if end < 0 else end
+            yield "text", "", html.unescape(page[at:end])
+            at = end
+        elif tag is None:
+            at = _behind(page, "-->" if page.startswith("<!--", at) else ">", at)
+        else:
+            end = _tag_end(page, tag.end())
+            if end < 0:
+                yield "text", "", html.unescape(page[at:])
+                return
+            name, at = tag[2].lower(), end
+            if tag[1]:
+                yield "end", name, ""
+            elif page.startswith("/>", end - 2):
+                yield from (("start", name, ""), ("end", name, ""))
+            elif name in RAW:
+                closing = re.compile(f"</{name}", re.IGNORECASE).search(page, at)
+                end = closing.start() if closing else len(page)
+                yield "raw", name, html.unescape(page[at:end])
+                at = _behind(page, ">", end)
+            else:
+                yield "start", name, ""
+
+
+def _tag_end(page: str, at: int) -> int:
+    """Return the end of a tag; below 0 if it has none."""
+    if rest := _REST.match(page, at):
+        return rest.end()
+    # A quotation mark without its partner.
+    return page.find(">", at) + 1 or -1
+
+
+def _behind(page: str, mark: str, at: int) -> int:
+    start = page.find(mark, at)
+    return len(page) if start < 0 else start + len(mark)
 
 
 class _Page:
-    """What a page says so far.
-
-    Attributes:
-        title: The page's.
-        said: Its text, in pieces.
-        codes: Its blocks of code.
-    """
+    """The title, text in pieces, and blocks of code of the page read so far."""
 
     def __init__(self) -> None:
         self.title = ""
-        self.said: list[str] = []
+        self.pieces: list[str] = []
         self.codes: list[str] = []
-        # The element whose content is read apart: code, a heading, what is unseen; empty for none.
+        # The element whose content is collected apart: code, a heading, or unseen; empty for none.
         self._apart = ""
-        # How many blocks are open in it, and how many elements of its own kind.
+        # Numbers of open blocks in it, and of open elements of its own kind.
         self._blocks = self._same = 0
-        self._held: list[str] = []
+        self._content: list[str] = []
 
     def text(self, text: str) -> None:
-        """Read a text."""
         if self._apart == "head" and text.strip():
             self.close()
-        (self._held if self._apart else self.said).append(text)
+        (self._content if self._apart else self.pieces).append(text)
 
     def raw(self, name: str, text: str) -> None:
-        """Read an element that has no others in it."""
         if name == "title":
             self.title = self.title or text
         elif name not in UNSEEN_RAW:
             self.text(text)
 
     def start(self, name: str) -> None:
-        """Read the begin of an element."""
         ends = name in HEADINGS and self._apart in HEADINGS
         if ends or (self._apart == "head" and name not in IN_HEAD):
             self.close()
@@ -86,41 +131,41 @@ class _Page:
             self._blocks += name in BLOCKS
             self._same += name == self._apart
             if name == "br":
-                self._held.append("\n")
+                self._content.append("\n")
         elif name == "pre" or name in HEADINGS or name in UNSEEN:
             self._apart = name
         else:
-            self.said.append(BEFORE.get(name, PARAGRAPH if name in BLOCKS else ""))
+            self.pieces.append(BEFORE.get(name, PARAGRAPH if name in BLOCKS else ""))
 
     def end(self, name: str) -> None:
-        """Read the end of an element; one that was not closed ends with what it is in."""
-        own = name == self._apart or (name in HEADINGS and self._apart in HEADINGS)
+        """Read an end tag; an element without one ends with the element around it."""
+        ends = name == self._apart or (name in HEADINGS and self._apart in HEADINGS)
         if not self._apart:
-            self.said.append(PARAGRAPH if name in BLOCKS else "")
-        elif own and self._same:
+            self.pieces.append(PARAGRAPH if name in BLOCKS else "")
+        elif ends and self._same:
             self._same -= 1
         elif name in BLOCKS and self._blocks:
             self._blocks -= 1
-        elif own or name in BLOCKS:
+        elif ends or name in BLOCKS:
             self.close()
-            self.said.append(PARAGRAPH if name in BLOCKS else "")
+            self.pieces.append(PARAGRAPH if name in BLOCKS else "")
 
     def close(self) -> None:
-        """End what is read apart."""
-        text = "".join(self._held)
+        """End the element whose content is collected apart."""
+        text = "".join(self._content)
         if self._apart == "pre":
             self.codes.append(text.strip("\n"))
-            self.said.append(f"{PARAGRAPH}{CODE}{len(self.codes) - 1}{CODE}{PARAGRAPH}")
+            self.pieces.append(f"{PARAGRAPH}{CODE}{len(self.codes) - 1}{CODE}{PARAGRAPH}")
         elif self._apart in HEADINGS:
-            self.said.append(f"{PARAGRAPH}{HEADINGS[self._apart]} {text}{PARAGRAPH}")
-        self._apart, self._blocks, self._same, self._held = "", 0, 0, []
+            self.pieces.append(f"{PARAGRAPH}{HEADINGS[self._apart]} {text}{PARAGRAPH}")
+        self._apart, self._blocks, self._same, self._content = "", 0, 0, []
 
 
 def _lines(text: str, codes: list[str]) -> str:
     text = re.sub(r"\s+", " ", text)
     text = re.sub(f"([{LINE}{PARAGRAPH}] ?){CELL}", r"\1", text)
     text = re.sub(f" ?{CELL} ?", " | ", text)
-    # A paragraph inside of a list's item begins on the item's line.
+    # A paragraph in a list item begins on the item's line.
     text = re.sub(f"{LINE}- [{PARAGRAPH}{LINE} ]*", f"{LINE}- ", text)
     text = re.sub(f" ?{LINE} ?", "\n", text)
     text = re.sub(f" ?{PARAGRAPH} ?", "\n\n", text)

@@ -1,8 +1,8 @@
-"""Ingestion: the documents below a folder become cases, and a second run does what changed only.
+"""Ingestion: files become cases, and a second run processes only changed files.
 
-Each case knows the digest of its file and how many cases the file has. So a file is done when the
-store has that many of its cases, all of this digest: nothing else is kept of a run, and one that
-was killed is completed by the next.
+Each case has the digest of its file and the number of the file's cases. A file is done if the store
+has that many of its cases, all with its digest. No other state is kept, and the next run completes
+one that was killed.
 """
 
 from __future__ import annotations
@@ -10,31 +10,35 @@ from __future__ import annotations
 import importlib.util
 import sys
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 
 from casewright.errors import DependencyError, FacetError, InputError, told
 from casewright.stores.case import Case
-from casewright.stores.changes import Change
 from casewright.stores.documents.cases import digest, document_cases
 from casewright.stores.documents.file_walk import (
-    Found,
+    DATA_BYTES,
+    GENERATED,
+    Kind,
+    KindName,
+    SourceFile,
     Walk,
     check_patterns,
     chosen,
     is_unicode,
+    kind_of,
     matches,
     walk,
 )
-from casewright.stores.documents.kinds import DATA_BYTES, MADE, Kind, KindName, kind_of
 from casewright.stores.documents.reader import is_text
 from casewright.stores.documents.worker import SECONDS, Worker, worker
 from casewright.stores.progress import progress_bar
+from casewright.stores.revise import Change
 from casewright.stores.store import BATCH, CaseStore
 
 #: Larger files are not read.
 MAX_BYTES = 50_000_000
-#: What reads and splits, by the names under which it is imported.
+#: Modules that reading and splitting need.
 NEEDED = (
     "llama_index.core",
     "llama_index.readers.file",
@@ -44,23 +48,25 @@ NEEDED = (
 )
 #: Changes and removals that are written together.
 WRITES = 2000
+#: A stored case's digest of its file, and the number of that file's cases.
+_Mark = tuple[str, int]
 
 
 @dataclass(frozen=True, slots=True)
 class IngestReport:
-    """What a run did, in cases, each a chunk of a file.
+    """The result of a run; the numbers count cases, each a chunk of a file.
 
     Attributes:
-        root: What the folder is called in the cases' metadata.
+        root: The folder's name in the cases' metadata.
         added: Encoded and written.
-        updated: Kept, with a new place in a file that changed; not encoded again.
-        unchanged: Of files that did not change; not read again.
-        removed: Of files or passages that are no longer there; of no file that the patterns of the
-            run leave out.
-        files: How many of the files that were looked at the store now has cases of.
-        failed: Files and folders that could not be read, each with the reason. What the store had
-            of them, it still has.
-        skipped: Files that are no documents or have no text, each with the reason.
+        updated: Kept with a new position in a changed file, without encoding.
+        unchanged: Of unchanged files, which were not read again.
+        removed: Of files or passages that no longer exist; none of files that the run's patterns
+            leave out.
+        files: Number of processed files with cases in the store.
+        failed: Files and folders that could not be read, each with the reason. Their stored cases
+            are kept.
+        skipped: Files that are not documents or have no text, each with the reason.
     """
 
     root: str
@@ -88,113 +94,106 @@ def ingest(
 ) -> IngestReport:
     """Make cases of the documents below a folder, or of one file; see ``document_schema``.
 
-    What the store has of the same root, and is not there any more, is removed; other roots are left
-    alone. With patterns or kinds, only files that they choose are looked at, and what the store has
-    of the others stays as it is, there or gone. One file by itself has its folder as root, and
-    nothing else of that is looked at. ``remove_root`` forgets a root.
+    Stored cases of the same root whose file no longer exists are removed; other roots are left
+    alone. With patterns or kinds, only the files that they choose are processed, and all cases of
+    other files stay. The root of a single file is its folder, of which nothing else is processed.
+    ``remove_root`` removes a root.
 
     Args:
-        store: Where the cases go.
+        store: The store of the cases.
         path: A folder or a file.
-        root: What to call the folder; its absolute path where that is ``None``. Under one name, a
-            folder that was moved, or is on another machine, is the same.
-        include: Patterns of files in the folder, of which each must match one; empty for all.
-        exclude: Patterns of files and folders in it to leave out; see ``file_walk.matches``.
-        kinds: Kinds of files, of which each must be one, by its name's ending; empty for all.
+        root: A name for the folder; ``None`` for its absolute path. Under one name, a folder that
+            was moved, or is on another machine, is the same.
+        include: A file in the folder must match one of these patterns; empty for all files.
+        exclude: Patterns of files and folders to leave out; see ``file_walk.matches``.
+        kinds: Kinds of files to process, by their names' endings; empty for all.
         max_bytes: Larger files are not read.
-        seconds: Of computing that reading a file may take, and ten more for each megabyte of it;
-            one that takes longer is not read.
+        seconds: CPU seconds for reading a file, and ten more for each megabyte of it; one that
+            takes longer is not read.
         dry_run: Read and compare, and write nothing.
         progress: Show a bar on stderr; ``None`` shows it on a terminal.
 
     Raises:
-        InputError: ``path`` is not there; or a pattern is empty, or one to include matches no file,
-            neither there nor in the store. Nothing is written then.
+        InputError: ``path`` does not exist, a pattern is empty, or one to include matches no file
+            in the folder or the store. Nothing is written then.
         DependencyError: The packages that read documents are not installed.
         StoreError: The store cannot be read or written to.
     """
     _check_installed()
-    there = _resolved(path)
-    found = _found(there, include, exclude)
-    found.files = [file for file in found.files if _is_of(file.source, kinds)]
-    found.skipped = [(name, why) for name, why in found.skipped if _is_of(name, kinds)]
-    folder = there if there.is_dir() else there.parent
-    name, sources = root or folder.as_posix(), None if there.is_dir() else {there.name}
-    known = {
+    target = _resolved(path)
+    content = _content(target, include, exclude)
+    content.files = [file for file in content.files if _is_of(file.source, kinds)]
+    content.skipped = [(name, why) for name, why in content.skipped if _is_of(name, kinds)]
+    folder, sources = (target, None) if target.is_dir() else (target.parent, {target.name})
+    name = root or folder.as_posix()
+    stored = {
         source: cases
-        for source, cases in _known(store, name, sources).items()
+        for source, cases in _stored(store, name, sources).items()
         if chosen(source, include, exclude) and _is_of(source, kinds)
     }
-    _check_matched(include, found, known)
+    _check_matched(include, content, stored)
     show = sys.stderr.isatty() if progress is None else progress
-    bar = progress_bar("Ingesting files", len(found.files), show=show)
-    with worker() as reading, bar as advance:
-        run = _Run(store, name, dry_run, found, reading, seconds)
-        for file in found.files:
-            run.file(file, known.pop(file.source, {}), max_bytes)
+    bar = progress_bar("Ingesting files", len(content.files), show=show)
+    with worker() as reader, bar as advance:
+        run = _Run(store, name, dry_run, content, reader)
+        for file in content.files:
+            run.file(file, stored.pop(file.source, {}), max_bytes, seconds)
             advance(1)
         run.write()
-    kept = [source for source, _ in run.failed]
-    for source, cases in known.items():
-        if not any(_below(source, failed) for failed in kept):
-            run.remove(cases)
+    unreadable = [source for source, _ in run.failed]
+    for source, cases in stored.items():
+        if not any(_below(source, failed) for failed in unreadable):
+            run.removed |= dict.fromkeys(cases, "")
     run.write()
-    return run.report()
+    return IngestReport(
+        name, **run.counts, failed=tuple(sorted(run.failed)), skipped=tuple(sorted(run.skipped))
+    )
 
 
-#: Of a case that the store has: the digest of its file then, and how many cases that had.
-_Mark = tuple[str, int]
-
-
-@dataclass
 class _Run:
-    """What is being done, and what is to be written when enough of it has come together."""
+    """A run: its counts, and the changes to be written once there are enough of them."""
 
-    store: CaseStore
-    root: str
-    dry_run: bool
-    found: Walk
-    worker: Worker
-    seconds: float
-    added: int = 0
-    updated: int = 0
-    unchanged: int = 0
-    removed: int = 0
-    files: int = 0
-    new: list[Case] = field(default_factory=list)
-    moved: list[Case] = field(default_factory=list)
-    gone: dict[str, str] = field(default_factory=dict)
+    def __init__(
+        self, store: CaseStore, root: str, dry_run: bool, content: Walk, reader: Worker
+    ) -> None:
+        self.store, self.root, self.dry_run, self.reader = store, root, dry_run, reader
+        self.failed, self.skipped = list(content.failed), list(content.skipped)
+        self.counts = dict.fromkeys(("added", "updated", "unchanged", "removed", "files"), 0)
+        self.new: list[Case] = []
+        self.moved: list[Case] = []
+        # Id to source.
+        self.removed: dict[str, str] = {}
 
-    def __post_init__(self) -> None:
-        self.failed = list(self.found.failed)
-        self.skipped = list(self.found.skipped)
-
-    def file(self, file: Found, known: Mapping[str, _Mark], max_bytes: int) -> None:
-        """Compare a file with what the store has of it, and note what is to be written."""
+    def file(
+        self, file: SourceFile, stored: Mapping[str, _Mark], max_bytes: int, seconds: float
+    ) -> None:
+        """Compare a file with its stored cases, and note the changes."""
         try:
-            cases = self._read(file, known, max_bytes)
-        except OSError as error:
-            self.failed.append((file.source, f"it cannot be read: {error.strerror or error}"))
-            return
-        except InputError as error:
-            self.failed.append((file.source, str(error)))
-            return
-        # What others wrote to read documents may raise anything.
+            cases = self._read(file, stored, max_bytes, seconds)
+        # A library that reads documents may raise anything.
         except Exception as error:  # noqa: BLE001
-            self.failed.append((file.source, f"it cannot be read: {told(error)}"))
+            reason = told(error)
+            if isinstance(error, OSError):
+                reason = error.strerror or str(error)
+            known = isinstance(error, InputError)
+            self.failed.append(
+                (file.source, str(error) if known else f"it cannot be read: {reason}")
+            )
             return
         if cases is None:
             return
-        self.files += bool(cases)
+        self.counts["files"] += bool(cases)
         ids = {case.id for case in cases}
-        self.new += [case for case in cases if case.id not in known]
-        self.moved += [case for case in cases if case.id in known]
-        self.gone |= {id_: file.source for id_ in known if id_ not in ids}
-        if len(self.new) >= BATCH or len(self.moved) + len(self.gone) >= WRITES:
+        self.new += [case for case in cases if case.id not in stored]
+        self.moved += [case for case in cases if case.id in stored]
+        self.removed |= {id_: file.source for id_ in stored if id_ not in ids}
+        if len(self.new) >= BATCH or len(self.moved) + len(self.removed) >= WRITES:
             self.write()
 
-    def _read(self, file: Found, known: Mapping[str, _Mark], max_bytes: int) -> list[Case] | None:
-        """Return the cases of a file that changed; ``None`` for one that is done or failed."""
+    def _read(
+        self, file: SourceFile, stored: Mapping[str, _Mark], max_bytes: int, seconds: float
+    ) -> list[Case] | None:
+        """Return the cases of a file; ``None`` if they are stored already."""
         kind = kind_of(file.source)
         if file.size > max_bytes:
             raise InputError(f"it has {file.size:,} bytes; at most {max_bytes:,} are read")
@@ -203,25 +202,20 @@ class _Run:
             return []
         data = file.path.read_bytes()
         if kind is None and not is_text(data):
-            self.skipped.append((file.source, "it is no text, and of no type that is known"))
+            self.skipped.append((file.source, "it is not text, and of an unknown type"))
             return []
-        now = digest(data)
-        if known and all(mark == (now, len(known)) for mark in known.values()):
-            self.unchanged += len(known)
-            self.files += 1
+        file_digest = digest(data)
+        if stored and all(mark == (file_digest, len(stored)) for mark in stored.values()):
+            self.counts["unchanged"] += len(stored)
+            self.counts["files"] += 1
             return None
-        how = kind or Kind("text")
-        chunks = self.worker.chunks(data, file.source, how, self.seconds)
+        chunks = self.reader.chunks(data, file.source, kind or Kind("text"), seconds)
         if not chunks:
             self.skipped.append((file.source, "it has no text"))
-        return document_cases(chunks, self.store, self.root, file.source, now)
-
-    def remove(self, cases: Mapping[str, _Mark]) -> None:
-        """Note that cases are to be removed."""
-        self.gone |= dict.fromkeys(cases, "")
+        return document_cases(chunks, self.store, self.root, file.source, file_digest)
 
     def write(self) -> None:
-        """Write what was noted: first what is new, last what is gone, so that nothing is missing.
+        """Write the noted changes: first new cases, removals last, so that nothing is missing.
 
         Killed in between, it leaves files with cases of two digests, which are not done.
         """
@@ -234,36 +228,23 @@ class _Run:
         if not self.dry_run:
             added = len(self.store.add(self.new, progress=False, on_error=failed))
             self.store.update({case.id: Change(metadata=case.metadata) for case in self.moved})
-            self.gone = {id_: source for id_, source in self.gone.items() if source not in broken}
-            self.store.delete(list(self.gone))
-        self.added += added
-        self.updated += len(self.moved)
-        self.removed += len(self.gone)
-        self.files -= len(broken)
+            self.removed = {id_: file for id_, file in self.removed.items() if file not in broken}
+            self.store.delete(list(self.removed))
+        self.counts["added"] += added
+        self.counts["updated"] += len(self.moved)
+        self.counts["removed"] += len(self.removed)
+        self.counts["files"] -= len(broken)
         self.failed += broken.items()
-        self.new, self.moved, self.gone = [], [], {}
-
-    def report(self) -> IngestReport:
-        """Return what was done."""
-        return IngestReport(
-            self.root,
-            self.added,
-            self.updated,
-            self.unchanged,
-            self.removed,
-            self.files,
-            tuple(sorted(self.failed)),
-            tuple(sorted(self.skipped)),
-        )
+        self.new, self.moved, self.removed = [], [], {}
 
 
 def _check_installed() -> None:
     for name in NEEDED:
         try:
-            there = importlib.util.find_spec(name) is not None
+            installed = importlib.util.find_spec(name) is not None
         except ImportError:
-            there = False
-        if not there:
+            installed = False
+        if not installed:
             raise DependencyError(
                 f"Documents are read by {name.split('.')[0]}, which is not installed. "
                 "Run: pip install 'casewright[documents]'"
@@ -272,11 +253,11 @@ def _check_installed() -> None:
 
 def _resolved(path: str | Path) -> Path:
     try:
-        there = Path(path).expanduser().resolve(strict=True)
-        if there.is_dir() or there.is_file():
-            if is_unicode(str(there)):
-                return there
-            reason = "its name is no Unicode"
+        target = Path(path).expanduser().resolve(strict=True)
+        if target.is_dir() or target.is_file():
+            if is_unicode(str(target)):
+                return target
+            reason = "its name is not valid Unicode"
         else:
             reason = "it is neither a folder nor a regular file"
     except FileNotFoundError:
@@ -288,38 +269,39 @@ def _resolved(path: str | Path) -> Path:
     )
 
 
-def _found(there: Path, include: Sequence[str], exclude: Sequence[str]) -> Walk:
-    if there.is_dir():
-        return walk(there, include, exclude)
+def _content(target: Path, include: Sequence[str], exclude: Sequence[str]) -> Walk:
+    if target.is_dir():
+        return walk(target, include, exclude)
     check_patterns((*include, *exclude))
-    if not chosen(there.name, include, exclude):
+    if not chosen(target.name, include, exclude):
         return Walk()
-    return Walk([Found(there, there.name, there.stat().st_size)])
+    return Walk([SourceFile(target, target.name, target.stat().st_size)])
 
 
-def _check_matched(include: Sequence[str], found: Walk, known: Collection[str]) -> None:
-    # What could not be looked into may hold what a pattern is for; the report says so.
-    if found.failed:
+def _check_matched(include: Sequence[str], content: Walk, stored: Collection[str]) -> None:
+    # A folder that cannot be read may have the file that a pattern is for; the report names it.
+    if content.failed:
         return
-    seen = [*known, *(file.source for file in found.files), *(name for name, _ in found.skipped)]
+    files = [file.source for file in content.files]
+    sources = [*stored, *files, *(name for name, _ in content.skipped)]
     for pattern in include:
-        if not any(matches(source, [pattern]) for source in seen):
+        if not any(matches(source, [pattern]) for source in sources):
             raise InputError(
                 f"The pattern {pattern!r} matches none of the files, so that nothing was done. "
                 "Patterns are of paths from the folder on, such as '*.md' or docs/api; hidden "
-                "files and what is excluded are not looked at."
+                "and excluded files are ignored."
             )
 
 
-def _known(store: CaseStore, root: str, sources: set[str] | None) -> dict[str, dict[str, _Mark]]:
-    """Return what the store has of a root: source to id to mark."""
+def _stored(store: CaseStore, root: str, sources: set[str] | None) -> dict[str, dict[str, _Mark]]:
+    """Return the marks of a root's stored cases: source to id to mark."""
     where = {"root": root} if sources is None else {"root": root, "source": sorted(sources)}
-    known: dict[str, dict[str, _Mark]] = {}
+    stored: dict[str, dict[str, _Mark]] = {}
     for case in store.all(where):
         # One text a file, not one a case.
         mark = (sys.intern(case.metadata.get("digest", "")), case.metadata.get("chunks", 0))
-        known.setdefault(case.metadata.get("source", ""), {})[case.id] = mark
-    return known
+        stored.setdefault(case.metadata.get("source", ""), {})[case.id] = mark
+    return stored
 
 
 def _is_of(source: str, kinds: Collection[KindName]) -> bool:
@@ -327,12 +309,11 @@ def _is_of(source: str, kinds: Collection[KindName]) -> bool:
     return not kinds or (kind is not None and kind.name in kinds)
 
 
-def _no_document(file: Found, kind: Kind | None) -> str:
-    """Return why a file is none to be read, by its name and size; empty where it may be."""
-    if file.source.lower().endswith(MADE):
+def _no_document(file: SourceFile, kind: Kind | None) -> str:
+    if file.source.lower().endswith(GENERATED):
         return "it was made by a program, for programs"
     if file.size > DATA_BYTES and (kind is None or kind.name == "data"):
-        what = "of no type that is known" if kind is None else "data"
+        what = "of an unknown type" if kind is None else "data"
         return f"it is {what}, and has more than {DATA_BYTES:,} bytes"
     return ""
 

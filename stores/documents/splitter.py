@@ -1,9 +1,9 @@
-"""A document's parts as chunks, each with where it stands.
+"""A document's parts cut into chunks, each with its position.
 
-Markdown is cut at its headings, source code at its definitions; what is long is cut further: prose
-between sentences by LlamaIndex's ``SentenceSplitter``, code, data, lists and tables between lines.
-Chunks do not overlap: the ones before and after are found by their positions. The time that it
-takes grows with the text's length, whatever it holds.
+Markdown is cut at its headings, source code at its definitions. Longer parts are cut further:
+prose between sentences by LlamaIndex's ``SentenceSplitter``; code, data, lists and tables between
+lines. Chunks do not overlap; neighbours are found by their positions. The time grows linearly with
+the text, whatever it contains.
 """
 
 from __future__ import annotations
@@ -14,26 +14,28 @@ from dataclasses import dataclass, replace
 from itertools import zip_longest
 
 from casewright.stores.documents.code_outline import outline
-from casewright.stores.documents.line_groups import (
+from casewright.stores.documents.reader import Document, Part
+from casewright.stores.documents.text_size import (
+    MOST,
     Lines,
     Sizes,
     cut,
     grouped,
     line_sizes,
     paragraphs,
+    passages,
 )
-from casewright.stores.documents.long_text import passages
-from casewright.stores.documents.markdown_sections import sections
-from casewright.stores.documents.reader import Document, Part
-from casewright.stores.documents.text_size import MOST
 
-#: What a list, a table or a quotation begins a line with.
+#: The begin of a line of a list, a table or a quotation.
 LISTED = re.compile(r"\s*(?:[-*+|>•]|\d+[.)])\s")
-#: A line of code that says nothing by itself: it closes what is above it.
+#: A line of code that only closes what is above it.
 CLOSES = re.compile(r"\W*+(?:end|endif|fi|done|esac)?\W*+")
-#: The head of a class that has fewer tokens goes with the first definition in it.
+#: A Markdown heading; CommonMark allows six levels.
+HEADING = re.compile(r"#{1,6}(?=\s)")
+FENCE = "```"
+#: The head of a class with fewer tokens goes with the first definition inside.
 HEAD = 16
-#: Between the parts of a chunk's place: document, section, sub-section.
+#: Separator of the parts of a chunk's title: document, section, sub-section.
 PATH = " › "
 
 
@@ -42,12 +44,12 @@ class Chunk:
     """A passage of a document.
 
     Attributes:
-        text: What it says.
-        title: What the document calls itself; empty where that is not known.
+        text: Its text.
+        title: The document's title; empty without one.
         heading: The headings above it.
-        symbol: The function, method or class that it is of.
+        symbol: The function, method or class that contains it.
         page: Its page, from 1.
-        first_line: Its first line in the file, from 1; ``None`` where a file has no lines.
+        first_line: Its first line in the file, from 1; ``None`` for a file without lines.
         last_line: Its last line.
     """
 
@@ -60,20 +62,31 @@ class Chunk:
     last_line: int | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class _Section:
+    """A heading with the lines down to the next; the first section may have none."""
+
+    lines: Lines
+    above: tuple[str, ...] = ()
+    heading: str = ""
+
+
 def split(document: Document) -> list[Chunk]:
-    """Return a document's chunks in their order; none where it has no text."""
+    """Return a document's chunks in order; none for an empty document."""
     chunks: list[Chunk] = []
     for part in document.parts:
+        lines = part.text.split("\n")
+        everything = Lines(0, len(lines) - 1)
         match document.kind.name:
             case "code":
-                made = _code(part, document.kind.language)
+                pieces = _code(part.text, document.kind.language)
             case "markdown" | "html":
-                made = _sections(part)
+                pieces = _sections(part)
             case "data":
-                made = _data(part)
+                pieces = _cut(lines, line_sizes(lines), everything)
             case _:
-                made = _text(part)
-        chunks += [replace(chunk, page=part.page) for chunk in made]
+                pieces = _passages(lines, line_sizes(lines), everything)
+        chunks += [replace(chunk, page=part.page) for chunk in pieces]
     title = document.title
     if not title:
         title = next((chunk.heading[0] for chunk in chunks if chunk.heading), "")
@@ -83,7 +96,6 @@ def split(document: Document) -> list[Chunk]:
 
 
 def _passages(lines: Sequence[str], sizes: Sizes, within: Lines) -> Iterator[Chunk]:
-    """Cut prose."""
     for group in grouped(lines, sizes, within):
         if group.size(sizes) <= MOST:
             yield _chunk(lines, group)
@@ -94,7 +106,7 @@ def _passages(lines: Sequence[str], sizes: Sizes, within: Lines) -> Iterator[Chu
 
 
 def _sentences(text: str, before: int) -> Iterator[Chunk]:
-    """Cut a text; ``before`` is how many lines of the file stand before it."""
+    """Cut a text; ``before`` is the number of the file's lines before it."""
     end = 0
     for piece in passages(text):
         # Pieces are parts of the text without the white space between them.
@@ -117,22 +129,12 @@ def _chunk(lines: Sequence[str], part: Lines) -> Chunk:
     return Chunk(part.of(lines), first_line=part.first + 1, last_line=part.last + 1)
 
 
-def _text(part: Part) -> Iterator[Chunk]:
-    lines = part.text.split("\n")
-    return _passages(lines, line_sizes(lines), Lines(0, len(lines) - 1))
-
-
-def _data(part: Part) -> Iterator[Chunk]:
-    lines = part.text.split("\n")
-    return _cut(lines, line_sizes(lines), Lines(0, len(lines) - 1))
-
-
 def _sections(part: Part) -> Iterator[Chunk]:
-    # A heading is shown with a space, whatever stands there.
+    # A heading is shown with a space, whatever white space follows its marks.
     lines = re.sub(r"(?m)^(#+)[^\S\n]", r"\1 ", part.text).split("\n")
-    sizes, made = line_sizes(lines), list(sections(lines))
-    for section, following in zip_longest(made, made[1:]):
-        # What is only a heading is told by the sections below it.
+    sizes, sections = line_sizes(lines), list(_markdown_sections(lines))
+    for section, following in zip_longest(sections, sections[1:]):
+        # The sections below a bare heading name it.
         body = any(line.strip() for line in lines[section.lines.first + 1 : section.lines.last + 1])
         below = following is not None and len(following.above) > len(section.above)
         if section.heading and not body and below:
@@ -142,27 +144,53 @@ def _sections(part: Part) -> Iterator[Chunk]:
             yield replace(chunk, heading=heading)
 
 
-def _code(part: Part, language: str) -> Iterator[Chunk]:
-    lines = part.text.split("\n")
+def _markdown_sections(lines: Sequence[str]) -> Iterator[_Section]:
+    """Yield the sections of a text that are not blank, in one pass.
+
+    LlamaIndex's parser makes an object with a digest of each section, which takes minutes for a
+    file with a heading a line.
+    """
+    open_: list[tuple[int, str]] = []
+    section, fenced = _Section(Lines(0, -1)), False
+    for number, line in enumerate([*lines, "# "]):
+        marks = HEADING.match(line) if not fenced or number == len(lines) else None
+        if line.lstrip().startswith(FENCE):
+            fenced = not fenced
+        if marks is None:
+            continue
+        first = section.lines.first
+        if any(line.strip() for line in lines[first:number]):
+            yield replace(section, lines=Lines(first, number - 1))
+        while open_ and open_[-1][0] >= len(marks[0]):
+            open_.pop()
+        above = tuple(text for _, text in open_ if text)
+        heading = line.lstrip("#").strip().rstrip("#").rstrip()
+        section = _Section(Lines(number, number), above, heading)
+        open_.append((len(marks[0]), heading))
+
+
+def _code(text: str, language: str) -> Iterator[Chunk]:
+    lines = text.split("\n")
     sizes = line_sizes(lines)
     owner = [""] * len(lines)
-    definitions = outline(part.text, language)
+    definitions = outline(text, language)
     for definition in definitions:
         span = definition.lines
         owner[span.first : span.last + 1] = [definition.symbol] * (span.last + 1 - span.first)
-    begun = {definition.lines.first for definition in definitions}
+    starts = {definition.lines.first for definition in definitions}
     for number in range(1, len(lines)):
-        if number not in begun and CLOSES.fullmatch(lines[number]):
+        if number not in starts and CLOSES.fullmatch(lines[number]):
             owner[number] = owner[number - 1]
     first = 0
     for number in range(1, len(lines) + 1):
         if number < len(lines) and owner[number] == owner[number - 1]:
             continue
-        of = owner[number - 1]
+        symbol = owner[number - 1]
         span = Lines(first, number - 1)
         # ``class A:`` says nothing by itself, and something about its first method.
-        if number < len(lines) and owner[number].startswith(f"{of}.") and span.size(sizes) < HEAD:
+        inside = number < len(lines) and owner[number].startswith(f"{symbol}.")
+        if inside and span.size(sizes) < HEAD:
             continue
         for chunk in _cut(lines, sizes, span):
-            yield replace(chunk, symbol=of)
+            yield replace(chunk, symbol=symbol)
         first = number

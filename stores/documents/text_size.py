@@ -1,43 +1,98 @@
-"""How long a text is to the packaged encoder, which reads no more than 256 tokens of it."""
+"""Text sizes in tokens of the packaged encoder, which reads 256, and cuts of texts by that size.
+
+A group of lines ends as soon as it is long enough, not when it is full: a paragraph inserted before
+it then moves few ends, and most of the file's chunks stay as they were encoded.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from functools import cache
+from itertools import accumulate
 from typing import TYPE_CHECKING
 
 from casewright.stores.encoders.minilm import packaged_minilm
 
 if TYPE_CHECKING:
+    from llama_index.core.node_parser import SentenceSplitter
     from tokenizers import Tokenizer
 
-#: The most tokens of a chunk: all of them are read, with room for the two that mark its ends.
+#: The most tokens of a chunk: the encoder reads all of them and its two end marks.
 MOST = 240
-#: The model reads a word of more than 100 letters as one token, so that long ones are measured by
-#: their letters too: English has 4 to 5 a token, source code 3.
+#: The model reads a word of more than 100 letters as one token, so letters count too: English has
+#: 4 to 5 a token, source code 3.
 LETTERS_A_TOKEN = 8
-#: Texts that are measured together, and letters of one that are: tokens take much memory.
+#: Texts that are measured together, and letters of one piece: tokens take much memory.
 TEXTS, LETTERS = 2000, 20_000
+#: Letters that are cut at a time, so that the time grows linearly with the text.
+PART = 20_000
+#: A run of this many letters is not a word, and is cut by letters.
+LONG = re.compile(r"(\S{200,})")
+PIECE = re.compile(r"\S{1,60}\s*|\s+")
+
+
+def text_sizes(texts: Sequence[str]) -> list[int]:
+    """Return the size of each text in tokens; sizes of lines add up to that of their text."""
+    return [size for at in range(0, len(texts), TEXTS) for size in _sizes(texts[at : at + TEXTS])]
+
+
+def passages(text: str) -> Iterator[str]:
+    """Yield a text cut into pieces of at most a chunk's size, without the white space between.
+
+    The cuts are between sentences where it has some, else between words.
+    """
+    at = 0
+    while at < len(text):
+        end = _part_end(text, at)
+        for piece in LONG.split(text[at:end]):
+            if LONG.match(piece):
+                yield from _cut_by_letters(piece)
+            elif piece.strip():
+                yield from _sentence_splitter().split_text(piece)
+        at = end
+
+
+def _part_end(text: str, at: int) -> int:
+    end = at + PART
+    if end >= len(text):
+        return len(text)
+    for mark in (". ", "\n", " "):
+        if (start := text.rfind(mark, at + PART // 2, end)) >= 0:
+            return start + len(mark)
+    return end
+
+
+def _cut_by_letters(text: str) -> Iterator[str]:
+    pieces = PIECE.findall(text)
+    start, total = 0, 0
+    for number, size in enumerate([*text_sizes(pieces), MOST + 1]):
+        if total + size > MOST:
+            if passage := "".join(pieces[start:number]).strip():
+                yield passage
+            start, total = number, 0
+        total += size
+
+
+@cache
+def _sentence_splitter() -> SentenceSplitter:
+    from llama_index.core.node_parser import SentenceSplitter
+
+    # It takes the length of what its tokenizer returns.
+    return SentenceSplitter(
+        chunk_size=MOST, chunk_overlap=0, tokenizer=lambda text: range(text_sizes([text])[0])
+    )
 
 
 @cache
 def _tokenizer() -> Tokenizer:
     from tokenizers import Tokenizer
 
-    made = Tokenizer.from_file(str(packaged_minilm() / "tokenizer.json"))
-    made.no_padding()
-    made.no_truncation()
-    return made
-
-
-def text_sizes(texts: Sequence[str]) -> list[int]:
-    """Return the size of each text, in tokens; sizes of lines add up to that of their text."""
-    return [size for at in range(0, len(texts), TEXTS) for size in _sizes(texts[at : at + TEXTS])]
-
-
-def counted(text: str) -> range:
-    """Return as many items as the text has tokens, for who counts those of a list."""
-    return range(text_sizes([text])[0])
+    tokenizer = Tokenizer.from_file(str(packaged_minilm() / "tokenizer.json"))
+    tokenizer.no_padding()
+    tokenizer.no_truncation()
+    return tokenizer
 
 
 def _sizes(texts: Sequence[str]) -> list[int]:
@@ -46,10 +101,122 @@ def _sizes(texts: Sequence[str]) -> list[int]:
         for number, text in enumerate(texts)
         for at in range(0, len(text), LETTERS)
     ]
-    encoded = _tokenizer().encode_batch_fast(
-        [piece for _, piece in pieces], add_special_tokens=False
-    )
+    encodings = _tokenizer().encode_batch_fast([p for _, p in pieces], add_special_tokens=False)
     sizes = [0] * len(texts)
-    for (number, piece), tokens in zip(pieces, encoded, strict=True):
+    for (number, piece), tokens in zip(pieces, encodings, strict=True):
         sizes[number] += max(len(tokens), len(piece) // LETTERS_A_TOKEN)
     return sizes
+
+
+#: A group of this many tokens ends with its paragraph.
+ENOUGH = 96
+#: A smaller last group is joined with the one before it, a first one with a long paragraph.
+FEW = 32
+#: A line that closes a block: no part begins with it.
+_CLOSING = re.compile(r"\s*(?:[)\]}>]|</|end\b|else\b|elif\b|except\b|finally\b|catch\b)")
+#: Cumulative sizes of lines; see ``line_sizes``.
+Sizes = Sequence[int]
+
+
+@dataclass(frozen=True, slots=True)
+class Lines:
+    """Lines from ``first`` to ``last``, both included, counted from 0."""
+
+    first: int
+    last: int
+
+    def of(self, lines: Sequence[str]) -> str:
+        """Return the text of these lines."""
+        return "\n".join(lines[self.first : self.last + 1])
+
+    def size(self, sizes: Sizes) -> int:
+        """Return their size in tokens."""
+        return sizes[self.last + 1] - sizes[self.first]
+
+
+def line_sizes(lines: Sequence[str]) -> Sizes:
+    """Return the number of tokens before each line, and after the last.
+
+    A line that is not blank has at least one, which bounds the lines of a group.
+    """
+    pairs = zip(text_sizes(lines), lines, strict=True)
+    return list(accumulate((size or bool(line.strip()) for size, line in pairs), initial=0))
+
+
+def paragraphs(lines: Sequence[str], within: Lines) -> Iterator[Lines]:
+    """Yield the runs of lines that are not blank."""
+    first = None
+    for number in range(within.first, within.last + 1):
+        if lines[number].strip():
+            first = number if first is None else first
+        elif first is not None:
+            yield Lines(first, number - 1)
+            first = None
+    if first is not None:
+        yield Lines(first, within.last)
+
+
+def grouped(lines: Sequence[str], sizes: Sizes, within: Lines) -> list[Lines]:
+    """Return the paragraphs in groups.
+
+    Only a paragraph that is too long by itself exceeds a chunk; a few words before it, which may
+    be its heading, are in its group.
+    """
+    groups: list[Lines] = []
+    open_ = False
+    for paragraph in paragraphs(lines, within):
+        joined = Lines(groups[-1].first, paragraph.last) if open_ else paragraph
+        long = paragraph.size(sizes) > MOST
+        if open_ and (groups[-1].size(sizes) < FEW if long else joined.size(sizes) <= MOST):
+            groups[-1] = joined
+        else:
+            groups.append(paragraph)
+        open_ = groups[-1].size(sizes) < ENOUGH
+    if len(groups) > 1 and groups[-1].size(sizes) < FEW:
+        joined = Lines(groups[-2].first, groups[-1].last)
+        if joined.size(sizes) <= MOST:
+            groups[-2:] = [joined]
+    return groups
+
+
+def cut(lines: Sequence[str], sizes: Sizes, within: Lines) -> Iterator[Lines]:
+    """Yield parts no longer than a chunk, which begin at lines with little indentation.
+
+    A line that is too long for a chunk is a part by itself.
+    """
+    first = within.first
+    while first <= within.last:
+        last = first
+        while last < within.last and Lines(first, last + 1).size(sizes) <= MOST:
+            last += 1
+        if last < within.last:
+            last = _best_end(lines, sizes, Lines(first, last))
+        part = _bare(lines, Lines(first, last))
+        if part is not None:
+            yield part
+        first = last + 1
+
+
+def _best_end(lines: Sequence[str], sizes: Sizes, full: Lines) -> int:
+    """Return the best last line of a part that is at least half full."""
+    best, least = full.last, None
+    for end in range(full.last, full.first - 1, -1):
+        if Lines(full.first, end).size(sizes) < MOST // 2:
+            break
+        following = lines[end + 1]
+        if not following.strip() or _CLOSING.match(following):
+            continue
+        indent = len(following) - len(following.lstrip())
+        if least is None or indent < least:
+            best, least = end, indent
+    return best
+
+
+def _bare(lines: Sequence[str], part: Lines) -> Lines | None:
+    """Return a part without blank lines at its ends; ``None`` if all are blank."""
+    first, last = part.first, part.last
+    while first <= last and not lines[first].strip():
+        first += 1
+    while last > first and not lines[last].strip():
+        last -= 1
+    return Lines(first, last) if first <= last else None

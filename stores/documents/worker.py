@@ -1,7 +1,7 @@
-"""Files are read and split by a process of their own, which is ended where a file takes too long.
+"""Reading and splitting of files in a child process, which is ended if a file takes too long.
 
-``python -m casewright.stores.documents.worker`` is that process: of each file it is given a line of
-JSON and the bytes, and it answers with a line of JSON.
+``python -m casewright.stores.documents.worker`` is that process: for each file it gets a line of
+JSON and the bytes, and answers with a line of JSON.
 """
 
 from __future__ import annotations
@@ -19,36 +19,35 @@ from dataclasses import asdict
 from typing import IO, Any
 
 from casewright.errors import InputError, told
-from casewright.stores.documents.kinds import Kind
+from casewright.stores.documents.file_walk import Kind
 from casewright.stores.documents.splitter import Chunk
 
-#: Seconds of computing that a file may take, and more for each megabyte of it.
+#: CPU seconds for a file, and more for each megabyte of it.
 SECONDS, SECONDS_A_MEGABYTE = 60.0, 10.0
 
-
-#: Workers of a process that read nothing now, by its number: a fork has its own.
+#: Idle workers by the number of their parent process: a fork has its own.
 _idle: dict[int, list[Worker]] = defaultdict(list)
 
 
 @contextmanager
 def worker() -> Iterator[Worker]:
-    """Give a worker that nobody else uses; it stays, since starting one takes half a second."""
+    """Yield a worker for exclusive use; it is kept, since starting one takes half a second."""
     idle = _idle[os.getpid()]
-    taken = idle.pop() if idle else Worker()
+    reader = idle.pop() if idle else Worker()
     try:
-        yield taken
+        yield reader
     finally:
-        idle.append(taken)
+        idle.append(reader)
 
 
 @atexit.register
 def _close_all() -> None:
-    for one in _idle[os.getpid()]:
-        one.close()
+    for reader in _idle[os.getpid()]:
+        reader.close()
 
 
 class Worker:
-    """A process that reads files, started by the first one."""
+    """A process that reads files, started for the first one."""
 
     def __init__(self) -> None:
         self._process: subprocess.Popen[bytes] | None = None
@@ -56,17 +55,17 @@ class Worker:
     def chunks(self, data: bytes, source: str, kind: Kind, seconds: float = SECONDS) -> list[Chunk]:
         """Return a file's chunks; see ``read_document`` and ``split``.
 
-        Args:
-            data: All of its bytes.
-            source: Its name.
-            kind: Its kind.
-            seconds: Of computing that it may take, beside what its size allows it.
+        It may take ``seconds`` of CPU time, and more for its size.
 
         Raises:
-            InputError: It cannot be read, takes too long, or ends the process that reads it; the
-                message is the reason alone.
+            InputError: The file cannot be read, takes too long, or ends the process; the message is
+                the reason alone.
         """
-        process = self._process or _started()
+        # -P: no module of the working directory is imported in place of ours.
+        command = [sys.executable, "-P", "-m", __name__]
+        process = self._process or subprocess.Popen(
+            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL
+        )
         self._process = process
         seconds += SECONDS_A_MEGABYTE * len(data) / 1e6
         try:
@@ -81,34 +80,27 @@ class Worker:
             raise InputError(f"reading it ended the process with code {process.returncode}")
         if "error" in answer:
             raise InputError(answer["error"])
-        return [Chunk(**{**one, "heading": tuple(one["heading"])}) for one in answer["chunks"]]
+        return [
+            Chunk(**{**chunk, "heading": tuple(chunk["heading"])}) for chunk in answer["chunks"]
+        ]
 
     def close(self) -> None:
         """End the process."""
         process, self._process = self._process, None
         if process is not None:
-            # One that has ended keeps what it ended by.
+            # A process that has ended keeps its return code.
             process.kill()
             process.communicate()
-
-
-def _started() -> subprocess.Popen[bytes]:
-    # -P: no module of the folder that the command runs in takes the place of one of ours.
-    command = [sys.executable, "-P", "-m", __name__]
-    return subprocess.Popen(
-        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL
-    )
 
 
 def _answer(
     process: subprocess.Popen[bytes], data: bytes, source: str, kind: Kind, seconds: float
 ) -> dict[str, Any] | None:
-    """Return what the process answers; ``None`` where it has ended."""
     assert process.stdin is not None
     assert process.stdout is not None
-    asked = {"source": source, "kind": asdict(kind), "size": len(data), "seconds": seconds}
+    request = {"source": source, "kind": asdict(kind), "size": len(data), "seconds": seconds}
     try:
-        process.stdin.write(json.dumps(asked).encode() + b"\n" + data)
+        process.stdin.write(json.dumps(request).encode() + b"\n" + data)
         process.stdin.flush()
     except BrokenPipeError:
         return None
@@ -122,29 +114,29 @@ def _read(data: bytes, source: str, kind: Kind) -> dict[str, Any]:
     from casewright.stores.documents.splitter import split
 
     try:
-        return {"chunks": [asdict(one) for one in split(read_document(data, source, kind))]}
+        return {"chunks": [asdict(chunk) for chunk in split(read_document(data, source, kind))]}
     except InputError as error:
         return {"error": str(error)}
-    # What others wrote to read documents may raise anything.
+    # A library that reads documents may raise anything.
     except Exception as error:  # noqa: BLE001
         return {"error": f"it cannot be read: {told(error)}"}
 
 
-def _serve(asked: IO[bytes], answers: IO[bytes]) -> None:
-    while line := asked.readline():
+def _serve(requests: IO[bytes], answers: IO[bytes]) -> None:
+    while line := requests.readline():
         file = json.loads(line)
-        # The system ends the process when it has computed for so long, in whatever library.
+        # The system ends the process after so much CPU time, in whatever library.
         signal.setitimer(signal.ITIMER_PROF, file["seconds"])
-        made = _read(asked.read(file["size"]), file["source"], Kind(**file["kind"]))
+        answer = _read(requests.read(file["size"]), file["source"], Kind(**file["kind"]))
         signal.setitimer(signal.ITIMER_PROF, 0)
-        answers.write(json.dumps(made).encode() + b"\n")
+        answers.write(json.dumps(answer).encode() + b"\n")
         answers.flush()
 
 
 if __name__ == "__main__":
-    # An interrupt is its parent's to take; a parent that has ended closes the pipe.
+    # The parent handles an interrupt; a parent that has ended closes the pipe.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     with os.fdopen(os.dup(1), "wb") as out:
-        # What a reader prints would stand between the answers.
+        # A library may print, which would be read as an answer.
         os.dup2(2, 1)
         _serve(sys.stdin.buffer, out)

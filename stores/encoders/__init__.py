@@ -1,1 +1,1 @@
-"""Texts become vectors: the packaged model, models by name, those of other libraries."""
+"""Encoders of texts: the packaged model, models by name, and other libraries' encoders."""

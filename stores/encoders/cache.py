@@ -1,40 +1,49 @@
-"""Embeddings that were made once are not made again: in memory, and on disk by model and text."""
+"""A cache of embeddings: in memory, and on disk by model and text."""
 
 from __future__ import annotations
 
 import hashlib
+import sqlite3
 import threading
+import zlib
 from collections import OrderedDict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from casewright.stores.encoders.checked import checked_vectors
-from casewright.stores.encoders.encoder import Encoder
-from casewright.stores.encoders.vector_file import VectorFile
+from casewright.errors import StoreError
+from casewright.stores.encoders.encoder import Encoder, checked_vectors
+from casewright.stores.progress import note
 
 #: Vectors kept in memory: at 384 dimensions, 4,096 of them are 6 MB.
 MEMORY_ENTRIES = 4096
-#: Before the key of a query that its encoder embeds apart: no byte of UTF-8, so in no other key.
+#: Prefix of the key of a query with an embedding of its own; not a byte of UTF-8.
 QUERY = b"\xff"
+FILE = "embeddings.sqlite"
+#: Keys a query to SQLite, below its limit on variables.
+CHUNK = 500
+#: Bytes of the checksum after each vector.
+SUM = 4
+TABLE = "CREATE TABLE IF NOT EXISTS embedding (key BLOB PRIMARY KEY, vector BLOB) WITHOUT ROWID"
+#: Damage may have changed the type.
+ROWS = "SELECT key, CAST(vector AS BLOB) FROM embedding"
 
 
 class CachedEncoder:
-    """An encoder with a cache in memory and, where a folder is given, on disk.
+    """An encoder with a cache in memory and, given a folder, on disk.
 
     The disk cache is one SQLite file; its key is the SHA-256 of the encoder's name and the text.
-    A cache that cannot be read or written is left aside, and a vector that is not as it was
-    written is made anew.
+    A cache that cannot be read or written is not used, and a damaged vector is encoded again.
 
     Attributes:
-        encoder: What is cached.
+        encoder: The encoder without the cache.
         name: Its name.
         dimension: Its vectors' length.
-        cue: The text that it wants before a query that is compared with passages; empty where it
-            declares none.
+        cue: Its text before a query that is compared with passages; empty without one.
     """
 
     def __init__(self, encoder: Encoder, folder: Path | None = None) -> None:
@@ -44,24 +53,24 @@ class CachedEncoder:
         self.cue: str = getattr(encoder, "cue", "")
         self._memory: OrderedDict[bytes, NDArray[np.float32]] = OrderedDict()
         self._lock = threading.RLock()
-        self._file = VectorFile(folder, self.dimension)
+        self._file = _VectorFile(folder, self.dimension)
 
     def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
         """Embed n texts as an array (n, dimension); equal texts are encoded once.
 
         Raises:
-            InputError: The encoder answered with what is no finite vector of its dimension a text.
+            InputError: The encoder did not answer with a finite vector for each text.
         """
         return self._cached(texts, self.encoder.embed, b"")
 
     def embed_queries(self, texts: Sequence[str]) -> NDArray[np.float32]:
-        """Embed n queries as an array (n, dimension), as texts where the encoder has one way only.
+        """Embed n queries as an array (n, dimension), by ``embed_queries`` if the encoder has it.
 
         Raises:
-            InputError: The encoder answered with what is no finite vector of its dimension a text.
+            InputError: The encoder did not answer with a finite vector for each query.
         """
-        apart = getattr(self.encoder, "embed_queries", None)
-        return self.embed(texts) if apart is None else self._cached(texts, apart, QUERY)
+        embed = getattr(self.encoder, "embed_queries", None)
+        return self.embed(texts) if embed is None else self._cached(texts, embed, QUERY)
 
     def _cached(
         self, texts: Sequence[str], encode: Callable[[list[str]], Any], kind: bytes
@@ -74,10 +83,10 @@ class CachedEncoder:
             missing = {key: text for key, text in zip(keys, texts, strict=True) if key not in known}
         if missing:
             answer = encode(list(missing.values()))
-            made = checked_vectors(answer, len(missing), self.dimension, self.name)
-            fresh = dict(zip(missing, made, strict=True))
+            vectors = checked_vectors(answer, len(missing), self.dimension, self.name)
+            fresh = dict(zip(missing, vectors, strict=True))
             known |= fresh
-            # One text is a question: cheap to encode, and nobody's business on disk.
+            # A single text is a question: cheap to encode, and private.
             if len(fresh) > 1:
                 with self._lock:
                     self._file.write(fresh)
@@ -97,7 +106,7 @@ class CachedEncoder:
 
 
 class UncachedQuestions:
-    """An encoder without its cache for single texts: what is timed is a question never seen."""
+    """A cached encoder that encodes single texts anew, to time questions as if they were new."""
 
     def __init__(self, encoder: CachedEncoder) -> None:
         self._encoder = encoder
@@ -107,3 +116,103 @@ class UncachedQuestions:
     def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
         """Embed n texts as an array (n, dimension)."""
         return (self._encoder.encoder if len(texts) == 1 else self._encoder).embed(texts)
+
+
+class _VectorFile:
+    """Vectors in an SQLite file, which is not used after an error. Not thread-safe."""
+
+    def __init__(self, folder: Path | None, dimension: int) -> None:
+        self._folder = folder
+        self._dimension = dimension
+        self._db: sqlite3.Connection | None = None
+
+    def read(self, keys: Sequence[bytes]) -> dict[bytes, NDArray[np.float32]]:
+        """Return the undamaged vectors of the keys that the file has."""
+        db = self._connection()
+        vectors: dict[bytes, NDArray[np.float32]] = {}
+        if db is None:
+            return vectors
+        try:
+            for start in range(0, len(keys), CHUNK):
+                part = keys[start : start + CHUNK]
+                marks = ",".join("?" * len(part))
+                for key, blob in db.execute(f"{ROWS} WHERE key IN ({marks})", part):
+                    if len(blob) == 4 * self._dimension + SUM and _is_sound(key, blob):
+                        vectors[key] = np.frombuffer(blob[:-SUM], dtype=np.float32)
+        except sqlite3.Error as error:
+            self._give_up(error)
+        return vectors
+
+    def write(self, vectors: Mapping[bytes, NDArray[np.float32]]) -> None:
+        db = self._connection()
+        if db is None:
+            return
+        blobs = [(key, vector.astype(np.float32).tobytes()) for key, vector in vectors.items()]
+        try:
+            with db:
+                db.executemany(
+                    "INSERT OR REPLACE INTO embedding VALUES (?, ?)",
+                    [(key, blob + _sum(key, blob)) for key, blob in blobs],
+                )
+        except sqlite3.Error as error:
+            self._give_up(error)
+
+    def _connection(self) -> sqlite3.Connection | None:
+        if self._db is None and self._folder is not None:
+            try:
+                self._folder.mkdir(parents=True, exist_ok=True)
+                self._db = sqlite3.connect(self._folder / FILE, timeout=5, check_same_thread=False)
+                self._db.execute("PRAGMA journal_mode=WAL")
+                self._db.execute("PRAGMA synchronous=NORMAL")
+                self._db.execute(TABLE)
+            except (sqlite3.Error, OSError) as error:
+                self._give_up(error)
+        return self._db
+
+    def _give_up(self, error: Exception) -> None:
+        # An OperationalError passes: a full disk, or a lock.
+        passing = isinstance(error, sqlite3.OperationalError)
+        if isinstance(error, sqlite3.DatabaseError) and not passing:
+            note(
+                f"The cache of embeddings {self._folder} is damaged, and left aside: {error}. "
+                "casewright repair removes it."
+            )
+        self._folder, self._db = None, None
+
+
+def check_vectors(file: Path, *, remove: bool = False) -> tuple[int, int] | None:
+    """Return the numbers of all and of unusable vectors in a cache; ``None`` for an unusable file.
+
+    With ``remove``, unusable vectors or the unusable file are removed.
+
+    Raises:
+        StoreError: The file cannot be read at the moment.
+    """
+    try:
+        with closing(sqlite3.connect(file, timeout=5)) as db:
+            db.execute(TABLE)
+            total, bad = 0, []
+            for key, blob in db.execute(ROWS):
+                total += 1
+                # An older version wrote no checksum.
+                if not _is_sound(key, blob):
+                    bad.append((key,))
+            if remove:
+                with db:
+                    db.executemany("DELETE FROM embedding WHERE key = ?", bad)
+            return total, len(bad)
+    except sqlite3.OperationalError as error:
+        raise StoreError(f"{file} cannot be checked: {error}. Try again.") from error
+    except sqlite3.DatabaseError:
+        if remove:
+            for ending in ("", "-wal", "-shm"):
+                file.with_name(f"{file.name}{ending}").unlink(missing_ok=True)
+        return None
+
+
+def _is_sound(key: bytes, blob: bytes) -> bool:
+    return blob[-SUM:] == _sum(key, blob[:-SUM])
+
+
+def _sum(key: bytes, vector: bytes) -> bytes:
+    return zlib.crc32(vector, zlib.crc32(key)).to_bytes(SUM, "little")

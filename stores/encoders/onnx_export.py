@@ -1,4 +1,4 @@
-"""Exporting a torch module to an ONNX file, once, without noise."""
+"""Export of a torch module to an ONNX file, without output on the terminal."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-#: Held while a model is loaded and exported: transformers cannot be imported by two threads at
-#: once, and what ``quiet`` puts in place of the streams is the whole process's.
+#: Held while a model is loaded and exported: two threads cannot import transformers at the same
+#: time, and ``quiet`` replaces the streams of the process.
 EXPORTING = threading.Lock()
 
 
@@ -27,18 +27,10 @@ def export_onnx(
     outputs: Sequence[str],
     dynamic: Mapping[str, Any],
 ) -> None:
-    """Write a module as an ONNX file; a file of that name appears whole or not at all.
+    """Write a torch module in evaluation mode as an ONNX file, atomically.
 
-    Another process may export at the same time: each writes its own file, and the last one
-    replaces whole files by whole files.
-
-    Args:
-        module: A ``torch.nn.Module`` in evaluation mode.
-        example: Its inputs, as examples.
-        target: The file; its folder is made.
-        inputs: The inputs' names.
-        outputs: The outputs' names.
-        dynamic: For each input, which of its axes vary, as ``torch.export`` takes them.
+    ``example`` are its inputs, and ``dynamic`` the variable axes of each, as ``torch.export`` takes
+    them. Other processes may export the same file.
     """
     import torch
 
@@ -65,12 +57,11 @@ def export_onnx(
 
 @contextlib.contextmanager
 def quiet() -> Iterator[None]:
-    """Keep what exporter and weight loader print in this thread off the user's terminal."""
+    """Keep the output of exporter and weight loader in this thread off the terminal."""
     logger = logging.getLogger("torch.onnx")
     level = logger.level
     logger.setLevel(logging.ERROR)
-    # They print progress to both streams; stdout is for results, which another thread may print
-    # meanwhile.
+    # They print progress to both streams; another thread may print results to stdout.
     with (
         warnings.catch_warnings(),
         contextlib.redirect_stdout(_Muted(sys.stdout)),
@@ -83,18 +74,16 @@ def quiet() -> Iterator[None]:
             logger.setLevel(level)
 
 
-def remember(target: Path, told: Mapping[str, float]) -> None:
-    """Write numbers into a model file, which is replaced as a whole, and take notes of paths out.
+def remember(target: Path, numbers: Mapping[str, float]) -> None:
+    """Write numbers by name into an ONNX file's metadata, and remove its notes of source paths.
 
-    Args:
-        target: The ONNX file.
-        told: The numbers by name, to be read from the model's metadata.
+    The file is replaced atomically.
     """
     import onnx
 
     model = onnx.load(str(target))
-    onnx.helper.set_model_props(model, {name: repr(value) for name, value in told.items()})
-    # The exporter notes, node by node, which lines of which files on this machine made it.
+    onnx.helper.set_model_props(model, {name: repr(value) for name, value in numbers.items()})
+    # The exporter notes the source file and line of each node on this machine.
     for node in model.graph.node:
         del node.metadata_props[:]
     part = target.with_name(f"{target.name}.{os.getpid()}.part")
@@ -106,7 +95,7 @@ def remember(target: Path, told: Mapping[str, float]) -> None:
 
 
 class _Muted:
-    """A stream that drops what the thread that made it writes, and passes on all else."""
+    """A stream that drops the output of the thread that created it."""
 
     def __init__(self, stream: Any) -> None:
         self._stream = stream

@@ -1,23 +1,27 @@
-"""Putting ONNX graphs together from weights, without torch and without a file."""
+"""ONNX graphs built from weights, without torch and without a file, and their sessions.
+
+Among them is BERT's encoder (arXiv 1810.04805), in float32 or with eight-bit products.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
-
-from casewright.stores.encoders.onnx_session import inference_session
 
 if TYPE_CHECKING:
     from onnxruntime import InferenceSession
 
 Floats = NDArray[np.float32]
 Weights = Mapping[str, Floats]
-#: ONNX Runtime's own operators, which compute several steps in one.
+#: ONNX Runtime's operators, which compute several steps in one.
 FUSED = "com.microsoft"
-#: Outputs beside the first, where an operator has them: the sum that was normalised is used.
+#: Dimensions of an attention head.
+HEAD = 32
+#: Further outputs of operators; of a normalisation its input, the sum, is used.
 _MORE = {
     "EmbedLayerNormalization": ("mask",),
     "SkipLayerNormalization": ("", "", "sum"),
@@ -27,19 +31,16 @@ _MORE = {
 
 
 class Graph:
-    """A graph and the weights that it takes.
+    """A graph under construction, with the network's weights by name.
 
-    Args:
-        weights: Of the whole network, by name.
-        epsilon: Of layer normalisations.
-        bits: Of the weights in matrix products: 32 for float32; 8 or 7 for integers with a scale
-            for each output (Jacob et al. 2018, arXiv 1712.05877), by states of eight bits.
+    Weights in matrix products have 32 ``bits`` for float32; 8 or 7 for integers with a scale for
+    each output (Jacob et al. 2018, arXiv 1712.05877), by states of eight bits.
     """
 
     def __init__(self, weights: Weights, epsilon: float = 1e-5, bits: int = 32) -> None:
         self._weights, self._epsilon, self._bits = weights, epsilon, bits
         self._nodes: list[Any] = []
-        self._taken: dict[str, NDArray[Any]] = {}
+        self._used: dict[str, NDArray[Any]] = {}
 
     def node(self, operator: str, *inputs: str, domain: str = "", **settings: Any) -> str:
         """Add an operator and return the name of its first output."""
@@ -51,40 +52,36 @@ class Graph:
         return output
 
     def weight(self, name: str) -> str:
-        """Return the name of a weight that is taken as it is."""
-        self._taken[name] = np.ascontiguousarray(self._weights[name])
+        """Add a weight unchanged, and return its name."""
+        self._used[name] = np.ascontiguousarray(self._weights[name])
         return name
 
     def affine(self, *names: str) -> tuple[str, str]:
-        """Return the names of weight and bias of affine maps beside each other."""
+        """Add affine maps, concatenated; return the names of their weight and bias."""
         first = names[0]
         weight = np.concatenate([self._weights[f"{name}.weight"] for name in names])
-        self._taken[f"{first}.weight"] = np.ascontiguousarray(weight.T)
-        self._taken[f"{first}.bias"] = np.concatenate([self._weights[f"{n}.bias"] for n in names])
+        self._used[f"{first}.weight"] = np.ascontiguousarray(weight.T)
+        self._used[f"{first}.bias"] = np.concatenate([self._weights[f"{n}.bias"] for n in names])
         return f"{first}.weight", f"{first}.bias"
 
     def linear(self, states: str, *names: str) -> str:
-        """Return affine maps of states, beside each other."""
+        """Return affine maps of states, concatenated."""
         weight, bias = self.affine(*names)
         return self.node("Add", self._product(states, weight), bias)
 
     def gelu(self, states: str, name: str) -> str:
-        """Return an affine map of states with a GELU after it."""
+        """Return the GELU of an affine map of states."""
         weight, bias = self.affine(name)
         return self.node("BiasGelu", self._product(states, weight), bias, domain=FUSED)
 
     def attended(self, states: str, mask: str, heads: int, *names: str) -> str:
-        """Return what each of some states sees of all that a mask does not hide.
+        """Return the self-attention of states, by affine maps to queries, keys and values.
 
-        Args:
-            states: Their name.
-            mask: The mask's, 1 for what is there (n, places).
-            heads: How many of them look.
-            names: The affine maps to queries, keys and values.
+        ``mask`` names the mask (n, positions), 1 for positions to attend to.
         """
         if self._bits == 32:
-            own = self.affine(*names)
-            return self.node("Attention", states, *own, mask, domain=FUSED, num_heads=heads)
+            maps = self.affine(*names)
+            return self.node("Attention", states, *maps, mask, domain=FUSED, num_heads=heads)
         queries = self.node("Split", self.linear(states, *names), axis=-1)
         parts = (f"{queries}.1", f"{queries}.2", "", mask)
         return self.node("MultiHeadAttention", queries, *parts, domain=FUSED, num_heads=heads)
@@ -93,10 +90,10 @@ class Graph:
         if self._bits == 32:
             return self.node("MatMul", states, weight)
         most = 2 ** (self._bits - 1) - 1
-        numbers = self._taken[weight]
+        numbers = self._used[weight]
         scale = np.abs(numbers).max(0).clip(1e-12) / np.float32(most)
-        self._taken[weight] = np.rint(numbers / scale).astype(np.int8)
-        self._taken[f"{weight}.scale"] = scale
+        self._used[weight] = np.rint(numbers / scale).astype(np.int8)
+        self._used[f"{weight}.scale"] = scale
         small = self.node("DynamicQuantizeLinear", states)
         parts = (weight, f"{small}.scale", f"{weight}.scale", f"{small}.zero")
         return self.node("MatMulIntegerToFloat", small, *parts, domain=FUSED)
@@ -107,31 +104,23 @@ class Graph:
         return self.node("LayerNormalization", states, *parts, epsilon=self._epsilon)
 
     def added(self, total: str, states: str, name: str, norm: str) -> tuple[str, str]:
-        """Return a total and an affine map of states together: normalised, and as they are."""
+        """Return the sum of a total and an affine map of states: normalised, and as it is."""
         weight, bias = self.affine(name)
         parts = self.weight(f"{norm}.weight"), self.weight(f"{norm}.bias"), bias
         product = self._product(states, weight)
         output = self.node(
-            "SkipLayerNormalization",
-            product,
-            total,
-            *parts,
-            domain=FUSED,
-            epsilon=self._epsilon,
+            "SkipLayerNormalization", product, total, *parts, domain=FUSED, epsilon=self._epsilon
         )
         return output, f"{output}.sum"
 
     def reshaped(self, states: str, *shape: int) -> str:
-        """Return states in another shape; 0 keeps a dimension, -1 is what is left."""
+        """Return states in another shape; 0 keeps a dimension, -1 takes the rest."""
         return self.node("Reshape", states, self.node("Constant", value_ints=shape))
 
     def opened(self, inputs: Mapping[str, type], *outputs: str, threads: int = 0) -> Session:
-        """Return the graph, ready to run.
+        """Return a session; inputs are names with NumPy types, outputs names of float32 arrays.
 
-        Args:
-            inputs: Their types by name, NumPy's.
-            outputs: Their names, of float32.
-            threads: How many compute; 0 for one a core.
+        0 ``threads`` is one a core.
         """
         from onnx import helper
 
@@ -145,21 +134,20 @@ class Graph:
             "casewright",
             [described(name, kind) for name, kind in inputs.items()],
             [described(name, np.float32) for name in outputs],
-            [_elsewhere(name, weight) for name, weight in self._taken.items()],
+            [_external(name, weight) for name, weight in self._used.items()],
         )
         domains = [helper.make_opsetid("", 17), helper.make_opsetid(FUSED, 1)]
-        # The version of the format that opset 17 came with.
+        # The format's version of opset 17.
         model = helper.make_model(graph, opset_imports=domains, ir_version=8)
-        return Session(
-            inference_session(model.SerializeToString(), threads, self._taken), self._taken
-        )
+        session = inference_session(model.SerializeToString(), threads, self._used)
+        return Session(session, self._used)
 
 
 class Session:
-    """A graph that runs. Thread-safe."""
+    """A runnable graph. Thread-safe."""
 
     def __init__(self, session: InferenceSession, weights: Mapping[str, NDArray[Any]]) -> None:
-        # The session reads the weights where they are.
+        # The session does not copy the weights.
         self._session, self._weights = session, weights
 
     def __call__(self, **inputs: NDArray[Any]) -> Sequence[Floats]:
@@ -168,8 +156,29 @@ class Session:
         return outputs
 
 
-def _elsewhere(name: str, weight: NDArray[Any]) -> Any:
-    """Return a constant whose numbers ONNX Runtime is handed beside the model."""
+def inference_session(
+    model: Path | bytes, threads: int = 0, weights: Mapping[str, NDArray[Any]] | None = None
+) -> InferenceSession:
+    """Open a model, a file or its content, on the CPU, with threads that do not spin while waiting.
+
+    By default ONNX Runtime's threads spin for some milliseconds, which takes a core from other
+    work: the event loop, a store's search, a client. 0 ``threads`` is one a core. ``weights`` are
+    the model's external weights by name; they are not copied: keep them as long as the session.
+    """
+    import onnxruntime
+
+    options = onnxruntime.SessionOptions()
+    options.log_severity_level = 3
+    options.intra_op_num_threads = threads
+    options.add_session_config_entry("session.intra_op.allow_spinning", "0")
+    if weights:
+        values = [onnxruntime.OrtValue.ortvalue_from_numpy(array) for array in weights.values()]
+        options.add_external_initializers(list(weights), values)
+    return onnxruntime.InferenceSession(model, options, providers=["CPUExecutionProvider"])
+
+
+def _external(name: str, weight: NDArray[Any]) -> Any:
+    """Return a constant whose numbers ONNX Runtime gets beside the model."""
     from onnx import StringStringEntryProto, TensorProto, helper
 
     described = {"location": "memory", "offset": "0", "length": str(weight.nbytes)}
@@ -182,3 +191,53 @@ def _elsewhere(name: str, weight: NDArray[Any]) -> Any:
             StringStringEntryProto(key=key, value=value) for key, value in described.items()
         ],
     )
+
+
+class Bert:
+    """A BERT encoder. Thread-safe.
+
+    ``prefix`` is that of the encoder's names among the weights; for ``bits`` see ``Graph``.
+    """
+
+    def __init__(self, weights: Weights, prefix: str = "", *, bits: int = 32) -> None:
+        graph = Graph(weights, epsilon=1e-12, bits=bits)
+        tables = ("word_embeddings", "position_embeddings", "token_type_embeddings", "LayerNorm")
+        parts = [graph.weight(f"{prefix}embeddings.{table}.weight") for table in tables]
+        parts.append(graph.weight(f"{prefix}embeddings.LayerNorm.bias"))
+        states = graph.node(
+            "EmbedLayerNormalization", "ids", "types", *parts, domain=FUSED, epsilon=1e-12
+        )
+        heads = len(weights[f"{prefix}embeddings.LayerNorm.bias"]) // HEAD
+        for number in range(sum(name.endswith(".intermediate.dense.bias") for name in weights)):
+            layer = f"{prefix}encoder.layer.{number}"
+            parts = [f"{layer}.attention.self.{part}" for part in ("query", "key", "value")]
+            attended = graph.attended(states, "mask", heads, *parts)
+            output = f"{layer}.attention.output"
+            states, _ = graph.added(states, attended, f"{output}.dense", f"{output}.LayerNorm")
+            inner = graph.gelu(states, f"{layer}.intermediate.dense")
+            output = f"{layer}.output"
+            states, _ = graph.added(states, inner, f"{output}.dense", f"{output}.LayerNorm")
+        self._session = graph.opened(dict.fromkeys(("ids", "types", "mask"), np.int32), states)
+
+    def __call__(self, ids: NDArray[Any], types: NDArray[Any], mask: NDArray[Any]) -> Floats:
+        """Return the states (n, tokens, width) of n texts' tokens.
+
+        Args:
+            ids: Token ids, (n, tokens).
+            types: 0 for tokens of a first text, 1 for a second, (n, tokens).
+            mask: 1 for tokens, 0 for padding after them, (n, tokens).
+        """
+        inputs = {"ids": ids, "types": types, "mask": mask}
+        return self._session(**{name: array.astype(np.int32) for name, array in inputs.items()})[0]
+
+
+def fitting_bits(cpu: Path = Path("/proc/cpuinfo")) -> int:
+    """Return the most bits of an integer weight on this processor: 8, or 7.
+
+    Without VNNI, AVX2 sums two products of eight-bit numbers in sixteen bits, which may overflow.
+    """
+    try:
+        flags = cpu.read_text(encoding="utf-8")
+    except OSError:
+        return 7
+    return 8 if "vnni" in flags or "asimddp" in flags else 7

@@ -1,8 +1,8 @@
-"""Where encoders come from: the packaged model, a model's name, LangChain, LlamaIndex."""
+"""Sources of encoders: the packaged model, a model's name, LangChain, LlamaIndex."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from functools import cache
 from typing import Any
 
@@ -12,13 +12,12 @@ from numpy.typing import NDArray
 from casewright.errors import InputError
 from casewright.extensions import extension, extensions
 from casewright.stores.encoders.cache import CachedEncoder
-from casewright.stores.encoders.checked import checked_vectors
-from casewright.stores.encoders.encoder import Encoder
+from casewright.stores.encoders.encoder import Encoder, checked_vectors
 from casewright.stores.encoders.minilm import MiniLMEncoder
 from casewright.stores.encoders.sentence_transformers import SentenceTransformersEncoder
 from casewright.stores.paths import cache_folder
 
-#: Where embedding objects of other libraries keep their model's name.
+#: Fields of other libraries' embedding objects with the model's name.
 MODEL_NAMES = ("model_name", "model", "model_id")
 
 
@@ -29,36 +28,31 @@ def default_encoder() -> CachedEncoder:
 
 
 def named_encoder(name: str | None) -> CachedEncoder:
-    """Return an encoder with its caches; without a name the packaged one.
+    """Return an encoder with its caches; ``None`` is the packaged one.
 
-    Args:
-        name: One of the group ``casewright.encoders``, see ``casewright.extensions``; or a
-            sentence-transformers model.
-
-    Raises:
-        InputError: There is no such model.
-        DependencyError: sentence-transformers is not installed.
+    ``name`` is in the group ``casewright.encoders`` (see ``casewright.extensions``), or is that of
+    a sentence-transformers model. Raise ``InputError`` for an unknown one, and ``DependencyError``
+    if sentence-transformers is needed and not installed.
     """
     if name is None:
         return default_encoder()
-    if name in extensions("encoder"):
-        return CachedEncoder(extension("encoder", name)(), cache_folder() / "embeddings")
-    return CachedEncoder(as_encoder(name), cache_folder() / "embeddings")
+    encoder = extension("encoder", name)() if name in extensions("encoder") else as_encoder(name)
+    return CachedEncoder(encoder, cache_folder() / "embeddings")
 
 
 def preload(encoder: CachedEncoder) -> None:
-    """Load the packaged model in the background, beside other work; of other encoders nothing."""
+    """Load the packaged model in the background; do nothing for other encoders."""
     if isinstance(encoder.encoder, MiniLMEncoder):
         encoder.encoder.preload()
 
 
 def as_encoder(source: Any, *, name: str | None = None) -> Encoder:
-    """Turn what a caller has into an encoder.
+    """Return an encoder for any supported source.
 
     Args:
         source: An encoder; a sentence-transformers model's name; a LangChain ``Embeddings``; a
             LlamaIndex ``BaseEmbedding``.
-        name: Identifies the model, where ``source`` has no name of its own.
+        name: Identifies the model of a source that has no name.
 
     Raises:
         InputError: ``source`` is none of these.
@@ -75,83 +69,61 @@ def as_encoder(source: Any, *, name: str | None = None) -> Encoder:
         if hasattr(source, "get_text_embedding_batch"):
             return from_llamaindex(source, name=name)
     raise InputError(
-        f"{_kind(source)} is no encoder. Give an object with name, dimension and embed(), "
+        f"{_kind(source)} is not an encoder. Give an object with name, dimension and embed(), "
         "a LangChain Embeddings, a LlamaIndex BaseEmbedding, or a sentence-transformers name."
     )
 
 
 def from_langchain(embeddings: Any, *, name: str | None = None) -> AdaptedEncoder:
-    """Turn a LangChain ``Embeddings`` into an encoder; queries are embedded by ``embed_query``.
+    """Return an encoder for a LangChain ``Embeddings``; queries are embedded by ``embed_query``.
 
-    It is asked for one embedding at once, to know its dimension.
+    One text is embedded at once, to find the dimension.
 
     Args:
         embeddings: A LangChain ``Embeddings``.
-        name: Identifies model and version, part of a collection's fingerprint; ``None`` makes one
-            of the library and of what the object says of its model.
+        name: Identifies model and version, part of a collection's fingerprint; by default the
+            library's name and the object's model name.
 
     Raises:
-        InputError: It is no ``Embeddings``, or answers with what are no vectors.
+        InputError: The object is no ``Embeddings``, or answers with something else than vectors.
     """
-    _require(embeddings, "a LangChain Embeddings", "embed_documents", "embed_query")
-    texts, query = embeddings.embed_documents, embeddings.embed_query
-    return AdaptedEncoder(texts, query, name or _label(embeddings))
+    methods = ("embed_documents", "embed_query")
+    return AdaptedEncoder(embeddings, "a LangChain Embeddings", methods, name)
 
 
 def from_llamaindex(embedding: Any, *, name: str | None = None) -> AdaptedEncoder:
-    """Turn a LlamaIndex ``BaseEmbedding`` into an encoder.
+    """Return an encoder for a LlamaIndex ``BaseEmbedding``; see ``from_langchain``.
 
-    Queries are embedded by ``get_query_embedding``. It is asked for one embedding at once, to know
-    its dimension.
-
-    Args:
-        embedding: A LlamaIndex ``BaseEmbedding``.
-        name: Identifies model and version, part of a collection's fingerprint; ``None`` makes one
-            of the library and of what the object says of its model.
-
-    Raises:
-        InputError: It is no ``BaseEmbedding``, or answers with what are no vectors.
+    Queries are embedded by ``get_query_embedding``.
     """
     methods = ("get_text_embedding_batch", "get_query_embedding")
-    _require(embedding, "a LlamaIndex BaseEmbedding", *methods)
-    texts, query = (getattr(embedding, method) for method in methods)
-    return AdaptedEncoder(texts, query, name or _label(embedding))
+    return AdaptedEncoder(embedding, "a LlamaIndex BaseEmbedding", methods, name)
 
 
 class AdaptedEncoder:
     """An embedding object of another library as an encoder.
 
-    Args:
-        texts: Embeds n texts.
-        query: Embeds one query.
-        name: Identifies model and version.
-
-    Raises:
-        InputError: ``texts`` answers with what is no vector.
+    ``kind`` is the object's type for messages, ``methods`` embed n texts and one query, and
+    ``name`` is by default that of library and model.
     """
 
-    def __init__(
-        self, texts: Callable[[list[str]], Any], query: Callable[[str], Any], name: str
-    ) -> None:
-        self._texts = texts
-        self._query = query
-        self.name = name
-        self.dimension = checked_vectors(texts(["dimension"]), 1, None, name).shape[1]
+    def __init__(self, source: Any, kind: str, methods: tuple[str, str], name: str | None) -> None:
+        self._texts: Any = getattr(source, methods[0], None)
+        self._query: Any = getattr(source, methods[1], None)
+        if isinstance(source, type) or not (callable(self._texts) and callable(self._query)):
+            raise InputError(
+                f"{_kind(source)} is not {kind}: that is an object with {' and '.join(methods)}."
+            )
+        self.name = name or _label(source)
+        answer = self._texts(["dimension"])
+        self.dimension = checked_vectors(answer, 1, None, self.name).shape[1]
 
     def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
-        """Embed n texts as an array (n, dimension).
-
-        Raises:
-            InputError: The answer has other rows than one finite vector a text.
-        """
+        """Embed n texts as an array (n, dimension); raise ``InputError`` for a bad answer."""
         return self._checked(self._texts(list(texts)) if texts else [], texts)
 
     def embed_queries(self, texts: Sequence[str]) -> NDArray[np.float32]:
-        """Embed n queries as an array (n, dimension), by one call a query.
-
-        Raises:
-            InputError: An answer is no finite vector of that dimension.
-        """
+        """Embed n queries as an array (n, dimension), by one call a query; see ``embed``."""
         return self._checked([self._query(text) for text in texts], texts)
 
     def _checked(self, answer: Any, texts: Sequence[str]) -> NDArray[np.float32]:
@@ -161,20 +133,10 @@ class AdaptedEncoder:
 
 
 def _label(source: Any) -> str:
-    """Return a name for what embeds: its library, and its model's name or else its type's."""
-    names = (getattr(source, field, None) for field in MODEL_NAMES)
-    # An object in such a field would be named by its address, anew in each process.
-    model = next(
-        (name for name in names if isinstance(name, str) and name not in ("", "unknown")), ""
-    )
-    return f"{type(source).__module__.split('.')[0]}/{model or type(source).__name__}"
-
-
-def _require(source: Any, wanted: str, *methods: str) -> None:
-    if isinstance(source, type) or not all(callable(getattr(source, m, None)) for m in methods):
-        raise InputError(
-            f"{_kind(source)} is not {wanted}: that is an object with {' and '.join(methods)}."
-        )
+    # The text of any other object in these fields may have its address.
+    names = [n for field in MODEL_NAMES if isinstance(n := getattr(source, field, None), str)]
+    model = next((name for name in names if name not in ("", "unknown")), type(source).__name__)
+    return f"{type(source).__module__.split('.')[0]}/{model}"
 
 
 def _kind(source: Any) -> str:

@@ -1,29 +1,40 @@
-"""One engine a place: stores of one process share the folder that only one client may open."""
+"""One engine for each location: stores of a process share a folder, which only one client may open.
+
+A folder is always opened with the engine that wrote it.
+"""
 
 from __future__ import annotations
 
 import atexit
 import itertools
+import json
 import re
 import threading
+import time
 from dataclasses import dataclass, field
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from casewright.errors import InputError, cleaned
-from casewright.stores.engines.embedded import ENGINES, check_engine, open_folder
+from casewright.errors import DependencyError, InputError, cleaned
+from casewright.stores.engines.edge_engine import EdgeEngine
+from casewright.stores.engines.edge_shard import SHARDS
 from casewright.stores.engines.engine import Engine
+from casewright.stores.engines.folder import damaged, hold_folder, usable
+from casewright.stores.engines.local_engine import LocalEngine
 from casewright.stores.engines.qdrant_engine import QdrantEngine
 from casewright.stores.engines.server_engine import ServerEngine
 from casewright.stores.engines.server_options import ServerOptions
+from casewright.stores.whole_file import write_whole
+
+#: The file in a folder with the name of the engine that wrote it.
+RECORD = "engine.json"
+#: Qdrant Edge, and qdrant-client's local mode.
+ENGINES = ("edge", "local")
 
 
 @dataclass(slots=True)
-class _Place:
-    """A place, its engine while it has users, and a lock: opening may take long.
-
-    ``name`` is the engine's, where the place is a folder.
-    """
+class _Connection:
+    """The engine of a location while it has users; ``name`` is that of a folder's engine."""
 
     lock: threading.Lock = field(default_factory=threading.Lock)
     name: str = ""
@@ -32,7 +43,7 @@ class _Place:
 
 
 _lock = threading.Lock()
-_places: dict[str, _Place] = {}
+_connections: dict[str, _Connection] = {}
 _numbers = itertools.count()
 
 
@@ -45,13 +56,12 @@ def acquire(
     engine: str | None = None,
     server: ServerOptions | None = None,
 ) -> tuple[str, Engine]:
-    """Return a key to release by, and the engine for a location, opened where it is not yet.
+    """Return the engine of a location, opened if needed, and the key to release it.
 
     Raises:
-        InputError: The location is no ``":memory:"``, folder or URL, or the engine named is none
-            that it can be opened with, or there are options of a server and there is none.
+        InputError: The location is unusable, or cannot have this engine or server options.
         DependencyError: The folder's engine is not installed.
-        StoreError: It cannot be opened; see ``ServerEngine.open`` and ``open_folder``.
+        StoreError: The location cannot be opened.
     """
     resolved = _resolved(location)
     remote = "://" in resolved
@@ -65,58 +75,127 @@ def acquire(
             f"server={type(server).__name__} is given for {resolved}. A server's URL may have "
             "ServerOptions; other places have none."
         )
-    # Who uses another API key or other options, or has less patience, has a connection of its own;
-    # memory is nobody else's.
+    # Other options of a server make another connection; memory is never shared.
     key = f"{resolved} {timeout} {api_key} {server} {server and server.client}"
     key = key if remote else resolved
     with _lock:
         if resolved == ":memory:":
             key = f":memory: {next(_numbers)}"
-        place = _places.setdefault(key, _Place())
-    with place.lock:
-        if place.engine is not None:
-            check_engine(resolved, engine, place.name)
+        connection = _connections.setdefault(key, _Connection())
+    with connection.lock:
+        if connection.engine is not None:
+            _check_engine(resolved, engine, connection.name)
         elif remote:
-            place.engine = ServerEngine.open(
+            connection.engine = ServerEngine.open(
                 resolved, api_key=api_key, timeout=timeout, options=server
             )
         elif resolved == ":memory:":
-            place.engine = QdrantEngine.in_memory()
+            connection.engine = QdrantEngine.in_memory()
         else:
-            folder = Path(resolved)
-            place.name, place.engine = open_folder(folder, lock_seconds=lock_seconds, engine=engine)
-        place.users += 1
-        return key, place.engine
+            connection.name, connection.engine = open_folder(
+                Path(resolved), lock_seconds=lock_seconds, engine=engine
+            )
+        connection.users += 1
+        return key, connection.engine
 
 
 def share(key: str) -> None:
-    """Count one more user of an engine that is open."""
-    place = _places[key]
-    with place.lock:
-        place.users += 1
+    """Add a user to an open engine."""
+    connection = _connections[key]
+    with connection.lock:
+        connection.users += 1
 
 
 def release(key: str, engine: Engine) -> None:
-    """Give an engine back; the last user closes it."""
-    place = _places[key]
-    with place.lock:
-        if place.engine is not engine:
+    """Remove a user of an engine; it is closed with the last one."""
+    connection = _connections[key]
+    with connection.lock:
+        if connection.engine is not engine:
             return
-        place.users -= 1
-        if place.users == 0:
-            place.engine = None
+        connection.users -= 1
+        if connection.users == 0:
+            connection.engine = None
             if key.startswith(":memory:"):
-                del _places[key]
+                del _connections[key]
             engine.close()
+
+
+def open_folder(
+    folder: Path, *, lock_seconds: float = 0.0, engine: str | None = None
+) -> tuple[str, Engine]:
+    """Open a folder, created if needed, with its engine; return the engine's name too.
+
+    ``engine`` is that of a new folder, by default Edge if it is installed.
+
+    Raises:
+        InputError: The folder is a file, or was written by another engine.
+        DependencyError: Edge is needed, and is not installed.
+        StoreError: Another process holds the folder for longer than ``lock_seconds``, its files
+            are damaged, or it cannot be created or used.
+    """
+    deadline = time.monotonic() + lock_seconds
+    lock = hold_folder(folder, deadline)
+    try:
+        with usable(folder):
+            written = writer(folder)
+            if written:
+                _check_engine(folder, engine, written)
+            name = written or engine or ("edge" if _has_edge() else "local")
+            if name == "edge" and not _has_edge():
+                raise DependencyError(
+                    f"The store's folder {folder} needs Qdrant Edge, which is not installed or "
+                    "does not run here. Install it: pip install 'qdrant-edge-py>=0.9,<0.10'. Or "
+                    "delete the folder and build the store again, without it."
+                )
+            if not written:
+                write_whole(folder / RECORD, json.dumps({"engine": name}))
+        if name == "edge":
+            return name, EdgeEngine(folder, lock)
+        return name, LocalEngine(folder, lock, deadline)
+    except BaseException:
+        lock.close()
+        raise
+
+
+def writer(folder: Path) -> str | None:
+    """Return the name of the engine that wrote a folder; ``None`` for a new one."""
+    try:
+        name = json.loads((folder / RECORD).read_text(encoding="utf-8"))["engine"]
+    except FileNotFoundError:
+        # Written by a version without a record, or the record is lost.
+        if (folder / "meta.json").exists() or (folder / "collection").exists():
+            return "local"
+        return "edge" if (folder / SHARDS).exists() else None
+    except (ValueError, KeyError, TypeError) as error:
+        raise damaged(folder, f"its {RECORD} cannot be read") from error
+    if name not in ENGINES:
+        raise damaged(folder, f"its {RECORD} names the engine {name!r}, which is not known")
+    return str(name)
+
+
+def _check_engine(folder: str | Path, wanted: str | None, written: str) -> None:
+    if wanted not in (None, written):
+        raise InputError(
+            f"The store's folder {folder} was written by the engine {written!r}, not by "
+            f"{wanted!r}. Name no engine, or build the store anew in another folder."
+        )
+
+
+def _has_edge() -> bool:
+    try:
+        import qdrant_edge  # noqa: F401
+    except ImportError:
+        return False
+    return True
 
 
 @atexit.register
 def _close_all() -> None:
-    """Close what is still open while Python can: Qdrant imports a module to close a folder."""
-    # No place's lock is taken here, since a thread that still waits for a folder has it.
-    for place in list(_places.values()):
-        if place.engine is not None:
-            place.engine.close()
+    """Close open engines while Python can import: Qdrant imports a module to close a folder."""
+    # Without the locks: a thread that waits for a folder has one.
+    for connection in list(_connections.values()):
+        if connection.engine is not None:
+            connection.engine.close()
 
 
 def _resolved(location: str | Path) -> str:
@@ -136,18 +215,18 @@ def _resolved(location: str | Path) -> str:
             return str(Path(text).expanduser().resolve())
         # An unknown user's home, a NUL, a ring of links.
         except (RuntimeError, ValueError, OSError) as error:
-            raise InputError(f"{text!r} is no folder's path: {error}. Give another.") from error
+            raise InputError(f"{text!r} is no folder path: {error}. Give another.") from error
     try:
         url = urlsplit(text)
-        # The port is read, and checked, when it is asked for.
-        usable = url.scheme in ("http", "https") and url.hostname and url.port != 0
-        # A client would leave these out, and what they hold may be a secret.
+        # Reading the port checks it.
+        usable_url = url.scheme in ("http", "https") and url.hostname and url.port != 0
+        # A client would ignore these parts, which may hold a secret.
         more = url.username or url.password or url.query or url.fragment
     except ValueError:
-        usable = False
-    if not usable:
+        usable_url = False
+    if not usable_url:
         raise InputError(
-            f"{cleaned(text)} is no URL of a Qdrant server. Give one such as http://localhost:6333."
+            f"{cleaned(text)} is not the URL of a Qdrant server. Give one such as http://localhost:6333."
         )
     if more:
         raise InputError(

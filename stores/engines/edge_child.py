@@ -1,4 +1,4 @@
-"""A shard that a killed process left is first loaded by a child: damage there may end its process.
+"""Checks and repairs a shard in a child process, since loading a damaged one may end the process.
 
 ``python -m casewright.stores.engines.edge_child TASK FOLDER COLLECTION`` is that child.
 """
@@ -10,40 +10,41 @@ import resource
 import signal
 import subprocess
 import sys
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import IO, Any
 
-from casewright.errors import CasewrightError, StoreDamagedError, StoreError, cleaned
-from casewright.stores.engines.edge_salvage import salvaged
-from casewright.stores.engines.edge_shard import ShardFolder
+import numpy as np
+from numpy.typing import NDArray
 
-#: Seconds after which a child that still reads is held to read for ever.
+from casewright.errors import CasewrightError, StoreDamagedError, StoreError, cleaned
+from casewright.stores.engines.checksums import SUMS
+from casewright.stores.engines.edge_files import stored_cases
+from casewright.stores.engines.edge_shard import LAYOUT_COPY, SHARD, ShardFolder, Stored
+from casewright.stores.engines.payload import read_edge_payload
+
+#: Seconds after which a child is taken to read for ever.
 SECONDS = 3600
-#: Bytes of addresses that a child may take beside eight times its shard's files: of a number that
-#: is damaged Edge makes room for as many cases.
+#: Bytes of address space of a child, beside eight times its shard's files: a damaged number of
+#: cases makes Edge allocate memory for as many.
 MEMORY = 4 << 30
 
 
 def examined(disk: ShardFolder, lock: IO[str]) -> int:
-    """Have a child load a copy of a shard and read every case; return how many there are.
+    """Load a copy of an unloaded shard in a child, read every case, and return their number.
 
-    Args:
-        disk: The shard, which is not loaded.
-        lock: The store's folder's, which is held until the child has ended, too.
+    The child holds the ``lock`` of the store's folder too.
 
     Raises:
-        StoreDamagedError: A case is not as it was written, some are missing, or the child died.
-        StoreError: The system does not let it be done.
+        StoreDamagedError: A case is damaged or missing, or the child died.
+        StoreError: The system does not allow it.
     """
     return int(_run("examine", disk, lock)["cases"])
 
 
 def rebuilt(disk: ShardFolder, lock: IO[str]) -> dict[str, Any]:
-    """Have children build a shard anew of what is sound in it; see ``edge_salvage.salvaged``.
-
-    Raises:
-        StoreError: The system does not let it be done.
-    """
+    """Replace a shard by one of its sound cases, in a child; see ``salvaged``."""
     try:
         return _run("salvage", disk, lock)
     except StoreDamagedError:
@@ -63,7 +64,7 @@ def _run(task: str, disk: ShardFolder, lock: IO[str]) -> dict[str, Any]:
         answer: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
     except (ValueError, LookupError) as error:
         raise StoreError(
-            f"The store's folder {disk.store} could not be looked into by a process of its own: "
+            f"The store's folder {disk.store} could not be checked in a child process: "
             f"{cleaned(done.stderr[-400:]) or f'it ended with code {done.returncode}'}."
         ) from error
     if "error" in answer:
@@ -73,12 +74,8 @@ def _run(task: str, disk: ShardFolder, lock: IO[str]) -> dict[str, Any]:
 
 
 def child_process(task: str, disk: ShardFolder, lock: IO[str]) -> subprocess.CompletedProcess[str]:
-    """Run a child to its end; the last line of what it prints is ``task_done`` as JSON.
-
-    Raises:
-        subprocess.TimeoutExpired: It does not end.
-    """
-    # -P: no module of the folder that the command runs in takes the place of one of ours.
+    """Run a child to its end; the last line of its output is ``task_done`` as JSON."""
+    # -P: no module of the working directory is imported in place of ours.
     command = [sys.executable, "-P", "-m", __name__, task, str(disk.store), disk.collection]
     return subprocess.run(
         command,
@@ -93,15 +90,15 @@ def child_process(task: str, disk: ShardFolder, lock: IO[str]) -> subprocess.Com
 
 
 def task_done(task: str, folder: str, collection: str) -> dict[str, Any]:
-    """Do a child's task, and return what it answers: the task's result, or an error."""
+    """Run a child's task, and return its result, or an error."""
     disk = ShardFolder(Path(folder), collection)
     _bound_memory(disk.path)
     try:
         if task == "examine":
-            return {"cases": _counted(disk)}
+            return {"cases": _count_sound(disk)}
         return salvaged(disk, loading=task == "salvage")
     except (CasewrightError, OSError) as error:
-        # Edge's error of the bound above, which no sound shard reaches.
+        # Edge reports the memory bound, which no sound shard reaches.
         damaged = isinstance(error, StoreDamagedError) or "Out of memory" in str(error)
         return {"error": str(error), "damaged": damaged}
 
@@ -114,7 +111,7 @@ def _bound_memory(shard: Path) -> None:
     resource.setrlimit(resource.RLIMIT_AS, (bound, most))
 
 
-def _counted(disk: ShardFolder) -> int:
+def _count_sound(disk: ShardFolder) -> int:
     cases = 0
     with disk.copied() as copy, disk.translated(reading=True):
         shard = copy.load()
@@ -124,6 +121,73 @@ def _counted(disk: ShardFolder) -> int:
             cases += 1
         shard.close()
     return cases
+
+
+def salvaged(disk: ShardFolder, *, loading: bool) -> dict[str, Any]:
+    """Replace a damaged shard by one of its sound cases, and keep the damaged one.
+
+    With ``loading``, Edge reads the shard and its log first; otherwise only the files are read. The
+    result has the numbers of ``cases`` kept, ``lost``, and deleted but ``back``, both ``None`` if
+    unknown; ``texts``, the lost cases with sound text; ``beside``, the damaged shard's path.
+
+    Raises:
+        StoreDamagedError: The layout is lost, or Edge cannot load the shard.
+    """
+    try:
+        dimension, layout = disk.layout()
+    except StoreDamagedError:
+        dimension, layout = disk.layout(LAYOUT_COPY)
+    expected: int | None = None
+    with suppress(StoreDamagedError):
+        expected = (disk.expected() or (None, None))[1]
+    sound: set[str] = set()
+    texts: dict[str, Any] = {}
+
+    def sound_cases() -> Iterator[Stored]:
+        for payload, vector in _all_cases(disk, dimension, expected, loading, sound):
+            with suppress(ValueError, KeyError, TypeError):
+                id_ = payload["id"]
+                texts[id_] = read_edge_payload(payload, id_, None)
+                read_edge_payload(payload, id_, vector)
+                del texts[id_]
+                if id_ not in sound:
+                    sound.add(id_)
+                    yield id_, payload, vector
+
+    beside = disk.replace(dimension, layout, sound_cases())
+    return {
+        "cases": len(sound),
+        "lost": None if expected is None else max(0, expected - len(sound)),
+        "back": None if expected is None else max(0, len(sound) - expected),
+        "texts": [{"id": id_, **case} for id_, case in texts.items() if id_ not in sound],
+        "beside": str(beside),
+    }
+
+
+def _all_cases(
+    disk: ShardFolder, dimension: int, expected: int | None, loading: bool, sound: set[str]
+) -> Iterator[tuple[Mapping[str, Any], NDArray[np.float32]]]:
+    if loading:
+        yield from _loaded(disk)
+    # The files have cases that Edge drops for a damaged file: first those with an id, then the
+    # others. Only if cases are missing, since recently deleted ones have no id either.
+    for mapped in (True, False):
+        if loading if expected is None else len(sound) >= expected:
+            return
+        for stored in stored_cases(disk.path / SHARD, dimension, mapped=mapped):
+            # Without checksums, payload and vector may not belong together.
+            if stored is not None and SUMS in stored[0]:
+                yield stored
+
+
+def _loaded(disk: ShardFolder) -> Iterator[tuple[Mapping[str, Any], NDArray[np.float32]]]:
+    from qdrant_edge import EdgeShard
+
+    with disk.copied() as copy, copy.translated(reading=True):
+        shard = EdgeShard.load(str(copy.path / SHARD))
+        for _, record in copy.points(shard):
+            payload = {"id": str(record.id), **(record.payload or {})}
+            yield payload, np.asarray(record.vector, np.float32)
 
 
 if __name__ == "__main__":

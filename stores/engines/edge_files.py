@@ -1,8 +1,7 @@
-"""A shard's cases read from its files, without Edge, which for a damaged one gives all of them up.
+"""Reading of a shard's cases from its files, without Edge, which cannot load a damaged shard.
 
-It is the form of the version that is pinned: a table of where each payload stands, pages of
-payloads packed by LZ4, and chunks of vectors in the table's order. Which of them are sound, their
-checksums tell.
+The format is that of the pinned version: a table of the payloads' positions, pages of payloads
+packed by LZ4, and chunks of vectors in the table's order. The cases' checksums show damage.
 """
 
 from __future__ import annotations
@@ -16,9 +15,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-#: Of the table: how many rows there are; of a row whether it is in use, page, block, length.
+#: Number of rows of the table; of a row: whether it is in use, page, block, length.
 ROWS, ROW = struct.Struct("<I"), struct.Struct("<4I")
-#: Of the ids, an entry's kind to its bytes: a number or a UUID that has a row, or has lost it.
+#: Kind of an entry of the ids to its bytes: a number or a UUID, which has or has lost its row.
 ENTRIES = {1: 13, 2: 21, 3: 9, 4: 17}
 #: Bytes of a block, of a chunk of vectors at most, and of the longest payload that is unpacked.
 BLOCK, CHUNK, LONGEST = 128, 1 << 25, 1 << 28
@@ -27,18 +26,15 @@ BLOCK, CHUNK, LONGEST = 128, 1 << 25, 1 << 28
 def stored_cases(
     shard: Path, dimension: int, *, mapped: bool
 ) -> Iterator[tuple[dict[str, Any], NDArray[np.float32]] | None]:
-    """Yield the payload and the vector of cases; ``None`` for one that cannot be read.
+    """Yield payload and vector of cases; ``None`` for one that cannot be read.
 
-    Args:
-        shard: Its folder.
-        dimension: Of a vector.
-        mapped: Those that an id leads to; or the others: deleted ones, and those whose id is lost.
+    ``mapped`` chooses cases with an id; the others are deleted ones, and those with a lost id.
     """
     for table in sorted(shard.glob("segments/*/payload_storage/tracker.dat")):
         data = table.read_bytes()
         rows = _mapped_rows(table.parents[1])
-        places = ROW.iter_unpack(data[4 : 4 + ROWS.unpack_from(data)[0] * ROW.size])
-        for row, (used, page, block, length) in enumerate(places):
+        entries = ROW.iter_unpack(data[4 : 4 + ROWS.unpack_from(data)[0] * ROW.size])
+        for row, (used, page, block, length) in enumerate(entries):
             if not used or mapped != (row in rows):
                 continue
             try:
@@ -51,7 +47,7 @@ def stored_cases(
 
 
 def _mapped_rows(segment: Path) -> set[int]:
-    """Return the rows that ids lead to, as far as the file of the ids can be read."""
+    """Return the rows with ids, as far as the file of the ids can be read."""
     try:
         data = (segment / "mutable_id_tracker.mappings").read_bytes()
     except OSError:
@@ -77,9 +73,9 @@ def _payload(packed: bytes) -> dict[str, Any]:
 
 def _vector(segment: Path, row: int, dimension: int) -> NDArray[np.float32]:
     size = 4 * dimension
-    chunk, place = divmod(row, CHUNK // size)
+    chunk, index = divmod(row, CHUNK // size)
     file = segment / "vector_storage" / "vectors" / f"chunk_{chunk}.mmap"
-    return np.frombuffer(_read(file, place * size, size), dtype="<f4")
+    return np.frombuffer(_read(file, index * size, size), dtype="<f4")
 
 
 def _read(file: Path, start: int, length: int) -> bytes:

@@ -1,4 +1,4 @@
-"""A collection of Qdrant Edge on disk: a shard, what it remembers, and what closing it left."""
+"""A collection of Qdrant Edge on disk: a shard, with its layout, checksums and number of cases."""
 
 from __future__ import annotations
 
@@ -18,12 +18,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from casewright.errors import InputError, StoreDamagedError, StoreError, cleaned
-from casewright.stores.engines.case_count import CaseCount
-from casewright.stores.engines.edge_payload import read_payload
+from casewright.stores.engines.checksums import (
+    CLOSED,
+    SAMPLE,
+    closed_cleanly,
+    copy_files,
+    file_sums,
+    read_count,
+    write_count,
+)
 from casewright.stores.engines.engine import Point
-from casewright.stores.engines.file_blocks import copy_files, written_size
-from casewright.stores.engines.file_sums import SAMPLE, changed, file_sums
 from casewright.stores.engines.folder import damaged, in_use
+from casewright.stores.engines.payload import read_edge_payload
 from casewright.stores.room import SPARE, check_room
 from casewright.stores.whole_file import write_whole
 
@@ -31,47 +37,40 @@ if TYPE_CHECKING:
     from qdrant_edge import EdgeShard
 
 SHARDS = "shards"
-#: In a collection's folder: the shard, what it remembers, the checksums of its files as a clean
-#: close left them, and how many cases there are.
-SHARD, LAYOUT, CLOSED, COUNT = "shard", "layout.json", "closed.json", "count.bin"
-#: What it remembers, once more: without it, its cases could not be told apart.
+#: In a collection's folder: the shard, the layout, and the number of cases.
+SHARD, LAYOUT, COUNT = "shard", "layout.json", "count.bin"
+#: A copy of the layout, without which no case could be read.
 LAYOUT_COPY = "layout.copy.json"
-#: A case as it is kept: its id, its payload, its vector.
+#: A stored case: id, payload, vector.
 Stored = tuple[str, Mapping[str, Any], NDArray[np.float32]]
-#: Cases a page when a whole collection is read.
+#: Cases a page when a collection is read.
 PAGE = 1000
 #: Errors of the system that are no damage: memory, rights, open files, room, read-only, quota.
 SYSTEM = re.compile(r"\(os error (?:12|13|23|24|28|30|122)\)")
 
 
 def folder_name(collection: str) -> str:
-    """Return a collection's name as a folder's; ``urllib.parse.unquote`` turns it back.
+    """Return a folder name for a collection; ``urllib.parse.unquote`` decodes it.
 
-    Capitals are encoded too, since some disks do not tell them from small letters, and dots,
-    since what is made or removed ends in one.
-
-    Raises:
-        InputError: It has no letters, or some that are no Unicode.
+    Capitals are encoded too, since some disks ignore case, and dots, which mark the folders of
+    collections in the making. Raise ``InputError`` for an empty name, or one that is not Unicode.
     """
     try:
         raw = collection.encode()
     except UnicodeEncodeError as error:
         raise InputError(
-            f"A collection has the name {collection!a}: that is no Unicode."
+            f"A collection has the name {collection!a}: that is not valid Unicode."
         ) from error
     if not raw:
         raise InputError("A collection has an empty name. Give it at least one letter.")
-    return re.sub(rb"[^a-z0-9_-]", lambda found: b"%%%02x" % found[0][0], raw).decode()
+    return re.sub(rb"[^a-z0-9_-]", lambda match: b"%%%02x" % match[0][0], raw).decode()
 
 
 @dataclass(frozen=True, slots=True)
 class ShardFolder:
-    """The folder of a collection, there whole or not at all: renaming makes and removes it.
+    """The folder of a collection, made and removed atomically by renaming.
 
-    Attributes:
-        store: The store's folder, whose lock is held.
-        collection: The collection's name.
-        copy: Where this copy of it is; ``None`` for itself.
+    The lock of the store's folder is held. ``copy`` is the path of a copy of the collection.
     """
 
     store: Path
@@ -80,27 +79,25 @@ class ShardFolder:
 
     @property
     def path(self) -> Path:
-        """The collection's own folder."""
+        """The collection's folder."""
         return self.copy or self.store / SHARDS / folder_name(self.collection)
+
+    def write_count(self, least: int, most: int) -> None:
+        """Write bounds of the number of cases."""
+        write_count(self.path / COUNT, least, most)
 
     def make(self, dimension: int, layout: Mapping[str, Any]) -> None:
         """Make an empty collection."""
-        self._made(dimension, layout, ()).rename(self.path)
+        self._make(dimension, layout, ()).rename(self.path)
 
     def replace(self, dimension: int, layout: Mapping[str, Any], cases: Iterable[Stored]) -> Path:
-        """Put a new collection in the place of a damaged one, and return where that is now.
-
-        Args:
-            dimension: Of a vector.
-            layout: To be remembered.
-            cases: Of each its id, payload and vector.
-        """
-        new, beside = self._made(dimension, layout, cases), self._beside("damaged")
+        """Replace a damaged collection by one of these cases, and return the damaged one's path."""
+        new, beside = self._make(dimension, layout, cases), self._beside("damaged")
         self.path.rename(beside)
         new.rename(self.path)
         return beside
 
-    def _made(self, dimension: int, layout: Mapping[str, Any], cases: Iterable[Stored]) -> Path:
+    def _make(self, dimension: int, layout: Mapping[str, Any], cases: Iterable[Stored]) -> Path:
         from qdrant_edge import Distance, EdgeConfig, EdgeShard, EdgeVectorParams, UpdateOperation
         from qdrant_edge import Point as EdgePoint
 
@@ -109,128 +106,102 @@ class ShardFolder:
         config = EdgeConfig(
             vectors=EdgeVectorParams(size=dimension, distance=Distance.Dot), wal_enabled=True
         )
-        count, waiting = 0, iter(cases)
+        count, rest = 0, iter(cases)
         with self.translated(reading=False):
             shard = EdgeShard.create(str(new / SHARD), config)
             while batch := [
-                EdgePoint(UUID(i), v.tolist(), dict(p)) for i, p, v in islice(waiting, PAGE)
+                EdgePoint(UUID(i), v.tolist(), dict(p)) for i, p, v in islice(rest, PAGE)
             ]:
                 check_room(new)
                 shard.update(UpdateOperation.upsert_points(batch))
                 count += len(batch)
             shard.close()
-        kept = {"dimension": dimension, "layout": dict(layout), "sum": _sum(dimension, layout)}
+        content = {"dimension": dimension, "layout": dict(layout), "sum": _sum(dimension, layout)}
         for name in (LAYOUT, LAYOUT_COPY):
-            write_whole(new / name, json.dumps(kept))
-        CaseCount(new / COUNT).write(count, count)
+            write_whole(new / name, json.dumps(content))
+        write_count(new / COUNT, count, count)
         write_whole(new / CLOSED, json.dumps({"files": file_sums(new / SHARD)}))
         return new
 
-    def remembered(self, name: str = LAYOUT) -> tuple[int, Mapping[str, Any]]:
-        """Return dimension and layout, by the file that has them.
+    def layout(self, name: str = LAYOUT) -> tuple[int, Mapping[str, Any]]:
+        """Return dimension and layout from a file; raise ``StoreDamagedError`` if it is damaged."""
+        content = self._layout_file(name)
+        return content["dimension"], content["layout"]
 
-        Raises:
-            StoreDamagedError: They cannot be read.
-        """
-        kept = self._kept(name)
-        return kept["dimension"], kept["layout"]
-
-    def _kept(self, name: str = LAYOUT) -> dict[str, Any]:
+    def _layout_file(self, name: str = LAYOUT) -> dict[str, Any]:
         try:
-            kept = dict(json.loads((self.path / name).read_text(encoding="utf-8")))
-            # What was made before there were checksums has none.
-            if "sum" in kept and kept["sum"] != _sum(kept["dimension"], kept["layout"]):
+            file = dict(json.loads((self.path / name).read_text(encoding="utf-8")))
+            # Older versions wrote no checksum.
+            if "sum" in file and file["sum"] != _sum(file["dimension"], file["layout"]):
                 raise ValueError
-            return {**kept, "dimension": int(kept["dimension"]), "layout": dict(kept["layout"])}
+            return {**file, "dimension": int(file["dimension"]), "layout": dict(file["layout"])}
         except (OSError, ValueError, KeyError, TypeError) as error:
             raise self.damaged(f"its {name} cannot be read") from error
 
     def check(self, most: int | None = SAMPLE) -> bool:
-        """Compare the files of a shard that is not loaded with what its last close left.
+        """Compare the files of a shard that is not loaded with the last clean close.
 
-        Args:
-            most: See ``file_sums.changed``.
-
-        Returns:
-            Whether there was a clean close. Where there was none, its process was killed: what that
-            had not written out stands in the shard's log.
+        Return ``False`` if there was none: a killed process left its last writes in the shard's
+        log. For ``most`` see ``closed_cleanly``.
 
         Raises:
-            StoreDamagedError: A file is missing, or is not as closing left it.
+            StoreDamagedError: A file is missing, or was changed.
         """
         if not any((self.path / SHARD).glob("segments/*/version.info")):
             raise self.damaged("it has no segment")
         self.expected()
-        try:
-            left = json.loads((self.path / CLOSED).read_text(encoding="utf-8")).get("files")
-            # An older version left other checksums there.
-            if left is None:
-                return False
-            name = changed(self.path / SHARD, left, most)
-        except FileNotFoundError:
-            return False
-        except (ValueError, TypeError, AttributeError, LookupError) as error:
-            raise self.damaged(f"its {CLOSED} cannot be read") from error
-        if name:
-            raise self.damaged(f"{name} is missing or was changed")
-        return True
+        return closed_cleanly(self.path, self.path / SHARD, self.damaged, most)
 
     def expected(self) -> tuple[int, int] | None:
-        """Return the fewest and the most cases that there are; ``None`` where it is not known.
+        """Return the least and the greatest number of cases; ``None`` if unknown.
 
         Raises:
-            StoreDamagedError: It was known, and cannot be read.
+            StoreDamagedError: The number is missing or damaged.
         """
-        found = self.count.read()
-        if found is None and "sum" in self._kept():
+        bounds = read_count(self.path / COUNT)
+        if bounds is None and "sum" in self._layout_file():
             raise self.damaged(f"its {COUNT} is missing")
-        return found
-
-    @property
-    def count(self) -> CaseCount:
-        """Return the file that holds the number of cases."""
-        return CaseCount(self.path / COUNT)
+        return bounds
 
     def load(self) -> EdgeShard:
-        """Load the shard, which was checked; nobody else may have it loaded.
+        """Load the shard, which was checked and is not loaded elsewhere.
 
         Raises:
-            StoreDamagedError: Its files cannot be read, or it has fewer or more cases than were
-                written; no case in them is touched.
+            StoreDamagedError: The files or the number of cases are wrong; no case is changed.
         """
         from qdrant_edge import EdgeShard
 
-        # What is mapped into memory and finds no room ends the process.
+        # A mapped file that finds no room ends the process.
         check_room(self.path)
-        wanted = self.expected()
-        # From here on, Edge changes the files, even where it fails.
+        bounds = self.expected()
+        # Edge changes the files from here on, even if it fails.
         (self.path / CLOSED).unlink(missing_ok=True)
         with self.translated(reading=True):
             shard = EdgeShard.load(str(self.path / SHARD))
-            found = shard.info().points_count
-        if wanted is not None and not wanted[0] <= found <= wanted[1]:
-            told = wanted[0] if wanted[0] == wanted[1] else f"{wanted[0]} to {wanted[1]}"
-            raise self.damaged(f"{found} cases are left of {told}")
-        self.count.write(found, found)
+            count = shard.info().points_count
+        if bounds is not None and not bounds[0] <= count <= bounds[1]:
+            expected = bounds[0] if bounds[0] == bounds[1] else f"{bounds[0]} to {bounds[1]}"
+            raise self.damaged(f"{count} cases are left of {expected}")
+        self.write_count(count, count)
         return shard
 
     @contextmanager
     def copied(self) -> Iterator[ShardFolder]:
-        """Give a copy, which is removed in the end; what loads a damaged shard changes it.
-
-        Where there is no room for one, it is the shard itself.
-        """
-        place = self._beside("looked")
-        if shutil.disk_usage(self.path).free < written_size(self.path) + 2 * SPARE:
+        """Yield a temporary copy, since loading changes a shard; without room, yield itself."""
+        target = self._beside("looked")
+        files = (file for file in self.path.rglob("*") if file.is_file())
+        # Without the holes in the files.
+        size = sum(file.stat().st_blocks * 512 for file in files)
+        if shutil.disk_usage(self.path).free < size + 2 * SPARE:
             yield self
             return
         try:
-            yield replace(self, copy=copy_files(self.path, place))
+            yield replace(self, copy=copy_files(self.path, target))
         finally:
-            shutil.rmtree(place)
+            shutil.rmtree(target)
 
     def points(self, shard: EdgeShard) -> Iterator[tuple[Point | None, Any]]:
-        """Yield every case with its vector, and as Edge gives it; ``None`` for a damaged one."""
+        """Yield every case with its vector, ``None`` if it is damaged, and Edge's record of it."""
         for record in scrolled(shard, with_vector=True):
             try:
                 yield self.point(record, vector=np.asarray(record.vector, np.float32)), record
@@ -238,24 +209,20 @@ class ShardFolder:
                 yield None, record
 
     def close(self, shard: EdgeShard) -> None:
-        """Close the shard; waits for the calls that are in it."""
-        # What cannot be written out stands in the shard's log, or its folder was removed.
+        """Close the shard, once the running calls have ended."""
+        # Unwritten data is in the shard's log, or the folder was removed.
         with suppress(StoreError, OSError):
             with self.translated(reading=False):
                 shard.close()
             write_whole(self.path / CLOSED, json.dumps({"files": file_sums(self.path / SHARD)}))
 
     def point(
-        self, found: Any, score: float = 0.0, vector: NDArray[np.float32] | None = None
+        self, record: Any, score: float = 0.0, vector: NDArray[np.float32] | None = None
     ) -> Point:
-        """Return a point or record of Edge as a stored case.
-
-        Raises:
-            StoreDamagedError: Its payload cannot be read.
-        """
-        id_ = str(found.id)
+        """Return Edge's record as a stored case; raise ``StoreDamagedError`` for a damaged one."""
+        id_ = str(record.id)
         try:
-            return Point(id_, read_payload(found.payload, id_, vector), score, vector)
+            return Point(id_, read_edge_payload(record.payload, id_, vector), score, vector)
         except (ValueError, KeyError, TypeError) as error:
             raise self.damaged(f"the case {id_} cannot be read") from error
 
@@ -267,15 +234,15 @@ class ShardFolder:
             shutil.rmtree(gone)
 
     def _beside(self, ending: str) -> Path:
-        """Return a place for a collection in the making, or going, freed of an interrupted one."""
-        place = self.path.with_name(f"{self.path.name}.{ending}")
-        if place.exists():
-            shutil.rmtree(place)
-        return place
+        """Return a path beside the collection, after removing an interrupted one."""
+        path = self.path.with_name(f"{self.path.name}.{ending}")
+        if path.exists():
+            shutil.rmtree(path)
+        return path
 
     @contextmanager
     def translated(self, *, reading: bool) -> Iterator[None]:
-        """Raise what Edge raises as a store error; what cannot be read is damaged."""
+        """Turn Edge's errors into store errors; an error of reading is damage."""
         try:
             yield
         except (StoreError, InputError, OSError):
@@ -295,22 +262,17 @@ class ShardFolder:
             ) from error
 
     def damaged(self, reason: str) -> StoreDamagedError:
-        """Return the error for a collection whose files cannot be read."""
+        """Return the error for a damaged collection."""
         return damaged(self.store, f"of its collection {self.collection!r}, {reason}")
 
 
-def scrolled(shard: EdgeShard, **asked: Any) -> Iterator[Any]:
-    """Yield the records of a shard with their payloads, read page by page.
-
-    Args:
-        shard: Loaded.
-        asked: What ``ScrollRequest`` takes beside: ``filter``, ``with_vector``.
-    """
+def scrolled(shard: EdgeShard, **settings: Any) -> Iterator[Any]:
+    """Yield the records of a shard with payloads, page by page; for settings see ScrollRequest."""
     from qdrant_edge import ScrollRequest
 
     offset: Any = None
     while True:
-        page = ScrollRequest(offset=offset, limit=PAGE, with_payload=True, **asked)
+        page = ScrollRequest(offset=offset, limit=PAGE, with_payload=True, **settings)
         records, offset = shard.scroll(page)
         yield from records
         if offset is None:
@@ -318,11 +280,7 @@ def scrolled(shard: EdgeShard, **asked: Any) -> Iterator[Any]:
 
 
 def uuids(ids: Sequence[str]) -> list[UUID | int | str]:
-    """Return ids as Edge takes them.
-
-    Raises:
-        InputError: One is no UUID.
-    """
+    """Return ids as Edge takes them; raise ``InputError`` for one that is no UUID."""
     try:
         return [UUID(text) for text in ids]
     except ValueError as error:

@@ -1,31 +1,33 @@
-"""The interface of a vector engine: what a store needs, and nothing more."""
+"""The interface of a vector engine, limited to what a store needs."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
-from typing import Any, Literal, Protocol
+from typing import Any, Literal, Protocol, get_args
 
-from casewright.errors import StoreError
+import numpy as np
+
+from casewright.errors import InputError, StoreError
 from casewright.stores.engines.upload import Ids, Payloads, Upload, Vectors
 
-#: A metadata field to what a case must have there: a value, one of several, or a range of numbers
-#: as ``{"gte": 1, "lt": 5}``; ``{"not": …}`` keeps those that have none of the value or values.
+#: A metadata field to its required value, values, or range of numbers as ``{"gte": 1, "lt": 5}``;
+#: ``{"not": …}`` excludes a value or values.
 Where = Mapping[str, "str | int | bool | Sequence[str | int] | Mapping[str, Any]"]
 #: The id of a point, and its score.
 Ranked = tuple[str, float]
-#: How a recommend query scores a point against its examples; see ``Engine.recommend``.
-RecommendStrategy = Literal["best_score", "sum_scores"]
+#: The score of a recommend query; see ``Engine.recommend``.
+RecommendScoring = Literal["best_score", "sum_scores"]
 
 
 class NoCollectionError(StoreError):
-    """The collection is not there: it was never made, or another store removed it."""
+    """The collection does not exist: it was never made, or another store removed it."""
 
 
 @dataclass(frozen=True, slots=True)
 class Point:
-    """A stored case as the engine knows it: id, payload, and where asked for score and vector."""
+    """A stored case in an engine: id, payload, and optionally score and vector."""
 
     id: str
     payload: Mapping[str, Any]
@@ -36,57 +38,51 @@ class Point:
 class Engine(Protocol):
     """A vector engine that holds collections of points with one dense vector, compared by Dot.
 
-    Implementations are thread-safe and raise ``StoreError`` and its kinds only;
-    ``NoCollectionError`` from every call that needs a collection which is not there.
+    Implementations are thread-safe and raise only ``StoreError`` and its subclasses;
+    ``NoCollectionError`` from every call that needs a missing collection.
     """
 
     @property
     def writing(self) -> AbstractContextManager[Any]:
-        """A lock for whoever writes what depends on what they have read.
+        """A lock for writes that depend on earlier reads.
 
-        It keeps the threads of this process apart, not the users of a server.
+        It excludes the threads of this process, not other users of a server.
         """
 
     def layout(self, collection: str, *, fresh: bool = False) -> Mapping[str, Any] | None:
-        """Return what ``create`` was given, or ``None`` where there is no such collection.
+        """Return the layout given to ``create``; ``None`` if there is no such collection.
 
-        It is remembered, so that asking is cheap; ``fresh`` asks the collection itself, which a
-        user of the same server may have made anew.
+        It is cached; ``fresh`` reads the collection, which another user of a server may have made
+        anew.
         """
 
     def create(self, collection: str, dimension: int, layout: Mapping[str, Any]) -> None:
-        """Make an empty collection that remembers its layout; one that exists stays as it is."""
+        """Make an empty collection with a layout; an existing one is not changed."""
 
     def upsert(self, collection: str, ids: Ids, vectors: Vectors, payloads: Payloads) -> None:
-        """Write n points; returns once they are acknowledged."""
+        """Write n points, and return once they are acknowledged."""
 
     def uploading(
         self, collection: str, done: Callable[[int], None]
     ) -> AbstractContextManager[Upload]:
-        """Return a way to write many batches; they are acknowledged when it is left without error.
+        """Return a context to write many batches, which are acknowledged at its end.
 
-        It takes ``writing`` itself; ``done`` is told, in the caller's thread, how many more points
-        are stored.
+        It takes ``writing`` itself, and calls ``done`` in the caller's thread with the number of
+        points stored since the last call.
         """
 
     def search(
-        self,
-        collection: str,
-        vector: Vectors,
-        limit: int,
-        where: Where | None,
-        *,
-        exact: bool = True,
+        self, collection: str, vector: Vectors, limit: int, where: Where | None, *, exact: bool
     ) -> list[Point]:
         """Return the points of the highest dot product, best first, with vector and payload.
 
-        Without ``exact``, an engine that was told how may search approximately.
+        Without ``exact``, an engine with options for it may search approximately.
         """
 
     def rank(
         self, collection: str, vectors: Vectors, limit: int, where: Where | None
     ) -> list[list[Ranked]]:
-        """Search for m vectors, array (m, dimension), in one pass, exactly: ids and scores only."""
+        """Search exactly for m vectors, array (m, dimension), in one pass."""
 
     def recommend(
         self,
@@ -96,45 +92,37 @@ class Engine(Protocol):
         limit: int,
         where: Where | None,
         *,
-        strategy: RecommendStrategy = "best_score",
+        strategy: RecommendScoring = "best_score",
     ) -> list[Ranked]:
-        """Search for what is near to some vectors and far from others, exactly.
+        """Search exactly for points near to some vectors and far from others, best first.
 
         This is Qdrant's recommend query with raw vectors ("Explore the data" in its documentation).
-        Of a point with vector v, let a be the highest dot product of v with a positive example, and
-        b that with a negative one, minus infinity where there is none. The scores are
+        For a point with vector v, let a be the highest dot product of v with a positive example,
+        and b that with a negative one, minus infinity without any. The scores are
 
         - ``best_score``: s(a) if a > b, else -s(b), where s(x) = (1 + x / (1 + abs(x))) / 2 lies
-          between 0 and 1. So a point that is as near to a negative example as to a positive one
-          scores as negative, and rounding may decide where the two are nearly equal.
-        - ``sum_scores``: the sum of the dot products of v with the positive examples, less the sum
-          of those with the negative ones.
+          between 0 and 1. A point equally near to examples of both kinds scores as negative, and
+          rounding may decide if the two are nearly equal. - ``sum_scores``: the sum of the dot
+          products of v with the positive examples, less the sum of those with the negative ones.
 
-        Its third strategy, ``average_vector``, is a plain search: ``rank`` for twice the mean of
-        the positive examples less the mean of the negative ones, or without negative ones for the
-        mean of the positive ones.
+        Qdrant's third strategy, ``average_vector``, is ``rank`` for twice the mean of the positive
+        examples less the mean of the negative ones, or for the mean of the positive ones alone.
 
         Args:
             collection: Its name.
             positive: Array (p, dimension), p at least 1. Points equal to an example are found too.
             negative: Array (n, dimension); n may be 0.
-            limit: The most points to return.
-            where: What a point's metadata must have; ``None`` for every point.
-            strategy: Which scores.
-
-        Returns:
-            Ids and scores, best first; the order of equal scores is the engine's.
+            limit: The most points to return; the order of equal scores is the engine's.
+            where: A condition on the metadata; ``None`` for every point.
+            strategy: The score.
 
         Raises:
-            InputError: p is 0, the arrays differ in dimension or are not finite, the strategy is
-                not known, or no engine could answer the condition.
-            NoCollectionError: There is no such collection.
-            StoreError: The engine fails, or its collection is of another dimension, where it does
-                not say so by ``InputError``.
+            InputError: See ``check_examples``; or no engine could answer the condition.
+            StoreError: The engine fails, or the dimension is not the collection's.
         """
 
     def get(self, collection: str, ids: Sequence[str], *, vectors: bool = False) -> list[Point]:
-        """Return those of the points that exist, in any order; with their vectors if asked to."""
+        """Return the points that exist, in any order, optionally with vectors."""
 
     def scroll(self, collection: str, where: Where | None) -> list[Point]:
         """Return all points that match, in any order."""
@@ -143,7 +131,7 @@ class Engine(Protocol):
         """Remove points; unknown ids are no error."""
 
     def drop(self, collection: str) -> None:
-        """Remove a whole collection; an unknown one is no error."""
+        """Remove a collection; an unknown one is no error."""
 
     def count(self, collection: str, where: Where | None) -> int:
         """Count the points that match, exactly."""
@@ -153,7 +141,7 @@ class Engine(Protocol):
 
 
 class InProcess:
-    """An engine in this process, which does best to write each batch at once."""
+    """An engine in this process: it writes each batch at once."""
 
     def uploading(
         self: Engine, collection: str, done: Callable[[int], None]
@@ -166,3 +154,28 @@ class InProcess:
             done(len(ids))
 
         return nullcontext(upload)
+
+
+def check_examples(positive: Vectors, negative: Vectors, strategy: str) -> None:
+    """Raise ``InputError`` for bad examples of a recommend query, or an unknown strategy."""
+    strategies: tuple[str, ...] = get_args(RecommendScoring)
+    if strategy not in strategies:
+        raise InputError(
+            f"A recommend query has the strategy {strategy!r}. Give one of {', '.join(strategies)}."
+        )
+    if positive.ndim != 2 or negative.ndim != 2 or positive.shape[1] != negative.shape[1]:
+        raise InputError(
+            f"A recommend query has positive examples of shape {positive.shape} and negative ones "
+            f"of shape {negative.shape}. Give arrays (p, dimension) and (n, dimension); "
+            "(0, dimension) for no negative ones."
+        )
+    if not len(positive):
+        raise InputError(
+            "A recommend query has no positive example. Give at least one vector to be near to."
+        )
+    for name, vectors in (("positive", positive), ("negative", negative)):
+        if wrong := int((~np.isfinite(vectors)).sum()):
+            raise InputError(
+                f"Of a recommend query's {name} examples, {wrong} numbers are NaN or infinite. "
+                "Check the encoder."
+            )

@@ -1,43 +1,51 @@
-"""A store's folder: held by one process, and, where qdrant-client wrote it, looked over."""
+"""A store's folder: its lock, its errors, and opening it safely by qdrant-client's local mode.
+
+Local mode pickles every point. Reading a pickle may call any function that it names, so that a
+writer of the folder could run code in a reader's process.
+"""
 
 from __future__ import annotations
 
 import json
+import pickle
+import threading
 import time
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
+from io import BytesIO
 from pathlib import Path
-from typing import IO, TYPE_CHECKING
+from types import SimpleNamespace
+from typing import IO, TYPE_CHECKING, Any
 
 from casewright.errors import InputError, StoreDamagedError, StoreError, StoreLockedError
-from casewright.stores.engines.local_points import points_only
 from casewright.stores.room import as_disk_error
 
 if TYPE_CHECKING:
     from qdrant_client import QdrantClient
 
-#: Held from before an engine reads the folder until the store closes. Qdrant's own lock comes too
-#: late for that: it is taken after loading, so that who waited for it has loaded what was before.
-#: Edge's even damages the shard that it finds loaded.
+#: Held from before an engine reads the folder until the store closes. Qdrant's own lock is too
+#: late: it is taken after loading, so that a waiting process has loaded old data. Edge's even
+#: damages a shard that another process has loaded.
 LOCK_FILE = ".casewright.lock"
 QDRANT_LOCK_FILE = ".lock"
+#: The only class in a point's pickle; the rest is texts, numbers, lists and mappings.
+POINT = ("qdrant_client.http.models.models", "PointStruct")
+_unpickling = threading.Lock()
 
-# Said to whoever opens 20,000 cases. Set once, since catch_warnings is not thread-safe.
+# A warning at 20,000 cases. Set once, since catch_warnings is not thread-safe.
 warnings.filterwarnings("ignore", "Local mode is not recommended", UserWarning)
 
 
 def hold_folder(folder: Path, deadline: float) -> IO[str]:
-    """Hold a folder, made where it is not there; closing the file, or the process's end, lets go.
+    """Create a folder if needed and lock it, until the returned file is closed or the process ends.
 
-    Args:
-        folder: What to hold.
-        deadline: Until when to wait for another process, by ``time.monotonic``.
+    Wait for another process until ``deadline``, by ``time.monotonic``.
 
     Raises:
-        InputError: It is a file.
+        InputError: The folder is a file.
         StoreLockedError: Another process holds it beyond the deadline.
-        StoreError: It cannot be made or used.
+        StoreError: It cannot be created or used.
     """
     with usable(folder):
         if folder.exists() and not folder.is_dir():
@@ -47,22 +55,52 @@ def hold_folder(folder: Path, deadline: float) -> IO[str]:
 
 
 def open_client(folder: Path, deadline: float) -> QdrantClient:
-    """Open a folder that is held by qdrant-client's local mode.
+    """Open a locked folder by qdrant-client's local mode.
 
     Raises:
         StoreLockedError: Another user of Qdrant has it open beyond the deadline.
-        StoreDamagedError: Its files cannot be read; they are left as they are.
-        StoreError: It cannot be used.
+        StoreDamagedError: Its files cannot be read; they are left unchanged.
     """
     with usable(folder):
-        # Other users of Qdrant know its own lock only: wait for them before loading.
+        # Other users of Qdrant only take its own lock: wait for them before loading.
         _locked(folder, QDRANT_LOCK_FILE, deadline).close()
         return _client(folder)
 
 
+class _Points(pickle.Unpickler):
+    def find_class(self, module: str, name: str) -> Any:
+        if (module, name) != POINT:
+            raise pickle.UnpicklingError(f"it names {module}.{name}, which no case does")
+        return super().find_class(module, name)
+
+
+def read_point(text: bytes) -> Any:
+    """Return a point from its pickle; raise ``UnpicklingError`` for any other object."""
+    return _Points(BytesIO(text)).load()
+
+
+@contextmanager
+def points_only() -> Iterator[None]:
+    """Make local mode read only points inside the context.
+
+    It reads a collection once, when it is opened or made. Other users of qdrant-client in this
+    process are only affected during the context.
+    """
+    from qdrant_client.local import persistence as local
+
+    persistence: Any = local
+    data = SimpleNamespace(dumps=pickle.dumps, loads=read_point)
+    with _unpickling:
+        original, persistence.pickle = persistence.pickle, data
+        try:
+            yield
+        finally:
+            persistence.pickle = original
+
+
 @contextmanager
 def usable(folder: Path) -> Iterator[None]:
-    """Raise errors of the system as ``StoreError``."""
+    """Turn an ``OSError`` into a ``StoreError``."""
     try:
         yield
     except OSError as error:
@@ -91,7 +129,7 @@ def damaged(folder: Path, reason: str) -> StoreDamagedError:
 
 
 def _locked(folder: Path, name: str, deadline: float) -> IO[str]:
-    # It looks for a folder that it can write to when imported, so only where it is needed.
+    # Its import searches a writable folder, so it is imported only here.
     import portalocker
 
     file = (folder / name).open("a")
@@ -121,7 +159,7 @@ def _client(folder: Path) -> QdrantClient:
             return QdrantClient(path=str(folder))
     except (OSError, StoreError):
         raise
-    # Of a damaged file anything can be raised.
+    # A damaged file may raise anything.
     except Exception as error:
         if "already accessed" in str(error):
             raise in_use(folder) from error
@@ -129,7 +167,7 @@ def _client(folder: Path) -> QdrantClient:
 
 
 def _check_whole(folder: Path) -> None:
-    """Find what Qdrant would take for a new, empty folder or collection, and write over."""
+    """Raise an error for a folder or collection that Qdrant would overwrite as a new one."""
     collections, meta = folder / "collection", folder / "meta.json"
     if meta.exists():
         for name in json.loads(meta.read_text(encoding="utf-8"))["collections"]:

@@ -1,4 +1,6 @@
-"""qdrant-client's local mode behind the engine interface: in memory or in a folder."""
+"""The engine over a ``QdrantClient``: local mode in memory, and the base of other engines."""
+
+# ruff: noqa: D102 - ``Engine`` documents the methods.
 
 from __future__ import annotations
 
@@ -16,18 +18,18 @@ from casewright.stores.engines.engine import (
     NoCollectionError,
     Point,
     Ranked,
-    RecommendStrategy,
+    RecommendScoring,
     Where,
+    check_examples,
 )
-from casewright.stores.engines.examples import check_examples
-from casewright.stores.engines.local_points import points_only
+from casewright.stores.engines.folder import points_only
 from casewright.stores.engines.upload import Ids, Payloads, Vectors
 from casewright.stores.where import qdrant_filter
 
 if TYPE_CHECKING:
     from qdrant_client import QdrantClient, models
 
-#: Points a page when a whole collection is read.
+#: Points a page when a collection is read.
 PAGE = 1000
 Answer = TypeVar("Answer")
 
@@ -35,19 +37,14 @@ Answer = TypeVar("Answer")
 class QdrantEngine(InProcess):
     """An engine over one ``QdrantClient`` in local mode.
 
-    Local mode is not thread-safe, so every call holds one lock.
-
-    Args:
-        client: Of local mode.
-        where_it_is: What messages call the place.
-        folder_lock: What keeps others out of a folder.
+    Local mode is not thread-safe, so that every call holds one lock.
     """
 
     def __init__(
-        self, client: QdrantClient, where_it_is: str, folder_lock: IO[str] | None = None
+        self, client: QdrantClient, location: str, folder_lock: IO[str] | None = None
     ) -> None:
         self._client = client
-        self._name = where_it_is
+        self._location = location
         self._lock: AbstractContextManager[Any] = threading.RLock()
         self._writing: AbstractContextManager[Any] = threading.RLock()
         self._folder_lock = folder_lock
@@ -55,31 +52,28 @@ class QdrantEngine(InProcess):
 
     @classmethod
     def in_memory(cls) -> QdrantEngine:
-        """Open a place that is nobody else's, and gone when it is closed."""
+        """Open a new location in memory, which is lost when it is closed."""
         from qdrant_client import QdrantClient
 
         return cls(QdrantClient(":memory:"), "memory")
 
     @property
     def writing(self) -> AbstractContextManager[Any]:
-        """A lock for whoever writes what depends on what they have read; see ``Engine``."""
         return self._writing
 
     def layout(self, collection: str, *, fresh: bool = False) -> Mapping[str, Any] | None:
-        """Return the layout kept in the collection's metadata; see ``Engine``."""
         with self._lock:
-            kept = None if fresh else self._layouts.get(collection)
-            if kept is None:
+            layout = None if fresh else self._layouts.get(collection)
+            if layout is None:
                 try:
                     info = self._read(lambda client: client.get_collection(collection))
                 except NoCollectionError:
                     return None
-                kept = (info.config.metadata or {}).get("casewright", {})
-                self._layouts[collection] = kept
-            return kept
+                layout = (info.config.metadata or {}).get("casewright", {})
+                self._layouts[collection] = layout
+            return layout
 
     def create(self, collection: str, dimension: int, layout: Mapping[str, Any]) -> None:
-        """Make a collection of one Dot vector; see ``Engine``."""
         try:
             self._create(collection, dimension, {"casewright": dict(layout)})
         except StoreError:
@@ -88,20 +82,12 @@ class QdrantEngine(InProcess):
                 raise
 
     def upsert(self, collection: str, ids: Ids, vectors: Vectors, payloads: Payloads) -> None:
-        """Write a batch of points; see ``Engine``."""
         batch = self._batch(ids, vectors, payloads)
         self._write(lambda client: client.upsert(collection, points=batch, wait=True))
 
     def search(
-        self,
-        collection: str,
-        vector: Vectors,
-        limit: int,
-        where: Where | None,
-        *,
-        exact: bool = True,
+        self, collection: str, vector: Vectors, limit: int, where: Where | None, *, exact: bool
     ) -> list[Point]:
-        """Search by dot product; see ``Engine``."""
         points = self._queried(
             collection, vector.tolist(), limit, where, exact=exact, with_vectors=True
         )
@@ -110,12 +96,11 @@ class QdrantEngine(InProcess):
     def rank(
         self, collection: str, vectors: Vectors, limit: int, where: Where | None
     ) -> list[list[Ranked]]:
-        """Search for several vectors in one request, always exactly; see ``Engine``."""
         from qdrant_client import models
 
-        selected, params = self._filter(where), self._params(exact=True)
+        condition, params = self._filter(where), self._params(exact=True)
         requests = [
-            models.QueryRequest(query=vector.tolist(), limit=limit, filter=selected, params=params)
+            models.QueryRequest(query=vector.tolist(), limit=limit, filter=condition, params=params)
             for vector in vectors
         ]
         answers = self._read(lambda client: client.query_batch_points(collection, requests))
@@ -129,9 +114,8 @@ class QdrantEngine(InProcess):
         limit: int,
         where: Where | None,
         *,
-        strategy: RecommendStrategy = "best_score",
+        strategy: RecommendScoring = "best_score",
     ) -> list[Ranked]:
-        """Search by positive and negative examples, always exactly; see ``Engine``."""
         from qdrant_client import models
 
         check_examples(positive, negative, strategy)
@@ -145,41 +129,36 @@ class QdrantEngine(InProcess):
         return [(str(point.id), point.score) for point in points]
 
     def get(self, collection: str, ids: Sequence[str], *, vectors: bool = False) -> list[Point]:
-        """Return the points that exist; see ``Engine``."""
-        found = self._read(
+        records = self._read(
             lambda client: client.retrieve(
                 collection, list(ids), with_payload=True, with_vectors=vectors
             )
         )
-        return [self._point(record) for record in found]
+        return [self._point(record) for record in records]
 
     def scroll(self, collection: str, where: Where | None) -> list[Point]:
-        """Return every point that matches; see ``Engine``."""
         return [self._point(record) for record in self._scrolled(collection, where)]
 
     def delete(self, collection: str, ids: Sequence[str]) -> None:
-        """Remove points; see ``Engine``."""
         from qdrant_client import models
 
         selector = models.PointIdsList(points=list(ids))
         self._write(lambda client: client.delete(collection, points_selector=selector, wait=True))
 
     def drop(self, collection: str) -> None:
-        """Remove a collection; see ``Engine``."""
         with self._lock:
             self._layouts.pop(collection, None)
             self._write(lambda client: client.delete_collection(collection))
 
     def count(self, collection: str, where: Where | None) -> int:
-        """Count points exactly; see ``Engine``."""
-        selected = self._filter(where)
-        counted = self._read(
-            lambda client: client.count(collection, count_filter=selected, exact=True)
+        condition = self._filter(where)
+        return int(
+            self._read(
+                lambda client: client.count(collection, count_filter=condition, exact=True)
+            ).count
         )
-        return int(counted.count)
 
     def close(self) -> None:
-        """Close the client; see ``Engine``."""
         with self._lock:
             self._client.close()
             if self._folder_lock is not None:
@@ -189,7 +168,7 @@ class QdrantEngine(InProcess):
         from qdrant_client import models
 
         vector = models.VectorParams(size=dimension, distance=models.Distance.DOT)
-        # It reads what lies at the new collection's place already.
+        # It reads any files at the new collection's path.
         with points_only():
             self._write(
                 lambda client: client.create_collection(
@@ -205,32 +184,30 @@ class QdrantEngine(InProcess):
         where: Where | None,
         *,
         exact: bool = True,
-        **shown: Any,
+        **settings: Any,
     ) -> Sequence[models.ScoredPoint]:
-        """Return the points that a query finds, best first."""
-        params, selected = self._params(exact=exact), self._filter(where)
+        params, condition = self._params(exact=exact), self._filter(where)
         return self._read(
             lambda client: client.query_points(
                 collection,
                 query=query,
                 limit=limit,
-                query_filter=selected,
+                query_filter=condition,
                 search_params=params,
-                **shown,
+                **settings,
             )
         ).points
 
     def _scrolled(
         self, collection: str, where: Where | None = None, *, vectors: bool = False
     ) -> Iterator[Any]:
-        """Yield the records that match, read page by page."""
         offset: Any = None
-        selected = self._filter(where)
+        condition = self._filter(where)
         while True:
 
             def page(client: QdrantClient, at: Any = offset) -> tuple[list[Any], Any]:
                 return client.scroll(
-                    collection, selected, limit=PAGE, offset=at, with_vectors=vectors
+                    collection, condition, limit=PAGE, offset=at, with_vectors=vectors
                 )
 
             records, offset = self._read(page)
@@ -250,26 +227,19 @@ class QdrantEngine(InProcess):
         return Point(str(record.id), self._read_payload(record.payload or {}), score, vector)
 
     def _stored(self, payload: Mapping[str, Any]) -> dict[str, Any]:
-        """Return what is stored of a payload, and by ``_read_payload`` is read again."""
         return dict(payload)
 
     def _read_payload(self, stored: Mapping[str, Any]) -> Mapping[str, Any]:
         return stored
 
     def _params(self, *, exact: bool) -> models.SearchParams | None:
-        """Return how to search: local mode is always exact, and warns of being told so."""
+        """Return ``None``: local mode is always exact, and warns of parameters."""
         return None
 
     def _filter(self, where: Where | None) -> models.Filter | None:
         return qdrant_filter(where)
 
     def _read(self, request: Callable[[QdrantClient], Answer]) -> Answer:
-        return self._locally(request)
-
-    def _write(self, request: Callable[[QdrantClient], Answer]) -> Answer:
-        return self._locally(request)
-
-    def _locally(self, request: Callable[[QdrantClient], Answer]) -> Answer:
         """Call local mode, and raise its errors as store errors."""
         with self._lock:
             try:
@@ -281,7 +251,11 @@ class QdrantEngine(InProcess):
                     "Collection .* not found", str(error)
                 )
                 if missing:
-                    raise NoCollectionError(f"The store at {self._name}: {error}.") from error
+                    raise NoCollectionError(f"The store at {self._location}: {error}.") from error
                 raise StoreError(
-                    f"The store at {self._name} failed: {type(error).__name__}: {str(error)[:200]}."
+                    f"The store at {self._location} failed: {type(error).__name__}: "
+                    f"{str(error)[:200]}."
                 ) from error
+
+    def _write(self, request: Callable[[QdrantClient], Answer]) -> Answer:
+        return self._read(request)

@@ -1,37 +1,40 @@
-"""Calls to a Qdrant server, tried again where a failure passes."""
+"""Calls to a Qdrant server over REST or gRPC: retries, and the errors of failed requests."""
 
 from __future__ import annotations
 
+import json
 import threading
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import replace
-from typing import TYPE_CHECKING, TypeVar
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, TypeVar
 
-from casewright.errors import StoreUnavailableError, cleaned
-from casewright.stores.engines.server_errors import Failure, error_of, failure_of
+from casewright.errors import StoreError, StoreUnavailableError, cleaned, told
+from casewright.stores.engines.engine import NoCollectionError
 
 if TYPE_CHECKING:
     from tenacity import RetryCallState
 
-#: Seconds between two tries: doubled each time from the first, with as much chance again, to the
-#: longest. A server that asks for more than the last is not waited for.
+#: Seconds between two tries: doubled from the first to the longest, plus jitter. A server that
+#: asks for more than the last is not waited for.
 FIRST, LONGEST, MOST = 0.25, 30.0, 60.0
-#: How often a read is tried again, at most.
+#: The most retries of a read.
 READ_RETRIES = 2
+#: Status of a busy server, or of a gateway that does not reach it (RFC 9110).
+PASSING = {"408", "429", "502", "503", "504", "RESOURCE_EXHAUSTED"}
+#: gRPC's status codes without an answer.
+UNREACHED = {"UNAVAILABLE", "DEADLINE_EXCEEDED"}
+REFUSED_KEY = {"401", "403", "UNAUTHENTICATED", "PERMISSION_DENIED"}
+MISSING = {"404", "NOT_FOUND"}
 Answer = TypeVar("Answer")
 
 
 class ServerCalls:
-    """Makes calls to one server, raising ``StoreError`` and its kinds only.
+    """Makes calls to one server, which raise only ``StoreError`` and its subclasses.
 
-    Whatever is called may be called twice: Qdrant's reads, upserts and deletes are idempotent.
-
-    Args:
-        server: Its address, for messages.
-        retries: How often a write is tried again.
-        timeout: Seconds for one request, and for a read with its retries.
-        secrets: What no message may show.
+    A request may be sent twice: Qdrant's reads, upserts and deletes are idempotent. ``retries``
+    limits those of a write; ``timeout`` is in seconds for one request, and for a read with its
+    retries. ``secrets`` are masked in messages.
     """
 
     def __init__(
@@ -43,30 +46,30 @@ class ServerCalls:
         self._secrets = [secret for secret in secrets if secret]
 
     def read(self, request: Callable[[], Answer]) -> Answer:
-        """Make a call that somebody waits for: few tries, in about the time of one request."""
+        """Make a call with few retries, within about the time of one request."""
         return self._call(request, min(self._retries, READ_RETRIES), self._timeout, None)
 
-    def write(
-        self, request: Callable[[], Answer], given_up: threading.Event | None = None
-    ) -> Answer:
-        """Make a call that is worth waiting for; ``given_up`` ends the waiting between tries."""
-        return self._call(request, self._retries, None, given_up)
+    def write(self, request: Callable[[], Answer], stop: threading.Event | None = None) -> Answer:
+        """Make a call with retries; ``stop`` ends the waiting between them."""
+        return self._call(request, self._retries, None, stop)
 
     def _call(
         self,
         request: Callable[[], Answer],
         retries: int,
         within: float | None,
-        given_up: threading.Event | None,
+        stop: threading.Event | None,
     ) -> Answer:
         from tenacity import Retrying, retry_if_exception, wait_exponential_jitter
 
         backoff = wait_exponential_jitter(multiplier=FIRST, max=LONGEST, jitter=FIRST)
 
         def wait(state: RetryCallState) -> float:
-            return max(backoff(state), _failure(state).wait)
+            error = state.outcome.exception() if state.outcome is not None else None
+            failure = _failure_of(error) if error is not None else None
+            return max(backoff(state), failure.wait if failure else 0.0)
 
-        def stop(state: RetryCallState) -> bool:
+        def give_up(state: RetryCallState) -> bool:
             passed = (state.seconds_since_start or 0.0) + state.upcoming_sleep
             return (
                 state.attempt_number > retries
@@ -75,39 +78,113 @@ class ServerCalls:
             )
 
         def sleep(seconds: float) -> None:
-            if given_up is None:
+            if stop is None:
                 time.sleep(seconds)
-            elif given_up.wait(seconds):
+            elif stop.wait(seconds):
                 raise StoreUnavailableError(f"A request to {self._server} was given up.")
 
         tries = Retrying(
-            retry=retry_if_exception(_passes), wait=wait, stop=stop, sleep=sleep, reraise=True
+            retry=retry_if_exception(_passes), wait=wait, stop=give_up, sleep=sleep, reraise=True
         )
         started = time.monotonic()
         try:
             return tries(request)
         except Exception as error:
-            failure = failure_of(error)
+            failure = _failure_of(error)
             if failure is None:
                 raise
             count, seconds = tries.statistics["attempt_number"], time.monotonic() - started
             tried = f"It was tried {count} times in {seconds:.1f} s." if count > 1 else ""
-            raise error_of(self._masked(failure), self._server, tried) from error
+            reason = failure.reason
+            for secret in self._secrets:
+                reason = reason.replace(secret, "***")
+            failure = replace(failure, reason=cleaned(reason, 200))
+            raise _error_of(failure, self._server, tried) from error
 
-    def _masked(self, failure: Failure) -> Failure:
-        reason = failure.reason
-        for secret in self._secrets:
-            reason = reason.replace(secret, "***")
-        return replace(failure, reason=cleaned(reason, 200))
+
+@dataclass(frozen=True, slots=True)
+class _Failure:
+    """The failure of a request: an HTTP status or gRPC code, empty without one, and its reason.
+
+    ``passing`` failures may succeed a little later; ``wait`` are the seconds that the server asks
+    for.
+    """
+
+    status: str
+    reason: str
+    passing: bool
+    wait: float = 0.0
+
+
+def _failure_of(error: BaseException) -> _Failure | None:
+    """Return the failure of a ``QdrantClient`` request; ``None`` for an error of our own."""
+    import grpc
+    import httpx
+    from qdrant_client.common.client_exceptions import QdrantException
+    from qdrant_client.http.exceptions import ResponseHandlingException, UnexpectedResponse
+
+    if isinstance(error, StoreError) or not isinstance(error, Exception):
+        return None
+    if isinstance(error, QdrantException):
+        # 429 with a time to wait; the base class if that is no whole number.
+        return _Failure("429", str(error), True, getattr(error, "retry_after_s", 0.0))
+    if isinstance(error, UnexpectedResponse):
+        status = str(error.status_code)
+        delay = error.headers.get("Retry-After", "")
+        wait = float(delay) if delay.isascii() and delay.isdigit() else 0.0
+        return _Failure(status, _reason(error.content or b""), status in PASSING, wait)
+    if isinstance(error, ResponseHandlingException):
+        source = error.source
+        lasting = (httpx.UnsupportedProtocol, httpx.LocalProtocolError, httpx.ProxyError)
+        passing = isinstance(source, httpx.TransportError) and not isinstance(source, lasting)
+        return _Failure("", told(source), passing)
+    if isinstance(error, grpc.RpcError):
+        call: Any = error
+        status, reason = str(call.code().name), str(call.details())
+        if status in UNREACHED:
+            return _Failure("", f"{status} {reason}", True)
+        return _Failure(status, reason, status in PASSING)
+    return _Failure("", told(error), False)
 
 
 def _passes(error: BaseException) -> bool:
-    failure = failure_of(error)
+    failure = _failure_of(error)
     return failure is not None and failure.passing
 
 
-def _failure(state: RetryCallState) -> Failure:
-    error = state.outcome.exception() if state.outcome is not None else None
-    failure = failure_of(error) if error is not None else None
-    assert failure is not None  # it is asked only after a failure that passes
-    return failure
+def _reason(content: bytes) -> str:
+    try:
+        return str(json.loads(content)["status"]["error"])
+    except (ValueError, KeyError, TypeError, RecursionError):
+        # Shortened to a line once secrets are masked.
+        return content[:10_000].decode("utf-8", "replace")
+
+
+def _error_of(failure: _Failure, server: str, tried: str) -> StoreError:
+    """Return the error of a failure; ``tried`` is a sentence on the tries, or empty."""
+    status, reason = failure.status, failure.reason
+    if status in MISSING and "doesn't exist" in reason:
+        return NoCollectionError(f"The Qdrant server {server}: {reason}")
+    if status in REFUSED_KEY:
+        problem = f"refused the API key, or asks for one: {status} {reason}."
+        advice = "Pass one that may do this as api_key=."
+    elif status == "413":
+        problem = f"refused a request as too large: {status} {reason}."
+        advice = "Lower upload_batch in ServerOptions, or raise the server's max_request_size_mb."
+    elif status and failure.passing:
+        problem = f"is busy, or its gateway does not reach it: {status} {reason}."
+        if failure.wait:
+            problem += f" It asks to be left alone for {failure.wait:.0f} s."
+        advice = "Try again later, or lower parallel in ServerOptions."
+    elif status:
+        problem = f"refused: {status} {reason}."
+        advice = "Check the URL, the API key and the server's log."
+    elif failure.passing:
+        problem = f"does not answer: {reason}."
+        advice = "Check that it runs and that the URL is right."
+    else:
+        problem = f"gave no Qdrant answer, or the request could not be sent: {reason}."
+        advice = "Check the URL and the server options."
+    return StoreUnavailableError(
+        " ".join(filter(None, (f"The Qdrant server {server} {problem}", tried, advice)))
+    )

@@ -1,5 +1,7 @@
 """A Qdrant server or cluster behind the engine interface."""
 
+# ruff: noqa: D102 - ``Engine`` documents the methods.
+
 from __future__ import annotations
 
 import threading
@@ -10,12 +12,11 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from casewright.errors import InputError, told
 from casewright.stores.engines.engine import Point, Where
+from casewright.stores.engines.payload import check_numbers, read_server_payload, server_payload
 from casewright.stores.engines.qdrant_engine import PAGE, QdrantEngine
 from casewright.stores.engines.server_calls import ServerCalls
 from casewright.stores.engines.server_options import ServerOptions
-from casewright.stores.engines.server_payload import check_numbers, read_payload, server_payload
-from casewright.stores.engines.shared_lock import SharedLock
-from casewright.stores.engines.upload import Ids, Payloads, Upload, Uploads, Vectors
+from casewright.stores.engines.upload import Ids, Payloads, SharedLock, Upload, Uploads, Vectors
 
 if TYPE_CHECKING:
     from qdrant_client import QdrantClient, models
@@ -24,14 +25,7 @@ Answer = TypeVar("Answer")
 
 
 class ServerEngine(QdrantEngine):
-    """An engine over a server's client, which is thread-safe: a slow answer keeps nobody waiting.
-
-    Args:
-        client: Of the server.
-        location: The server's address.
-        calls: How it is called.
-        options: How it is to be used.
-    """
+    """An engine over a server's client, which is thread-safe and needs no lock."""
 
     def __init__(
         self, client: QdrantClient, location: str, calls: ServerCalls, options: ServerOptions
@@ -51,24 +45,18 @@ class ServerEngine(QdrantEngine):
         timeout: int = 10,
         options: ServerOptions | None = None,
     ) -> ServerEngine:
-        """Open the URL of a server or cluster.
-
-        Args:
-            location: The URL.
-            api_key: For a server that asks for one.
-            timeout: Seconds for one request.
-            options: How the server is to be used.
+        """Open the URL of a server or cluster; ``timeout`` is in seconds for one request.
 
         Raises:
-            InputError: The options make no client.
+            InputError: The options are not valid for a client.
             StoreUnavailableError: The server does not answer.
         """
         from qdrant_client import QdrantClient
 
         options = options or ServerOptions()
-        chosen = {"check_compatibility": False, **options.client}
+        settings = {"check_compatibility": False, **options.client}
         try:
-            client = QdrantClient(url=location, api_key=api_key, timeout=timeout, **chosen)
+            client = QdrantClient(url=location, api_key=api_key, timeout=timeout, **settings)
         except Exception as error:
             raise InputError(
                 f"The server options for {location} make no client: {told(error)}."
@@ -85,14 +73,12 @@ class ServerEngine(QdrantEngine):
         return engine
 
     def create(self, collection: str, dimension: int, layout: Mapping[str, Any]) -> None:
-        """Make a collection of one Dot vector, and its payload indexes; see ``Engine``."""
         super().create(collection, dimension, layout)
-        # Before there are cases: a graph has links for those fields only that had an index first.
+        # Before there are cases: a graph only has links for fields that were indexed first.
         for path, index in self._options.payload_indexes().items():
             self._index(collection, path, index)
 
     def upsert(self, collection: str, ids: Ids, vectors: Vectors, payloads: Payloads) -> None:
-        """Write points, in requests of the size that the options name; see ``Engine``."""
         for start in range(0, len(ids), self._options.upload_batch):
             part = slice(start, start + self._options.upload_batch)
             super().upsert(collection, ids[part], vectors[part], payloads[part])
@@ -100,34 +86,24 @@ class ServerEngine(QdrantEngine):
     def uploading(
         self, collection: str, done: Callable[[int], None]
     ) -> AbstractContextManager[Upload]:
-        """Write several batches at once; see ``Engine``."""
 
-        def write(
-            ids: Ids, vectors: Vectors, payloads: Payloads, given_up: threading.Event
-        ) -> None:
+        def write(ids: Ids, vectors: Vectors, payloads: Payloads, stop: threading.Event) -> None:
             with self._sharing.shared():
                 batch = self._batch(ids, vectors, payloads)
                 self._calls.write(
-                    lambda: self._client.upsert(collection, points=batch, wait=True), given_up
+                    lambda: self._client.upsert(collection, points=batch, wait=True), stop
                 )
 
         options = self._options
         return Uploads(write, parallel=options.parallel, size=options.upload_batch, done=done)
 
     def search(
-        self,
-        collection: str,
-        vector: Vectors,
-        limit: int,
-        where: Where | None,
-        *,
-        exact: bool = True,
+        self, collection: str, vector: Vectors, limit: int, where: Where | None, *, exact: bool
     ) -> list[Point]:
-        """Search by dot product; approximately only where the options say how; see ``Engine``."""
         points = super().search(collection, vector, limit, where, exact=exact)
         if exact or self._options.search is None:
             return points
-        # What an index gives as the score of a compressed vector is not the case's.
+        # An index may return the score of a compressed vector.
         return [
             replace(point, score=float(point.vector @ vector))
             for point in points
@@ -135,7 +111,6 @@ class ServerEngine(QdrantEngine):
         ]
 
     def get(self, collection: str, ids: Sequence[str], *, vectors: bool = False) -> list[Point]:
-        """Return the points that exist, asked for by the page; see ``Engine``."""
         points: list[Point] = []
         for start in range(0, len(ids), PAGE):
             points += super().get(collection, ids[start : start + PAGE], vectors=vectors)
@@ -160,10 +135,10 @@ class ServerEngine(QdrantEngine):
         return server_payload(payload)
 
     def _read_payload(self, stored: Mapping[str, Any]) -> Mapping[str, Any]:
-        return read_payload(stored)
+        return read_server_payload(stored)
 
     def _params(self, *, exact: bool) -> models.SearchParams:
-        """Return how to search; ``exact`` passes over compressed vectors and the graph."""
+        """Return search parameters; ``exact`` ignores compressed vectors and the graph."""
         from qdrant_client import models
 
         if exact or self._options.search is None:

@@ -14,13 +14,13 @@ from casewright.stores.where import qdrant_filter
 if TYPE_CHECKING:
     from qdrant_client import models
 
-#: For each option, who gives the names that the caller cannot, and what they are.
-_GIVEN = {
+#: For each option, the names that the caller cannot give, and the reason.
+_REASONS = {
     "collection": "The vector follows from the schema, which the metadata hold",
     "vectors": "Size and distance follow from the schema",
     "client": "Address, key and timeout are CaseStore(location, api_key=, timeout=)",
 }
-_OWN = {
+_RESERVED = {
     "collection": {"collection_name", "vectors_config", "sparse_vectors_config", "metadata"},
     "vectors": {"size", "distance", "multivector_config"},
     "client": {
@@ -34,8 +34,8 @@ _OWN = {
 class ServerOptions:
     """Options of a store at a server's URL; memory and folders have none.
 
-    ``collection``, ``vectors`` and ``indexes`` count when the collection is made, by the first
-    ``add``; a collection that is there stays as it is.
+    ``collection``, ``vectors`` and ``indexes`` apply when the first ``add`` makes the collection;
+    an existing one is not changed.
 
     Attributes:
         collection: Arguments of ``QdrantClient.create_collection``: ``shard_number``,
@@ -45,18 +45,17 @@ class ServerOptions:
             ``quantization_config``, …
         client: Arguments of ``QdrantClient``, and of the ``httpx.Client`` below it: ``headers``,
             ``prefer_grpc``, ``verify``, ``cert``, ``proxy``, …
-        search: How ``CaseStore.search`` may be answered from an index, approximately; ``None`` is
-            exactly. See ``Asked.quality_leads`` for what is answered exactly all the same.
-        indexes: Metadata field to the payload index that it gets: a ``PayloadSchemaType``, its
-            name, or parameters such as ``KeywordIndexParams``. ``tenant`` always has one.
-        parallel: How many batches may be on their way to the server at the same time.
+        search: Parameters of an approximate ``CaseStore.search`` from an index; ``None`` for exact
+            search. ``StoreQuery.quality_leads`` tells which queries are always exact.
+        indexes: Metadata field to its payload index: a ``PayloadSchemaType``, its name, or
+            parameters such as ``KeywordIndexParams``. ``tenant`` always has one.
+        parallel: Most batches on their way to the server at the same time.
         upload_batch: Cases in one request.
-        retries: How often a write is tried again after a failure that passes: no answer, too many
-            requests, a bad gateway. A read is tried again twice at most, and no longer than one
-            request may take.
+        retries: Most retries of a write after a failure that passes: no answer, too many requests,
+            a bad gateway. A read is retried at most twice, within the time of one request.
 
     Raises:
-        InputError: A name or a value that Qdrant does not take.
+        InputError: Qdrant does not take a name or a value.
     """
 
     collection: Mapping[str, Any] = field(default_factory=dict)
@@ -74,12 +73,10 @@ class ServerOptions:
             value = getattr(self, name)
             if type(value) is not int or value < least:
                 raise InputError(
-                    f"The server option {name}={value!r} is no whole number from {least}."
+                    f"The server option {name}={value!r} is not a whole number of at least {least}."
                 )
         self._check_collection()
-        self._check_indexes()
-        self._check_client()
-        self._check_search()
+        self._check_use()
 
     def vector_params(self, dimension: int) -> models.VectorParams:
         """Return the collection's vector: ``dimension`` numbers, compared by dot product."""
@@ -90,11 +87,11 @@ class ServerOptions:
         )
 
     def payload_indexes(self) -> dict[str, Any]:
-        """Return the payload path of each field that is indexed, with its index."""
+        """Return payload path and index of each indexed field."""
         from qdrant_client import models
 
         tenant = models.KeywordIndexParams(type=models.KeywordIndexType.KEYWORD, is_tenant=True)
-        return {path_of(name): index for name, index in {FIELD: tenant, **self.indexes}.items()}
+        return {_path_of(name): index for name, index in {FIELD: tenant, **self.indexes}.items()}
 
     def _check_collection(self) -> None:
         from pydantic import ValidationError
@@ -104,14 +101,14 @@ class ServerOptions:
         _check_names("vectors", self.vectors, models.VectorParams.model_fields)
         rest = {name: value for name, value in self.collection.items() if name != "timeout"}
         try:
-            made = models.CreateCollection(vectors=self.vector_params(1), **rest)
+            request = models.CreateCollection(vectors=self.vector_params(1), **rest)
         except ValidationError as error:
-            # What follows two parts of a place names the members of unions, which nobody wrote.
-            told = [f"{'.'.join(map(str, e['loc'][:2]))}: {e['msg']}" for e in error.errors()]
+            # Further parts of a location are internal names of unions.
+            errors = [f"{'.'.join(map(str, e['loc'][:2]))}: {e['msg']}" for e in error.errors()]
             raise InputError(
-                f"The server options are not what Qdrant takes: {'; '.join(told[:3])}."
+                f"The server options are not what Qdrant takes: {'; '.join(errors[:3])}."
             ) from error
-        if made.sharding_method == models.ShardingMethod.CUSTOM:
+        if request.sharding_method == models.ShardingMethod.CUSTOM:
             raise InputError(
                 "The server option sharding_method is CUSTOM, but a store names no shard keys. "
                 "Leave it out: Qdrant spreads cases over the shards, and keeps a tenant's together "
@@ -123,31 +120,23 @@ class ServerOptions:
                 "Take FLOAT16, or a quantization_config."
             )
 
-    def _check_indexes(self) -> None:
+    def _check_use(self) -> None:
+        import httpx
         from pydantic import ValidationError
-        from qdrant_client import models
+        from qdrant_client import QdrantClient, models
 
         _check_mapping("indexes", self.indexes)
         for name, index in self.indexes.items():
             try:
-                models.CreateFieldIndex(field_name=path_of(name), field_schema=index)
+                models.CreateFieldIndex(field_name=_path_of(name), field_schema=index)
             except ValidationError as error:
                 kinds = ", ".join(kind.value for kind in models.PayloadSchemaType)
                 raise InputError(
                     f"The server option indexes gives {name!r} the index {index!r}. Give one of "
                     f"{kinds}, or Qdrant's parameters of one, such as models.IntegerIndexParams."
                 ) from error
-
-    def _check_client(self) -> None:
-        import httpx
-        from qdrant_client import QdrantClient
-
         known = _arguments(QdrantClient.__init__) | _arguments(httpx.Client.__init__)
         _check_names("client", self.client, known | {"grpc_compression"})
-
-    def _check_search(self) -> None:
-        from qdrant_client import models
-
         if self.search is not None and not isinstance(self.search, models.SearchParams):
             raise InputError(
                 f"The server option search is a {type(self.search).__name__}. Give Qdrant's "
@@ -155,8 +144,7 @@ class ServerOptions:
             )
 
 
-def path_of(name: str) -> str:
-    """Return the path of a metadata field in the payload, as conditions ask for it."""
+def _path_of(name: str) -> str:
     condition: Any = qdrant_filter({name: ""})
     return str(condition.must[0].key)
 
@@ -174,9 +162,9 @@ def _check_mapping(option: str, given: Any) -> None:
 
 def _check_names(option: str, given: Mapping[str, Any], known: Collection[str]) -> None:
     _check_mapping(option, given)
-    valid = set(known) - _OWN[option]
+    valid = set(known) - _RESERVED[option]
     if unknown := [name for name in given if name not in valid]:
         raise InputError(
             f"The server option {option} has {unknown[0]!r}, which it cannot have. "
-            f"{_GIVEN[option]}; else it takes: {', '.join(sorted(valid))}."
+            f"{_REASONS[option]}; else it takes: {', '.join(sorted(valid))}."
         )

@@ -1,4 +1,4 @@
-"""Looking a store's folder over, all of it, and building anew what is damaged in it."""
+"""Checking of a store's folder for damage, and repair of damaged collections."""
 
 from __future__ import annotations
 
@@ -12,24 +12,17 @@ from typing import IO, Any
 from urllib.parse import unquote
 
 from casewright.errors import InputError, StoreDamagedError
+from casewright.stores.engines.connections import RECORD, writer
 from casewright.stores.engines.edge_child import examined, rebuilt
 from casewright.stores.engines.edge_shard import SHARDS, ShardFolder
-from casewright.stores.engines.embedded import RECORD, writer
 from casewright.stores.engines.folder import hold_folder
-from casewright.stores.engines.local_engine import LocalEngine, restore_local
-from casewright.stores.engines.local_salvage import salvaged
+from casewright.stores.engines.local_engine import LocalEngine, restore_local, salvaged_local
 from casewright.stores.whole_file import write_whole
 
 
 @dataclass(frozen=True, slots=True)
-class Looked:
-    """What was found of a collection.
-
-    Attributes:
-        collection: Its name; empty where the folder as a whole cannot be read.
-        cases: How many it has, all of them sound.
-        damage: What is damaged; empty where nothing is.
-    """
+class CheckResult:
+    """The number of a collection's cases, or its damage; without name if the folder is damaged."""
 
     collection: str
     cases: int = 0
@@ -37,17 +30,12 @@ class Looked:
 
 
 @dataclass(frozen=True, slots=True)
-class Repaired:
-    """What was made of a damaged collection.
+class RepairResult:
+    """The result of repairing a damaged collection.
 
-    Attributes:
-        collection: Its name.
-        cases: How many were kept.
-        lost: How many were not; ``None`` where nothing tells how many there were.
-        back: How many of those kept had been deleted, since nothing tells which they are; ``None``
-            where that is not known either.
-        texts: File of those lost cases whose text is sound, one JSON object a line; empty without.
-        beside: Where the damaged files are now.
+    ``lost`` and ``back`` are the numbers of lost cases, and of deleted ones that are back; ``None``
+    if unknown. ``texts`` is a JSON Lines file of the lost cases with sound text, empty without any;
+    ``beside`` is the path of the damaged files.
     """
 
     collection: str
@@ -58,33 +46,29 @@ class Repaired:
     beside: str
 
 
-def check_folder(folder: Path, *, lock_seconds: float = 0.0) -> list[Looked]:
-    """Read all of a store's files and cases, and return what was found.
+def check_folder(folder: Path, *, lock_seconds: float = 0.0) -> list[CheckResult]:
+    """Read all of a store's files and cases, and return a result for each collection.
 
     Raises:
-        InputError: The folder holds no store.
-        StoreLockedError: Another process holds it for longer than ``lock_seconds``.
-        StoreError: It cannot be used.
+        InputError: The folder has no store.
+        StoreError: It cannot be used, or another process holds it.
     """
     with _held(folder, lock_seconds) as lock:
         try:
             if writer(folder) == "local":
-                return _looked_local(folder, lock)
-            return [_looked(disk, lock) for disk in _shards(folder)]
+                return _check_local(folder, lock)
+            return [_check_shard(disk, lock) for disk in _shards(folder)]
         except StoreDamagedError as error:
-            return [Looked("", damage=str(error))]
+            return [CheckResult("", damage=str(error))]
 
 
-def repair_folder(folder: Path, *, lock_seconds: float = 0.0) -> list[Repaired]:
-    """Build every damaged collection of a folder anew of what is sound in it.
-
-    The damaged files are kept beside it.
+def repair_folder(folder: Path, *, lock_seconds: float = 0.0) -> list[RepairResult]:
+    """Replace every damaged collection by one of its sound cases, and keep the damaged files.
 
     Raises:
-        InputError: The folder holds no store.
+        InputError: The folder has no store.
         StoreLockedError: Another process holds it for longer than ``lock_seconds``.
-        StoreDamagedError: What a collection is made like cannot be read, or nothing is left of it.
-        StoreError: It cannot be used.
+        StoreError: A collection's layout is lost, nothing is left of it, or it cannot be used.
     """
     with _held(folder, lock_seconds) as lock:
         try:
@@ -93,11 +77,11 @@ def repair_folder(folder: Path, *, lock_seconds: float = 0.0) -> list[Repaired]:
             name = "edge" if (folder / SHARDS).exists() else "local"
             write_whole(folder / RECORD, json.dumps({"engine": name}))
         if name == "local":
-            return _repaired_local(folder, lock)
+            return _repair_local(folder, lock)
         return [
-            _repaired(folder, disk.collection, rebuilt(disk, lock))
+            _repair_result(folder, disk.collection, rebuilt(disk, lock))
             for disk in _shards(folder)
-            if _looked(disk, lock).damage
+            if _check_shard(disk, lock).damage
         ]
 
 
@@ -113,46 +97,44 @@ def _held(folder: Path, lock_seconds: float) -> Iterator[IO[str]]:
 
 
 def _shards(folder: Path) -> list[ShardFolder]:
-    # What has a dot in its name is no collection, but was one, or is in the making.
-    names = [place.name for place in folder.glob(f"{SHARDS}/*") if "." not in place.name]
+    # A name with a dot is of a collection in the making, or a removed or damaged one.
+    names = [path.name for path in folder.glob(f"{SHARDS}/*") if "." not in path.name]
     return [ShardFolder(folder, unquote(name)) for name in sorted(names)]
 
 
-def _looked(disk: ShardFolder, lock: IO[str]) -> Looked:
+def _check_shard(disk: ShardFolder, lock: IO[str]) -> CheckResult:
     try:
-        disk.remembered()
+        disk.layout()
         disk.check(most=None)
-        return Looked(disk.collection, examined(disk, lock))
+        return CheckResult(disk.collection, examined(disk, lock))
     except StoreDamagedError as error:
-        return Looked(disk.collection, damage=str(error))
+        return CheckResult(disk.collection, damage=str(error))
 
 
-def _looked_local(folder: Path, lock: IO[str]) -> list[Looked]:
+def _check_local(folder: Path, lock: IO[str]) -> list[CheckResult]:
     engine = LocalEngine(folder, lock, time.monotonic())
     try:
-        return [Looked(name, cases) for name, cases in engine.check_cases().items()]
+        return [CheckResult(name, cases) for name, cases in engine.check_cases().items()]
     finally:
         engine.close()
 
 
-def _repaired_local(folder: Path, lock: IO[str]) -> list[Repaired]:
+def _repair_local(folder: Path, lock: IO[str]) -> list[RepairResult]:
     try:
         LocalEngine(folder, lock, time.monotonic()).close()
         return []
     except StoreDamagedError:
-        storages = [place / "storage.sqlite" for place in sorted(folder.glob("collection/*"))]
-        if not storages or not all(file.is_file() for file in storages):
+        files = [path / "storage.sqlite" for path in sorted(folder.glob("collection/*"))]
+        if not files or not all(file.is_file() for file in files):
             raise
         restore_local(folder)
-    return [_repaired(folder, file.parent.name, salvaged(file)) for file in storages]
+    return [_repair_result(folder, file.parent.name, salvaged_local(file)) for file in files]
 
 
-def _repaired(folder: Path, collection: str, made: dict[str, Any]) -> Repaired:
-    """Write down what could be read of lost cases, and return what was made."""
+def _repair_result(folder: Path, collection: str, salvage: dict[str, Any]) -> RepairResult:
     texts = folder / f"lost-{collection}.jsonl"
-    if made["texts"]:
-        lines = [json.dumps(case, ensure_ascii=False) for case in made["texts"]]
+    if salvage["texts"]:
+        lines = [json.dumps(case, ensure_ascii=False) for case in salvage["texts"]]
         write_whole(texts, "\n".join(lines) + "\n")
-    named = str(texts) if made["texts"] else ""
-    counts = (made["cases"], made["lost"], made["back"])
-    return Repaired(collection, *counts, named, made["beside"])
+    name = str(texts) if salvage["texts"] else ""
+    return RepairResult(collection, **{**salvage, "texts": name})

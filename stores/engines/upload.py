@@ -1,11 +1,11 @@
-"""Many batches on their way into a collection."""
+"""Uploads of many batches by several threads, and the lock that they share."""
 
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
-from types import TracebackType
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -21,17 +21,13 @@ Upload = Callable[[Ids, Vectors, Payloads], None]
 
 
 class Uploads:
-    """Batches that are written by several threads, while the next ones are encoded.
+    """Writes batches of ``size`` points by ``parallel`` threads, while the next ones are encoded.
 
-    No more than ``parallel`` of them are in memory. The first that cannot be written ends the
-    whole; those on their way are waited for. An error of the caller's waits for them too, so that
-    what was handed over is stored; an interrupt waits for requests that are under way, no longer.
-
-    Args:
-        write: Writes a batch, and may be given up between its tries by the event.
-        parallel: How many threads.
-        size: Points in a batch.
-        done: Told how many more points are stored, in the caller's thread.
+    At most ``parallel`` batches are in memory. ``write`` gets an event that ends its retries;
+    ``done`` is called in the caller's thread with the number of points stored since its last call.
+    The first failure ends the uploads, once running requests have ended. An error in the caller
+    waits for all batches given so far, so that they are stored; an interrupt waits for running
+    requests only.
     """
 
     def __init__(
@@ -42,11 +38,8 @@ class Uploads:
         size: int,
         done: Callable[[int], None],
     ) -> None:
-        self._write = write
-        self._parallel = parallel
-        self._size = size
-        self._done = done
-        self._given_up = threading.Event()
+        self._write, self._parallel, self._size, self._done = write, parallel, size, done
+        self._stop = threading.Event()
         self._pool = ThreadPoolExecutor(parallel, thread_name_prefix="casewright-upload")
         self._pending: dict[Future[None], Ids] = {}
         self._error: BaseException | None = None
@@ -55,41 +48,33 @@ class Uploads:
     def __enter__(self) -> Upload:
         return self._upload
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        if error is not None and not isinstance(error, Exception):
-            self._given_up.set()
-            self._pool.shutdown(wait=True, cancel_futures=True)
-            return
+    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
         try:
-            self._settle(all_of_them=True)
+            if error is None or isinstance(error, Exception):
+                self._settle(wait_for_all=True)
         finally:
-            self._given_up.set()
+            self._stop.set()
             self._pool.shutdown(wait=True, cancel_futures=True)
 
     def _upload(self, ids: Ids, vectors: Vectors, payloads: Payloads) -> None:
         for start in range(0, len(ids), self._size):
             part = slice(start, start + self._size)
-            self._hand_over(ids[part], vectors[part], payloads[part])
+            self._submit(ids[part], vectors[part], payloads[part])
 
-    def _hand_over(self, ids: Ids, vectors: Vectors, payloads: Payloads) -> None:
+    def _submit(self, ids: Ids, vectors: Vectors, payloads: Payloads) -> None:
         self._settle()
-        # Of two cases with one id, the later is to stay.
+        # The later of two cases with one id must be written last.
         if any(not set(ids).isdisjoint(others) for others in self._pending.values()):
-            self._settle(all_of_them=True)
+            self._settle(wait_for_all=True)
         while len(self._pending) >= self._parallel:
             wait(self._pending, return_when=FIRST_COMPLETED)
             self._settle()
-        future = self._pool.submit(self._write, ids, vectors, payloads, self._given_up)
+        future = self._pool.submit(self._write, ids, vectors, payloads, self._stop)
         self._pending[future] = ids
 
-    def _settle(self, *, all_of_them: bool = False) -> None:
-        """Count what is stored by now, and raise the first error, after the others have ended."""
-        if all_of_them:
+    def _settle(self, *, wait_for_all: bool = False) -> None:
+        """Count the batches stored by now; raise the first error, once the others have ended."""
+        if wait_for_all:
             wait(self._pending)
         for future in [future for future in self._pending if future.done()]:
             ids = self._pending.pop(future)
@@ -99,17 +84,64 @@ class Uploads:
                 self._done(len(ids))
             elif self._error is None:
                 self._error = error
-                self._given_up.set()
+                self._stop.set()
         if self._error is None:
             return
         if self._pending:
-            self._settle(all_of_them=True)
-        raise self._told(self._error) from self._error
+            self._settle(wait_for_all=True)
+        error = self._error
+        if isinstance(error, StoreError):
+            error = type(error)(
+                f"{error} {self._batches} batches with {self._points} cases were stored before "
+                "that. Add all of them again: each is stored once."
+            )
+        raise error from self._error
 
-    def _told(self, error: BaseException) -> BaseException:
-        if not isinstance(error, StoreError):
-            return error
-        return type(error)(
-            f"{error} {self._batches} batches with {self._points} cases were stored before that. "
-            "Add all of them again: each is stored once."
-        )
+
+class SharedLock:
+    """A lock held by one thread (``with lock``, reentrant), or by many (``with lock.shared()``).
+
+    A thread that waits for the exclusive lock goes before those that would share it, so that the
+    uploads of a long ``add`` do not delay a ``retain`` until their end. A thread with the exclusive
+    lock must not share it too.
+    """
+
+    def __init__(self) -> None:
+        self._changed = threading.Condition()
+        self._sharing = 0
+        self._waiting = 0
+        self._depth = 0
+        self._owner: int | None = None
+
+    def __enter__(self) -> None:
+        me = threading.get_ident()
+        with self._changed:
+            if self._owner != me:
+                self._waiting += 1
+                try:
+                    self._changed.wait_for(lambda: self._owner is None and not self._sharing)
+                    self._owner = me
+                finally:
+                    self._waiting -= 1
+                    self._changed.notify_all()
+            self._depth += 1
+
+    def __exit__(self, kind: object, error: object, trace: object) -> None:
+        with self._changed:
+            self._depth -= 1
+            if not self._depth:
+                self._owner = None
+                self._changed.notify_all()
+
+    @contextmanager
+    def shared(self) -> Iterator[None]:
+        """Hold the lock together with other threads."""
+        with self._changed:
+            self._changed.wait_for(lambda: self._owner is None and not self._waiting)
+            self._sharing += 1
+        try:
+            yield
+        finally:
+            with self._changed:
+                self._sharing -= 1
+                self._changed.notify_all()

@@ -1,146 +1,160 @@
 """Features of a candidate for the relevance judge without a language model.
 
-Nothing is encoded or searched anew: vectors, scores and texts are those of the hits. A candidate's
-features depend on the other candidates by their scores only, never by their texts, so that no text
-has a say in the verdict on its neighbours. The texts found relevant before are read, as they are
-what a candidate is compared with.
+Nothing is encoded or searched: vectors, scores and texts are those of the hits. A candidate's
+features depend on the scores of the other candidates, never on their texts, so that no text
+affects the verdict on another. They are compared with the texts found relevant before.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
 
-from casewright.stores.feedback.candidate import Candidate
-from casewright.stores.feedback.judge import JudgeRequest
-from casewright.stores.feedback.likeness import Likeness, facet_cosines
-from casewright.stores.feedback.reading import (
-    Reading,
-    phrase,
-    read,
-    read_candidate,
-    share,
-    stands,
-)
+from casewright.stores.feedback.judge import Candidate, JudgeRequest
+from casewright.stores.hit import Hit
 
-#: Known of a candidate in every round.
+#: Features in every round.
 ALWAYS = (
-    "text_cosine",
-    "title_cosine",
-    "gap_best",
-    "log_rank",
-    "z_score",
-    "words_in_text",
-    "words_in_title",
-    "title_whole",
-    "title_in_question",
-    "source_named",
+    *("text_cosine", "title_cosine", "gap_best", "log_rank", "z_score", "words_in_text"),
+    *("words_in_title", "title_whole", "title_in_question", "source_named"),
 )
-#: Known while nothing relevant is: the first round.
+#: Features while nothing relevant is known: the first round.
 FIRST = (*ALWAYS, "score_share")
-#: Known once something relevant is.
+#: Features once something relevant is known.
 LATER = (
-    *ALWAYS,
-    "new_words",
-    "covered",
-    "text_like",
-    "title_like",
-    "title_named",
-    "title_words_named",
-    "names_candidate",
-    "names_shared",
-    "log_relevant",
-    "same_title",
-    "same_source",
-    "beside",
+    *(*ALWAYS, "new_words", "covered", "text_like", "title_like", "title_named"),
+    *("title_words_named", "names_candidate", "names_shared", "log_relevant"),
+    *("same_title", "same_source", "beside"),
 )
 #: Temperature of the softmax in ``score_share``, in units of the score.
 TEMPERATURE = 0.05
+#: Tolerance for the length of a unit vector in single precision.
+SLACK = 1e-2
+#: Components and metadata fields that are titles, the most specific first.
+TITLES = ("symbol", "title", "name", "heading", "subject")
+#: Names and titles of fewer characters occur in any text by chance.
+SHORTEST = 4
+
+_WORD = re.compile(r"\w+")
+#: A run of capitalised words or numbers, with small words between them ("Bank of England").
+_NAME = re.compile(r"\b[A-Z][\w'-]*(?:\s+(?:(?:of|the|de|du|von|van|and)\s+)?[A-Z0-9][\w'-]*)*")
+_BRACKETS = re.compile(r"\([^()]*\)")
+#: Closed word classes: they carry no evidence of relevance.
+_CLOSED = (
+    "a about after all also an and any are as at be because been before being between both but by "
+    "can could did do does doing during each few for from further had has have having he her hers "
+    "him his how i if in into is it its just me more most my no nor not of on once one only or "
+    "other our out over own same she should so some such than that the their them then there "
+    "these they this those through to too under until up very was we were what when where which "
+    "while who whom whose why will with would you your s t many much"
+)
+STOPWORDS = frozenset(_CLOSED.split())
+
+_FacetVectors = Mapping[str, NDArray[np.float64]]
+
+
+@dataclass(frozen=True, slots=True)
+class _TextReading:
+    """The words and names of a text.
+
+    ``title`` has the title's words, lower case, joined by blanks, without what is in brackets;
+    ``body`` those of the text likewise, with a blank on either side. ``words`` are the content
+    words of both, ``title_words`` of the title, and ``names`` the capitalised names in the text.
+    """
+
+    title: str
+    body: str
+    words: frozenset[str]
+    title_words: frozenset[str]
+    names: frozenset[str]
 
 
 def feature_rows(request: JudgeRequest) -> NDArray[np.float64]:
     """Return one row a candidate: array (n, len(LATER)), or (n, len(FIRST)) in a first round.
 
-    Of the question:
+    Features of candidate and question:
 
-    - ``text_cosine``, ``title_cosine``: the facets' cosines with the question; that of the title
-      is 0 without one, and of several others the largest counts.
-    - ``gap_best``: the score less the best score of all that the request shows.
-    - ``log_rank``: log2(1 + place) by what found it. ``z_score``: the same in standard deviations
-      of its round, so that it does not matter in what units a search scores.
+    - ``text_cosine``, ``title_cosine``: the facets' cosines with the question; 0 without a title
+      facet, and the largest of several others.
+    - ``gap_best``: the score less the best score in the request.
+    - ``log_rank``: log2(1 + rank) by nearness. ``z_score``: nearness in standard deviations of its
+      round, so that the unit of a search's scores does not matter.
     - ``score_share``: softmax of the scores at ``TEMPERATURE``.
     - ``words_in_text``, ``words_in_title``: share of the question's content words in title and
-      text, and in the title. ``title_in_question``: share of the title's in the question.
-      ``title_whole``: the whole title stands in the question; ``source_named``: its source does.
+      text, and in the title. ``title_in_question``: share of the title's words in the question.
+      ``title_whole``: the question contains the title; ``source_named``: it contains the source.
 
-    Of what is relevant already:
+    Features of candidate and relevant texts:
 
-    - ``covered``: share of the question's words that it has; ``new_words``: share of the others
-      that the candidate has.
+    - ``covered``: share of the question's words in the relevant texts; ``new_words``: share of
+      the other words in the candidate.
     - ``text_like``, ``title_like``: the largest cosine of text to text, and title to title.
-    - ``title_named``: the title stands in a relevant text and not in the question;
-      ``title_words_named``: share of the title's words, those of the question left out, that do.
-    - ``names_candidate``: a relevant title, not in the question, stands in the candidate.
-      ``names_shared``: capitalised names, not in the question, that both have, over the root of
-      how many the candidate has.
-    - ``log_relevant``: log(1 + how many are relevant).
-    - ``same_title``, ``same_source``, ``beside``: one that is relevant has the same title and
-      source, the same source, the place before or after in it.
+    - ``title_named``: a relevant text, and not the question, contains the title;
+      ``title_words_named``: share of the title's words, without the question's, in those texts.
+    - ``names_candidate``: the candidate contains a relevant title that is not in the question.
+      ``names_shared``: number of capitalised names in both and not in the question, over the root
+      of the number of the candidate's names.
+    - ``log_relevant``: log(1 + number of relevant candidates).
+    - ``same_title``, ``same_source``, ``beside``: a relevant candidate has the same title and
+      source, the same source, the position before or after.
     """
-    question = read("", request.question)
+    question = _read("", request.question)
     batch, relevant = list(request.candidates), list(request.relevant)
-    readings = [read_candidate(one) for one in batch]
-    # Scores of a store are finite; of those that are not, nothing is known.
+    readings = [_read_candidate(candidate) for candidate in batch]
+    # A candidate with a score that is not finite gets zeros.
     with np.errstate(all="ignore"):
         rows = _always(question, batch, readings, relevant)
         shares = [] if relevant else _score_shares(batch)
     names: tuple[str, ...] = FIRST
     if relevant:
         names = LATER
-        beside_them = _Relevant(question, relevant)
-        for row, one, reading in zip(rows, batch, readings, strict=True):
-            row |= beside_them.features(one, reading)
+        compared = _Relevant(question, relevant)
+        for row, candidate, reading in zip(rows, batch, readings, strict=True):
+            row |= compared.features(candidate, reading)
     else:
-        for row, part in zip(rows, shares, strict=True):
-            row["score_share"] = part
-    made = np.array([[row[name] for name in names] for row in rows], dtype=np.float64)
-    return np.nan_to_num(made.reshape(len(batch), len(names)), posinf=0.0, neginf=0.0)
+        for row, score_share in zip(rows, shares, strict=True):
+            row["score_share"] = score_share
+    matrix = np.array([[row[name] for name in names] for row in rows], dtype=np.float64)
+    return np.nan_to_num(matrix.reshape(len(batch), len(names)), posinf=0.0, neginf=0.0)
 
 
 def _always(
-    question: Reading,
+    question: _TextReading,
     batch: Sequence[Candidate],
-    readings: Sequence[Reading],
+    readings: Sequence[_TextReading],
     relevant: Sequence[Candidate],
 ) -> list[dict[str, float]]:
-    best = max((one.hit.score for one in (*batch, *relevant)), default=0.0)
-    found = np.array([one.nearness for one in batch], dtype=np.float64)
-    spread = (found - found.mean()) / (found.std() + 1e-6) if batch else found
+    best = max((candidate.hit.score for candidate in (*batch, *relevant)), default=0.0)
+    nearness = np.array([candidate.nearness for candidate in batch], dtype=np.float64)
+    z_scores = (nearness - nearness.mean()) / (nearness.std() + 1e-6) if batch else nearness
     rows = []
-    for one, reading, z in zip(batch, readings, spread.tolist(), strict=True):
-        text, title = facet_cosines(one.hit)
+    for candidate, reading, z in zip(batch, readings, z_scores.tolist(), strict=True):
+        text, title = _text_and_title(candidate.hit.facet_scores)
         rows.append(
             {
                 "text_cosine": text,
                 "title_cosine": title,
-                "gap_best": one.hit.score - best,
-                "log_rank": math.log2(1 + int((found > one.nearness).sum())),
+                "gap_best": candidate.hit.score - best,
+                "log_rank": math.log2(1 + int((nearness > candidate.nearness).sum())),
                 "z_score": z,
-                "words_in_text": share(reading.words, question.words),
-                "words_in_title": share(reading.title_words, question.words),
-                "title_whole": float(stands(reading.title, question.body)),
-                "title_in_question": share(question.words, reading.title_words),
-                "source_named": float(stands(phrase(one.source[1]), question.body)),
+                "words_in_text": _share(reading.words, question.words),
+                "words_in_title": _share(reading.title_words, question.words),
+                "title_whole": float(_contains(reading.title, question.body)),
+                "title_in_question": _share(question.words, reading.title_words),
+                "source_named": float(_contains(_phrase(candidate.source[1]), question.body)),
             }
         )
     return rows
 
 
 def _score_shares(batch: Sequence[Candidate]) -> list[float]:
-    scores = np.array([one.hit.score for one in batch], dtype=np.float64)
+    scores = np.array([candidate.hit.score for candidate in batch], dtype=np.float64)
     # Less the largest, so that no exponential overflows.
     parts = np.exp((scores - scores.max(initial=-np.inf)) / TEMPERATURE)
     shares: list[float] = (parts / parts.sum()).tolist()
@@ -148,43 +162,150 @@ def _score_shares(batch: Sequence[Candidate]) -> list[float]:
 
 
 class _Relevant:
-    """The relevant candidates, to compare others with."""
+    """The relevant candidates, for comparison with others."""
 
-    def __init__(self, question: Reading, relevant: Sequence[Candidate]) -> None:
-        readings = [read_candidate(one) for one in relevant]
+    def __init__(self, question: _TextReading, relevant: Sequence[Candidate]) -> None:
+        readings = [_read_candidate(candidate) for candidate in relevant]
         self.question = question
         self.relevant = relevant
-        self.likeness = Likeness([one.hit for one in relevant])
+        self.vectors = [(c.hit, _facet_vectors(c.hit)) for c in relevant]
         self.titles = [reading.title for reading in readings]
         self.covered = frozenset[str]().union(*(reading.words for reading in readings))
         self.names = frozenset[str]().union(*(reading.names for reading in readings))
-        # The blanks between two texts are two: no phrase reaches over their border.
+        # Two blanks separate the texts: no phrase reaches across.
         self.text = " ".join(reading.body for reading in readings)
-        self.known = [title for title in self.titles if not stands(title, question.body)]
+        self.new_titles = [title for title in self.titles if not _contains(title, question.body)]
 
-    def features(self, one: Candidate, reading: Reading) -> dict[str, float]:
+    def features(self, candidate: Candidate, reading: _TextReading) -> dict[str, float]:
         question = self.question
-        text, title = self.likeness.to(one.hit)
-        named = not stands(reading.title, question.body) and stands(reading.title, self.text)
+        text, title = self._largest_cosines(candidate.hit)
+        named = not _contains(reading.title, question.body) and _contains(reading.title, self.text)
         rest = reading.title_words - question.words
-        own = [name for name in reading.names if f" {name} " not in question.body]
-        same = any(
+        names = [name for name in reading.names if f" {name} " not in question.body]
+        same_title = any(
             reading.title
-            and reading.title == known
-            and (one.same_source(other) or not (one.source[1] or other.source[1]))
-            for known, other in zip(self.titles, self.relevant, strict=True)
+            and reading.title == other_title
+            and (candidate.same_source(other) or not (candidate.source[1] or other.source[1]))
+            for other_title, other in zip(self.titles, self.relevant, strict=True)
         )
+        mentions = any(_contains(title, reading.body) for title in self.new_titles)
         return {
-            "new_words": share(reading.words, question.words - self.covered),
-            "covered": share(self.covered, question.words),
+            "new_words": _share(reading.words, question.words - self.covered),
+            "covered": _share(self.covered, question.words),
             "text_like": text,
             "title_like": title,
             "title_named": float(named),
             "title_words_named": sum(f" {w} " in self.text for w in rest) / max(1, len(rest)),
-            "names_candidate": float(any(stands(title, reading.body) for title in self.known)),
-            "names_shared": sum(name in self.names for name in own) / math.sqrt(max(1, len(own))),
+            "names_candidate": float(mentions),
+            "names_shared": sum(n in self.names for n in names) / math.sqrt(max(1, len(names))),
             "log_relevant": math.log1p(len(self.relevant)),
-            "same_title": float(same),
-            "same_source": float(any(one.same_source(other) for other in self.relevant)),
-            "beside": float(any(one.beside(other) for other in self.relevant)),
+            "same_title": float(same_title),
+            "same_source": float(any(candidate.same_source(other) for other in self.relevant)),
+            "beside": float(any(candidate.beside(other) for other in self.relevant)),
         }
+
+    def _largest_cosines(self, hit: Hit) -> tuple[float, float]:
+        vectors = _facet_vectors(hit)
+        pairs = [_cosines(hit, vectors, other, parts) for other, parts in self.vectors]
+        texts, titles = zip(*pairs, strict=True)
+        return max(texts), max(titles)
+
+
+def _cosines(
+    hit: Hit, vectors: _FacetVectors, other: Hit, others: _FacetVectors
+) -> tuple[float, float]:
+    if vectors and vectors.keys() == others.keys():
+        return _text_and_title({name: float(vectors[name] @ others[name]) for name in vectors})
+    first, second = (np.asarray(each.vector, dtype=np.float64).ravel() for each in (hit, other))
+    if first.shape != second.shape:
+        return 0.0, 0.0
+    # The mean over the facets.
+    return float(first @ second) / max(1, len(hit.facet_scores)), 0.0
+
+
+def _facet_vectors(hit: Hit) -> _FacetVectors:
+    """Return the facets' vectors by name; empty where they cannot be told apart.
+
+    A hit does not have its facets' dimensions: equal ones and unit vectors are assumed.
+    """
+    vector = np.asarray(hit.vector, dtype=np.float64).ravel()
+    count = len(hit.facet_scores)
+    if not count or len(vector) % count:
+        return {}
+    parts = vector.reshape(count, -1)
+    lengths = np.linalg.norm(parts, axis=1)
+    # An absent component is zeros.
+    if not ((lengths <= SLACK) | (abs(lengths - 1) <= SLACK)).all():
+        return {}
+    return dict(zip(hit.facet_scores, parts, strict=True))
+
+
+def _text_and_title(cosines: Mapping[str, float]) -> tuple[float, float]:
+    """Return the largest cosine of the text facets, and of the title facets (``TITLES``).
+
+    An only facet counts as text; without a title facet its cosine is 0.
+    """
+    titles = [name for name in cosines if name in TITLES] if len(cosines) > 1 else []
+    texts = [value for name, value in cosines.items() if name not in titles]
+    if not texts:
+        return max(cosines.values(), default=0.0), 0.0
+    return max(texts), max((cosines[name] for name in titles), default=0.0)
+
+
+@lru_cache(maxsize=512)
+def _read(title: str, text: str) -> _TextReading:
+    """Return the reading of a text; a question has an empty title."""
+    bare = _BRACKETS.sub("", title)
+    names = frozenset(
+        _phrase(match.group())
+        for match in _NAME.finditer(text)
+        if len(match.group()) >= SHORTEST and match.group().lower() not in STOPWORDS
+    )
+    return _TextReading(
+        title=_phrase(bare),
+        body=f" {_phrase(text)} ",
+        words=_content(f"{title} {text}"),
+        title_words=_content(bare),
+        names=names,
+    )
+
+
+def _read_candidate(candidate: Candidate) -> _TextReading:
+    """Return the reading of a candidate, without the lines that only repeat its title."""
+    title = _title(candidate)
+    problem = candidate.hit.case.problem
+    titles = {title, *(problem.get(name) for name in TITLES if isinstance(problem.get(name), str))}
+    lines = candidate.text.split("\n")
+    return _read(title, "\n".join(line for line in lines if line.strip() not in titles))
+
+
+def _title(candidate: Candidate) -> str:
+    case = candidate.hit.case
+    for name in TITLES:
+        for value in (case.problem.get(name), case.metadata.get(name)):
+            if isinstance(value, str) and value.strip():
+                return value.strip()
+    return ""
+
+
+def _phrase(text: str) -> str:
+    """Return a text's words, lower case, joined by blanks."""
+    return " ".join(_words(text))
+
+
+def _contains(words: str, body: str) -> bool:
+    """Return ``True`` if a body contains a phrase as whole words, and the phrase is not short."""
+    return len(words) >= SHORTEST and f" {words} " in body
+
+
+def _share(part: frozenset[str], whole: frozenset[str]) -> float:
+    """Return the share of ``whole`` that is in ``part``; 0 if ``whole`` is empty."""
+    return len(part & whole) / len(whole) if whole else 0.0
+
+
+def _words(text: str) -> list[str]:
+    return _WORD.findall(text.lower())
+
+
+def _content(text: str) -> frozenset[str]:
+    return frozenset(word for word in _words(text) if word not in STOPWORDS)

@@ -1,4 +1,4 @@
-"""What a judge is: candidates in, the relevant among them out."""
+"""The protocol of a judge: candidates in, verdicts on them out."""
 
 from __future__ import annotations
 
@@ -8,22 +8,76 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol, runtime_checkable
 
 from casewright.errors import cleaned
-from casewright.stores.feedback.candidate import Candidate
+from casewright.stores.case import Case
+from casewright.stores.documents.cases import place_of
+from casewright.stores.facet import component_text
+from casewright.stores.hit import Hit
 
-#: Most tokens that one call is taken to have spent.
+#: Limit of a token count; a larger number is cut to it.
 MOST = 1_000_000_000
 
 
 @dataclass(frozen=True, slots=True)
-class JudgeRequest:
-    """What a judge is asked, in one call a round.
+class Candidate:
+    """A case that a search found, to be judged.
 
     Attributes:
-        question: What the user wants to know.
-        relevant: What is relevant already: context, not to be judged again. The post's own example
-            needs it: the body of a loop is relevant only beside the method's head.
-        candidates: The unseen, best first.
-        seconds: How long the judge may take.
+        hit: The case, scored against the question.
+        text: The text that the judge reads.
+        nearness: The score by which its round's search found it.
+        round: The round, from 1.
+    """
+
+    hit: Hit
+    text: str
+    nearness: float
+    round: int
+
+    @property
+    def id(self) -> str:
+        """The case's id."""
+        return self.hit.case.id
+
+    @property
+    def source(self) -> tuple[str, str]:
+        """Root and source of a chunk, as ``ingest`` names them; empty for other cases."""
+        values = (self.hit.case.metadata.get(name) for name in ("root", "source"))
+        root, source = (value if isinstance(value, str) else "" for value in values)
+        return root, source.strip()
+
+    def same_source(self, other: Candidate) -> bool:
+        """Return ``True`` if both are chunks of one document."""
+        return bool(self.source[1]) and self.source == other.source
+
+    def beside(self, other: Candidate) -> bool:
+        """Return ``True`` if the two are consecutive chunks of one document."""
+        first, second = place_of(self.hit.case), place_of(other.hit.case)
+        if first is None or second is None:
+            return False
+        return first[:2] == second[:2] and abs(first[2] - second[2]) == 1
+
+
+def case_text(case: Case) -> str:
+    """Return the texts of a case's problem, one a line, followed by its solution.
+
+    Repeated texts are left out, and components that are not text.
+    """
+    texts = [value for value in case.problem.values() if isinstance(value, str) and value.strip()]
+    if case.solution is not None:
+        texts.append(component_text(case.solution))
+    return "\n".join(dict.fromkeys(texts))
+
+
+@dataclass(frozen=True, slots=True)
+class JudgeRequest:
+    """The input of a judge, for one call a round.
+
+    Attributes:
+        question: The user's question.
+        relevant: Relevant candidates of earlier rounds, as context: in the RepoGPT post's example,
+            a loop's body is relevant only beside the method's head.
+        candidates: The unseen candidates, best first.
+        seconds: Time limit of the judge.
     """
 
     question: str
@@ -34,15 +88,15 @@ class JudgeRequest:
 
 @dataclass(frozen=True, slots=True)
 class Verdicts:
-    """What a judge says of the candidates.
+    """A judge's verdicts on the candidates of a request.
 
     Attributes:
-        relevant: Ids of those that are relevant.
-        probabilities: Id to how probable that is, from 0 to 1, where the judge can tell.
-        tokens: Token counts where a language model judged: ``input`` and ``output``.
-        note: What went wrong, where something did.
-        failed: The judge could not judge, a model not be reached for example: nothing is said of
-            any candidate. It ends the loop as an exception would.
+        relevant: Ids of the relevant candidates.
+        probabilities: Id to probability of relevance, from 0 to 1, where the judge can tell.
+        tokens: Token counts of a language model: ``input`` and ``output``.
+        note: Description of a problem, if there was one.
+        failed: The judge gave no verdict, for example because a model could not be reached. Ends
+            the loop like an exception.
     """
 
     relevant: frozenset[str]
@@ -53,14 +107,14 @@ class Verdicts:
 
 
 class Judge(Protocol):
-    """Says which candidates are relevant."""
+    """Tells which candidates are relevant."""
 
     @property
     def name(self) -> str:
-        """How the judge is named in results."""
+        """The judge's name in results."""
 
     def judge(self, request: JudgeRequest) -> Verdicts:
-        """Return the verdicts; whatever it raises ends the loop, and loses nothing."""
+        """Return the verdicts; any exception ends the loop, and loses nothing."""
 
 
 @runtime_checkable
@@ -68,39 +122,39 @@ class AsyncJudge(Judge, Protocol):
     """A judge that can be awaited; others run in a thread."""
 
     async def ajudge(self, request: JudgeRequest) -> Verdicts:
-        """The same, without blocking the event loop."""
+        """Return the verdicts without blocking the event loop."""
 
 
 def checked(verdicts: Any, request: JudgeRequest) -> Verdicts:
-    """Return verdicts about the candidates alone, whatever a judge answered.
+    """Return a judge's answer reduced to valid verdicts on the request's candidates.
 
-    What is no verdict is read as "nothing more", and its note says so.
+    An unusable answer becomes "nothing relevant", with a note that says why.
     """
     if not isinstance(verdicts, Verdicts):
         return Verdicts(frozenset(), note=f"The judge answered with a {type(verdicts).__name__}.")
-    given: Any = verdicts.relevant
-    if isinstance(given, str):
+    relevant: Any = verdicts.relevant
+    if isinstance(relevant, str):
         return Verdicts(frozenset(), note="The judge's relevant is a text, not a set of ids.")
-    known = {candidate.id for candidate in request.candidates}
+    ids = {candidate.id for candidate in request.candidates}
     try:
         failed = bool(verdicts.failed)
         return Verdicts(
-            frozenset() if failed else frozenset(known & set(verdicts.relevant)),
+            frozenset() if failed else frozenset(ids & set(relevant)),
             {
                 id_: float(p)
                 for id_, p in verdicts.probabilities.items()
-                if id_ in known and 0 <= float(p) <= 1
+                if id_ in ids and 0 <= float(p) <= 1
             },
-            # More is no count, and no checkpoint could hold it.
+            # No checkpoint could hold a larger count.
             {str(name): min(max(int(n), 0), MOST) for name, n in verdicts.tokens.items()},
             plain(str(verdicts.note)),
             failed,
         )
-    except Exception as error:  # noqa: BLE001 - what a judge hands back may raise anything
+    except Exception as error:  # noqa: BLE001 - a judge's objects may raise anything
         name = type(error).__name__
         return Verdicts(frozenset(), note=f"The judge's verdicts cannot be read ({name}).")
 
 
 def plain(note: str) -> str:
-    """Return a note in one bounded line that can be written as UTF-8, without secrets."""
+    """Return a note as one bounded line of valid UTF-8, without secrets."""
     return cleaned(note.encode("utf-8", "replace").decode())

@@ -1,30 +1,125 @@
-"""The judge without a language model: a small calibrated scorer over what a search knows anyway."""
+"""The judge without a language model: logistic regressions over what a search knows anyway."""
 
 from __future__ import annotations
 
+import json
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cache
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
+
 import numpy as np
+from numpy.typing import NDArray
 
 from casewright.errors import InputError
 from casewright.stores.feedback.features import FIRST, LATER, feature_rows
 from casewright.stores.feedback.judge import JudgeRequest, Verdicts
-from casewright.stores.feedback.judge_model import JudgeModel
+
+FORMAT = 1
+FILE = "judge.json"
+#: Bound of a logit: the exponential of a larger one may overflow.
+LARGEST = 500.0
+_AGAIN = "Train it anew: casewright finetune judge."
+
+
+@dataclass(frozen=True, slots=True)
+class Regression:
+    """A logistic regression: p = 1 / (1 + exp(-(bias + sum of weight times feature))).
+
+    The features are not standardised. ``threshold`` is the least probability of a relevant
+    candidate.
+    """
+
+    weights: Mapping[str, float]
+    bias: float
+    threshold: float
+
+    def probabilities(self, rows: NDArray[np.float64], names: Sequence[str]) -> NDArray[np.float64]:
+        """Return the probabilities, array (n,), of rows of the named features, array (n, f)."""
+        weights = np.array([self.weights.get(name, 0.0) for name in names])
+        logits = np.clip(rows @ weights + self.bias, -LARGEST, LARGEST)
+        probabilities: NDArray[np.float64] = 1 / (1 + np.exp(-logits))
+        return probabilities
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the JSON-plain form."""
+        return {"threshold": self.threshold, "bias": self.bias, "weights": dict(self.weights)}
+
+
+@dataclass(frozen=True, slots=True)
+class JudgeModel:
+    """The weights of the offline judge.
+
+    Attributes:
+        first: For the round in which nothing relevant is known yet.
+        later: For the rounds after it.
+        training: Settings and figures of the training, for people.
+    """
+
+    first: Regression
+    later: Regression
+    training: Mapping[str, Any] = field(default_factory=dict)
+
+    def save(self, file: Path) -> None:
+        """Write the model; equal models make equal files, byte for byte.
+
+        Raises:
+            InputError: The file cannot be written.
+        """
+        content = {
+            "format": FORMAT,
+            "first": self.first.to_json(),
+            "later": self.later.to_json(),
+            "training": self.training,
+        }
+        text = json.dumps(content, indent=1, ensure_ascii=False, allow_nan=False)
+        try:
+            file.parent.mkdir(parents=True, exist_ok=True)
+            file.write_text(text + "\n", encoding="utf-8")
+        except OSError as error:
+            raise InputError(
+                f"The judge cannot be written to {file}: {error.strerror}. Give a file that you "
+                "may write."
+            ) from error
+
+    @classmethod
+    def load(cls, file: str | Path) -> JudgeModel:
+        """Read a model that ``casewright finetune judge`` wrote.
+
+        Raises:
+            InputError: The file is not a judge of this format, or has unknown features.
+        """
+        if not isinstance(file, str | Path):
+            raise InputError(f"{file!r:.80} is not a path. Give the path of a judge's file.")
+        try:
+            text = Path(file).read_text(encoding="utf-8")
+        except (OSError, ValueError) as error:
+            raise InputError(f"{file} cannot be read ({error}). Give a judge's file.") from error
+        return _parse(text, str(file))
+
+    @classmethod
+    def shipped(cls) -> JudgeModel:
+        """Return the model that comes with the package, read once."""
+        return _shipped()
 
 
 class OfflineJudge:
     """Judges by a logistic regression over scores, similarities and shared words.
 
-    It is deterministic, spends no tokens, and needs no network: a round takes milliseconds. How
-    good its probabilities are, on questions that it was not trained on, ``model.training`` tells.
-    Each candidate is judged for itself: no candidate's text changes a verdict on another.
+    It is deterministic, spends no tokens, and needs no network; a round takes milliseconds.
+    ``model.training`` has the quality of its probabilities on questions outside the training.
+    Each candidate is judged by itself: no candidate's text changes a verdict on another.
 
     Args:
-        model: What it judges by; ``None`` takes the shipped one, ``JudgeModel.load(file)`` reads
-            one that ``casewright finetune judge`` wrote.
-        always_one: Where nothing is relevant in a first round, call the most probable candidate
+        model: ``None`` for the shipped one; ``JudgeModel.load(file)`` reads another.
+        always_one: If no candidate is relevant in a first round, call the most probable one
             relevant, so that the search goes on with it.
 
     Raises:
-        InputError: The model is none, a file's name for example; or the shipped one cannot be read.
+        InputError: ``model`` is not a ``JudgeModel``, or the shipped one cannot be read.
     """
 
     name = "offline"
@@ -43,10 +138,53 @@ class OfflineJudge:
         if not request.candidates:
             return Verdicts(frozenset())
         later = bool(request.relevant)
-        by = self.model.later if later else self.model.first
-        made = by.probabilities(feature_rows(request), LATER if later else FIRST)
-        ids = [one.id for one in request.candidates]
-        chosen = {id_ for id_, p in zip(ids, made.tolist(), strict=True) if p >= by.threshold}
-        if self._always_one and not later and not chosen:
-            chosen = {ids[int(np.argmax(made))]}
-        return Verdicts(frozenset(chosen), dict(zip(ids, made.tolist(), strict=True)))
+        regression = self.model.later if later else self.model.first
+        values = regression.probabilities(feature_rows(request), LATER if later else FIRST).tolist()
+        by_id = dict(zip([c.id for c in request.candidates], values, strict=True))
+        relevant = {id_ for id_, p in by_id.items() if p >= regression.threshold}
+        if self._always_one and not later and not relevant:
+            relevant = {request.candidates[int(np.argmax(values))].id}
+        return Verdicts(frozenset(relevant), by_id)
+
+
+@cache
+def _shipped() -> JudgeModel:
+    file = files("casewright.stores.feedback") / FILE
+    return _parse(file.read_text(encoding="utf-8"), FILE)
+
+
+def _parse(text: str, file: str) -> JudgeModel:
+    try:
+        content = json.loads(text)
+        version = content["format"]
+        if version == FORMAT:
+            training = content.get("training", {})
+            if not isinstance(training, dict):
+                raise TypeError("its training is not an object")
+            first = _regression(content["first"], FIRST, file)
+            return JudgeModel(first, _regression(content["later"], LATER, file), training)
+    except InputError:
+        raise
+    except (ValueError, LookupError, TypeError, AttributeError, RecursionError) as error:
+        raise InputError(
+            f"{file} holds no judge ({type(error).__name__}: {error!s:.200}). Give a file that "
+            "casewright finetune judge wrote."
+        ) from error
+    raise InputError(
+        f"The judge in {file} has format {version!r:.80}; this version reads {FORMAT}. {_AGAIN}"
+    )
+
+
+def _regression(content: Mapping[str, Any], known: Sequence[str], file: str) -> Regression:
+    weights = {str(name): float(weight) for name, weight in content["weights"].items()}
+    if unknown := sorted(set(weights) - set(known)):
+        raise InputError(
+            f"The judge in {file} reads the features {unknown}, which this version does not "
+            f"know. {_AGAIN}"
+        )
+    regression = Regression(weights, float(content["bias"]), float(content["threshold"]))
+    if not all(map(math.isfinite, [*weights.values(), regression.bias])):
+        raise ValueError("a weight is not finite")
+    if not 0 <= regression.threshold <= 1:
+        raise ValueError(f"a threshold is {regression.threshold}, not from 0 to 1")
+    return regression

@@ -1,6 +1,6 @@
 """A case store as a LangChain retriever, for chains, agents and tools.
 
-``casewright.stores`` does not import this module, so that it starts without LangChain::
+``casewright.stores`` does not import it, so that it starts without LangChain::
 
     from casewright.stores.retrievers.langchain import CaseRetriever
 """
@@ -28,20 +28,15 @@ from casewright.stores.retrievers.retrieval import (
 
 
 class CaseRetriever(Retrieval, BaseRetriever):
-    """Retrieves the cases of a store as documents.
+    """Retrieves the cases of a store as documents; for the settings see ``Retrieval``.
 
     A document has the case's text, its id, and its metadata with ``score``, ``relevance``,
-    ``facet_scores`` and ``case_id`` added; where the case has a field of such a name, its own
-    stays, and the added one goes by ``hit_`` and the name.
-
-    Any setting but the store may be given for one call, and replaces the retriever's own there:
+    ``facet_scores`` and ``case_id``; if the case has a field of such a name, the added one has the
+    prefix ``hit_``. A call may replace any setting but the store:
     ``retriever.invoke("…", k=2, where={"year": 2024})``.
 
-    Attributes:
-        store: What is searched. The other settings are those of ``Retrieval``.
-
     Raises:
-        InputError: A setting is unknown, or no search could use it.
+        InputError: A setting is unknown or invalid.
     """
 
     model_config = ConfigDict(extra="forbid", arbitrary_types_allowed=True)
@@ -64,16 +59,16 @@ class CaseRetriever(Retrieval, BaseRetriever):
         return await run_in_executor(None, self._documents, query, settings)
 
     def _documents(self, query: str, settings: dict[str, Any]) -> list[Document]:
-        own = {name: getattr(self, name) for name in Retrieval.model_fields}
-        # LangChain reads this one itself, and passes it on.
-        given = {name: value for name, value in settings.items() if name != "verbose"}
-        asked = Retrieval(**own | given)
+        defaults = {name: getattr(self, name) for name in Retrieval.model_fields}
+        # LangChain passes its own setting on.
+        settings = {name: value for name, value in settings.items() if name != "verbose"}
+        retrieval = Retrieval(**defaults | settings)
         schema = self.store.schema
         return [
             Document(
                 id=hit.case.id,
-                page_content=case_text(hit.case, schema, asked.text),
+                page_content=case_text(hit.case, schema, retrieval.text),
                 metadata=hit_metadata(hit)[0],
             )
-            for hit in retrieve(self.store, query, asked)
+            for hit in retrieve(self.store, query, retrieval)
         ]

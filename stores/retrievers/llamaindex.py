@@ -1,6 +1,6 @@
 """A case store as a LlamaIndex retriever, for query engines.
 
-``casewright.stores`` does not import this module, so that it starts without LlamaIndex::
+``casewright.stores`` does not import it, so that it starts without LlamaIndex::
 
     from casewright.stores.retrievers.llamaindex import CaseNodeRetriever
 """
@@ -8,11 +8,10 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any, Literal
 
 from casewright.errors import DependencyError, InputError
-from casewright.stores.retrievers.llamaindex_filters import where_of
 from casewright.stores.retrievers.retrieval import (
     CaseText,
     Retrieval,
@@ -21,43 +20,45 @@ from casewright.stores.retrievers.retrieval import (
     hit_metadata,
     retrieve,
 )
+from casewright.stores.where import check_where
 
 try:
     from llama_index.core.base.base_retriever import BaseRetriever
     from llama_index.core.callbacks import CallbackManager
     from llama_index.core.schema import NodeWithScore, QueryBundle, TextNode
-    from llama_index.core.vector_stores import MetadataFilters
+    from llama_index.core.vector_stores import MetadataFilter, MetadataFilters
 except ImportError as error:
     raise DependencyError(
         "A LlamaIndex retriever needs llama-index-core. Run: pip install llama-index-core"
     ) from error
+
+RANGES = {">": "gt", ">=": "gte", "<": "lt", "<=": "lte"}
+#: Operators with one value, which a list in the metadata matches by any element.
+SINGLE = ("==", "contains", "!=")
+#: Operators with several values.
+SEVERAL = ("in", "any", "nin")
+NEGATED = ("!=", "nin")
 
 
 class CaseNodeRetriever(BaseRetriever):
     """Retrieves the cases of a store as nodes with scores.
 
     A node has the case's text, its id, and its metadata with ``score``, ``relevance``,
-    ``facet_scores`` and ``case_id`` added; where the case has a field of such a name, its own
-    stays, and the added one goes by ``hit_`` and the name. What is added is not shown to a model.
+    ``facet_scores`` and ``case_id``; if the case has a field of such a name, the added one has the
+    prefix ``hit_``. The added fields are not shown to a model.
 
-    A query is searched by its text: where LlamaIndex made several texts of it (``HyDE``, for
-    example), by all of them, joined by new lines. Its embedding is not used, since a store embeds a
-    query once for each facet.
+    A query is searched by its text: if LlamaIndex made several texts of it (for example by
+    ``HyDE``), by all of them, joined by new lines. Its embedding is not used, since a store embeds
+    a query once for each facet.
 
     Args:
-        store: What is searched.
-        k: How many nodes, at least 1; fewer come back where the store holds fewer.
-        weights: Facet name to weight; ``None`` uses the facets' own.
-        lambda_b: Share of the relevance in the score; see ``CaseStore.search``.
-        where: Metadata that a case must have, as ``CaseStore.search`` takes it.
-        filters: The same as LlamaIndex's filters; they hold beside ``where``.
-        search_type: ``"similarity"`` or ``"mmr"``, RAGSys's selection.
-        lambda_d: For ``"mmr"``: share of the score, from 0 (nothing but diversity) to 1.
-        text: A case as text: the schema's ``"support"`` or ``"full"``, or a function.
+        store: The store to search.
+        filters: LlamaIndex's filters, in addition to ``where``.
         callback_manager: LlamaIndex's, for tracing.
+        k, weights, lambda_b, where, search_type, lambda_d, text: See ``Retrieval``.
 
     Raises:
-        InputError: A setting that no search could use, or a filter that a store does not have.
+        InputError: A setting is invalid, or a store does not have a filter.
     """
 
     def __init__(
@@ -75,15 +76,15 @@ class CaseNodeRetriever(BaseRetriever):
         callback_manager: CallbackManager | None = None,
     ) -> None:
         conditions = dict(where or {})
-        asked = {} if filters is None else where_of(filters)
-        if twice := sorted(set(conditions) & set(asked)):
+        more = {} if filters is None else where_of(filters)
+        if twice := sorted(set(conditions) & set(more)):
             raise InputError(f"where and filters both ask for {twice}. Ask by one of them.")
         self._store = store
-        self._asked = Retrieval(
+        self._retrieval = Retrieval(
             k=k,
             weights=weights,
             lambda_b=lambda_b,
-            where=conditions | asked,
+            where=conditions | more,
             search_type=search_type,
             lambda_d=lambda_d,
             text=text,
@@ -94,11 +95,11 @@ class CaseNodeRetriever(BaseRetriever):
     def _retrieve(self, query_bundle: QueryBundle) -> list[NodeWithScore]:
         query = "\n".join(query_bundle.embedding_strs)
         nodes = []
-        for hit in retrieve(self._store, query, self._asked):
+        for hit in retrieve(self._store, query, self._retrieval):
             metadata, added = hit_metadata(hit)
             node = TextNode(
                 id_=hit.case.id,
-                text=case_text(hit.case, self._store.schema, self._asked.text),
+                text=case_text(hit.case, self._store.schema, self._retrieval.text),
                 metadata=metadata,
                 excluded_llm_metadata_keys=added,
                 excluded_embed_metadata_keys=added,
@@ -108,3 +109,63 @@ class CaseNodeRetriever(BaseRetriever):
 
     async def _aretrieve(self, query_bundle: QueryBundle) -> list[NodeWithScore]:
         return await asyncio.to_thread(self._retrieve, query_bundle)
+
+
+def where_of(filters: MetadataFilters) -> dict[str, Any]:
+    """Return LlamaIndex's filters as conditions, all of which must hold.
+
+    Raise ``InputError`` for an operator that a store does not have (``all``, ``text_match``,
+    ``text_match_insensitive``, ``is_empty``), filters joined by ``or`` or ``not``, and two
+    conditions for a field that are not bounds of one range.
+    """
+    where: dict[str, Any] = {}
+    for item in _flat(filters):
+        condition = _condition(item)
+        known = where.get(item.key)
+        if known is None:
+            where[item.key] = condition
+        elif _is_bound(known) and _is_bound(condition) and not set(known) & set(condition):
+            where[item.key] = known | condition
+        else:
+            raise InputError(
+                f"The filters ask twice for {item.key!r}: {known!r} and {condition!r}. A store "
+                "takes one condition a field; filter what it returns by the other."
+            )
+    check_where(where)
+    return where
+
+
+def _flat(filters: MetadataFilters) -> Iterator[MetadataFilter]:
+    joined = filters.condition.value if filters.condition else "and"
+    # A single filter is not joined, but may be negated.
+    if joined == "not" or (joined == "or" and len(filters.filters) > 1):
+        raise InputError(
+            f"The filters are joined by {joined!r}. A store takes filters that all hold ('and'); "
+            "a field that may have one of several values is asked for by the operator 'in'."
+        )
+    for item in filters.filters:
+        if isinstance(item, MetadataFilters):
+            yield from _flat(item)
+        else:
+            yield item
+
+
+def _condition(item: MetadataFilter) -> Any:
+    operator = item.operator.value
+    if operator in RANGES:
+        return {RANGES[operator]: item.value}
+    if operator not in (*SINGLE, *SEVERAL):
+        raise InputError(
+            f"The filter of {item.key!r} has the operator {operator!r}, which a store does not "
+            f"have. It has {', '.join((*SINGLE, *SEVERAL, *RANGES))}."
+        )
+    if isinstance(item.value, list) != (operator in SEVERAL):
+        raise InputError(
+            f"The filter of {item.key!r} asks {operator!r} {item.value!r}. "
+            f"{'Give a list of values' if operator in SEVERAL else 'Give one value, no list'}."
+        )
+    return {"not": item.value} if operator in NEGATED else item.value
+
+
+def _is_bound(condition: Any) -> bool:
+    return isinstance(condition, dict) and "not" not in condition

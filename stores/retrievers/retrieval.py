@@ -1,4 +1,4 @@
-"""How a store is asked on behalf of another library's retriever, and what is told of a hit."""
+"""Searches of a store for another library's retriever, and the metadata of their hits."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from casewright.stores.schema import CaseSchema
 from casewright.stores.select import Selection
 from casewright.stores.where import check_where
 
-#: A case as text: by the schema's ``support`` or ``full``, or by a function.
+#: The text form of a case: the schema's ``support`` or ``full``, or a function.
 CaseText = Literal["support", "full"] | Callable[[Case], str]
 Share = Annotated[float, Field(ge=0, le=1)]
 
 
 @runtime_checkable
 class SearchedStore(Protocol):
-    """What a retriever searches; a ``CaseStore``, which documents the methods, is one."""
+    """A store to search; ``CaseStore`` implements and documents it."""
 
     @property
     def schema(self) -> CaseSchema:
@@ -37,20 +37,20 @@ class SearchedStore(Protocol):
 
 
 class Retrieval(BaseModel):
-    """What a retriever asks a store for, beside the query.
+    """Settings of a retriever's searches.
 
     Attributes:
-        k: How many cases, at least 1; fewer come back where the store holds fewer.
+        k: The number of cases, at least 1 and at most that of the store.
         weights: Facet name to weight; ``None`` uses the facets' own.
         lambda_b: Share of the relevance in the score; see ``CaseStore.search``.
-        where: Metadata that a case must have, as ``CaseStore.search`` takes it.
+        where: A condition on the metadata; see ``CaseStore.search``.
         search_type: ``"similarity"``, the best by score, or ``"mmr"``, each relevant and unlike
             those before it (RAGSys, Algorithm 1).
-        lambda_d: For ``"mmr"``: share of the score, from 0 (nothing but diversity) to 1.
-        text: A case as text: the schema's ``"support"`` or ``"full"``, or a function.
+        lambda_d: For ``"mmr"``: share of the score, from 0 (diversity alone) to 1.
+        text: A case's text: the schema's ``"support"`` or ``"full"``, or a function.
 
     Raises:
-        InputError: A setting is unknown, or no search could use it.
+        InputError: A setting is unknown or invalid.
     """
 
     model_config = ConfigDict(extra="forbid")
@@ -67,7 +67,7 @@ class Retrieval(BaseModel):
         try:
             super().__init__(**settings)
         except ValidationError as error:
-            raise InputError(_told(error)) from error
+            raise InputError(_message(error)) from error
 
     @field_validator("where")
     @classmethod
@@ -76,12 +76,10 @@ class Retrieval(BaseModel):
         return where
 
 
-def retrieve(store: SearchedStore, query: str, asked: Retrieval) -> list[Hit]:
+def retrieve(store: SearchedStore, query: str, retrieval: Retrieval) -> list[Hit]:
     """Return a store's cases for a query, best first, or in the order of their selection.
 
-    Raises:
-        InputError: The query is no text, or a weight or condition cannot be used.
-        StoreError: The store is closed, or cannot answer.
+    Raise ``InputError`` for a query that is no text.
     """
     if not isinstance(query, str):
         raise InputError(
@@ -89,62 +87,58 @@ def retrieve(store: SearchedStore, query: str, asked: Retrieval) -> list[Hit]:
             "problem's components."
         )
     shared: dict[str, Any] = {
-        "weights": asked.weights,
-        "lambda_b": asked.lambda_b,
-        "where": asked.where,
+        "weights": retrieval.weights,
+        "lambda_b": retrieval.lambda_b,
+        "where": retrieval.where,
     }
-    if asked.search_type == "similarity":
-        return store.search(query, asked.k, **shared)
-    return store.select(query, asked.k, lambda_d=asked.lambda_d, **shared).hits
+    if retrieval.search_type == "similarity":
+        return store.search(query, retrieval.k, **shared)
+    return store.select(query, retrieval.k, lambda_d=retrieval.lambda_d, **shared).hits
 
 
 def case_text(case: Case, schema: CaseSchema, text: CaseText) -> str:
-    """Return a case as text.
-
-    Raises:
-        InputError: The function for it returned no text.
-    """
-    written = {"support": schema.support, "full": schema.full}
-    made = (text if callable(text) else written[text])(case)
-    if not isinstance(made, str):
+    """Return a case as text; raise ``InputError`` if its function returns something else."""
+    forms = {"support": schema.support, "full": schema.full}
+    content = (text if callable(text) else forms[text])(case)
+    if not isinstance(content, str):
         raise InputError(
-            f"The text of case {case.id} is {made!r:.200}. The function that makes it must return "
-            "a str."
+            f"The text of case {case.id} is {content!r:.200}. The function that makes it must "
+            "return a str."
         )
-    return made
+    return content
 
 
 def hit_metadata(
     hit: Hit, more: Mapping[str, Any] | None = None
 ) -> tuple[dict[str, Any], list[str]]:
-    """Return a case's metadata with how it was found, and the names of what was added.
+    """Return a case's metadata with fields of the hit and ``more``, and the added names.
 
-    Added are ``score``, ``relevance``, ``facet_scores``, ``case_id``, and what is given. Where the
-    case has a field of such a name, its own stays, and the added one goes by ``hit_`` and the name.
+    If the case has a field of such a name, the added one has the prefix ``hit_``.
     """
-    found: dict[str, Any] = {
+    fields: dict[str, Any] = {
         "score": hit.score,
         "relevance": hit.relevance,
         "facet_scores": dict(hit.facet_scores),
         "case_id": hit.case.id,
         **(more or {}),
     }
-    told: dict[str, Any] = dict(hit.case.metadata)
+    metadata: dict[str, Any] = dict(hit.case.metadata)
     added = []
-    for wanted, value in found.items():
-        name = wanted
-        while name in told:
+    for field, value in fields.items():
+        name = field
+        while name in metadata:
             name = f"hit_{name}"
-        told[name] = value
+        metadata[name] = value
         added.append(name)
-    return told, added
+    return metadata, added
 
 
-def _told(error: ValidationError) -> str:
-    wrong: dict[str, list[str]] = {}
-    for one in error.errors():
-        name = str(one["loc"][0]) if one["loc"] else ""
-        given = f"{name}={one['input']!r:.200}" if one["type"] != "missing" else name
-        wrong.setdefault(given, []).append(one["msg"].removeprefix("Value error, ").rstrip("."))
-    told = "; ".join(f"{given}: {', or '.join(reasons)}" for given, reasons in wrong.items())
-    return f"The retriever cannot be used as set up: {told}."
+def _message(error: ValidationError) -> str:
+    reasons: dict[str, list[str]] = {}
+    for item in error.errors():
+        name = str(item["loc"][0]) if item["loc"] else ""
+        setting = f"{name}={item['input']!r:.200}" if item["type"] != "missing" else name
+        message = item["msg"].removeprefix("Value error, ").rstrip(".")
+        reasons.setdefault(setting, []).append(message)
+    text = "; ".join(f"{name}: {', or '.join(messages)}" for name, messages in reasons.items())
+    return f"The retriever cannot be used as set up: {text}."

@@ -10,10 +10,10 @@ from casewright.errors import InputError
 
 def test_both_encoders_are_measured_on_the_same_cases() -> None:
     report = measure_encoder(None, only="shipped", limit=8, texts=8)
-    (found,) = [row for row in report.rows if row["table"] == "retrieval"]
-    assert found["measure"] == "F1"
-    assert 0.1 < found["fp32"] < 1
-    assert found["points"] == pytest.approx(100 * (found["int8"] - found["fp32"]))
+    (row_of_set,) = [row for row in report.rows if row["table"] == "retrieval"]
+    assert row_of_set["measure"] == "F1"
+    assert 0.1 < row_of_set["fp32"] < 1
+    assert row_of_set["points"] == pytest.approx(100 * (row_of_set["int8"] - row_of_set["fp32"]))
     speeds = [row for row in report.rows if row["table"] == "speed"]
     assert len({row["encoder"] for row in speeds}) == 2
     assert all(row["texts a second"] > 0 for row in speeds)

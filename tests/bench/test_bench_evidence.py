@@ -56,26 +56,26 @@ class Shop:
 
 @pytest.fixture
 def shop(monkeypatch: pytest.MonkeyPatch) -> Shop:
-    made = Shop()
+    report = Shop()
     domain = Domain(
         name="two",
         description="Two.",
         questions=(),
-        open=made.open,
-        queries=made.queries,
+        open=report.open,
+        queries=report.queries,
         scopes={"who": tuple(OWNED)},
     )
     monkeypatch.setattr("casewright.domains.find_domain", lambda name: domain)
     monkeypatch.setattr(harness, "default_encoder", HashingEncoder)
     monkeypatch.setattr(harness, "data_folder", Path)
-    return made
+    return report
 
 
 def measured() -> Bench:
-    done = CliRunner().invoke(app, ["bench", "evidence", "--json"])
-    assert done.exit_code == 0, done.output
-    made: Bench = json.loads(done.stdout)
-    return made
+    completed = CliRunner().invoke(app, ["bench", "evidence", "--json"])
+    assert completed.exit_code == 0, completed.output
+    report: Bench = json.loads(completed.stdout)
+    return report
 
 
 def test_every_step_is_counted_once_by_its_tool_and_its_end(shop: Shop) -> None:
@@ -101,11 +101,11 @@ def test_plan_is_run_for_the_asker_for_whom_most_steps_find_something(shop: Shop
 
 
 def test_queries_with_tools_of_their_own_are_left_out_and_counted(shop: Shop) -> None:
-    made = measured()
-    assert made["bench"] == "evidence"
-    assert made["settings"] == {"domain": "two", "queries": len(QUERIES), "left_out": 1}
-    assert made["figures"]["whole_plans_share"] == pytest.approx(5 / 7)
-    assert made["figures"]["empty_share"] == pytest.approx(2 / 11)
+    report = measured()
+    assert report["bench"] == "evidence"
+    assert report["settings"] == {"domain": "two", "queries": len(QUERIES), "left_out": 1}
+    assert report["figures"]["whole_plans_share"] == pytest.approx(5 / 7)
+    assert report["figures"]["empty_share"] == pytest.approx(2 / 11)
 
 
 def test_plan_that_does_not_ask_who_asks_is_run_once(shop: Shop) -> None:
@@ -115,6 +115,6 @@ def test_plan_that_does_not_ask_who_asks_is_run_once(shop: Shop) -> None:
 
 
 def test_table_for_people_names_every_tool(shop: Shop) -> None:
-    done = CliRunner().invoke(app, ["bench", "evidence"])
-    assert done.exit_code == 0
-    assert all(name in done.stdout for name in ("mine", "price", "empty_share", "Left out"))
+    completed = CliRunner().invoke(app, ["bench", "evidence"])
+    assert completed.exit_code == 0
+    assert all(name in completed.stdout for name in ("mine", "price", "empty_share", "Left out"))

@@ -20,13 +20,13 @@ def picture(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def done(picture: Path) -> Done:
+def completed(picture: Path) -> Done:
     return run(picture.parent, "bench", "executor", "--dags", "3", "--json", "--plot", picture)
 
 
 @pytest.fixture(scope="module")
-def report(done: Done) -> Bench:
-    measured: Bench = result(done)
+def report(completed: Done) -> Bench:
+    measured: Bench = result(completed)
     return measured
 
 
@@ -45,17 +45,17 @@ def test_no_schedule_is_faster_than_the_critical_path(report: Bench) -> None:
     assert all(0.99 < value < 5 for value in over_path.values()), over_path
 
 
-def test_executor_bench_draws_an_svg_where_the_name_says_so(done: Done, picture: Path) -> None:
-    assert done.returncode == 0
+def test_executor_bench_draws_an_svg_where_the_name_says_so(completed: Done, picture: Path) -> None:
+    assert completed.returncode == 0
     assert "<svg" in picture.read_text(encoding="utf-8")
 
 
 def test_plans_are_those_of_the_seed(report: Bench) -> None:
     rng = random.Random(report["settings"]["seed"])
-    drawn = [random_dag(rng) for _ in range(3)]
+    dags = [random_dag(rng) for _ in range(3)]
     for row in report["rows"]:
         low, high = map(int, row["steps"].split("–"))
-        paths = [dag.critical_path() for dag in drawn if low <= len(dag.seconds) <= high]
+        paths = [dag.critical_path() for dag in dags if low <= len(dag.seconds) <= high]
         assert row["plans"] == len(paths)
         assert row["path_ms"] == pytest.approx(median(paths) * 1000)
 
@@ -63,15 +63,15 @@ def test_plans_are_those_of_the_seed(report: Bench) -> None:
 def test_bench_for_people_is_a_table_on_stdout_that_names_the_commit(
     tmp_path: Path, report: Bench
 ) -> None:
-    done = run(tmp_path, "bench", "executor", "--dags", "1")
-    assert done.returncode == 0
+    completed = run(tmp_path, "bench", "executor", "--dags", "1")
+    assert completed.returncode == 0
     commit = report["machine"]["commit"]
     if commit is None:
         # It is no checkout.
-        assert "Printed by" not in done.stdout
+        assert "Printed by" not in completed.stdout
     else:
         assert re.fullmatch(r"[0-9a-f]{7,}\+?", commit)
-        assert f"Printed by {commit}." in done.stdout
-    assert "ratio_casewright_over_critical_path_p50" in done.stdout
-    assert "send_waves" in done.stdout
-    assert "{" not in done.stdout
+        assert f"Printed by {commit}." in completed.stdout
+    assert "ratio_casewright_over_critical_path_p50" in completed.stdout
+    assert "send_waves" in completed.stdout
+    assert "{" not in completed.stdout

@@ -27,22 +27,24 @@ from tests.support.multihop import multihop_folder
 
 
 @pytest.fixture(scope="module")
-def told() -> list[str]:
+def messages() -> list[str]:
     """What the run wrote to stderr."""
     return []
 
 
 @pytest.fixture(scope="module")
-def report(tmp_path_factory: pytest.TempPathFactory, told: list[str]) -> Report:
+def report(tmp_path_factory: pytest.TempPathFactory, messages: list[str]) -> Report:
     folder = multihop_folder(tmp_path_factory.mktemp("towns"))
     with redirect_stderr(StringIO()) as written:
-        made = measure_feedback(folder, HashingEncoder(), only="hotpotqa")
-    told.append(written.getvalue())
-    return made
+        measured = measure_feedback(folder, HashingEncoder(), only="hotpotqa")
+    messages.append(written.getvalue())
+    return measured
 
 
-def test_what_is_being_done_is_said_without_a_terminal_too(report: Report, told: list[str]) -> None:
-    reading, encoding, asking = told[0].splitlines()
+def test_what_is_being_done_is_said_without_a_terminal_too(
+    report: Report, messages: list[str]
+) -> None:
+    reading, encoding, asking = messages[0].splitlines()
     assert reading.startswith("Reading")
     assert re.fullmatch(r"Encoding \d+ cases of hotpotqa\.", encoding)
     assert re.fullmatch(r"Asking \d+ questions of hotpotqa, .*", asking)
@@ -50,9 +52,9 @@ def test_what_is_being_done_is_said_without_a_terminal_too(report: Report, told:
 
 def row(report: Report, strategy: str, judge: str) -> Mapping[str, Any]:
     (found,) = [
-        one
-        for one in report.rows
-        if one["table"] == "all" and (one["strategy"], one["judge"]) == (strategy, judge)
+        line
+        for line in report.rows
+        if line["table"] == "all" and (line["strategy"], line["judge"]) == (strategy, judge)
     ]
     return found
 
@@ -73,7 +75,7 @@ def test_controls_stand_beside_the_default_strategy(report: Report) -> None:
 
 
 def test_each_set_s_gains_stand_beside_the_gain_without_a_judge(report: Report) -> None:
-    (found,) = [one for one in report.rows if one["table"] == "sets"]
+    (found,) = [line for line in report.rows if line["table"] == "sets"]
     for judge in ("labels", "offline", "labels shuffled", "first two, unread"):
         assert found[judge] == row(report, "sentences", judge)["gain"]
     size = report.settings["sets"]["hotpotqa"]
@@ -120,14 +122,14 @@ def test_shuffled_labels_mark_as_many_candidates_but_not_the_same(
 ) -> None:
     marked: dict[str, list[int]] = {"gold": [], "shuffled": []}
     same = 0
-    for asked in mill.questions:
-        for name, judge in (("gold", GoldJudge(asked)), ("shuffled", ShuffledJudge(asked))):
+    for labelled in mill.questions:
+        for name, judge in (("gold", GoldJudge(labelled)), ("shuffled", ShuffledJudge(labelled))):
             loop = build_feedback(mill_store, judge, RocchioStrategy(), limits=LIMITS)
-            result = FeedbackResult.from_state(loop.invoke({"question": asked.text}))
+            result = FeedbackResult.from_state(loop.invoke({"question": labelled.text}))
             marked[name].append(result.rounds[0]["relevant"])
             if name == "shuffled":
                 hits = {hit["id"] for hit in result.hits if hit["confirmed"]}
-                same += hits == asked.relevant
+                same += hits == labelled.relevant
     assert marked["gold"] == marked["shuffled"]
     assert same < len(mill.questions)
 
@@ -135,10 +137,10 @@ def test_shuffled_labels_mark_as_many_candidates_but_not_the_same(
 def test_the_posts_loop_ends_when_nothing_new_is_relevant(
     mill: FeedbackSet, mill_store: CaseStore
 ) -> None:
-    asked = mill.questions[0]
-    question = mill_store.question(asked.text)
+    labelled = mill.questions[0]
+    question = mill_store.question(labelled.text)
     assert question is not None
-    run = post_loop(question, asked, 4)
+    run = post_loop(question, labelled, 4)
     grown = [len(state.marked) for state in run.states]
     assert run.judgements == 4 * len(run.states)
     assert grown == sorted(grown)

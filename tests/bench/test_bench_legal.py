@@ -23,12 +23,7 @@ from casewright.errors import InputError
 from casewright.serve.cli.commands import app
 from tests.serve.helpers import run
 from tests.support.encoders import HashingEncoder
-from tests.support.multihop import (
-    TOWNS,
-    multihop_folder,
-    town_items,
-    write_lines,
-)
+from tests.support.multihop import TOWNS, multihop_folder, town_items, write_lines
 
 LABELS = [label_of(weights) for weights in WEIGHTINGS]
 SETS = ("hotpotqa", "musique")
@@ -36,8 +31,8 @@ SETS = ("hotpotqa", "musique")
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    made = multihop_folder(tmp_path_factory.mktemp("data"))
-    return made
+    document = multihop_folder(tmp_path_factory.mktemp("data"))
+    return document
 
 
 @pytest.fixture(scope="module")
@@ -55,8 +50,8 @@ def test_every_set_and_their_mean_are_scored_by_the_six_weightings(report: Repor
         for label in LABELS:
             scores = [rows[f"{name}{part}: {label}"] for name in (*SETS, "all sets")]
             for column in (*(f"k{k}" for k in KS), "mean"):
-                one, two, both = (row[column] for row in scores)
-                assert both == pytest.approx((one + two) / 2)
+                weighting, two, both = (row[column] for row in scores)
+                assert both == pytest.approx((weighting + two) / 2)
     assert report.settings["sets"]["musique"] == {
         "cases": 16,
         "questions": 8,
@@ -122,12 +117,14 @@ def test_papers_figures_of_three_encoders_stand_beside(report: Report) -> None:
 def test_cue_is_measured_on_the_development_half_with_and_without(report: Report) -> None:
     rows, figures = rows_of(report), report.figures
     means = {}
-    for told in ("with the cue", "without a cue"):
-        half = f"{told} (development half): "
-        assert [name for name in rows if name.startswith(half)] == [half + one for one in LABELS]
-        means[told] = [rows[half + one]["mean"] for one in LABELS]
-    for place, name in ((1, "support_alone"), (2, "entities_alone"), (5, "papers_best_weighting")):
-        with_cue, without = (scores[place] for scores in means.values())
+    for cue_label in ("with the cue", "without a cue"):
+        half = f"{cue_label} (development half): "
+        assert [name for name in rows if name.startswith(half)] == [
+            half + weighting for weighting in LABELS
+        ]
+        means[cue_label] = [rows[half + weighting]["mean"] for weighting in LABELS]
+    for index, name in ((1, "support_alone"), (2, "entities_alone"), (5, "papers_best_weighting")):
+        with_cue, without = (scores[index] for scores in means.values())
         assert figures[f"f1_difference_by_the_cue_{name}"] == pytest.approx(with_cue - without)
     # Questions are compared with questions: no cue is put before them.
     assert means["with the cue"][0] == means["without a cue"][0]
@@ -137,16 +134,16 @@ def test_cue_stands_before_queries_to_supports_and_entities_and_before_no_case(
     folder: Path,
 ) -> None:
     encoder = HashingEncoder(64)
-    (found,) = find_sets(folder, "musique", 4)
-    with Trial(found, CuedEncoder(encoder, "Cue: ")) as trial:
+    (data_set,) = find_sets(folder, "musique", 4)
+    with Trial(data_set, CuedEncoder(encoder, "Cue: ")) as trial:
         trial.scores(WEIGHTINGS[-1])
     texts = [text for call in encoder.calls for text in call]
-    question = found.questions[0].text
+    question = data_set.questions[0].text
     assert texts.count(f"Cue: {question}") == 2
     assert texts.count(question) == 1
     assert not any(
         str(case.problem["support"]) in text
-        for case in found.cases
+        for case in data_set.cases
         for text in texts
         if text.startswith("Cue: ")
     )
@@ -157,20 +154,20 @@ def test_store_ranks_as_cosines_where_many_scores_are_equal(tmp_path: Path) -> N
     for item in items:
         item["context"] += [[f"Place {next(number)}", ["It is a place."]] for _ in range(30)]
     write_lines(tmp_path / "hotpotqa-dev.jsonl", items)
-    (found,) = find_sets(tmp_path)
+    (data_set,) = find_sets(tmp_path)
     # Few dimensions: many texts have one vector.
-    with Trial(found, HashingEncoder(4)) as trial:
+    with Trial(data_set, HashingEncoder(4)) as trial:
         cosines = trial.cosines()
-        assert cosines.shape == (3, len(TOWNS), len(found.cases))
+        assert cosines.shape == (3, len(TOWNS), len(data_set.cases))
         assert [trial.agreement(weights, cosines) for weights in WEIGHTINGS] == [1.0] * 6
 
 
 def test_limit_bounds_the_questions_and_keeps_the_cases(folder: Path) -> None:
-    made = legal.measure_legal(folder, HashingEncoder(64), only="musique", limit=4)
-    assert made.settings["sets"] == {
+    document = legal.measure_legal(folder, HashingEncoder(64), only="musique", limit=4)
+    assert document.settings["sets"] == {
         "musique": {"cases": 16, "questions": 4, "questions_left_out": 0}
     }
-    assert not any("all sets" in row["ranking"] for row in made.rows)
+    assert not any("all sets" in row["ranking"] for row in document.rows)
 
 
 def test_heat_maps_are_drawn_ours_beside_the_papers(report: Report) -> None:
@@ -179,12 +176,12 @@ def test_heat_maps_are_drawn_ours_beside_the_papers(report: Report) -> None:
     figure = Figure(layout="constrained")
     assert report.draw is not None
     report.draw(figure.subplots())
-    drawn = [axes for axes in figure.axes if axes.get_title()]
-    titles = [axes.get_title() for axes in drawn]
+    panels = [axes for axes in figure.axes if axes.get_title()]
+    titles = [axes.get_title() for axes in panels]
     assert sorted(title.split(":")[0] for title in titles) == sorted(
         [*SETS, "all sets", *["CBR-RAG, section 6, F1@k"] * 3]
     )
-    ours = next(axes for axes in drawn if axes.get_title().startswith("hotpotqa"))
+    ours = next(axes for axes in panels if axes.get_title().startswith("hotpotqa"))
     assert [label.get_text() for label in ours.get_yticklabels()] == LABELS
     assert [label.get_text() for label in ours.get_xticklabels()] == [str(k) for k in KS]
     row = rows_of(report)[f"hotpotqa: {LABELS[0]}"]
@@ -196,33 +193,29 @@ def test_heat_maps_are_drawn_ours_beside_the_papers(report: Report) -> None:
 def test_command_measures_and_draws_with_the_packaged_encoder(folder: Path, tmp_path: Path) -> None:
     picture = tmp_path / "legal.png"
     arguments = ["--data", str(folder), "--set", "hotpotqa", "--plot", str(picture), "--json"]
-    done = CliRunner().invoke(app, ["bench", "legal", *arguments], catch_exceptions=False)
-    assert done.exit_code == 0, done.output
-    made = json.loads(done.stdout)
-    assert made["bench"] == "legal"
-    assert {"machine", "settings", "figures", "rows"} <= set(made)
-    assert made["settings"]["encoder"].startswith("all-MiniLM-L6-v2")
+    completed = CliRunner().invoke(app, ["bench", "legal", *arguments], catch_exceptions=False)
+    assert completed.exit_code == 0, completed.output
+    document = json.loads(completed.stdout)
+    assert document["bench"] == "legal"
+    assert {"machine", "settings", "figures", "rows"} <= set(document)
+    assert document["settings"]["encoder"].startswith("all-MiniLM-L6-v2")
     assert picture.read_bytes().startswith(b"\x89PNG")
 
 
 @pytest.mark.parametrize(
-    ("data", "said"),
-    [
-        ("nowhere", "no such folder"),
-        ("empty", "it holds no set"),
-        ("broken", "line 1"),
-    ],
+    ("data", "message"),
+    [("nowhere", "no such folder"), ("empty", "it holds no set"), ("broken", "line 1")],
 )
-def test_bad_data_is_a_users_error_in_one_line(tmp_path: Path, data: str, said: str) -> None:
+def test_bad_data_is_a_users_error_in_one_line(tmp_path: Path, data: str, message: str) -> None:
     (tmp_path / "empty").mkdir()
     broken = tmp_path / "broken" / "musique-dev.jsonl"
     broken.parent.mkdir()
     broken.write_text("{not json}\n", encoding="utf-8")
-    done = run(tmp_path, "bench", "legal", "--data", tmp_path / data)
-    assert done.returncode == 2
-    assert done.stdout == ""
-    assert said in done.stderr
-    assert len(done.stderr.strip().splitlines()) == 1
+    completed = run(tmp_path, "bench", "legal", "--data", tmp_path / data)
+    assert completed.returncode == 2
+    assert completed.stdout == ""
+    assert message in completed.stderr
+    assert len(completed.stderr.strip().splitlines()) == 1
 
 
 def test_unknown_set_is_an_input_error_that_names_those_there(folder: Path) -> None:

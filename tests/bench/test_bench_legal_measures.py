@@ -62,13 +62,13 @@ def test_shuffled_labels_of_a_perfect_ranking_score_as_random_order_does() -> No
     rng, count, cases = np.random.default_rng(5), 300, 120
     parents = np.array([rng.choice(cases, 2, replace=False) for _ in range(count)])
     # Every question ranks its own parents first, the others in an order of its own.
-    place = np.empty((count, cases), dtype=np.int64)
+    ranks_by_case = np.empty((count, cases), dtype=np.int64)
     for question in range(count):
         rest = [case for case in rng.permutation(cases) if case not in parents[question]]
-        place[question, [*parents[question], *rest]] = np.arange(1, cases + 1)
+        ranks_by_case[question, [*parents[question], *rest]] = np.arange(1, cases + 1)
 
     def ranks(labels: Any) -> Any:
-        return np.take_along_axis(place, parents[labels], axis=1)
+        return np.take_along_axis(ranks_by_case, parents[labels], axis=1)
 
     assert f1_at_k(ranks(range(count))).mean(axis=0)[:2] == pytest.approx([2 / 3, 0.8])
     shuffled = shuffled_f1_at_k(ranks, count)
@@ -80,18 +80,18 @@ def test_interval_holds_the_mean_difference_and_knows_its_sign() -> None:
     rng = np.random.default_rng(2)
     theirs = [rng.random(60), rng.random(40)]
     ours = [part + 0.1 + 0.05 * rng.standard_normal(len(part)) for part in theirs]
-    found = paired_difference(ours, theirs)
+    interval = paired_difference(ours, theirs)
     means = [float((a - b).mean()) for a, b in zip(ours, theirs, strict=True)]
-    assert found.mean == pytest.approx(sum(means) / 2)
-    assert 0.05 < found.low < found.mean < found.high < 0.15
+    assert interval.mean == pytest.approx(sum(means) / 2)
+    assert 0.05 < interval.low < interval.mean < interval.high < 0.15
     other = paired_difference(theirs, ours)
-    assert (other.low, other.high) == pytest.approx((-found.high, -found.low), abs=2e-3)
-    assert paired_difference(ours, theirs) == found
+    assert (other.low, other.high) == pytest.approx((-interval.high, -interval.low), abs=2e-3)
+    assert paired_difference(ours, theirs) == interval
 
 
 def test_interval_of_equal_scores_is_nought() -> None:
-    found = paired_difference([np.ones(3)], [np.ones(3)])
-    assert (found.mean, found.low, found.high) == (0, 0, 0)
+    interval = paired_difference([np.ones(3)], [np.ones(3)])
+    assert (interval.mean, interval.low, interval.high) == (0, 0, 0)
 
 
 def test_grid_holds_every_weighting_in_steps_of_a_twentieth() -> None:

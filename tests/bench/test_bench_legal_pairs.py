@@ -40,17 +40,17 @@ def cases(tmp_path: Path) -> Path:
 
 def test_bench_reads_the_questions_that_were_written(cases: Path) -> None:
     output = cases.with_name("pairs.jsonl")
-    said = ["I cannot.", *replies(3)]
-    made = write_pairs(str(cases), output, answering(*said), progress=False)
-    assert (made.cases, made.pairs, made.questions) == (8, 4, 3)
-    assert made.skipped == {"the model's answer has another form": 1}
+    answers = ["I cannot.", *replies(3)]
+    counts = write_pairs(str(cases), output, answering(*answers), progress=False)
+    assert (counts.cases, counts.pairs, counts.questions) == (8, 4, 3)
+    assert counts.skipped == {"the model's answer has another form": 1}
     with pytest.raises(InputError, match="has 3 questions"):
         find_sets(cases.parent)
     write_pairs(str(cases), output, answering(*replies(4)), progress=False)
-    (found,) = find_sets(cases.parent)
-    assert (found.name, found.left_out) == ("alqa", 0)
-    assert {question.parents for question in found.questions} == {(0, 4), (1, 5), (2, 6), (3, 7)}
-    assert {question.reference for question in found.questions} == {"Holt and Wren."}
+    (data_set,) = find_sets(cases.parent)
+    assert (data_set.name, data_set.left_out) == ("alqa", 0)
+    assert {question.parents for question in data_set.questions} == {(0, 4), (1, 5), (2, 6), (3, 7)}
+    assert {question.reference for question in data_set.questions} == {"Holt and Wren."}
 
 
 def test_shipped_cases_are_paired_as_often_as_asked_and_alike_by_the_seed(tmp_path: Path) -> None:
@@ -70,8 +70,12 @@ def test_case_that_others_are_cited_like_is_in_no_pair(cases: Path) -> None:
     with cases.open("a", encoding="utf-8") as file:
         file.write(json.dumps(record(0, "Mr Wren lived in Ilk.")) + "\n")
     output = cases.with_name("pairs.jsonl")
-    made = write_pairs(str(cases), output, answering(*replies(3)), progress=False)
-    assert (made.cases, made.cases_left_out_as_others_are_cited_alike, made.questions) == (9, 2, 3)
+    counts = write_pairs(str(cases), output, answering(*replies(3)), progress=False)
+    assert (counts.cases, counts.cases_left_out_as_others_are_cited_alike, counts.questions) == (
+        9,
+        2,
+        3,
+    )
     lines = output.read_text(encoding="utf-8").splitlines()
     parents = {parent for line in lines for parent in json.loads(line)["parents"]}
     assert len(parents) == 6
@@ -85,8 +89,8 @@ def test_pairs_share_what_the_chat_model_extracted(cases: Path) -> None:
     write_pairs(
         str(cases), output, answering(*replies(9)), extractor=answering(*named), progress=False
     )
-    found = [json.loads(line) for line in output.read_text(encoding="utf-8").splitlines()]
-    (pair,) = [one for one in found if one["shared"] == ["lived"]]
+    data_set = [json.loads(line) for line in output.read_text(encoding="utf-8").splitlines()]
+    (pair,) = [record_of for record_of in data_set if record_of["shared"] == ["lived"]]
     assert sorted(pair["parents"]) == [f"Holt v Marsh [2010] ArdSC {n}" for n in (0, 1)]
 
 
@@ -150,7 +154,7 @@ def test_output_is_looked_at_before_the_model_is_asked_and_nothing_is_left_there
 
 
 @pytest.mark.parametrize(
-    ("arguments", "said"),
+    ("arguments", "message"),
     [
         (("--output", "pairs.jsonl"), "--model provider:model"),
         (("--output", "pairs.jsonl", "--model", "mistral"), "names no chat model"),
@@ -159,14 +163,16 @@ def test_output_is_looked_at_before_the_model_is_asked_and_nothing_is_left_there
         (("--output", "qa.jsonl", "--data", "qa.jsonl", *MODEL), "is read by this command"),
     ],
 )
-def test_error_of_the_user_is_one_line(cases: Path, arguments: tuple[str, ...], said: str) -> None:
+def test_error_of_the_user_is_one_line(
+    cases: Path, arguments: tuple[str, ...], message: str
+) -> None:
     before = cases.read_bytes()
-    assert said in one_line_error(run(cases.parent, "bench", "legal-pairs", *arguments))
+    assert message in one_line_error(run(cases.parent, "bench", "legal-pairs", *arguments))
     assert cases.read_bytes() == before
     assert not cases.with_name("pairs.jsonl").exists()
 
 
 def test_set_that_is_not_there_is_told_with_the_names_of_all(tmp_path: Path) -> None:
-    told = one_line_error(run(tmp_path, "bench", "legal", "--set", "nope"))
-    assert "There are: shipped" in told
-    assert "hotpotqa, 2wikimultihop, musique, alqa, shipped" in told
+    message = one_line_error(run(tmp_path, "bench", "legal", "--set", "nope"))
+    assert "There are: shipped" in message
+    assert "hotpotqa, 2wikimultihop, musique, alqa, shipped" in message

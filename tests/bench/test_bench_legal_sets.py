@@ -10,8 +10,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from casewright.bench.legal.data import QaSet, find_sets, read_multihop, reference_sentence
-from casewright.bench.legal.paragraphs import first_sentence, paragraph_case, paragraph_question
+from casewright.bench.legal.data import (
+    QaSet,
+    find_sets,
+    first_sentence,
+    paragraph_case,
+    paragraph_question,
+    read_multihop,
+    reference_sentence,
+)
 from casewright.errors import InputError
 from casewright.finetune.judge_sets.paragraphs import FILES, Paragraph
 from tests.support.multihop import (
@@ -31,8 +38,8 @@ def read(folder: Path, items: list[Item]) -> QaSet:
 def test_every_distinct_paragraph_is_a_case_whether_it_is_needed_or_not(tmp_path: Path) -> None:
     items = town_items()
     items[0]["context"].append(["Quorn", ["Quorn is a village."]])
-    found = read(tmp_path, items)
-    titles = sorted(str(case.metadata["key"]) for case in found.cases)
+    data_set = read(tmp_path, items)
+    titles = sorted(str(case.metadata["key"]) for case in data_set.cases)
     assert titles == sorted([*(town for pair in TOWNS for town in pair), "Quorn"])
 
 
@@ -42,9 +49,11 @@ def test_both_forms_of_items_are_one_set(tmp_path: Path) -> None:
 
 
 def test_parents_are_the_supporting_paragraphs(tmp_path: Path) -> None:
-    found = read(tmp_path, town_items())
-    for question, pair in zip(found.questions, TOWNS, strict=True):
-        assert {found.cases[place].metadata["key"] for place in question.parents} == set(pair)
+    data_set = read(tmp_path, town_items())
+    for question, pair in zip(data_set.questions, TOWNS, strict=True):
+        assert {data_set.cases[position].metadata["key"] for position in question.parents} == set(
+            pair
+        )
         assert question.reference == reference_sentence(question.text, "no")
 
 
@@ -53,9 +62,9 @@ def test_questions_with_more_or_fewer_than_two_parents_are_left_out(tmp_path: Pa
     items[0]["supporting_facts"].append([TOWNS[1][0], 0])
     items[1]["supporting_facts"].pop()
     items[2]["supporting_facts"].append([TOWNS[2][0], 1])
-    found = read(tmp_path, items)
-    assert len(found.questions) == len(items) - 2
-    assert found.left_out == 2
+    data_set = read(tmp_path, items)
+    assert len(data_set.questions) == len(items) - 2
+    assert data_set.left_out == 2
 
 
 @settings(max_examples=25, deadline=None)
@@ -114,17 +123,17 @@ def test_first_sentence_ends_at_no_abbreviation(text: str, first: str) -> None:
 
 @given(st.text(max_size=200))
 def test_any_text_makes_a_case(text: str) -> None:
-    found = Paragraph.of("Title", text)
-    case = paragraph_case(found)
-    assert found.text.startswith(case.solution)
-    assert bool(case.solution) == bool(found.text)
+    data_set = Paragraph.of("Title", text)
+    case = paragraph_case(data_set)
+    assert data_set.text.startswith(case.solution)
+    assert bool(case.solution) == bool(data_set.text)
     assert str(case.problem["question"]).endswith("?")
 
 
 def test_halves_are_disjoint_cover_the_questions_and_never_change(tmp_path: Path) -> None:
-    found = read(tmp_path, town_items())
-    development, test = found.halves()
-    assert sorted([*development, *test]) == list(range(len(found.questions)))
+    data_set = read(tmp_path, town_items())
+    development, test = data_set.halves()
+    assert sorted([*development, *test]) == list(range(len(data_set.questions)))
     assert len(development) == len(test) == len(TOWNS) // 2
     assert read(tmp_path, town_items()).halves() == (development, test)
     assert development != list(range(len(development)))
@@ -132,10 +141,10 @@ def test_halves_are_disjoint_cover_the_questions_and_never_change(tmp_path: Path
 
 def test_sets_are_found_in_the_folder_or_in_multihop(tmp_path: Path) -> None:
     folder = multihop_folder(tmp_path)
-    assert [found.name for found in find_sets(folder)] == ["hotpotqa", "musique"]
-    assert [found.name for found in find_sets(folder / "multihop")] == ["hotpotqa", "musique"]
-    (one,) = find_sets(folder, "musique", 5)
-    assert (one.name, len(one.questions), len(one.cases)) == ("musique", 5, 16)
+    assert [data_set.name for data_set in find_sets(folder)] == ["hotpotqa", "musique"]
+    assert [data_set.name for data_set in find_sets(folder / "multihop")] == ["hotpotqa", "musique"]
+    (limited,) = find_sets(folder, "musique", 5)
+    assert (limited.name, len(limited.questions), len(limited.cases)) == ("musique", 5, 16)
 
 
 def alqa_record(number: int) -> dict[str, Any]:
@@ -160,10 +169,10 @@ def test_alqa_is_read_with_its_pairs_by_citation_or_place(tmp_path: Path) -> Non
     pairs = [pair("[2001] C 2", "[2001] C 0"), pair(1, 3), pair(4, 5), pair(0, "[2001] C 3")]
     # Two cases have the citation C 4, so it names neither.
     pairs += [pair(0, "[2001] C 4"), pair(1, 1)]
-    (found,) = find_sets(alqa_folder(tmp_path, pairs))
-    assert (found.name, len(found.cases), found.left_out) == ("alqa", 6, 2)
-    assert [question.parents for question in found.questions] == [(0, 2), (1, 3), (4, 5), (0, 3)]
-    assert {question.reference for question in found.questions} == {"Both."}
+    (data_set,) = find_sets(alqa_folder(tmp_path, pairs))
+    assert (data_set.name, len(data_set.cases), data_set.left_out) == ("alqa", 6, 2)
+    assert [question.parents for question in data_set.questions] == [(0, 2), (1, 3), (4, 5), (0, 3)]
+    assert {question.reference for question in data_set.questions} == {"Both."}
 
 
 @pytest.mark.parametrize(
@@ -204,20 +213,21 @@ def test_set_of_too_few_questions_is_an_input_error(tmp_path: Path) -> None:
 
 
 def test_shipped_cases_have_their_questions() -> None:
-    (found,) = find_sets(None)
-    assert found.name == "shipped"
-    assert len(found.cases) >= 60
-    assert found.left_out == 0
+    (data_set,) = find_sets(None)
+    assert data_set.name == "shipped"
+    assert len(data_set.cases) >= 60
+    assert data_set.left_out == 0
     assert all(
-        first < second < len(found.cases) for first, second in (q.parents for q in found.questions)
+        first < second < len(data_set.cases)
+        for first, second in (q.parents for q in data_set.questions)
     )
-    assert json.dumps(found.cases[0].to_json())
+    assert json.dumps(data_set.cases[0].to_json())
 
 
 @pytest.mark.skipif("CASEWRIGHT_DATA" not in os.environ, reason="CASEWRIGHT_DATA is not set")
 def test_published_sets_have_their_published_numbers_of_paragraphs() -> None:
-    found = {made.name: made for made in find_sets(Path(os.environ["CASEWRIGHT_DATA"]))}
-    sizes = {name: (len(found[name].cases), len(found[name].questions)) for name in FILES}
+    data_set = {member.name: member for member in find_sets(Path(os.environ["CASEWRIGHT_DATA"]))}
+    sizes = {name: (len(data_set[name].cases), len(data_set[name].questions)) for name in FILES}
     assert sizes == {"hotpotqa": (1493, 150), "2wikimultihop": (694, 62), "musique": (2750, 107)}
-    for made in found.values():
-        assert all(case.problem["entities"] and case.solution for case in made.cases)
+    for member in data_set.values():
+        assert all(case.problem["entities"] and case.solution for case in member.cases)

@@ -12,8 +12,7 @@ import pytest
 from typer.testing import CliRunner
 
 from casewright.bench import own_tools
-from casewright.bench.own_tools import OwnToolsTrial, measure_own_tools
-from casewright.bench.own_tools_sets import own_folder, stratified
+from casewright.bench.own_tools import OwnToolsTrial, measure_own_tools, own_folder, stratified
 from casewright.planner import CasePlanner, parse_plan
 from casewright.planner.fallback import FallbackPlanner
 from casewright.serve.cli.commands import app
@@ -36,8 +35,8 @@ HEAT = 's1 = find_machine(query="{0}")\ns2 = read_sensor(machine_id=s1.machine_i
 PLACE = 's1 = find_machine(query="{0}")'
 
 
-def lines(asked: dict[str, str]) -> str:
-    return "".join(json.dumps({"id": q, "query": q, "plan": p}) + "\n" for q, p in asked.items())
+def lines(plans: dict[str, str]) -> str:
+    return "".join(json.dumps({"id": q, "query": q, "plan": p}) + "\n" for q, p in plans.items())
 
 
 @pytest.fixture
@@ -48,10 +47,7 @@ def data(tmp_path: Path) -> Path:
     learn = {f"how warm is the {name}": HEAT.format(name) for name in names}
     learn |= {f"where does the {name} stand": PLACE.format(name) for name in names[:2]}
     (tmp_path / "learn.jsonl").write_text(lines(learn), encoding="utf-8")
-    test = {
-        "how warm is the oven": HEAT.format("oven"),
-        "where is the oven": PLACE.format("oven"),
-    }
+    test = {"how warm is the oven": HEAT.format("oven"), "where is the oven": PLACE.format("oven")}
     (tmp_path / "test.jsonl").write_text(lines(test), encoding="utf-8")
     return tmp_path
 
@@ -79,11 +75,11 @@ def test_planners_know_as_many_messages_as_a_row_says(
     monkeypatch.setattr(own_tools, "maker", lambda name, _: controls.get(name, make))
     trial = OwnToolsTrial(["parser"], data, cases=(0, 4, 8, 60), seeds=2, split=None)
     rows = measure_own_tools(trial, HashingEncoder(64)).rows
-    told = [(row["planner"], row["cases"], row["draws"], row["messages"]) for row in rows]
+    measured_rows = [(row["planner"], row["cases"], row["draws"], row["messages"]) for row in rows]
     # All eight are the same in every draw, and there are no sixty.
     expected = [*(("parser", *row) for row in ((0, 1, 2), (4, 2, 4), (8, 1, 2)))]
     expected.append(("fallback plan", 0, 1, 2))
-    assert told == expected
+    assert measured_rows == expected
     # Each store after the empty one that stands for other toolboxes.
     assert [count for count in known if count] == [4, 4, 8]
 
@@ -101,20 +97,20 @@ def test_question_in_place_of_a_literal_and_a_surplus_argument_are_wrong(
         trial = OwnToolsTrial(["parser"], data, cases=(0,), split=None)
         return measure_own_tools(trial, HashingEncoder(64)).rows[0]
 
-    for plan, whole in (
+    for plan, share in (
         (PLACE.format("oven"), 1.0),
         ("s1 = find_machine(query=question)", 0.0),
         ('s1 = find_machine(query="oven", more=1)', 0.0),
     ):
         row = measured(plan)
-        assert (row["right tools"], row["whole plans"]) == (1.0, whole)
+        assert (row["right tools"], row["whole plans"]) == (1.0, share)
 
 
 def test_the_command_measures_a_folder_and_the_corpus(data: Path) -> None:
     typed = ["bench", "own-tools", "--data", str(data), "--cases", "0,5", "--seeds", "1"]
-    done = CliRunner().invoke(app, [*typed, "--split", "validation", "--limit", "3", "--json"])
-    assert done.exit_code == 0, done.output
-    rows = json.loads(done.stdout)["rows"]
+    completed = CliRunner().invoke(app, [*typed, "--split", "validation", "--limit", "3", "--json"])
+    assert completed.exit_code == 0, completed.output
+    rows = json.loads(completed.stdout)["rows"]
     assert {row["table"] for row in rows} == {data.name, "validation"}
     assert {row["cases"] for row in rows if row["planner"] == "parser"} == {0, 5}
     shown = CliRunner().invoke(app, [*typed, "--no-corpus"])
@@ -122,7 +118,7 @@ def test_the_command_measures_a_folder_and_the_corpus(data: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("typed", "said"),
+    ("typed", "message"),
     [
         (["--cases", "some"], "are no numbers"),
         (["--no-corpus"], "nothing to measure on"),
@@ -131,7 +127,7 @@ def test_the_command_measures_a_folder_and_the_corpus(data: Path) -> None:
     ],
     ids=["cases", "nothing", "folder", "split"],
 )
-def test_what_cannot_be_measured_is_refused(typed: list[str], said: str) -> None:
-    done = CliRunner().invoke(app, ["bench", "own-tools", *typed])
-    assert done.exit_code != 0
-    assert said in str(done.exception or done.output)
+def test_what_cannot_be_measured_is_refused(typed: list[str], message: str) -> None:
+    completed = CliRunner().invoke(app, ["bench", "own-tools", *typed])
+    assert completed.exit_code != 0
+    assert message in str(completed.exception or completed.output)

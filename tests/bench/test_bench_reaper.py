@@ -11,18 +11,20 @@ import pytest
 from typer.testing import CliRunner
 
 from casewright.bench import harness
-from casewright.bench.reaper.asking import open_asking
+from casewright.bench.reaper.asking import Asking
 from casewright.bench.reaper.measure import draw_rows, measure_beside
 from casewright.bench.reaper.rows import (
+    ENSEMBLE,
+    REAPER,
     Material,
     QuestionSet,
+    ReaperTrial,
     Row,
     ablation_rows,
     open_material,
     trainings_of,
 )
 from casewright.bench.reaper.studies import halves, held_out_queries, held_shapes, study_rows
-from casewright.bench.reaper.trial import ENSEMBLE, REAPER, ReaperTrial
 from casewright.bench.reaper.workplace import given_start
 from casewright.domains import Domain, OpenDomain
 from casewright.errors import InputError
@@ -83,15 +85,15 @@ def work(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def measured(work: Path, recipe: Path, *arguments: str) -> Bench:
     """Run the command and return the object that it prints."""
-    given = ["--work", str(work), "--recipe", str(recipe), "--tool", "desk", "--limit", "2"]
-    done = CliRunner().invoke(
+    options = ["--work", str(work), "--recipe", str(recipe), "--tool", "desk", "--limit", "2"]
+    completed = CliRunner().invoke(
         app,
-        ["bench", "reaper", "--json", "--steps", str(STEPS), *given, *arguments],
+        ["bench", "reaper", "--json", "--steps", str(STEPS), *options, *arguments],
         catch_exceptions=False,
     )
-    assert done.exit_code == 0, done.output
-    found: Bench = json.loads(done.stdout)
-    return found
+    assert completed.exit_code == 0, completed.output
+    mixtures_found: Bench = json.loads(completed.stdout)
+    return mixtures_found
 
 
 @pytest.fixture(scope="module")
@@ -130,8 +132,8 @@ def test_every_row_is_asked_in_four_ways_and_beside_what_it_has_to_beat(second: 
             *["random weights"] * 2,
             "case planner",
         ]
-        told = [(line["grammar"], line["plan cases"]) for line in lines[:6]]
-        assert told == [*ways, *ways[:2]]
+        expected = [(line["grammar"], line["plan cases"]) for line in lines[:6]]
+        assert expected == [*ways, *ways[:2]]
         for line in lines:
             assert line["count"] == 2
             assert 0 <= line["arguments"] <= line["tools"] <= 1
@@ -188,7 +190,7 @@ def test_damaged_figures_are_measured_again(second: Bench, work: Path, recipe: P
 def test_a_run_that_was_stopped_goes_on_with_the_training_at_hand(
     second: Bench, work: Path, recipe: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    kept = {file.name for file in (work / "planners").iterdir()}
+    before = {file.name for file in (work / "planners").iterdir()}
     begun: list[str] = []
 
     def stopped(run: Any, *_: Any) -> Any:
@@ -197,19 +199,19 @@ def test_a_run_that_was_stopped_goes_on_with_the_training_at_hand(
 
     with monkeypatch.context() as patch:
         patch.setattr(training, "_train", stopped)
-        done = CliRunner().invoke(
+        completed = CliRunner().invoke(
             app,
             [
                 *("bench", "reaper", "--table", "2", "--steps", "3", "--work", str(work)),
                 *("--recipe", str(recipe), "--tool", "desk"),
             ],
         )
-    assert done.exit_code != 0
-    assert "The same command goes on" in done.output
+    assert completed.exit_code != 0
+    assert "The same command goes on" in completed.output
     assert len(begun) == 1
     # What was trained with other steps is left as it is.
-    assert begun[0] not in kept
-    assert kept <= {file.name for file in (work / "planners").iterdir()}
+    assert begun[0] not in before
+    assert before <= {file.name for file in (work / "planners").iterdir()}
 
 
 def test_the_tables_are_drawn_and_printed_apart(
@@ -217,15 +219,15 @@ def test_the_tables_are_drawn_and_printed_apart(
 ) -> None:
     file = tmp_path / "rows.png"
     asked = ["bench", "reaper", "--table", "2", "--steps", str(STEPS), "--work", str(work)]
-    done = CliRunner().invoke(
+    completed = CliRunner().invoke(
         app,
         [*asked, "--limit", "2", "--recipe", str(recipe), "--tool", "desk", "--plot", str(file)],
         env={"COLUMNS": "400"},
         catch_exceptions=False,
     )
-    assert "Table 2" in done.stdout
-    assert "without Evolve, TEvo and DQS" in done.stdout
-    assert "Table 3" not in done.stdout
+    assert "Table 2" in completed.stdout
+    assert "without Evolve, TEvo and DQS" in completed.stdout
+    assert "Table 3" not in completed.stdout
     assert file.read_bytes().startswith(b"\x89PNG")
 
 
@@ -257,8 +259,8 @@ def test_table_1_has_the_classes_of_each_planner_and_random_weights_of_several_s
     # Two of the three frozen questions, each of a class of its own.
     assert [line["class"] for line in lines[2:]] == ["all"] * 4
     assert {line["class"] for line in lines[:2]} < {"desk", "find", "no_evidence"}
-    told = "tools 0.96, arguments_paper 0.92, ms_p50 207 (6,296 queries)"
-    assert lines[2]["published"] == told
+    expected = "tools 0.96, arguments_paper 0.92, ms_p50 207 (6,296 queries)"
+    assert lines[2]["published"] == expected
     untuned = lines_of(report, "its base, not tuned")
     assert [line["class"] for line in untuned[2:]] == ["all"] * 4
     assert untuned[2]["published"] == "tools 0.72 (not tuned)"
@@ -275,12 +277,12 @@ def test_table_2_takes_parts_away_one_after_the_other(
     (tmp_path / "self_instruct_seed_tasks.jsonl").write_text("")
     data = Recipe.read(recipe).data
     rows = [row for row in ablation_rows(material, data, tmp_path) if row.table == "2"]
-    told = [row.training.data for row in rows if row.training]
-    assert len(told) == 4
-    assert [d.instructions.evolved for d in told] == [0.5, 0.0, 0.0, 0.0]
-    assert [d.sampling.method for d in told] == ["dqs", "dqs", "random", "random"]
-    assert [d.tevo.enabled for d in told] == [True, True, True, False]
-    assert {d.instructions.share for d in told} == {1.0}
+    expected = [row.training.data for row in rows if row.training]
+    assert len(expected) == 4
+    assert [d.instructions.evolved for d in expected] == [0.5, 0.0, 0.0, 0.0]
+    assert [d.sampling.method for d in expected] == ["dqs", "dqs", "random", "random"]
+    assert [d.tevo.enabled for d in expected] == [True, True, True, False]
+    assert {d.instructions.share for d in expected} == {1.0}
     assert [row.paper.tools for row in rows] == [0.96, 0.95, 0.87, 0.91]
     assert [row.paper.only_provided for row in rows] == [1.0, 0.76, 1.0, 0.85]
     assert {len(row.questions.cases) for row in rows} == {48}
@@ -292,11 +294,11 @@ def test_table_3_varies_the_share_of_instructions_and_the_tasks(
     (tmp_path / "self_instruct_seed_tasks.jsonl").write_text("")
     data = Recipe.read(recipe).data
     rows = [row for row in ablation_rows(material, data, tmp_path) if row.table == "3"]
-    told = [row.training.data for row in rows if row.training]
-    found = [(d.instructions.share, d.ttg.tasks_per_query) for d in told]
+    expected = [row.training.data for row in rows if row.training]
+    mixtures_found = [(d.instructions.share, d.ttg.tasks_per_query) for d in expected]
     mixtures = [(0.4, 3), (0.5, 3), (0.6, 3), (1.0, 3), (1.0, 4), (1.0, 5)]
-    assert found == [(0.0, 3), (1.0, 0), *mixtures]
-    paper = [row.paper.told(grammar=grammar) for grammar in (True, False) for row in rows[:2]]
+    assert mixtures_found == [(0.0, 3), (1.0, 0), *mixtures]
+    paper = [row.paper.cell(grammar=grammar) for grammar in (True, False) for row in rows[:2]]
     assert paper == [
         "tools 0.92 (19k tasks)",
         "tools 0.2 (147k instructions)",
@@ -316,21 +318,21 @@ def test_the_shipped_recipe_trains_adapters_on_the_packaged_base() -> None:
 
 
 def test_scores_of_a_class_are_published_with_its_training_size_where_the_paper_has_them() -> None:
-    told = "precision 0.91, recall 1, f1 0.95 (1,289 of the class)"
-    assert REAPER.told("prod_search") == told
+    expected = "precision 0.91, recall 1, f1 0.95 (1,289 of the class)"
+    assert REAPER.cell("prod_search") == expected
     # The classes' sizes are those of the whole.
-    for paper, whole in ((REAPER, 6296), (ENSEMBLE, 156_076)):
-        sizes = [one[3].partition(" ")[0].replace(",", "") for one in paper.classes.values()]
-        assert sum(map(int, sizes)) == whole
-    assert REAPER.told("multi_step") is None
-    assert REAPER.told("prod_search", grammar=False) is None
+    for paper, total in ((REAPER, 6296), (ENSEMBLE, 156_076)):
+        sizes = [entry[3].partition(" ")[0].replace(",", "") for entry in paper.classes.values()]
+        assert sum(map(int, sizes)) == total
+    assert REAPER.cell("multi_step") is None
+    assert REAPER.cell("prod_search", grammar=False) is None
 
 
 def test_no_study_asks_what_was_learned_or_is_shown(material: Material, recipe: Path) -> None:
     for row in study(material, recipe):
         assert row.training is not None
-        learned = {plain(one.query) for one in row.training.given.queries}
-        shown = {plain(one.query) for one in row.questions.cases}
+        learned = {plain(entry.query) for entry in row.training.ingredients.queries}
+        shown = {plain(entry.query) for entry in row.questions.cases}
         assert asked(row)
         assert not asked(row) & (learned | shown), row.name
 
@@ -339,7 +341,7 @@ def test_what_rows_start_from_has_seen_nothing_that_a_study_asks(
     material: Material, recipe: Path
 ) -> None:
     trial = ReaperTrial(recipe=str(recipe), tool="desk", limit=8)
-    out = {plain(one.query) for one in held_out_queries(material, trial)}
+    out = {plain(entry.query) for entry in held_out_queries(material, trial)}
     held = [row for row in study(material, recipe) if row.questions.name.startswith("held out")]
     assert len(held) >= 5
     for row in held:
@@ -360,9 +362,9 @@ def test_new_shapes_are_in_no_training_but_for_those_that_are_added(
     assert without.training is shown.training
     assert without.training is not None
     assert added.training is not None
-    assert of_them(without.training.given.queries) == of_them(without.questions.cases) == 0
+    assert of_them(without.training.ingredients.queries) == of_them(without.questions.cases) == 0
     assert of_them(shown.questions.cases) > 0
-    assert 0 < of_them(added.training.given.queries) <= 25
+    assert 0 < of_them(added.training.ingredients.queries) <= 25
 
 
 def test_a_tool_that_is_left_out_is_in_no_prompt_of_its_training(
@@ -371,8 +373,8 @@ def test_a_tool_that_is_left_out_is_in_no_prompt_of_its_training(
     rows = {row.name: row for row in study(material, recipe)}
     never = rows["tool desk never seen"]
     assert never.training is not None
-    assert "desk" not in never.training.given.toolbox
-    assert "desk" not in never.training.given.pools
+    assert "desk" not in never.training.ingredients.toolbox
+    assert "desk" not in never.training.ingredients.pools
     assert all("desk" in item.query.plan.tools for item in never.questions.items)
     assert all("desk" in item.request.toolbox for item in never.questions.items)
     own = rows["tools of their own, never seen"]
@@ -386,9 +388,9 @@ def test_a_tool_that_is_left_out_is_in_no_prompt_of_its_training(
 def test_the_paper_s_new_tool_is_in_the_prompts_of_its_questions_and_in_no_training(
     material: Material, recipe: Path
 ) -> None:
-    (row,) = [one for one in study(material, recipe) if "compatible_products" in one.name]
+    (row,) = [entry for entry in study(material, recipe) if "compatible_products" in entry.name]
     assert row.training is not None
-    assert "compatible_products" not in row.training.given.toolbox
+    assert "compatible_products" not in row.training.ingredients.toolbox
     assert row.questions.items[0].query.query == "ink cartridge for HP 4650"
     for item in row.questions.items:
         assert item.new_tools == {"compatible_products"}
@@ -403,14 +405,14 @@ def test_a_class_is_added_by_its_queries_alone(material: Material, recipe: Path)
     assert len(rows) == 2
     for row in rows:
         assert row.training is not None
-        given = [q for q in row.training.given.queries if "desk" in q.plan.tools]
-        assert given
-        assert {q.label for q in given} == {"desk"}
-        assert "desk" in row.training.given.toolbox
+        options = [q for q in row.training.ingredients.queries if "desk" in q.plan.tools]
+        assert options
+        assert {q.label for q in options} == {"desk"}
+        assert "desk" in row.training.ingredients.toolbox
 
 
 def test_the_rows_of_the_studies_are_four_trainings(material: Material, recipe: Path) -> None:
-    names = [one.name for one in trainings_of(study(material, recipe))]
+    names = [entry.name for entry in trainings_of(study(material, recipe))]
     assert names == ["no-shapes", "shapes-added", "no-tool", "class-added"]
 
 
@@ -420,13 +422,15 @@ def test_like_questions_are_on_one_side_of_a_study(material: Material) -> None:
         for n, text in enumerate(("a b c", "c b a", "d e f", "f e d", "g h i", "i h g"))
     ]
     parts = halves(twins, 2, material.encoder, 0)
-    sides = [{frozenset(one.query.split()) for one in side} for side in (parts.asked, parts.shown)]
+    sides = [
+        {frozenset(entry.query.split()) for entry in side} for side in (parts.questions, parts.rest)
+    ]
     assert not sides[0] & sides[1]
-    assert len(parts.asked) == 2
+    assert len(parts.questions) == 2
 
 
 @pytest.mark.parametrize(
-    ("arguments", "told"),
+    ("arguments", "expected"),
     [
         ({"tables": ("4",)}, "There is no table '4'"),
         ({"tables": ()}, "No table"),
@@ -435,8 +439,8 @@ def test_like_questions_are_on_one_side_of_a_study(material: Material) -> None:
     ],
     ids=["table", "none", "jobs", "instructions"],
 )
-def test_a_run_that_cannot_be_is_refused(arguments: Mapping[str, Any], told: str) -> None:
-    with pytest.raises(InputError, match=told):
+def test_a_run_that_cannot_be_is_refused(arguments: Mapping[str, Any], expected: str) -> None:
+    with pytest.raises(InputError, match=expected):
         ReaperTrial(**arguments)
 
 
@@ -468,11 +472,11 @@ def test_rows_do_not_start_from_a_model_that_knows_the_tools(
 
 
 def test_trainings_beside_each_other_are_told_of_as_they_end() -> None:
-    done: list[str] = []
-    measure_beside(ReaperTrial(jobs=2), ("a", "bb", "ccc"), measured_nothing, done.append)
-    assert sorted(done) == ["a", "bb", "ccc"]
+    completed: list[str] = []
+    measure_beside(ReaperTrial(jobs=2), ("a", "bb", "ccc"), measured_nothing, completed.append)
+    assert sorted(completed) == ["a", "bb", "ccc"]
     with pytest.raises(InputError, match="astray"):
-        measure_beside(ReaperTrial(jobs=1), ("bad",), measured_nothing, done.append)
+        measure_beside(ReaperTrial(jobs=1), ("bad",), measured_nothing, completed.append)
 
 
 class Broken:
@@ -491,7 +495,7 @@ class Broken:
 def test_a_planner_that_fails_has_no_figures(material: Material) -> None:
     questions = QuestionSet("frozen", material.frozen, material.queries[:5])
     with (
-        open_asking(questions, material.encoder, 1) as asking,
+        plan_store(questions.cases, material.encoder) as store,
         pytest.raises(InputError, match=r"3 of 3 .* no memory"),
     ):
-        asking.of(Broken())
+        Asking(questions, store, 1).of(Broken())

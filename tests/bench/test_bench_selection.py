@@ -25,8 +25,8 @@ def test_naive_algorithm_picks_what_was_worked_out_by_hand() -> None:
 def test_selection_bench_prints_every_figure_and_the_picks_agree(
     home: Path, tmp_path: Path
 ) -> None:
-    done = run(home, "bench", "selection", *SMALL, "--json", "--plot", tmp_path / "s.png")
-    figures = result(done)["figures"]
+    completed = run(home, "bench", "selection", *SMALL, "--json", "--plot", tmp_path / "s.png")
+    figures = result(completed)["figures"]
     for size in ("80_to_6", "40_to_4"):
         for lambda_d in (0.5, 0.75, 0.95):
             name = f"{size}_lambda_{lambda_d}"

@@ -11,30 +11,30 @@ from tests.serve.helpers import built_home, result, run
 
 def test_so_many_ask_at_once_and_what_fails_is_counted() -> None:
     now = most = 0
-    asked: list[str] = []
+    questions: list[str] = []
 
     async def ask(question: str) -> float | None:
         nonlocal now, most
         now += 1
         most = max(most, now)
-        asked.append(question)
+        questions.append(question)
         await asyncio.sleep(0.01)
         now -= 1
         return None if question == "bad" else 4.0
 
-    done = asyncio.run(load(ask, ["a", "b", "bad", "c", "d", "e"], 3))
-    assert asked == ["a", "b", "bad", "c", "d", "e"]
+    outcome = asyncio.run(load(ask, ["a", "b", "bad", "c", "d", "e"], 3))
+    assert questions == ["a", "b", "bad", "c", "d", "e"]
     assert most == 3
-    assert done.errors == 1
-    assert len(done.milliseconds) == 5
-    assert done.percentile(50) >= 10
-    assert done.outside_milliseconds >= 6
+    assert outcome.errors == 1
+    assert len(outcome.milliseconds) == 5
+    assert outcome.percentile(50) >= 10
+    assert outcome.outside_milliseconds >= 6
 
 
 def test_rates_and_percentiles_are_those_of_the_answers() -> None:
-    done = Load([10.0, 20.0, 30.0], 1.5, 0)
-    assert done.per_second == 2.0
-    assert done.percentile(50) == 20.0
+    outcome = Load([10.0, 20.0, 30.0], 1.5, 0)
+    assert outcome.per_second == 2.0
+    assert outcome.percentile(50) == 20.0
     assert Load([], 1.0, 3).percentile(99) == 0.0
     assert Load([10.0, 20.0, 40.0], 1.5, 0, stages=[9.0, 17.0, 30.0]).outside_milliseconds == 3.0
     assert Load([], 1.0, 3).outside_milliseconds == 0.0
@@ -43,13 +43,13 @@ def test_rates_and_percentiles_are_those_of_the_answers() -> None:
 def test_the_whole_bench_prints_both_ways_and_memory(tmp_path: Path) -> None:
     plot = tmp_path / "serve.png"
     arguments = ("--questions", "32", "--requests", "40", "--plot", plot, "--json")
-    told = result(run(built_home(), "bench", "serve", *arguments))
-    assert [(row["way"], row["clients"]) for row in told["rows"]] == [
+    report = result(run(built_home(), "bench", "serve", *arguments))
+    assert [(row["way"], row["clients"]) for row in report["rows"]] == [
         (way, clients) for clients in (1, 8, 32) for way in ("bare graph", "service")
     ]
-    for row in told["rows"]:
+    for row in report["rows"]:
         assert 0 < row["outside_ms"] < row["p99_ms"]
-    assert told["figures"]["errors_32_clients"] == 0
-    assert told["figures"]["errors_in_40_requests"] == 0
-    assert told["figures"]["service_memory_mb_after_40_requests"] > 50
+    assert report["figures"]["errors_32_clients"] == 0
+    assert report["figures"]["errors_in_40_requests"] == 0
+    assert report["figures"]["service_memory_mb_after_40_requests"] > 50
     assert plot.stat().st_size > 1000

@@ -20,11 +20,18 @@ from casewright.bench.stores.data import (
     weights_of,
     write_vectors,
 )
-from casewright.bench.stores.measure import measure_stores, sizes_of
-from casewright.bench.stores.named import EdgeNamed, LocalNamed
-from casewright.bench.stores.systems import Casewright, Cbrkit, System, check_cbrkit
+from casewright.bench.stores.measure import measure_stores
+from casewright.bench.stores.systems import (
+    Casewright,
+    Cbrkit,
+    EdgeNamed,
+    LocalNamed,
+    System,
+    check_cbrkit,
+)
 from casewright.bench.stores.worker import Spec, Worker, build, searches
 from casewright.errors import DependencyError, InputError, StoreError
+from casewright.serve.cli.bench.options import read_numbers
 from tests.serve.helpers import Done, one_line_error, result, run
 
 SIZE, QUERIES = 120, 8
@@ -57,8 +64,10 @@ def test_order_is_that_of_the_scores_and_equal_scores_may_change_places() -> Non
 
 
 @given(st.lists(st.integers(0, 1000), min_size=5, max_size=40), st.integers(1, 5))
-def test_best_cases_in_their_order_are_all_that_could_be_found(drawn: list[int], k: int) -> None:
-    scores = np.array(drawn) / 1000
+def test_best_cases_in_their_order_are_all_that_could_be_found(
+    thousandths: list[int], k: int
+) -> None:
+    scores = np.array(thousandths) / 1000
     best = [int(i) for i in np.argsort(-scores, kind="stable")]
     assert recall(best[:k], scores, k) == 1
     assert same_order(best[:k], scores, k)
@@ -122,14 +131,12 @@ def test_exact_searches_find_what_numpy_finds(
     for name, search in exact.items():
         for query in range(QUERIES):
             answer = search(query_of(queries, query), weights_of(query))
-            found = list(system.numbers(answer))
-            assert found == np.argsort(-scores[query])[:10].tolist(), name
+            hits = list(system.numbers(answer))
+            assert hits == np.argsort(-scores[query])[:10].tolist(), name
     system.close()
 
 
-def test_fifty_candidates_miss_cases_that_rescoring_or_more_candidates_find(
-    tmp_path: Path,
-) -> None:
+def test_fifty_candidates_miss_cases_that_rescoring_or_more_candidates_find(tmp_path: Path) -> None:
     # The best by the sum, 60, is 61st in each facet alone.
     ranked = np.full((3, 200), -0.9)
     for facet in range(3):
@@ -143,18 +150,18 @@ def test_fifty_candidates_miss_cases_that_rescoring_or_more_candidates_find(
     system.build(cases)
     system.close()
     system.open()
-    asked = dict(zip(FACETS, query, strict=True))
+    query_vectors = dict(zip(FACETS, query, strict=True))
     weights = dict.fromkeys(FACETS, 1 / 3)
-    found = {
-        name: set(system.numbers(search(asked, weights)))
+    hits = {
+        name: set(system.numbers(search(query_vectors, weights)))
         for name, search in system.searches().items()
     }
     system.close()
     best = set(range(190, 200))
-    assert found["merged_all"] == found["formula_all"] == found["formula_100"] == best
+    assert hits["merged_all"] == hits["formula_all"] == hits["formula_100"] == best
     for name in ("merged_50", "merged_50_rescored", "formula_50"):
-        assert len(found[name]) == 10
-        assert not found[name] & best
+        assert len(hits[name]) == 10
+        assert not hits[name] & best
 
 
 @pytest.fixture(scope="module")
@@ -163,14 +170,14 @@ def picture(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def done(picture: Path) -> Done:
+def completed(picture: Path) -> Done:
     home = picture.parent
     small = ("--sizes", "150", "--queries", "8")
     return run(home, "bench", "stores", *small, "--json", "--plot", picture)
 
 
-def test_stores_bench_prints_every_figure_and_ours_is_exact(done: Done, picture: Path) -> None:
-    report = result(done)
+def test_stores_bench_prints_every_figure_and_ours_is_exact(completed: Done, picture: Path) -> None:
+    report = result(completed)
     figures = report["figures"]
     own = {f"{name}{end}" for name in ("casewright", "named_vectors") for end in ("", "_local")}
     merged = {"merged_all", "merged_50", "merged_50_rescored"}
@@ -198,15 +205,15 @@ def test_stores_bench_prints_every_figure_and_ours_is_exact(done: Done, picture:
     assert picture.read_bytes().startswith(b"\x89PNG")
 
 
-def test_stores_bench_tells_its_progress_on_stderr(done: Done) -> None:
-    assert "150 cases: drawing vectors" in done.stderr
-    assert "building casewright" in done.stderr
+def test_stores_bench_tells_its_progress_on_stderr(completed: Done) -> None:
+    assert "150 cases: drawing vectors" in completed.stderr
+    assert "building casewright" in completed.stderr
 
 
 @pytest.mark.parametrize("text", ["", "ten", "1e4", "1000,", "50", "-1000", "1000,1000"])
 def test_sizes_that_cannot_be_measured_are_refused(text: str) -> None:
     with pytest.raises(InputError, match="--sizes"):
-        measure_stores(sizes_of(text), QUERIES)
+        measure_stores(read_numbers("--sizes", text), QUERIES)
 
 
 def test_unusable_sizes_are_an_error_of_the_user(tmp_path: Path) -> None:
@@ -214,8 +221,10 @@ def test_unusable_sizes_are_an_error_of_the_user(tmp_path: Path) -> None:
 
 
 def test_unknown_engine_is_an_error_of_the_user(tmp_path: Path) -> None:
-    said = one_line_error(run(tmp_path, "bench", "stores", "--sizes", "200", "--engine", "faiss"))
-    assert "edge, local" in said
+    message = one_line_error(
+        run(tmp_path, "bench", "stores", "--sizes", "200", "--engine", "faiss")
+    )
+    assert "edge, local" in message
 
 
 def test_too_few_queries_for_the_weight_sets_are_refused() -> None:

@@ -13,9 +13,8 @@ import pytest
 from typer.testing import CliRunner
 
 from casewright.bench import unseen
-from casewright.bench.unseen import UnseenTrial, measure_unseen
+from casewright.bench.unseen import APART, UnseenTrial, corpus_set, measure_unseen, public_sets
 from casewright.bench.unseen_planners import ToolboxPlanner
-from casewright.bench.unseen_sets import APART, corpus_set, public_sets
 from casewright.errors import InputError
 from casewright.finetune.corpus import read_corpus
 from casewright.planner import CasePlanner, Plan, PlanRequest, PlanResult, parse_plan, plan_store
@@ -39,16 +38,16 @@ PLANS = {(q.query, str(q.record.context)): q.plan for box in BOXES.values() for 
 
 
 def test_messages_that_planners_know_are_not_asked() -> None:
-    found = corpus_set("validation", 5, seed=0)
-    assert set(found.known) == set(BOXES)
-    asked = {item.query.record.id for item in found.items}
+    data_set = corpus_set("validation", 5, seed=0)
+    assert set(data_set.known) == set(BOXES)
+    asked = {item.query.record.id for item in data_set.items}
     for key, box in BOXES.items():
-        known = {query.record.id for query in found.known[key]}
+        known = {query.record.id for query in data_set.known[key]}
         assert len(known) == 5
         assert known.isdisjoint(asked)
         assert {query.record.id for query in box.queries} <= known | asked
     fewer = corpus_set("validation", 3, seed=0).known
-    assert all(list(found.known[key])[:3] == list(fewer[key]) for key in BOXES)
+    assert all(list(data_set.known[key])[:3] == list(fewer[key]) for key in BOXES)
 
 
 def test_more_cases_than_leave_a_message_are_refused() -> None:
@@ -77,34 +76,34 @@ class Told:
 
 
 def test_a_toolbox_is_planned_for_at_once_with_its_own_plan_cases() -> None:
-    found = corpus_set("validation", 2, seed=0)
-    requests = [item.request for item in found.items]
+    data_set = corpus_set("validation", 2, seed=0)
+    requests = [item.request for item in data_set.items]
     sizes: list[int] = []
-    made: list[CaseStore] = []
+    opened: list[CaseStore] = []
 
     def make(store: CaseStore) -> Told:
-        made.append(store)
+        opened.append(store)
         return Told(lambda request: parse_plan("s1 = no_evidence()"), sizes)
 
     with plan_store([], ENCODER) as empty:
-        stores = {key: plan_store(own, ENCODER) for key, own in found.known.items()}
+        stores = {key: plan_store(own, ENCODER) for key, own in data_set.known.items()}
         planner = ToolboxPlanner("told", make, stores, empty)
         assert planner.batch == 4
         assert len(planner.plan_many(requests)) == len(requests)
-        assert made == [empty, *stores.values()]
+        assert opened == [empty, *stores.values()]
         assert len(sizes) == len(stores)
         # Of a toolbox without plan cases, the planner that has none.
         del stores[requests[0].toolbox.fingerprint()]
         planner.plan(requests[0])
-        assert made[-1] is empty
+        assert opened[-1] is empty
 
 
 def test_a_planner_with_plan_cases_of_a_toolbox_reuses_them() -> None:
-    found = corpus_set("validation", 8, seed=0)
+    data_set = corpus_set("validation", 8, seed=0)
     with plan_store([], ENCODER) as empty:
-        stores = {key: plan_store(own, ENCODER) for key, own in found.known.items()}
+        stores = {key: plan_store(own, ENCODER) for key, own in data_set.known.items()}
         planner = ToolboxPlanner("case", CasePlanner, stores, empty)
-        for key, known in found.known.items():
+        for key, known in data_set.known.items():
             query = known[0]
             result = planner.plan(query.record.request(BOXES[key].toolbox))
             assert result.plan.tools == query.plan.tools
@@ -141,8 +140,7 @@ def test_an_argument_that_the_gold_plan_lacks_is_wrong(monkeypatch: pytest.Monke
         return Plan((step, *plan.steps[1:]))
 
     report = measured(
-        monkeypatch,
-        {"right": lambda store: Told(gold, []), "wrong": lambda store: Told(more, [])},
+        monkeypatch, {"right": lambda store: Told(gold, []), "wrong": lambda store: Told(more, [])}
     )
     right, wrong = rows_of(report, "right"), rows_of(report, "wrong")
     assert (right["right tools"], right["whole plans"], right["invalid"]) == (1, 1, 0)
@@ -209,9 +207,9 @@ def test_every_message_is_in_one_class(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_the_command_measures_a_model_of_a_folder_beside_its_controls(tmp_path: Path) -> None:
     name = f"local:{save_tiny(tmp_path / 'tiny')}"
     typed = ["bench", "unseen", "--planner", name, "--no-base", "--split", "validation"]
-    done = CliRunner().invoke(app, [*typed, "--limit", "1", "--cases", "4", "--json"])
-    assert done.exit_code == 0, done.output
-    report = json.loads(done.stdout)
+    completed = CliRunner().invoke(app, [*typed, "--limit", "1", "--cases", "4", "--json"])
+    assert completed.exit_code == 0, completed.output
+    report = json.loads(completed.stdout)
     assert report["settings"]["cases"] == 4
     row = rows_of(report, name)
     assert row["messages"] == 1
@@ -242,12 +240,15 @@ def data(tmp_path: Path) -> Path:
         ("dev-dev.jsonl", ["sow beans", "dig holes"]),
         ("test_out_domain-dev.jsonl", ["dig trenches", "mow lawns"]),
     ):
-        items = [(one, [seal_call(one.split()[0], [], what=one.split()[1])]) for one in asked]
-        seal_items(seal / file, items, [one.split()[0] for one in asked])
-    place = tmp_path / "bfcl"
+        items = [
+            (message, [seal_call(message.split()[0], [], what=message.split()[1])])
+            for message in asked
+        ]
+        seal_items(seal / file, items, [message.split()[0] for message in asked])
+    folder = tmp_path / "bfcl"
     plant = [function("plant", ["what"], what="string")]
-    leaderboard(place, "multiple", [("plant roses", plant, [{"plant": {"what": ["roses"]}}])])
-    leaderboard(place, "irrelevance", [("who sang this", plant, None)])
+    leaderboard(folder, "multiple", [("plant roses", plant, [{"plant": {"what": ["roses"]}}])])
+    leaderboard(folder, "irrelevance", [("who sang this", plant, None)])
     return tmp_path
 
 
@@ -261,9 +262,9 @@ def test_public_sets_are_measured_by_their_files_for_measuring_alone(data: Path)
 
 def test_the_command_adds_public_sets_to_the_corpus(data: Path) -> None:
     typed = "bench unseen --planner parser --no-base --split validation --limit 4 --json --data"
-    done = CliRunner().invoke(app, [*typed.split(), str(data)])
-    assert done.exit_code == 0, done.output
-    report = json.loads(done.stdout)
+    completed = CliRunner().invoke(app, [*typed.split(), str(data)])
+    assert completed.exit_code == 0, completed.output
+    report = json.loads(completed.stdout)
     all_of = {
         row["table"]: row["messages"]
         for row in report["rows"]
@@ -273,7 +274,7 @@ def test_the_command_adds_public_sets_to_the_corpus(data: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("typed", "said"),
+    ("typed", "expected"),
     [
         ("--split training", "There is no split 'training' of unseen toolboxes"),
         ("--planner agent:local:x --no-base", "these cannot be called"),
@@ -283,7 +284,7 @@ def test_the_command_adds_public_sets_to_the_corpus(data: Path) -> None:
     ],
     ids=["split", "agent", "twice", "unknown", "data"],
 )
-def test_what_cannot_be_measured_is_refused_with_the_mend(typed: str, said: str) -> None:
-    done = CliRunner().invoke(app, ["bench", "unseen", *typed.split()])
-    assert done.exit_code != 0
-    assert said in " ".join(str(done.exception or done.output).split())
+def test_what_cannot_be_measured_is_refused_with_the_mend(typed: str, expected: str) -> None:
+    completed = CliRunner().invoke(app, ["bench", "unseen", *typed.split()])
+    assert completed.exit_code != 0
+    assert expected in " ".join(str(completed.exception or completed.output).split())

@@ -82,15 +82,15 @@ def toy(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
 def planning(heard: Heard) -> None:
     """Plan as the query wants it: at once, after a repair, never, or not at all."""
     first, *later = [m["content"] for m in heard.body["messages"] if m["role"] == "user"]
-    found = [name for name, (query, _) in ASKED.items() if f"Question: {query}\n" in first]
-    if found == ["failed"]:
+    names = [name for name, (query, _) in ASKED.items() if f"Question: {query}\n" in first]
+    if names == ["failed"]:
         heard.send(400, '{"error": {"message": "no hammocks"}}')
-    elif found == ["wrong"] or (
-        found == ["mended"] and not any("cannot be run" in x for x in later)
+    elif names == ["wrong"] or (
+        names == ["mended"] and not any("cannot be run" in x for x in later)
     ):
         heard.say("s1 = sell()")
     else:
-        heard.say(ASKED[found[0]][1] if found else "Hi")
+        heard.say(ASKED[names[0]][1] if names else "Hi")
 
 
 @dataclass(frozen=True)
@@ -115,14 +115,12 @@ def measured(toy: None, tmp_path_factory: pytest.TempPathFactory) -> Run:
     picture = tmp_path_factory.mktemp("plots") / "chat.png"
     with chat_server() as server:
         server.answer = planning
-        given = ["--url", server.url, "--model", "tiny", "--queries", "4", "--tokens", "50"]
-        done = CliRunner().invoke(
-            app,
-            ["bench", "chat", *given, "--plot", str(picture), "--json"],
-            catch_exceptions=False,
+        typed = ["--url", server.url, "--model", "tiny", "--queries", "4", "--tokens", "50"]
+        completed = CliRunner().invoke(
+            app, ["bench", "chat", *typed, "--plot", str(picture), "--json"], catch_exceptions=False
         )
-    assert done.exit_code == 0, done.output
-    return Run(json.loads(done.stdout), picture, server.heard, server.url)
+    assert completed.exit_code == 0, completed.output
+    return Run(json.loads(completed.stdout), picture, server.heard, server.url)
 
 
 @pytest.mark.parametrize("way", ["sync", "async"])
@@ -195,18 +193,13 @@ def test_why_calls_were_not_answered_is_told_with_how_often(measured: Run) -> No
 def test_round_trips_are_of_one_token_and_plans_as_long_as_asked_for(measured: Run) -> None:
     figures = measured.report["figures"]
     assert 0 < figures["one_token_ms_p50"] <= figures["one_token_ms_p95"]
-    asked = [heard.body["max_completion_tokens"] for heard in measured.heard]
+    limits = [heard.body["max_completion_tokens"] for heard in measured.heard]
     trips = WARM + ROUND_TRIPS
-    assert (asked[:trips], set(asked[trips:])) == ([1] * trips, {50})
-
-
-def test_chat_bench_draws_a_png(measured: Run) -> None:
-    assert measured.picture.read_bytes().startswith(b"\x89PNG\r\n\x1a\n")
-    assert measured.picture.stat().st_size > 5000
+    assert (limits[:trips], set(limits[trips:])) == ([1] * trips, {50})
 
 
 @pytest.mark.parametrize(
-    ("given", "said"),
+    ("typed", "expected"),
     [
         ({"url": "http://127.0.0.1:1/v1"}, "--url and --model go together"),
         ({"model": "tiny"}, "--url and --model go together"),
@@ -215,9 +208,11 @@ def test_chat_bench_draws_a_png(measured: Run) -> None:
     ],
     ids=["no model", "no URL", "bad URL", "too many queries"],
 )
-def test_what_cannot_be_measured_is_refused(toy: None, given: dict[str, Any], said: str) -> None:
-    with pytest.raises(InputError, match=said):
-        measure.measure_chat("toy", **{"queries": 1, **given})
+def test_what_cannot_be_measured_is_refused(
+    toy: None, typed: dict[str, Any], expected: str
+) -> None:
+    with pytest.raises(InputError, match=expected):
+        measure.measure_chat("toy", **{"queries": 1, **typed})
 
 
 def test_a_server_that_does_not_answer_is_refused_before_anything_is_planned(toy: None) -> None:

@@ -37,9 +37,9 @@ def test_random_plans_are_valid_and_within_their_bounds() -> None:
 
 def test_random_plans_follow_from_the_seed() -> None:
     first, again, other = (random.Random(seed) for seed in (5, 5, 6))
-    drawn = [random_dag(first) for _ in range(20)]
-    assert [random_dag(again) for _ in range(20)] == drawn
-    assert [random_dag(other) for _ in range(20)] != drawn
+    dags = [random_dag(first) for _ in range(20)]
+    assert [random_dag(again) for _ in range(20)] == dags
+    assert [random_dag(other) for _ in range(20)] != dags
 
 
 def test_graph_runs_the_plan_that_the_dag_stands_for() -> None:

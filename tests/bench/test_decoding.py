@@ -9,9 +9,15 @@ from typing import Any
 
 import pytest
 
-from casewright.bench.decoding import costs
-from casewright.bench.decoding.costs import COUNTS, WIDTHS, filled, with_spans_only
-from casewright.bench.decoding.measure import DecodingTrial, measure_decoding
+from casewright.bench.decoding import measure
+from casewright.bench.decoding.measure import (
+    COUNTS,
+    WIDTHS,
+    DecodingTrial,
+    filled,
+    measure_decoding,
+    with_spans_only,
+)
 from casewright.bench.decoding.systems import (
     CHOICE,
     DRAFTED,
@@ -24,13 +30,15 @@ from casewright.bench.decoding.systems import (
 )
 from casewright.bench.models import (
     ModelChoice,
+    PromptShape,
     measure_bandwidth,
+    read_range,
+    read_shape,
     tokenizer_texts,
     weight_bytes,
 )
 from casewright.bench.report import Report
 from casewright.bench.scripts import ScriptWriter, make_tasks, other_plan_cases, shuffled_queries
-from casewright.bench.writing import PromptShape, read_range, read_shape
 from casewright.domains import find_domain
 from casewright.errors import GrammarError, InputError
 from casewright.planner import PlanRequest, render_prompt
@@ -132,8 +140,8 @@ def test_table_has_a_row_for_every_size_of_toolbox_and_the_memorys_limit(report:
     rows = {row["system"]: row for row in report["rows"]}
     for tools in (7, 30, 100):
         for box in (f"{tools} tools", f"{tools} tools spans only"):
-            ready, whole = (rows[f"grammar, {box}: {part}"] for part in ("ready", "whole plan"))
-            assert 0 < ready["ms_p50"] < whole["ms_p95"]
+            ready, complete = (rows[f"grammar, {box}: {part}"] for part in ("ready", "whole plan"))
+            assert 0 < ready["ms_p50"] < complete["ms_p95"]
     limit = rows["limit of memory for casewright, head kept"]
     assert 0 < limit["ms_p50"] < rows[OWN + KEPT]["ms_p50"]
     assert all(list(row) == list(report["rows"][0]) for row in report["rows"])
@@ -157,7 +165,7 @@ def test_trained_model_is_scored_on_queries_that_were_kept_from_it(
     model: LanguageModel, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # What a network of random weights writes by itself is as long as it may be.
-    monkeypatch.setattr(costs, "COUNTS", (0, 1))
+    monkeypatch.setattr(measure, "COUNTS", (0, 1))
     model.network.save_pretrained(tmp_path)
     model.tokenizer.save_pretrained(tmp_path)
     chosen = ModelChoice(name=str(tmp_path))
@@ -179,7 +187,7 @@ def test_model_steps_are_calls_of_the_network(
     prompt = model.encode(render_prompt(task.request))
     systems = Systems(model, grammar, prompt.head).named()
     calls: list[int] = []
-    counting = model.network.register_forward_pre_hook(lambda *given: calls.append(1))
+    counting = model.network.register_forward_pre_hook(lambda *arguments: calls.append(1))
     try:
         for name, write in systems.items():
             # The first time, the decoder reads the head that it keeps.
@@ -194,11 +202,11 @@ def test_model_steps_are_calls_of_the_network(
 
 
 @pytest.mark.parametrize(
-    ("place", "expected"),
+    ("position", "expected"),
     [("forced", "forced"), ("chosen", "chosen"), ("end", "chosen"), ("none", "none")],
 )
 def test_difference_from_masked_decoding_is_explained_by_forced_text_alone(
-    model: LanguageModel, grammar: PlanGrammar, shop: Toolbox, place: str, expected: str
+    model: LanguageModel, grammar: PlanGrammar, shop: Toolbox, position: str, expected: str
 ) -> None:
     request = PlanRequest("where is my lamp", shop)
     text = 's1 = order_lookup(query="lamp")\ns2 = shipment_status(order_id=s1.order_id)'
@@ -206,13 +214,13 @@ def test_difference_from_masked_decoding_is_explained_by_forced_text_alone(
     own = list(script.tokens)
     other = list(own)
     at = own.index(script.choices[0])
-    if place == "forced":
+    if position == "forced":
         # The first letter of a piece that was forced, as a token of its own.
         at = next(i for i in range(at) if len(model.decode(own[i : i + 1])) > 1)
         other[at:] = model.encode_plan(model.decode(own[at:])[0])
-    elif place == "chosen":
+    elif position == "chosen":
         other[at] = next(int(t) for t in _allowed(grammar, request, own[:at]) if t != own[at])
-    elif place == "end":
+    elif position == "end":
         del other[-1]
     assert first_difference(model, grammar, request, own, other) == expected
 

@@ -10,9 +10,8 @@ from typing import Any
 import pytest
 
 from casewright.bench.latency import measure_latency
-from casewright.bench.models import ModelChoice
+from casewright.bench.models import ModelChoice, PromptShape, WritingTrial
 from casewright.bench.report import Report
-from casewright.bench.writing import PromptShape, WritingTrial
 from casewright.errors import InputError
 from casewright.serve.cli.bench.report import show
 
@@ -52,8 +51,8 @@ def test_all_look_up_the_same(report: Bench) -> None:
 def test_agents_read_more_than_one_call_and_most_where_nothing_is_kept(report: Bench) -> None:
     read = {(row["steps"], row["system"]): row["prompt_tokens"] for row in report["rows"]}
     for steps in (1, 2, 3, 4):
-        one, kept, anew = (read[steps, system] for system in SYSTEMS)
-        assert one < kept < anew
+        once, cached, anew = (read[steps, system] for system in SYSTEMS)
+        assert once < cached < anew
     assert read[1, "step agent"] < read[4, "step agent"]
 
 
@@ -70,8 +69,8 @@ def test_latency_is_drawn_over_the_number_of_steps(
     measured: Report, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     show(measured, as_json=False, plot=tmp_path / "l.svg")
-    drawn = (tmp_path / "l.svg").read_text(encoding="utf-8")
-    assert "<svg" in drawn
+    svg = (tmp_path / "l.svg").read_text(encoding="utf-8")
+    assert "<svg" in svg
     assert "over_one_call" in capsys.readouterr().out
 
 

@@ -8,9 +8,8 @@ from pathlib import Path
 import pytest
 
 from casewright.bench.soak import kills, measure
-from casewright.bench.soak.child import in_child
-from casewright.bench.soak.counts import Bounds
-from casewright.bench.soak.disk import full_disks
+from casewright.bench.soak.damage import full_disks
+from casewright.bench.soak.trials import Bounds, in_child
 from casewright.errors import InputError
 from casewright.serve.cli.bench.soak_service import service_of
 

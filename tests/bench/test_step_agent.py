@@ -6,7 +6,7 @@ import pytest
 
 from casewright.bench.scripts import ScriptWriter
 from casewright.graph import Outcome
-from casewright.graph.step_agent import CHARACTERS, ROWS, StepAgent, agent_prompt, told
+from casewright.graph.step_agent import CHARACTERS, ROWS, StepAgent, agent_prompt, results_text
 from casewright.planner import PlanRequest, parse_plan, render_prompt
 from casewright.planner.decoding import Decoder
 from casewright.planner.grammar import PlanGrammar
@@ -54,8 +54,8 @@ def test_agent_calls_each_tool_with_what_the_step_before_found(
     scripts = ScriptWriter(model)
     tools = parse_plan("\n".join(lines)).tools
     parts = [
-        scripts.script(grammar.next_step(request, tools[:place]), text).choose()
-        for place, text in enumerate([*lines, "done"])
+        scripts.script(grammar.next_step(request, tools[:index]), text).choose()
+        for index, text in enumerate([*lines, "done"])
     ]
     agent = StepAgent(model, grammar, Decoder(model), stateless=stateless)
     prompt = model.encode(agent_prompt(render_prompt(request)))
@@ -66,7 +66,8 @@ def test_agent_calls_each_tool_with_what_the_step_before_found(
     assert run.outcomes[1].arguments == {"machine_id": "M0 lathe in B"}
     assert [outcome.status for outcome in run.outcomes] == ["done", "done"]
     shown = [
-        model.tokenizer.encode(told(outcome), add_special_tokens=False) for outcome in run.outcomes
+        model.tokenizer.encode(results_text(outcome), add_special_tokens=False)
+        for outcome in run.outcomes
     ]
     if stateless:
         assert run.prompt_tokens > 3 * len(prompt.tail) + 2 * len(shown[0])
@@ -82,8 +83,8 @@ def test_step_whose_reference_found_nothing_is_skipped_and_the_agent_goes_on(
     scripts = ScriptWriter(model)
     tools = ("find_machine", "read_sensor")
     parts = [
-        scripts.script(grammar.next_step(request, tools[:place]), text).choose()
-        for place, text in enumerate([*lines, "done"])
+        scripts.script(grammar.next_step(request, tools[:index]), text).choose()
+        for index, text in enumerate([*lines, "done"])
     ]
     agent = StepAgent(model, grammar, Decoder(model))
     run = agent.run(request, model.encode(agent_prompt(render_prompt(request))), {}, parts)
@@ -99,25 +100,25 @@ def test_agent_writes_the_same_steps_whether_its_conversation_is_kept_or_read_an
     grammar, decoder = PlanGrammar(model.grammar_tokenizer), Decoder(model)
     request = PlanRequest("how warm is the lathe in hall B", PLANT, max_steps=3)
     prompt = model.encode(agent_prompt(render_prompt(request)))
-    kept, anew = (
+    cached, anew = (
         StepAgent(model, grammar, decoder, stateless=stateless).run(request, prompt, {"hall": "B"})
         for stateless in (False, True)
     )
-    assert kept.plan == anew.plan
-    assert kept.model_calls == anew.model_calls
+    assert cached.plan == anew.plan
+    assert cached.model_calls == anew.model_calls
     # What it writes by itself is valid too.
-    request.validate(parse_plan(kept.plan))
+    request.validate(parse_plan(cached.plan))
 
 
 def test_agent_is_shown_the_first_results_alone_and_no_more_than_so_many_characters() -> None:
     rows = [{"text": f"result {number}"} for number in range(9)]
-    shown = told(Outcome("s2", "find", "done", rows=rows))
+    shown = results_text(Outcome("s2", "find", "done", rows=rows))
     assert f"result {ROWS - 1}" in shown
     assert f"result {ROWS}" not in shown
     assert "s2" in shown
-    long = told(Outcome("s1", "find", "done", rows=[{"text": "x" * 9999}]))
+    long = results_text(Outcome("s1", "find", "done", rows=[{"text": "x" * 9999}]))
     assert CHARACTERS < len(long) < CHARACTERS + 60
-    assert "It broke." in told(Outcome("s1", "find", "failed", error="It broke."))
+    assert "It broke." in results_text(Outcome("s1", "find", "failed", error="It broke."))
 
 
 def test_agents_prompt_has_the_head_of_the_planners() -> None:

@@ -44,10 +44,10 @@ def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def study(data: Path, model: Path, work: Path, *more: str | Path) -> dict[str, Any]:
     options = ["bench", "truthfulqa", "--data", data, "--model", model, "--work", work, "-k", "3"]
-    done = CliRunner().invoke(app, [*map(str, options), *map(str, more), "--json"])
-    assert done.exit_code == 0, done.output
-    told: dict[str, Any] = json.loads(done.stdout)
-    return told
+    completed = CliRunner().invoke(app, [*map(str, options), *map(str, more), "--json"])
+    assert completed.exit_code == 0, completed.output
+    report: dict[str, Any] = json.loads(completed.stdout)
+    return report
 
 
 @pytest.fixture(scope="module")
@@ -56,13 +56,13 @@ def work(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def told(data: Path, model: Path, work: Path) -> dict[str, Any]:
+def report(data: Path, model: Path, work: Path) -> dict[str, Any]:
     return study(data, model, work)
 
 
-def row(told: dict[str, Any], name: str) -> dict[str, Any]:
-    (found,) = [one for one in told["rows"] if one["retriever"] == name]
-    return dict(found)
+def row(report: dict[str, Any], name: str) -> dict[str, Any]:
+    (match,) = [line for line in report["rows"] if line["retriever"] == name]
+    return dict(match)
 
 
 def test_the_best_answer_comes_first_and_each_right_one_is_a_case(data: Path) -> None:
@@ -76,30 +76,30 @@ def test_the_best_answer_comes_first_and_each_right_one_is_a_case(data: Path) ->
 
 
 def test_every_retriever_has_a_row_with_every_measure_and_controls_beside(
-    told: dict[str, Any],
+    report: dict[str, Any],
 ) -> None:
-    names = [one["retriever"] for one in told["rows"]]
+    names = [line["retriever"] for line in report["rows"]]
     assert [name for name in names if name in NAMES] == list(NAMES[1:])
     assert "fixed primer: no file was given" in names
-    measured = [one for one in told["rows"] if one["questions"]]
-    for one in measured:
-        assert (one["questions"], one["triples"]) == (10, 60)
-        assert 0 <= one["mass (TruthfulQA's MC2)"] <= 1
-        assert 0 <= one["MC1"] <= 1
-        assert one["DPO, triples"] < 0
-    alone = row(told, "no demonstrations")
+    measured = [line for line in report["rows"] if line["questions"]]
+    for line in measured:
+        assert (line["questions"], line["triples"]) == (10, 60)
+        assert 0 <= line["mass (TruthfulQA's MC2)"] <= 1
+        assert 0 <= line["MC1"] <= 1
+        assert line["DPO, triples"] < 0
+    alone = row(report, "no demonstrations")
     assert alone["margin"] == 0
     assert alone["DPO, triples"] == pytest.approx(-0.6931, abs=1e-4)
-    shuffled = row(told, "relevance, diversity, bias: labels shuffled")
-    assert abs(shuffled["margin"]) < 0.5 * max(abs(one["margin"]) for one in measured) + 0.1
+    shuffled = row(report, "relevance, diversity, bias: labels shuffled")
+    assert abs(shuffled["margin"]) < 0.5 * max(abs(line["margin"]) for line in measured) + 0.1
     assert (
-        row(told, "relevance, diversity")["cosine of pairs"]
-        < (row(told, "relevance")["cosine of pairs"])
+        row(report, "relevance, diversity")["cosine of pairs"]
+        < (row(report, "relevance")["cosine of pairs"])
     )
 
 
-def test_the_two_ways_of_scoring_are_timed_in_one_run_and_agree(told: dict[str, Any]) -> None:
-    figures = told["figures"]
+def test_the_two_ways_of_scoring_are_timed_in_one_run_and_agree(report: dict[str, Any]) -> None:
+    figures = report["figures"]
     assert figures["ratio_each_whole_over_states_reused"] == pytest.approx(
         figures["seconds_per_1000_answers_each_whole"]
         / figures["seconds_per_1000_answers_states_reused"]
@@ -107,47 +107,47 @@ def test_the_two_ways_of_scoring_are_timed_in_one_run_and_agree(told: dict[str, 
     assert figures["largest_difference_of_logprobs"] < 0.01
 
 
-def test_rankings_are_told_and_that_the_model_is_not_the_papers(told: dict[str, Any]) -> None:
-    by_mass = [one for one in told["notes"] if one.startswith("By mass")]
-    rows = [one for one in told["rows"] if one["retriever"] in NAMES]
-    rows.sort(key=lambda one: -one["mass (TruthfulQA's MC2)"])
-    assert by_mass[0].endswith(": " + " > ".join(one["retriever"] for one in rows) + ".")
-    assert any("A small one knows little" in one for one in told["notes"])
+def test_rankings_are_told_and_that_the_model_is_not_the_papers(report: dict[str, Any]) -> None:
+    by_mass = [line for line in report["notes"] if line.startswith("By mass")]
+    rows = [line for line in report["rows"] if line["retriever"] in NAMES]
+    rows.sort(key=lambda line: -line["mass (TruthfulQA's MC2)"])
+    assert by_mass[0].endswith(": " + " > ".join(line["retriever"] for line in rows) + ".")
+    assert any("A small one knows little" in line for line in report["notes"])
 
 
 def test_a_second_run_scores_nothing_and_says_the_same(
-    data: Path, model: Path, work: Path, told: dict[str, Any]
+    data: Path, model: Path, work: Path, report: dict[str, Any]
 ) -> None:
     again = study(data, model, work)
-    assert told["figures"]["study_answers_scored_in_this_run"] > 0
+    assert report["figures"]["study_answers_scored_in_this_run"] > 0
     assert again["figures"]["study_answers_scored_in_this_run"] == 0
-    assert again["rows"] == told["rows"]
+    assert again["rows"] == report["rows"]
 
 
 def test_published_figures_stand_beside_with_the_measures_that_they_have(
-    told: dict[str, Any],
+    report: dict[str, Any],
 ) -> None:
-    theirs = [one for one in told["rows"] if one["retriever"].startswith("published, ")]
+    theirs = [line for line in report["rows"] if line["retriever"].startswith("published, ")]
     assert len(theirs) == 2 * len(NAMES)
-    best = row(told, "published, Llama-3-8B-chat: relevance, diversity")
+    best = row(report, "published, Llama-3-8B-chat: relevance, diversity")
     assert (best["DPO, triples"], best["MC1"]) == (-16.14, 0.5520)
     assert (best["MC2 (TruthfulQA's MC3)"], best["mass (TruthfulQA's MC2)"]) == (0.4173, 0.7009)
     # A measure that the paper does not have, it has of no retriever.
-    assert {one["margin"] for one in theirs} == {None}
+    assert {line["margin"] for line in theirs} == {None}
 
 
-def test_a_reversed_bias_shows_other_cases_than_the_bias(told: dict[str, Any]) -> None:
+def test_a_reversed_bias_shows_other_cases_than_the_bias(report: dict[str, Any]) -> None:
     ours, reverse = (
-        row(told, name)["margin"]
+        row(report, name)["margin"]
         for name in ("relevance, diversity, bias", "relevance, diversity, reversed bias")
     )
     assert ours != reverse
-    shares = told["settings"]["retrievers"]["relevance, diversity, reversed bias"]
+    shares = report["settings"]["retrievers"]["relevance, diversity, reversed bias"]
     assert shares == {"lambda_d": 0.75, "lambda_b": 1.05}
 
 
 def test_a_lower_limit_asks_the_first_questions_of_a_higher_one(
-    data: Path, model: Path, work: Path, told: dict[str, Any]
+    data: Path, model: Path, work: Path, report: dict[str, Any]
 ) -> None:
     some = study(data, model, work, "--limit", "4")
     assert row(some, "relevance")["questions"] == 4
@@ -160,9 +160,9 @@ def test_a_primer_is_a_row(data: Path, model: Path, tmp_path: Path) -> None:
         '{"question": "What is water?", "answer": "Wet."}\n{"question": "Why?", "answer": "So."}',
         encoding="utf-8",
     )
-    told = study(data, model, tmp_path, "--primer", primer, "--limit", "4")
-    assert row(told, "fixed primer")["questions"] == 4
-    assert row(told, "fixed primer")["margin"] != 0
+    report = study(data, model, tmp_path, "--primer", primer, "--limit", "4")
+    assert row(report, "fixed primer")["questions"] == 4
+    assert row(report, "fixed primer")["margin"] != 0
 
 
 @pytest.mark.parametrize(
@@ -186,7 +186,7 @@ def test_what_cannot_be_studied_is_refused_with_what_to_do(
     monkeypatch.chdir(tmp_path)
     Path("broken").mkdir()
     Path("broken/mc_task.json").write_text('[{"question": 1}]', encoding="utf-8")
-    given = ["bench", "truthfulqa", "--data", str(data), "--model", str(model), *options]
-    done = CliRunner().invoke(app, given)
-    assert isinstance(done.exception, InputError)
-    assert word in str(done.exception)
+    arguments = ["bench", "truthfulqa", "--data", str(data), "--model", str(model), *options]
+    completed = CliRunner().invoke(app, arguments)
+    assert isinstance(completed.exception, InputError)
+    assert word in str(completed.exception)

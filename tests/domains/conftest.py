@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from casewright.domains import OpenDomain, find_domain
-from casewright.domains.legal.settings import ALQA, CONTEXT, EXTRACTOR
+from casewright.domains.legal.data import ALQA, CONTEXT, EXTRACTOR
 from casewright.stores import default_encoder
 
 

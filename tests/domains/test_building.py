@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from casewright.domains import find_domain
 from casewright.domains.build import digest, open_built
-from casewright.domains.late_store import waits
+from casewright.domains.waiting import is_unopened
 from casewright.errors import StoreError
 from casewright.stores import Case
 from tests.stores.helpers import note, note_schema
@@ -55,13 +55,13 @@ def test_the_shops_plan_cases_are_built_when_they_are_first_read(tmp_path: Path)
     shop = find_domain("shopping")
     for _ in range(2):
         opened = shop.open(tmp_path, HashingEncoder(16), False)
-        assert waits(opened.plan_cases)
-        assert not waits(opened.stores["help"])
+        assert is_unopened(opened.plan_cases)
+        assert not is_unopened(opened.stores["help"])
         opened.close()
     assert not (tmp_path / "plans").exists()
     opened = shop.open(tmp_path, HashingEncoder(16), False)
     assert opened.plan_cases.count() == len(shop.queries())
-    assert not waits(opened.plan_cases)
+    assert not is_unopened(opened.plan_cases)
     opened.close()
     assert (tmp_path / "plans").exists()
 

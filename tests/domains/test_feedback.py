@@ -12,7 +12,7 @@ from casewright.domains import OpenDomain, find_domain
 from casewright.graph import Answer, RunContext, build_graph
 from casewright.graph.feedback import FeedbackSearch
 from casewright.planner import CasePlanner
-from casewright.serve.session.judges import with_feedback
+from casewright.serve.session.session import with_feedback
 from casewright.stores import CaseStore
 from casewright.stores.feedback import Candidate, JudgeRequest, Strategy, Verdicts
 from casewright.tools import Search

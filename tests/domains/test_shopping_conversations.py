@@ -11,7 +11,7 @@ from casewright.domains import OpenDomain, find_domain
 from casewright.domains.gold_plans import run_plan
 from casewright.domains.shopping.data import NAMES, records
 from casewright.planner import AnnotatedQuery
-from casewright.planner.conversations import Conversation
+from casewright.planner.annotated import Conversation
 
 SHOP = find_domain("shopping")
 CONVERSATIONS = SHOP.conversations()

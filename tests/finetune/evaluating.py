@@ -1,4 +1,4 @@
-"""What tests of the evaluation share: a small shop's tools, questions, planners that do as told."""
+"""Tools, questions and scripted planners of a small shop, for tests of the evaluation."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from casewright.tools import Parameter, Source, Toolbox, ToolSpec
 
 def tool(name: str, *parameters: str, results: Sequence[str] = ("id", "text")) -> ToolSpec:
     sources = frozenset({Source.LITERAL, Source.STEP, Source.QUESTION})
-    made = tuple(Parameter(parameter, sources=sources) for parameter in parameters)
-    return ToolSpec(name, f"The tool {name}.", made, tuple(results))
+    parsed = tuple(Parameter(parameter, sources=sources) for parameter in parameters)
+    return ToolSpec(name, f"The tool {name}.", parsed, tuple(results))
 
 
 TOOLS = Toolbox([tool("find", "query"), tool("fact", "of", "query"), tool("desk", "query")])
@@ -34,7 +34,7 @@ def items(*plans: tuple[str, str]) -> list[EvaluationItem]:
 
 
 class Told:
-    """Answers each request by what it is told to; counts what it was asked."""
+    """A planner that answers by a function, and keeps its requests."""
 
     def __init__(self, answer: Callable[[PlanRequest], PlanResult], name: str = "told") -> None:
         self.answer = answer
@@ -51,8 +51,8 @@ class Told:
 
 def always(plan: str | Plan, **more: Any) -> Told:
     """A planner that answers every question by one plan."""
-    made = parse_plan(plan) if isinstance(plan, str) else plan
-    return Told(lambda request: PlanResult(made, "told", **more))
+    parsed = parse_plan(plan) if isinstance(plan, str) else plan
+    return Told(lambda request: PlanResult(parsed, "told", **more))
 
 
 def gold(of: Sequence[EvaluationItem]) -> Told:

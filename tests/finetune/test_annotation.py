@@ -15,10 +15,9 @@ from casewright.finetune.queries.annotation import (
     rest_file,
     sheet_lines,
     sheet_record,
-    write_rest,
 )
 from casewright.finetune.queries.no_answer import MOST_FAILURES
-from casewright.finetune.queries.query_files import ResumedLines
+from casewright.finetune.queries.query_files import ResumedLines, write_new
 from casewright.planner import ChatPlanner, read_annotated
 from tests.planner.helpers import ASKED, OWNED, PAGE, SHOP
 from tests.planner.models import HangingModel, ScriptedModel, scripted
@@ -126,7 +125,7 @@ def test_nothing_is_lost(tmp_path: Path) -> None:
     before = source.read_bytes()
     report, output = annotated(source)
     place = rest_file(output)
-    write_rest(place, report)
+    write_new(place, (line + "\n" for line in report.rest))
     assert place.read_text(encoding="utf-8").splitlines() == lines[1:]
     assert [(p.line, p.empty) for p in report.problems] == [(2, True), (3, False), (4, False)]
     assert source.read_bytes() == before
@@ -138,7 +137,7 @@ def test_a_rest_that_is_there_may_be_somebodys_work(tmp_path: Path) -> None:
     for name in ("out.rest.jsonl", "out.rest-2.jsonl", "out.rest-3.jsonl"):
         place = rest_file(output)
         assert place == tmp_path / name
-        write_rest(place, report)
+        write_new(place, (line + "\n" for line in report.rest))
     with pytest.raises(InputError, match="is there already"):
         rest_file(output, place)
 

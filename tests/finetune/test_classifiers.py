@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -11,20 +12,18 @@ import pytest
 from hypothesis import given
 from hypothesis import settings as bounded
 from hypothesis import strategies as st
-from pydantic import ValidationError
 
 from casewright.domains.shopping import cases
 from casewright.domains.shopping.domain import queries
 from casewright.domains.shopping.tools import shopping_toolbox
 from casewright.errors import DependencyError, InputError
-from casewright.finetune.baselines import classifier_cache
+from casewright.finetune.baselines import classifier_cache, question_features
 from casewright.finetune.baselines.classifier_cache import cached_classifiers
 from casewright.finetune.baselines.classifiers import (
     ClassifierPlanner,
     plan_labels,
     train_classifiers,
 )
-from casewright.finetune.baselines.question_features import ClassifierSettings
 from casewright.finetune.evaluation import judge
 from casewright.finetune.plan_shape import shape
 from casewright.planner import AnnotatedQuery, PlanRequest, parse_plan
@@ -39,7 +38,13 @@ from tests.support.examples import at_most
 HASHING = HashingEncoder(64)
 #: Every tenth to learn from, others to plan for.
 KNOWN, HELD_OUT = queries()[::10], queries()[5::40]
-QUICK = ClassifierSettings(iterations=30)
+
+
+@pytest.fixture(scope="module", autouse=True)
+def quick() -> Iterator[None]:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(question_features, "ITERATIONS", 30)
+        yield
 
 
 @pytest.fixture(scope="module")
@@ -51,7 +56,7 @@ def toolbox() -> Toolbox:
 
 @pytest.fixture(scope="module")
 def planner() -> ClassifierPlanner:
-    return train_classifiers(KNOWN, default_encoder(), QUICK)
+    return train_classifiers(KNOWN, default_encoder())
 
 
 def accuracy(plans: list[Any], field: str) -> float:
@@ -108,13 +113,13 @@ def test_a_tool_that_a_request_brings_along_is_out_of_its_reach(
 
 def test_a_toolbox_without_a_known_tool_gets_the_fallback_plan_with_the_reason() -> None:
     known = [query for query in KNOWN if "no_evidence" not in query.plan.tools][:150]
-    result = train_classifiers(known, HASHING, QUICK).plan(PlanRequest("Any news?", SHOP))
+    result = train_classifiers(known, HASHING).plan(PlanRequest("Any news?", SHOP))
     assert "No plan that the classifiers know" in result.fallback
     assert str(result.plan) == "s1 = find(query=question)"
 
 
 def test_the_same_queries_give_the_same_planner() -> None:
-    one, other = (train_classifiers(KNOWN[:200], HASHING, QUICK) for _ in range(2))
+    one, other = (train_classifiers(KNOWN[:200], HASHING) for _ in range(2))
     assert np.array_equal(one.ensemble.weights, other.ensemble.weights)
     assert np.array_equal(one.arguments.weights, other.arguments.weights)
     assert one.ensemble.shapes == other.ensemble.shapes
@@ -178,29 +183,28 @@ def test_what_was_trained_once_is_read_from_the_cache(
     trained: list[int] = []
 
     def train(known: list[AnnotatedQuery], *given: Any) -> ClassifierPlanner:
-        if len(given) == 2:
+        if len(given) == 1:
             trained.append(len(known))
         return train_classifiers(known, *given)
 
     monkeypatch.setattr(classifier_cache, "train_classifiers", train)
     few = KNOWN[:60]
-    first, again = (cached_classifiers(few, HASHING, QUICK) for _ in range(2))
+    first, again = (cached_classifiers(few, HASHING) for _ in range(2))
     assert trained == [60]
     assert np.array_equal(first.ensemble.weights, again.ensemble.weights)
     assert np.array_equal(first.arguments.weights, again.arguments.weights)
-    # Other queries, another encoder, other settings.
-    cached_classifiers(few[1:], HASHING, QUICK)
-    cached_classifiers(few, HashingEncoder(32), QUICK)
-    cached_classifiers(few, HASHING, ClassifierSettings(iterations=20))
-    assert trained == [60, 59, 60, 60]
+    # Other queries, another encoder.
+    cached_classifiers(few[1:], HASHING)
+    cached_classifiers(few, HashingEncoder(32))
+    assert trained == [60, 59, 60]
     files = list((tmp_path / "cache" / "classifiers").iterdir())
-    assert len(files) == 4
+    assert len(files) == 3
     for file in files:
         pickled = np.array([{"format": 1}], dtype=object)
         np.savez(file, ensemble=pickled, words=pickled)
-    cached_classifiers(few, HASHING, QUICK)
-    cached_classifiers(few, HASHING, QUICK)
-    assert trained == [60, 59, 60, 60, 60]
+    cached_classifiers(few, HASHING)
+    cached_classifiers(few, HASHING)
+    assert trained == [60, 59, 60, 60]
 
 
 def test_queries_that_teach_nothing_are_refused() -> None:
@@ -216,9 +220,3 @@ def test_without_scikit_learn_the_error_says_how_to_install_it(
         monkeypatch.setitem(sys.modules, name, None)
     with pytest.raises(DependencyError, match=r"pip install 'casewright\[finetune\]'"):
         train_classifiers(KNOWN, HASHING)
-
-
-@pytest.mark.parametrize("wrong", [{"strength": 0}, {"least": 0}, {"penalty": 1}], ids=str)
-def test_settings_are_bounded(wrong: dict[str, Any]) -> None:
-    with pytest.raises(ValidationError):
-        ClassifierSettings(**wrong)

@@ -25,8 +25,8 @@ from casewright.finetune.corpus import (
 )
 from casewright.finetune.corpus.corpus import FOLDER
 from casewright.finetune.corpus.counts import CLASSES, DECOY, USED, class_of, page_of
-from casewright.finetune.evaluation.verdict import plan_class
 from casewright.finetune.examples.corpus_examples import guests, strangers
+from casewright.finetune.plan_shape import plan_class
 from casewright.finetune.shots import plain
 from casewright.finetune.tool_pools import read_pools
 from casewright.planner import read_annotated

@@ -41,8 +41,8 @@ def test_every_message_is_posed_with_guests_and_strangers_beside_it(
     kinds = [name for name in posed if name.endswith(("~guest", "~stranger"))]
     assert any(name.endswith("~guest") for name in kinds)
     assert len(kinds) <= 3 * len(boxes)
-    assert made.told["toolboxes"] == len(boxes)
-    assert made.told["examples"] == len(made.train)
+    assert made.facts["toolboxes"] == len(boxes)
+    assert made.facts["examples"] == len(made.train)
 
 
 def test_validation_is_of_toolboxes_that_are_not_trained_on(

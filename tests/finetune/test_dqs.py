@@ -12,9 +12,14 @@ from hypothesis.extra.numpy import arrays
 from numpy.typing import NDArray
 
 from casewright.errors import InputError
-from casewright.finetune.queries import similarity
-from casewright.finetune.queries.choose import DqsSource, extreme_queries, sample_dqs
-from casewright.finetune.queries.similarity import best_similarity, distinct
+from casewright.finetune.queries import choose
+from casewright.finetune.queries.choose import (
+    Method,
+    best_similarity,
+    distinct,
+    extreme_queries,
+    sample,
+)
 from tests.support.examples import at_most
 
 Vectors = NDArray[np.float32]
@@ -53,8 +58,8 @@ def test_the_extremes_are_those_of_the_full_matrix_however_it_is_cut(
     given: tuple[Vectors, Vectors], share: float, block: int
 ) -> None:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(similarity, "ROWS", block)
-        patch.setattr(similarity, "COLUMNS", block + 1)
+        patch.setattr(choose, "ROWS", block)
+        patch.setattr(choose, "COLUMNS", block + 1)
         found = extreme_queries(*given, share)
     assert set(found.tolist()) == naive_extremes(*given, share)
     assert found.tolist() == sorted(set(found.tolist()))
@@ -82,34 +87,29 @@ def unlike() -> tuple[Vectors, Vectors]:
     )
 
 
-def test_as_many_are_sampled_as_the_initial_pool_has(unlike: tuple[Vectors, Vectors]) -> None:
-    rows = sample_dqs(*unlike, extremes=0.1)
-    assert len(set(rows)) == 40
-
-
 def test_the_refined_pool_is_the_large_one_without_the_extremes(
     unlike: tuple[Vectors, Vectors],
 ) -> None:
     extremes = set(extreme_queries(*unlike, 0.1).tolist())
-    refined = sample_dqs(*unlike, 900 - len(extremes), extremes=0.1)
+    refined = sample("dqs", *unlike, 900 - len(extremes), extremes=0.1)
     assert set(refined) == set(range(900)) - extremes
-    removed = sample_dqs(*unlike, len(extremes), source="extremes", extremes=0.1)
+    removed = sample("dqs_extremes", *unlike, len(extremes), extremes=0.1)
     assert set(removed) == extremes
 
 
 def test_the_large_pool_is_sampled_as_printed(unlike: tuple[Vectors, Vectors]) -> None:
-    rows = sample_dqs(*unlike, extremes=0.1, source="large")
+    rows = sample("dqs_large", *unlike, 40, extremes=0.1)
     assert len(set(rows)) == 40
     extremes = set(extreme_queries(*unlike, 0.1).tolist())
     assert set(rows) & extremes
     assert set(rows) - extremes
 
 
-@pytest.mark.parametrize("source", ["refined", "large", "extremes"])
-def test_a_seed_gives_one_sample(unlike: tuple[Vectors, Vectors], source: DqsSource) -> None:
-    first = sample_dqs(*unlike, 25, source=source, seed=3)
-    assert sample_dqs(*unlike, 25, source=source, seed=3) == first
-    assert sample_dqs(*unlike, 25, source=source, seed=4) != first
+@pytest.mark.parametrize("method", ["dqs", "dqs_large", "dqs_extremes"])
+def test_a_seed_gives_one_sample(unlike: tuple[Vectors, Vectors], method: Method) -> None:
+    first = sample(method, *unlike, 25, extremes=0.1, seed=3)
+    assert sample(method, *unlike, 25, extremes=0.1, seed=3) == first
+    assert sample(method, *unlike, 25, extremes=0.1, seed=4) != first
     assert len(first) == 25
 
 
@@ -131,12 +131,12 @@ def test_memory_does_not_grow_with_the_pools() -> None:
 def test_too_small_a_refined_pool_is_told_with_its_mend() -> None:
     initial, large = np.ones((5, 2), dtype=np.float32), np.ones((8, 2), dtype=np.float32)
     with pytest.raises(InputError, match=r"5 queries .* extremes pool has 0. Raise the extremes"):
-        sample_dqs(initial, large, source="extremes")
+        sample("dqs_extremes", initial, large, 5)
     large = np.random.default_rng(0).normal(size=(8, 2)).astype(np.float32)
     with pytest.raises(
         InputError, match=r"8 queries .* refined pool has [0-7]. Lower the extremes"
     ):
-        sample_dqs(initial, large, 8, extremes=0.4)
+        sample("dqs", initial, large, 8, extremes=0.4)
 
 
 @pytest.mark.parametrize(
@@ -153,7 +153,7 @@ def test_pools_that_cannot_be_sampled_are_refused(
     initial: NDArray[np.float64], large: NDArray[np.float64], why: str
 ) -> None:
     with pytest.raises(InputError, match=why):
-        sample_dqs(initial, large)
+        sample("dqs", initial, large, 2)
 
 
 def test_texts_that_differ_in_case_and_spaces_count_once() -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from pathlib import Path
 from typing import Any
 
@@ -12,9 +11,13 @@ from pydantic import ValidationError
 
 from casewright.domains import find_domain
 from casewright.errors import InputError
-from casewright.finetune.queries.choose import METHODS, SamplingSettings, choose_queries, sample
+from casewright.finetune.queries.choose import (
+    METHODS,
+    SamplingSettings,
+    best_similarity,
+    choose_queries,
+)
 from casewright.finetune.queries.sample_pool import pool_figures, principal_axes, sample_pool
-from casewright.finetune.queries.similarity import best_similarity
 from casewright.planner import AnnotatedQuery
 from tests.support.encoders import HashingEncoder
 
@@ -110,9 +113,8 @@ def test_settings_that_make_no_sense_are_refused(bad: dict[str, Any]) -> None:
 
 
 def test_an_unknown_method_is_refused() -> None:
-    vectors = np.eye(3)
     with pytest.raises(InputError, match="no method 'best'"):
-        sample("best", vectors, vectors, 2)  # type: ignore[arg-type]
+        sample_pool([{"query": "a"}], [{"query": "b"}], ENCODER, method="best")
 
 
 def test_figures_are_those_of_the_full_matrix() -> None:
@@ -141,7 +143,7 @@ def test_figures_are_those_of_the_full_matrix() -> None:
 def test_a_sample_of_one_has_no_pairs() -> None:
     large = np.eye(3)
     found = pool_figures(large[:1], large, np.zeros(3))
-    assert math.isnan(found.mean_similarity)
+    assert found.mean_similarity is None
     assert found.near_duplicates == 0
 
 

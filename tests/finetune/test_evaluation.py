@@ -26,8 +26,8 @@ def gold(plan: str = ASKED, label: str = "prod_qna", **more: Any) -> AnnotatedQu
     return AnnotatedQuery.read({"query": "q", "plan": plan, "class": label, **more})
 
 
-def verdict(own: str, **more: Any) -> Verdict:
-    return judge(gold(**more), parse_plan(own))
+def verdict(plan_text: str, **more: Any) -> Verdict:
+    return judge(gold(**more), parse_plan(plan_text))
 
 
 def test_the_gold_plan_is_right() -> None:
@@ -36,8 +36,8 @@ def test_the_gold_plan_is_right() -> None:
 
 
 def test_another_tool_is_wrong_in_tools_and_arguments() -> None:
-    found = verdict("s1 = no_evidence()")
-    assert (found.tools, found.arguments, found.predicted) == (False, False, "no_evidence")
+    result = verdict("s1 = no_evidence()")
+    assert (result.tools, result.arguments, result.predicted) == (False, False, "no_evidence")
 
 
 @pytest.mark.parametrize(
@@ -53,8 +53,8 @@ def test_another_tool_is_wrong_in_tools_and_arguments() -> None:
     ],
 )
 def test_right_tools_with_other_arguments_are_wrong_in_arguments_only(plan: str) -> None:
-    found = verdict(plan)
-    assert (found.tools, found.arguments, found.predicted) == (True, False, "prod_qna")
+    result = verdict(plan)
+    assert (result.tools, result.arguments, result.predicted) == (True, False, "prod_qna")
 
 
 def test_arguments_may_stand_in_any_order_and_text_in_any_case() -> None:
@@ -89,26 +89,26 @@ def test_a_literal_holds_every_word_that_it_must() -> None:
 def test_the_words_of_one_argument_do_not_bind_another() -> None:
     plan = GOLD.format('"memory"')
     must = {"s2.query": ["memory"]}
-    own = plan.replace('"memory"', '"how much memory"')
-    assert verdict(own, plan=plan, must=must).arguments
-    assert not verdict(own.replace("galaxy ", ""), plan=plan, must=must).arguments
+    plan_text = plan.replace('"memory"', '"how much memory"')
+    assert verdict(plan_text, plan=plan, must=must).arguments
+    assert not verdict(plan_text.replace("galaxy ", ""), plan=plan, must=must).arguments
 
 
 def test_other_accepted_tools_count_as_right() -> None:
     other = "s1 = prod_search(query=question)"
     assert not verdict(other).tools
-    found = verdict(other, accept=[["no_evidence"], ["prod_search"]])
-    assert (found.tools, found.arguments, found.predicted) == (True, True, "prod_qna")
+    result = verdict(other, accept=[["no_evidence"], ["prod_search"]])
+    assert (result.tools, result.arguments, result.predicted) == (True, True, "prod_qna")
 
 
-@pytest.mark.parametrize(("asked", "right"), [('"galaxy phone"', True), ('"kettle"', False)])
+@pytest.mark.parametrize(("literal", "right"), [('"galaxy phone"', True), ('"kettle"', False)])
 def test_arguments_of_an_accepted_order_of_the_same_tools_are_compared(
-    asked: str, right: bool
+    literal: str, right: bool
 ) -> None:
-    swapped = f"s1 = prod_search(query=question)\ns2 = order_lookup(query={asked})"
+    swapped = f"s1 = prod_search(query=question)\ns2 = order_lookup(query={literal})"
     plan = 's1 = order_lookup(query="galaxy phone")\ns2 = prod_search(query=question)'
-    found = verdict(swapped, plan=plan, accept=[["prod_search", "order_lookup"]])
-    assert (found.tools, found.arguments) == (True, right)
+    result = verdict(swapped, plan=plan, accept=[["prod_search", "order_lookup"]])
+    assert (result.tools, result.arguments) == (True, right)
 
 
 @pytest.mark.parametrize(

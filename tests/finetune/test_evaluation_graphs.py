@@ -17,8 +17,8 @@ from tests.finetune.evaluating import annotated
 from tests.support.examples import at_most
 
 
-def same(gold: str, own: str, *, arguments: bool = False, **more: object) -> bool:
-    return same_graph(annotated(0, gold, "a", **more), parse_plan(own), arguments=arguments)
+def same(gold: str, other: str, *, arguments: bool = False, **more: object) -> bool:
+    return same_graph(annotated(0, gold, "a", **more), parse_plan(other), arguments=arguments)
 
 
 TWO = 's1 = a(q="x")\ns2 = b(q="y")\ns3 = c(one=s1.id, other=s2.id)'
@@ -31,7 +31,7 @@ def test_the_order_of_independent_steps_is_no_matter() -> None:
 
 
 @pytest.mark.parametrize(
-    ("own", "by_tools"),
+    ("other", "by_tools"),
     [
         (TWO.replace('"x"', '"z"'), True),
         (TWO.replace("s2.id", "s2.text"), True),
@@ -43,9 +43,9 @@ def test_the_order_of_independent_steps_is_no_matter() -> None:
         (TWO + "\ns4 = a()", False),
     ],
 )
-def test_other_references_and_arguments_are_told_apart(own: str, by_tools: bool) -> None:
-    assert same(TWO, own) is by_tools
-    assert not same(TWO, own, arguments=True)
+def test_other_references_and_arguments_are_told_apart(other: str, by_tools: bool) -> None:
+    assert same(TWO, other) is by_tools
+    assert not same(TWO, other, arguments=True)
 
 
 def test_references_in_a_list_count_by_their_place() -> None:
@@ -72,27 +72,29 @@ def plans(draw: st.DrawFn, most: int = 5) -> Plan:
             )
         if draw(st.booleans()) and len(values) > 1:
             values = [values[0], ListValue(tuple(values[1:]))]  # type: ignore[arg-type]
-        arguments = tuple((f"p{place}", value) for place, value in enumerate(values))
+        arguments = tuple((f"p{index}", value) for index, value in enumerate(values))
         steps.append(Step(draw(st.sampled_from("ab")), arguments))
     return Plan(tuple(steps))
 
 
-def moved(value: Value, place: dict[int, int]) -> Value:
+def moved(value: Value, positions: dict[int, int]) -> Value:
     if isinstance(value, ListValue):
-        return ListValue(tuple(moved(item, place) for item in value.items))  # type: ignore[misc]
+        return ListValue(tuple(moved(item, positions) for item in value.items))  # type: ignore[misc]
     if isinstance(value, StepRef):
-        return StepRef(place[value.step], value.field, value.index)
+        return StepRef(positions[value.step], value.field, value.index)
     return value
 
 
 def reordered(plan: Plan, order: tuple[int, ...]) -> Plan:
     """The plan with step ``order[i]`` at place i, its references following."""
-    place = {old: new for new, old in enumerate(order, 1)}
+    positions = {old: new for new, old in enumerate(order, 1)}
     return Plan(
         tuple(
             Step(
                 plan.steps[old - 1].tool,
-                tuple((name, moved(value, place)) for name, value in plan.steps[old - 1].arguments),
+                tuple(
+                    (name, moved(value, positions)) for name, value in plan.steps[old - 1].arguments
+                ),
             )
             for old in order
         )
@@ -117,10 +119,12 @@ def test_one_other_reference_is_another_graph(plan: Plan, data: st.DataObject) -
     if not referring:
         return
     changed = data.draw(st.sampled_from(referring))
-    own = str(plan).split("\n")
+    other = str(plan).split("\n")
     field = next(plan.steps[changed].references()).field
-    own[changed] = own[changed].replace(f".{field}", ".price", 1)
-    assert not same_graph(annotated(0, str(plan), "a"), parse_plan("\n".join(own)), arguments=True)
+    other[changed] = other[changed].replace(f".{field}", ".price", 1)
+    assert not same_graph(
+        annotated(0, str(plan), "a"), parse_plan("\n".join(other)), arguments=True
+    )
 
 
 @settings(max_examples=at_most(150), deadline=None)
@@ -130,7 +134,7 @@ def test_it_agrees_with_trying_every_mapping(plan: Plan, other: Plan) -> None:
     every = [reordered(plan, order) for order in orders]
     query = annotated(0, str(plan), "a")
     assert same_graph(query, other, arguments=True) == (other in every)
-    assert same_graph(query, other) == any(bare(other) == bare(one) for one in every)
+    assert same_graph(query, other) == any(bare(other) == bare(candidate) for candidate in every)
 
 
 def bare(plan: Plan) -> list[tuple[str, frozenset[int]]]:

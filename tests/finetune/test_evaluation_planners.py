@@ -50,21 +50,21 @@ def test_the_gold_plans_are_right_in_everything() -> None:
 
 
 def test_figures_are_as_by_hand() -> None:
-    made = evaluate(FOUR, {"a": always(FIND)}, resamples=50)
-    assert value(made, "tools") == 1 / 4
-    assert value(made, "precision") == pytest.approx(1 / 16)
-    assert value(made, "recall") == pytest.approx(1 / 4)
-    assert value(made, "f1") == pytest.approx((2 * 0.25 / 1.25) / 4)
-    rows = {row["class"]: row for row in made.rows}
+    result = evaluate(FOUR, {"a": always(FIND)}, resamples=50)
+    assert value(result, "tools") == 1 / 4
+    assert value(result, "precision") == pytest.approx(1 / 16)
+    assert value(result, "recall") == pytest.approx(1 / 4)
+    assert value(result, "f1") == pytest.approx((2 * 0.25 / 1.25) / 4)
+    rows = {row["class"]: row for row in result.rows}
     assert rows["find"]["tools"] == 1
     assert rows["fact"]["tools"] == 0
     assert rows["all"]["count"] == 4
 
 
 def test_a_fallback_counts_as_served_and_apart_as_wrong() -> None:
-    made = evaluate(FOUR, {"a": always(FIND, fallback="out of time")}, resamples=50)
-    assert (value(made, "tools"), value(made, "tools_own")) == (1 / 4, 0)
-    assert value(made, "invalid") == 1
+    result = evaluate(FOUR, {"a": always(FIND, fallback="out of time")}, resamples=50)
+    assert (value(result, "tools"), value(result, "tools_own")) == (1 / 4, 0)
+    assert value(result, "invalid") == 1
 
 
 def test_a_planner_that_raises_is_wrong_there_and_told() -> None:
@@ -73,10 +73,12 @@ def test_a_planner_that_raises_is_wrong_there_and_told() -> None:
             raise RuntimeError("no more\nmemory")
         return PlanResult(parse_plan(FIND), "told")
 
-    made = evaluate(FOUR, {"a": Told(answer), "b": always(FIND)}, resamples=50)
-    assert made.errors == [{"planner": "a", "item": "q1", "error": "RuntimeError: no more memory"}]
-    assert value(made, "errors") == 1 / 4
-    assert value(made, "tools") == 1 / 4
+    result = evaluate(FOUR, {"a": Told(answer), "b": always(FIND)}, resamples=50)
+    assert result.errors == [
+        {"planner": "a", "item": "q1", "error": "RuntimeError: no more memory"}
+    ]
+    assert value(result, "errors") == 1 / 4
+    assert value(result, "tools") == 1 / 4
 
 
 class Together(Told):
@@ -102,9 +104,9 @@ def test_a_planner_of_batches_is_asked_in_batches() -> None:
 
 def test_the_questions_of_a_batch_that_failed_are_asked_one_by_one() -> None:
     planner = Together(always(FIND).answer)
-    made = evaluate(FOUR, {"a": planner}, resamples=10)
-    assert made.errors == []
-    assert value(made, "tools") == 1 / 4
+    result = evaluate(FOUR, {"a": planner}, resamples=10)
+    assert result.errors == []
+    assert value(result, "tools") == 1 / 4
     assert len(planner.asked) == 1 + 4
 
 
@@ -121,20 +123,20 @@ def test_tools_that_are_not_there_are_counted_in_plans_and_in_what_a_model_wrote
             stand_in, "told", fallback="no plan", written=texts[request.question]
         )
     )
-    made = evaluate(FOUR, {"a": planner}, resamples=10)
-    assert [outcome.unknown for outcome in made.outcomes["a"]] == [
+    result = evaluate(FOUR, {"a": planner}, resamples=10)
+    assert [outcome.unknown for outcome in result.outcomes["a"]] == [
         *(("look_up",), (), (), ("Desk.Ask",)),
     ]
-    assert value(made, "hallucinated") == 2 / 4
+    assert value(result, "hallucinated") == 2 / 4
     assert value(evaluate(FOUR, {"a": always("s1 = other()")}, resamples=9), "hallucinated") == 1
 
 
 def test_with_a_tool_removed_who_uses_it_all_the_same_does_not_obey() -> None:
     cheat, obey = gold(FOUR), FallbackPlanner()
-    made = evaluate(
+    result = evaluate(
         FOUR, {"cheat": cheat, "obey": obey}, removal={"cheat": cheat, "obey": obey}, resamples=10
     )
-    scores = [made.figures[name]["only_provided"] for name in ("cheat", "obey")]
+    scores = [result.figures[name]["only_provided"] for name in ("cheat", "obey")]
     # no_evidence cannot be taken away: three questions of four are asked again.
     assert [(score.value, score.count) for score in scores] == [(0, 3), (1, 3)]
     again = cheat.asked[-3:]
@@ -155,17 +157,17 @@ def test_with_a_tool_removed_who_uses_it_all_the_same_does_not_obey() -> None:
 def test_what_a_model_wrote_decides_not_the_plan_that_stands_in_for_it(
     written: str, score: int
 ) -> None:
-    one = items((FIND, "find"))
+    questions = items((FIND, "find"))
     planner = always(NOTHING, fallback="no plan", written=written)
-    made = evaluate(one, {"a": planner}, removal={"a": planner}, resamples=10)
-    assert value(made, "only_provided") == score
+    result = evaluate(questions, {"a": planner}, removal={"a": planner}, resamples=10)
+    assert value(result, "only_provided") == score
 
 
 def test_what_follows_from_the_grammar_is_told_to_be_by_construction() -> None:
-    made = evaluate(FOUR, {"a": FallbackPlanner()}, constrained={"a"}, removal={}, resamples=10)
-    figure = made.figures["a"]["only_provided"]
+    result = evaluate(FOUR, {"a": FallbackPlanner()}, constrained={"a"}, removal={}, resamples=10)
+    figure = result.figures["a"]["only_provided"]
     assert (figure.value, figure.note) == (None, "by construction")
-    assert made.figures["a"]["hallucinated"].note == "by construction"
+    assert result.figures["a"]["hallucinated"].note == "by construction"
 
 
 def test_a_removed_tool_is_drawn_by_the_seed() -> None:
@@ -186,31 +188,31 @@ def test_records_with_a_tool_of_their_own_are_scored_apart() -> None:
         annotated(1, FIND, "find", tools_extra=[extra]),
         annotated(2, FIND, "find"),
     ]
-    made = evaluate(items_of(queries, TOOLS), {"a": always(FIND)}, resamples=10)
-    figure = made.figures["a"]["new_tool_tools"]
+    result = evaluate(items_of(queries, TOOLS), {"a": always(FIND)}, resamples=10)
+    figure = result.figures["a"]["new_tool_tools"]
     assert (figure.value, figure.count) == (0, 1)
 
 
 def test_a_new_class_is_scored_apart() -> None:
-    made = evaluate(FOUR, {"a": always(FIND)}, new_class="find", resamples=10)
-    assert [value(made, f"new_class_{name}") for name in ("tools", "arguments")] == [1, 1]
-    assert value(made, "new_class_f1") == pytest.approx(0.4)
+    result = evaluate(FOUR, {"a": always(FIND)}, new_class="find", resamples=10)
+    assert [value(result, f"new_class_{name}") for name in ("tools", "arguments")] == [1, 1]
+    assert value(result, "new_class_f1") == pytest.approx(0.4)
 
 
 def test_times_and_tokens_are_those_of_the_results() -> None:
     tokens = {"input": 100, "output": 20, "model_steps": 7}
-    made = evaluate(FOUR, {"a": always(FIND, milliseconds=5.0, tokens=tokens)}, resamples=10)
+    result = evaluate(FOUR, {"a": always(FIND, milliseconds=5.0, tokens=tokens)}, resamples=10)
     names = ("ms_p50", "ms_p95", "input_tokens", "output_tokens", "model_steps")
-    assert [value(made, name) for name in names] == [5, 5, 100, 20, 7]
+    assert [value(result, name) for name in names] == [5, 5, 100, 20, 7]
     silent = evaluate(FOUR, {"a": FallbackPlanner()}, resamples=10)
     assert [value(silent, name) for name in names] == [None] * 5
 
 
 def test_differences_are_from_the_first_planner_and_paired() -> None:
     many = items(*[(FIND, "find"), (DESK, "desk")] * 20)
-    made = evaluate(many, {"gold": gold(many), "same": gold(many), "find": always(FIND)})
-    rows = {(row["planner"], row["figure"]): row for row in made.differences}
-    assert all(row["against"] == "gold" for row in made.differences)
+    result = evaluate(many, {"gold": gold(many), "same": gold(many), "find": always(FIND)})
+    rows = {(row["planner"], row["figure"]): row for row in result.differences}
+    assert all(row["against"] == "gold" for row in result.differences)
     alike = rows["same", "tools"]
     assert (alike["difference"], alike["low"], alike["high"]) == (0, 0, 0)
     worse = rows["find", "tools"]
@@ -220,24 +222,24 @@ def test_differences_are_from_the_first_planner_and_paired() -> None:
 
 def test_controls_are_right_by_chance_only() -> None:
     many = items(*[(FIND, "find"), (FACT, "fact"), (DESK, "desk"), (NOTHING, "none")] * 25)
-    made = evaluate(many, {"a": ShuffledPlans(many), "b": FallbackPlanner()}, resamples=10)
-    assert 0.1 < (value(made, "tools") or 0) < 0.4
-    assert made.figures["b"]["tools"].value == pytest.approx(0.25)
+    result = evaluate(many, {"a": ShuffledPlans(many), "b": FallbackPlanner()}, resamples=10)
+    assert 0.1 < (value(result, "tools") or 0) < 0.4
+    assert result.figures["b"]["tools"].value == pytest.approx(0.25)
 
 
 def test_everything_is_json_and_shown() -> None:
     def answer(request: PlanRequest) -> PlanResult:
         raise ValueError("a | b")
 
-    made = evaluate(FOUR, {"a": always(FIND), "b|c": Told(answer)}, removal={}, resamples=10)
-    told = json.loads(json.dumps(made.to_json(), allow_nan=False))
-    assert set(told) == {"settings", "figures", "rows", "differences", "errors"}
-    assert told["figures"]["a"]["tools"]["count"] == 4
-    overview, *_, differences = tables(made)
+    result = evaluate(FOUR, {"a": always(FIND), "b|c": Told(answer)}, removal={}, resamples=10)
+    data = json.loads(json.dumps(result.to_json(), allow_nan=False))
+    assert set(data) == {"settings", "figures", "rows", "differences", "errors"}
+    assert data["figures"]["a"]["tools"]["count"] == 4
+    overview, *_, differences = tables(result)
     assert list(overview.columns) == ["figure", "a", "b|c"]
     assert any("by construction" in row[1] for row in overview.rows)
     assert all(len(row) == 2 for row in differences.rows)
-    text = to_markdown(made, {"seed": 0}, ["A note."])
+    text = to_markdown(result, {"seed": 0}, ["A note."])
     assert "- A note." in text
     assert "a \\| b" in text
     for line in text.split("\n"):
@@ -251,7 +253,7 @@ def test_a_query_without_a_class_has_that_of_its_plan() -> None:
 
 
 @pytest.mark.parametrize(
-    ("given", "told"),
+    ("arguments", "message"),
     [
         ({"items": []}, "nothing to evaluate on"),
         ({"planners": {}}, "Give at least one planner"),
@@ -259,12 +261,12 @@ def test_a_query_without_a_class_has_that_of_its_plan() -> None:
         ({"groups": (1,)}, "1 groups for 4 items"),
         ({"removal": {"b": FallbackPlanner()}}, "not among the planners"),
     ],
-    ids=lambda given: str(next(iter(given))) if isinstance(given, dict) else "told",
+    ids=lambda arguments: str(next(iter(arguments))) if isinstance(arguments, dict) else "told",
 )
-def test_what_cannot_be_evaluated_is_refused(given: dict[str, object], told: str) -> None:
-    whole: dict[str, object] = {"items": FOUR, "planners": {"a": always(FIND)}, **given}
-    with pytest.raises(InputError, match=told):
-        evaluate(whole.pop("items"), whole.pop("planners"), **whole)  # type: ignore[arg-type]
+def test_what_cannot_be_evaluated_is_refused(arguments: dict[str, object], message: str) -> None:
+    settings: dict[str, object] = {"items": FOUR, "planners": {"a": always(FIND)}, **arguments}
+    with pytest.raises(InputError, match=message):
+        evaluate(settings.pop("items"), settings.pop("planners"), **settings)  # type: ignore[arg-type]
 
 
 def test_items_can_be_of_several_toolboxes() -> None:

@@ -73,9 +73,9 @@ def test_calls_become_steps_and_what_they_refer_to_references(tmp_path: Path) ->
         call("book", "var3", shop_id="$var1.place.street$", at=["a", "$var2.ticket$"]),
         call("var_result", "", all="$var1$"),
     ]
-    made = nestful(tmp_path, calls)
-    assert made.refused == []
-    [item] = made.items
+    result = nestful(tmp_path, calls)
+    assert result.refused == []
+    [item] = result.items
     assert str(item.query.plan) == (
         's1 = Shops_x2e_Find(town="Kiel", sort="near", most=3)\n'
         "s2 = book(shop_id=s1.shop_id, at=s1.Opening_x20_Hour)\n"
@@ -108,13 +108,13 @@ def test_calls_become_steps_and_what_they_refer_to_references(tmp_path: Path) ->
 def test_what_no_plan_can_say_is_refused_and_named(
     tmp_path: Path, second: dict[str, Any], reason: str
 ) -> None:
-    made = nestful(tmp_path, [FOUND, second], [FOUND])
-    assert [str(item.query.record.id) for item in made.items] == ["glaive-1"]
-    [(id_, why)] = made.refused
+    result = nestful(tmp_path, [FOUND, second], [FOUND])
+    assert [str(item.query.record.id) for item in result.items] == ["glaive-1"]
+    [(id_, why)] = result.refused
     assert id_ == "glaive-0"
     assert reason in why
-    assert made.to_json()["refused"] == {why: 1}
-    assert made.records == 2
+    assert result.to_json()["refused"] == {why: 1}
+    assert result.records == 2
 
 
 def test_version_2_has_its_own_tools_also_as_text(tmp_path: Path) -> None:
@@ -140,13 +140,15 @@ def test_version_2_has_its_own_tools_also_as_text(tmp_path: Path) -> None:
     ]
     lines = "\n".join(map(json.dumps, records))
     (tmp_path / "v2_samples.jsonl").write_text(lines, encoding="utf-8")
-    made = read_nestful(tmp_path)
-    assert {str(item.query.plan) for item in made.items} == {"s1 = add(a=2)\ns2 = say(b=s1.result)"}
-    assert [id_ for id_, _ in made.refused] == ["three", "four"]
+    result = read_nestful(tmp_path)
+    assert {str(item.query.plan) for item in result.items} == {
+        "s1 = add(a=2)\ns2 = say(b=s1.result)"
+    }
+    assert [id_ for id_, _ in result.refused] == ["three", "four"]
 
 
 @pytest.mark.parametrize(
-    ("files", "told"),
+    ("files", "message"),
     [
         ({}, "holds no NESTFUL"),
         ({"sgd-dev.jsonl": "{}"}, "sgd-spec.json cannot be read"),
@@ -156,11 +158,11 @@ def test_version_2_has_its_own_tools_also_as_text(tmp_path: Path) -> None:
     ids=["nothing", "no specification", "no JSON", "no list"],
 )
 def test_a_folder_that_holds_something_else_is_named(
-    tmp_path: Path, files: dict[str, str], told: str
+    tmp_path: Path, files: dict[str, str], message: str
 ) -> None:
     for name, text in files.items():
         (tmp_path / name).write_text(text, encoding="utf-8")
-    with pytest.raises(InputError, match=told):
+    with pytest.raises(InputError, match=message):
         read_nestful(tmp_path)
 
 
@@ -225,12 +227,12 @@ def order(number: int) -> tuple[str, dict[str, Any]]:
 
 def tau2(folder: Path, *actions: tuple[str, dict[str, Any]], reason: str = "Help.") -> Converted:
     """Write one task with these gold actions, and read it."""
-    told = {"reason_for_call": reason, "known_info": KNOWN, "task_instructions": "Secret."}
+    instructions = {"reason_for_call": reason, "known_info": KNOWN, "task_instructions": "Secret."}
     task = {
         "id": "5",
-        "user_scenario": {"instructions": told},
+        "user_scenario": {"instructions": instructions},
         "evaluation_criteria": {
-            "actions": [{"name": name, "arguments": given} for name, given in actions]
+            "actions": [{"name": name, "arguments": arguments} for name, arguments in actions]
         },
     }
     other = {**task, "id": "6"}
@@ -243,29 +245,29 @@ def tau2(folder: Path, *actions: tuple[str, dict[str, Any]], reason: str = "Help
     return read_tau2(folder)
 
 
-def plan_of(made: Converted) -> list[str]:
-    assert made.refused == []
-    [item] = made.items
+def plan_of(result: Converted) -> list[str]:
+    assert result.refused == []
+    [item] = result.items
     item.request.validate(item.query.plan)
     return str(item.query.plan).split("\n")
 
 
 def test_arguments_that_an_earlier_result_holds_become_references(tmp_path: Path) -> None:
     returned = {"order_id": "#W2", "item_ids": ["12", "11"], "payment_method_id": "gift_2"}
-    made = tau2(tmp_path, WHO, PROFILE, order(2), ("return_delivered_order_items", returned))
-    assert plan_of(made)[1:] == [
+    result = tau2(tmp_path, WHO, PROFILE, order(2), ("return_delivered_order_items", returned))
+    assert plan_of(result)[1:] == [
         "s2 = get_user_details(user_id=s1.user_id)",
         "s3 = get_order_details(order_id=s2[1].order_id)",
         "s4 = return_delivered_order_items(order_id=s2[1].order_id, "
         "item_ids=[s3[1].item_id, s3.item_id], payment_method_id=s2[1].payment_method_id)",
     ]
-    assert made.items[0].query.query == f"Help. {KNOWN}"
+    assert result.items[0].query.query == f"Help. {KNOWN}"
 
 
 def test_what_a_step_was_given_does_not_come_from_it(tmp_path: Path) -> None:
     cancelled = {"order_id": "#W1", "reason": "no longer needed"}
-    made = tau2(tmp_path, order(1), ("cancel_pending_order", cancelled), reason="Cancel #W1.")
-    assert plan_of(made) == [
+    result = tau2(tmp_path, order(1), ("cancel_pending_order", cancelled), reason="Cancel #W1.")
+    assert plan_of(result) == [
         's1 = get_order_details(order_id="#W1")',
         's2 = cancel_pending_order(order_id="#W1", reason="no longer needed")',
     ]
@@ -283,10 +285,10 @@ def test_the_variants_of_a_product_are_rows(tmp_path: Path) -> None:
         "payment_method_id": "gift_3",
     }
     product = ("get_product_details", {"product_id": "7"})
-    made = tau2(
+    result = tau2(
         tmp_path, WHO, PROFILE, order(1), product, ("exchange_delivered_order_items", exchanged)
     )
-    assert plan_of(made)[3:] == [
+    assert plan_of(result)[3:] == [
         "s4 = get_product_details(product_id=s3.product_id)",
         "s5 = exchange_delivered_order_items(order_id=s2.order_id, item_ids=[s3.item_id], "
         "new_item_ids=[s4[1].item_id], payment_method_id=s2[2].payment_method_id)",
@@ -298,8 +300,8 @@ def test_an_address_comes_from_one_place_as_a_whole(tmp_path: Path) -> None:
     steps = (WHO, PROFILE, order(1), ("modify_user_address", moved))
     assert "address1=s3.address1, address2=s3.address2" in plan_of(tau2(tmp_path, *steps))[3]
     stated = ("modify_user_address", {**moved, "address1": "3 New Lane"})
-    made = plan_of(tau2(tmp_path, WHO, stated, reason="I moved to 3 New Lane, Reno."))
-    assert 'address1="3 New Lane", address2="", city="Reno"' in made[1]
+    steps = plan_of(tau2(tmp_path, WHO, stated, reason="I moved to 3 New Lane, Reno."))
+    assert 'address1="3 New Lane", address2="", city="Reno"' in steps[1]
     refused = tau2(tmp_path, WHO, stated).refused
     assert [why.split(" that")[0] for _, why in refused] == ["an address"]
 
@@ -319,9 +321,9 @@ def test_an_address_comes_from_one_place_as_a_whole(tmp_path: Path) -> None:
 def test_a_task_that_no_plan_can_say_is_refused_and_named(
     tmp_path: Path, actions: tuple[tuple[str, dict[str, Any]], ...], reason: str
 ) -> None:
-    made = tau2(tmp_path, *actions)
-    assert made.items == []
-    [(id_, why)] = made.refused
+    result = tau2(tmp_path, *actions)
+    assert result.items == []
+    [(id_, why)] = result.refused
     assert id_ == "retail-5"
     assert reason in why
 
@@ -352,8 +354,8 @@ def test_a_folder_without_tasks_is_named(tmp_path: Path) -> None:
 )
 def test_the_sets_convert_as_far_as_is_told(name: str, records: int, converted: int) -> None:
     folder = DATA / name
-    made = read_nestful(folder) if name == "nestful" else read_tau2(folder)
-    assert (made.records, len(made.items)) == (records, converted)
-    for item in made.items:
+    result = read_nestful(folder) if name == "nestful" else read_tau2(folder)
+    assert (result.records, len(result.items)) == (records, converted)
+    for item in result.items:
         item.request.validate(item.query.plan)
         assert item.query.label

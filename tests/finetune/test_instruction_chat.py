@@ -60,7 +60,7 @@ def test_evolved_instruction_has_the_models_answer_and_a_verified_constraint() -
     assert one.prompt == "Name a tree and its month, in 5 words at most."
     assert (one.answer, one.original) == ("An oak in June.", "Name tree 0.")
     assert one.satisfied()
-    assert [str(constraint) for constraint in one.constraints] == ["at_most_words(n=5)"]
+    assert [(c.kind, c.parameters) for c in one.constraints] == [("at_most_words", {"n": 5})]
     assert one.to_example().task == "instruction:evolved"
     assert chat.heard[1] == one.prompt
 

@@ -45,21 +45,18 @@ def made(prompt: str, answer: str) -> Instruction:
 
 
 def applies(rule: Rule, instruction: Instruction) -> bool:
-    return rule.proposal(instruction, random.Random(0)) is not None
+    return rule.evolved(instruction, random.Random(0)) is not None
 
 
 @settings(max_examples=at_most(150), deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(MADE, st.integers(0, 9))
 def test_every_rule_keeps_its_own_constraint(instruction: Instruction, seed: int) -> None:
     for rule in RULES:
-        if applies(rule, instruction):
-            evolved = rule.apply(instruction, random.Random(seed))
+        evolved = rule.evolved(instruction, random.Random(seed))
+        if evolved is not None:
             assert evolved.satisfied(), (rule.kind, evolved.answer)
             assert instruction.prompt.rstrip() in evolved.prompt
             assert evolved.constraints[0].wording in evolved.prompt
-        else:
-            with pytest.raises(ValueError, match=rule.kind):
-                rule.apply(instruction, random.Random(seed))
 
 
 @settings(max_examples=at_most(100), deadline=None, suppress_health_check=[HealthCheck.too_slow])
@@ -123,7 +120,8 @@ def test_rule_leaves_alone_what_it_would_spoil(rule: str, instruction: Instructi
 
 def test_constraint_stands_before_a_prompt_that_waits_for_its_answer() -> None:
     (rule,) = [one for one in RULES if one.kind == "json"]
-    evolved = rule.apply(made("Name a tree.\nAnswer:", "oak"), random.Random(0))
+    evolved = rule.evolved(made("Name a tree.\nAnswer:", "oak"), random.Random(0))
+    assert evolved is not None
     assert evolved.prompt.endswith("Name a tree.\nAnswer:")
 
 
@@ -198,9 +196,9 @@ def test_forbidden_tool_stays_in_the_prompt() -> None:
 
 def test_evolved_example_has_its_own_task() -> None:
     (rule,) = [one for one in RULES if one.kind == "json"]
-    assert rule.apply(made("Why?", "So."), random.Random(0)).to_example().task == (
-        "instruction:evolved"
-    )
+    evolved = rule.evolved(made("Why?", "So."), random.Random(0))
+    assert evolved is not None
+    assert evolved.to_example().task == "instruction:evolved"
 
 
 @pytest.mark.parametrize(

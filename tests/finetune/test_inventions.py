@@ -1,4 +1,4 @@
-"""What a planner invents is told by kind, with its share."""
+"""Inventions of a planner, by kind, with their shares."""
 
 from __future__ import annotations
 
@@ -31,8 +31,8 @@ def test_each_kind_of_invention_is_counted_once_a_plan(written: str, kind: str |
 
 
 def test_a_tool_that_other_toolboxes_have_is_told_from_one_of_none() -> None:
-    asked = [FOUR[0], FOUR[1].without("desk")]
-    figures = evaluate(asked, {"a": always(DESK)}, resamples=20).figures["a"]
+    questions = [FOUR[0], FOUR[1].without("desk")]
+    figures = evaluate(questions, {"a": always(DESK)}, resamples=20).figures["a"]
     assert figures["invented_absent"].value == 1 / 2
     assert figures["invented_steps"].value == 0
 

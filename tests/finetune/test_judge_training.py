@@ -57,15 +57,17 @@ def folder(tmp: Path) -> Path:
         for m, words in enumerate(
             ("Which river flows by the place of birth of", "river at home of")
         ):
-            asked = f"{words} {person}?"
-            questions.append({"id": f"{n}-{m}", "question": asked, "relevant": [f"p{n}", f"t{n}"]})
+            question = f"{words} {person}?"
+            questions.append(
+                {"id": f"{n}-{m}", "question": question, "relevant": [f"p{n}", f"t{n}"]}
+            )
     write(tmp / "cases.jsonl", cases)
     write(tmp / "questions.jsonl", questions)
     return tmp
 
 
 def write(file: Path, records: Sequence[Mapping[str, object]]) -> None:
-    file.write_text("".join(json.dumps(one) + "\n" for one in records), encoding="utf-8")
+    file.write_text("".join(json.dumps(entry) + "\n" for entry in records), encoding="utf-8")
 
 
 @pytest.fixture(scope="module")
@@ -98,11 +100,11 @@ def test_a_judge_learns_what_is_relevant_and_its_control_does_not(model: JudgeMo
 def test_equal_data_makes_an_equal_file(
     model: JudgeModel, labelled: LabelledSet, tmp_path: Path
 ) -> None:
-    one, other = tmp_path / "one.json", tmp_path / "other.json"
-    model.save(one)
+    first, other = tmp_path / "one.json", tmp_path / "other.json"
+    model.save(first)
     train_judge([labelled], progress=False).save(other)
-    assert one.read_bytes() == other.read_bytes()
-    assert JudgeModel.load(one) == model
+    assert first.read_bytes() == other.read_bytes()
+    assert JudgeModel.load(first) == model
 
 
 def test_nothing_is_learned_from_the_test_questions(
@@ -111,8 +113,8 @@ def test_nothing_is_learned_from_the_test_questions(
     nowhere = frozenset({"00000000-0000-4000-8000-000000000000"})
     changed = [LabelledQuestion(q.id, f"{q.text} really", nowhere) for q in labelled.test]
     other = LabelledSet(labelled.name, labelled.store, labelled.training, changed)
-    made = train_judge([other], progress=False)
-    assert (made.first, made.later) == (model.first, model.later)
+    retrained = train_judge([other], progress=False)
+    assert (retrained.first, retrained.later) == (model.first, model.later)
 
 
 @pytest.mark.parametrize("strategy", [SentenceStrategy(), RocchioStrategy()], ids=["0", "1"])
@@ -123,20 +125,20 @@ def test_training_walks_the_loop_that_is_run_later(
 
     walker = Walker(labelled, strategy)
     limits = FeedbackLimits(first=FIRST_K, more=MORE_K, seconds=60.0)
-    for asked in labelled.test:
+    for question in labelled.test:
         loop = build_feedback(labelled.store, OfflineJudge(model), strategy, limits=limits)
-        result = FeedbackResult.from_state(loop.invoke({"question": asked.text}))
-        walked = walker.rounds(asked, by_model(model))
-        assert [one["id"] for one in result.candidates] == [i for r, _ in walked for i in r.ids]
+        result = FeedbackResult.from_state(loop.invoke({"question": question.text}))
+        walked = walker.rounds(question, by_model(model))
+        assert [entry["id"] for entry in result.candidates] == [i for r, _ in walked for i in r.ids]
         marked = {id_ for _, ids in walked for id_ in ids}
-        assert {one["id"] for one in result.candidates if one["relevant"]} == marked
+        assert {entry["id"] for entry in result.candidates if entry["relevant"]} == marked
 
 
 def test_the_labels_as_judge_call_relevant_what_is(labelled: LabelledSet) -> None:
     walker = Walker(labelled, SentenceStrategy())
-    for asked in labelled.test:
-        for now, marked in walker.rounds(asked, gold):
-            assert set(marked) == asked.relevant.intersection(now.ids)
+    for question in labelled.test:
+        for now, marked in walker.rounds(question, gold):
+            assert set(marked) == question.relevant.intersection(now.ids)
 
 
 def test_data_of_which_nothing_can_be_learned_is_a_users_error(labelled: LabelledSet) -> None:
@@ -205,5 +207,5 @@ def test_figures_are_those_of_the_textbooks() -> None:
     assert auc(np.array([0.9, 0.8, 0.5, 0.5]), labels) == pytest.approx(0.625)
     assert auc(np.array([0.3, 0.4, 0.5, 0.6]), np.ones(4, bool)) == 0.5
     # Two say 0.55 where half are right, and two 0.975 in the mean where half are.
-    said = np.array([0.55, 0.55, 0.95, 1.0])
-    assert calibration_error(said, labels) == pytest.approx(0.5 * 0.05 + 0.5 * 0.475)
+    scores = np.array([0.55, 0.55, 0.95, 1.0])
+    assert calibration_error(scores, labels) == pytest.approx(0.5 * 0.05 + 0.5 * 0.475)

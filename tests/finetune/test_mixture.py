@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from casewright.errors import InputError
 from casewright.finetune.example import TrainingExample, without_duplicates
-from casewright.finetune.examples.manifest import in_validation, validation_items
+from casewright.finetune.examples.query_pool import in_validation, validation_items
 from casewright.planner import Prompt
 
 GROUPS = st.lists(st.integers(0, 9), min_size=1, max_size=60)

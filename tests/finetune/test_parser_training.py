@@ -24,10 +24,10 @@ from casewright.finetune.parser.measuring import Scored, asking, fitted
 from casewright.finetune.parser.training import ParserSettings, train_parser, trained_parts
 from casewright.planner import AnnotatedQuery
 from casewright.planner.parser.runtime import parser_tokenizer
-from casewright.planner.parser.weights import ParserCard, load_network, save_parser
+from casewright.planner.parser.weights import ParserCard, save_parser
 from casewright.tools import Toolbox
 from tests.planner.helpers import ROWS, SHOP
-from tests.planner.parsers import untrained
+from tests.planner.parsers import trained, untrained
 
 QUERIES = [AnnotatedQuery.read({"query": q, "plan": p, "context": c}) for q, p, c in ROWS]
 SHOP_SOURCE = Source("shop", SHOP, {}, QUERIES)
@@ -39,8 +39,8 @@ def drawn(settings: EpisodeSettings, seed: int = 0) -> Episode:
 
 def test_no_message_is_a_case_of_itself() -> None:
     episode = drawn(EpisodeSettings(alone=0))
-    assert any(any(row[: episode.asked]) for row in episode.known)
-    assert not any(episode.known[row][row] for row in range(episode.asked))
+    assert any(any(row[: episode.count]) for row in episode.known)
+    assert not any(episode.known[row][row] for row in range(episode.count))
 
 
 def test_a_message_without_its_tool_is_planned_no_evidence_or_left_out() -> None:
@@ -83,7 +83,7 @@ def test_a_stopped_training_goes_on_and_what_it_wrote_can_be_loaded(tmp_path: Pa
     parts = trained_parts(network)
     assert not any(name.startswith("encoder.") for name in parts)
     save_parser(tmp_path / "parser", parts, ParserCard(training={"steps": 2}))
-    loaded = load_network(tmp_path / "parser")
+    loaded = trained(tmp_path / "parser")
     torch.testing.assert_close(loaded.start, network.start, atol=1e-2, rtol=1e-2)
     card = json.loads((tmp_path / "parser" / "parser.json").read_text(encoding="utf-8"))
     assert card["training"] == {"steps": 2}
@@ -106,4 +106,12 @@ def test_a_surer_plan_is_right_more_often_by_the_fitted_curve() -> None:
     found = [Scored(-s, True, rng.random() < p) for s, p in shares.items() for _ in range(200)]
     card = fitted(found)
     assert all(abs(card.confidence(-score) - share) < 0.1 for score, share in shares.items())
-    assert card.confidence(-3) <= asking(found, card, 0.1) < card.confidence(-2)
+    assert card.confidence(-3) <= asking([found], card, 0.1) < card.confidence(-2)
+
+
+def test_of_no_held_out_toolbox_more_than_the_share_is_asked_back() -> None:
+    card = ParserCard(slope=1.0, shift=0.0)
+    groups = [[Scored(-score / 10, True, True) for score in range(n, 100 + n)] for n in (0, 90)]
+    least = asking(groups, card, 0.1)
+    asked = [sum(card.confidence(item.score) < least for item in group) for group in groups]
+    assert asked == [0, 10]

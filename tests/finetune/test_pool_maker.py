@@ -59,13 +59,13 @@ def one(folder: Path, answer: Any) -> tuple[ToolPool, int]:
 def test_every_tool_is_asked_for_once_and_the_file_can_be_read(tmp_path: Path) -> None:
     model = Scripted(answers=[FOUND, ASKED, NOTHING], heard=[])
     told: list[str] = []
-    made = PoolMaker(model, names=7, tell=told.append).make(BOX, tmp_path / "pools.json")
+    made = PoolMaker(model, tell=told.append).make(BOX, tmp_path / "pools.json")
     assert told == list(made.pools) == ["find", "desk", "no_evidence"]
     assert (made.failed, set(made.dropped.values())) == ({}, {0})
     assert read_pools(tmp_path / "pools.json", BOX) == made.pools
     assert made.pools["find"].parameters["query"].names == ("words",)
     assert "Finds products." in model.heard[0]
-    assert "Give 7 other names" in model.heard[0]
+    assert "Give 12 other names" in model.heard[0]
     assert "no other of these tools: desk, no_evidence." in model.heard[0]
 
 

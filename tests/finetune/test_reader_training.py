@@ -20,18 +20,20 @@ from casewright.planner.reader_layers import ReaderLayers
 from casewright.planner.reader_weights import (
     CARD,
     WEIGHTS,
-    load_network,
     read_card,
     read_weights,
     save_reader,
 )
-from casewright.stores.encoders.bert import Bert
+from casewright.stores.encoders.minilm import packaged_minilm
 from casewright.stores.encoders.onnx_export import quiet
+from casewright.stores.encoders.onnx_graph import Bert
 from tests.planner.helpers import SHOP
 from tests.support.readers import Taught, quick, toy_queries, train
 
 if TYPE_CHECKING:
     import torch
+
+    from casewright.planner.reader_network import ReaderNetwork
 
 #: Training takes long where other work is going on.
 pytestmark = pytest.mark.timeout(600)
@@ -40,9 +42,9 @@ Tensors = dict[str, "torch.Tensor"]
 FEW = toy_queries()[:24]
 
 
-def check_near(found: Any, wanted: Any) -> None:
+def check_near(result: Any, expected: Any) -> None:
     # Pointers of an ask that is not there reach a hundred and more: hence the relative part.
-    np.testing.assert_allclose(found, wanted, rtol=1e-5, atol=1e-4)
+    np.testing.assert_allclose(result, expected, rtol=1e-5, atol=1e-4)
 
 
 @pytest.fixture
@@ -55,6 +57,22 @@ def share_right(reader: Reader, queries: list[AnnotatedQuery]) -> float:
     planner = CasePlanner(None, reader)
     plans = [planner.plan(query.record.request(SHOP)).plan for query in queries]
     return float(np.mean([p == q.plan for p, q in zip(plans, queries, strict=True)]))
+
+
+def saved_network(folder: Path) -> ReaderNetwork:
+    """Return a saved reader's network, in torch."""
+    import torch
+    from transformers import AutoModel
+
+    from casewright.planner.reader_network import ReaderNetwork
+
+    card = read_card(folder)
+    base = AutoModel.from_pretrained(str(packaged_minilm()), attn_implementation="eager")
+    network = ReaderNetwork(base, len(card.templates)).eval()
+    expected = network.state_dict()
+    weights = read_weights(folder, card)
+    network.load_state_dict({n: torch.from_numpy(w) for n, w in weights.items() if n in expected})
+    return network
 
 
 def weights_of(queries: list[AnnotatedQuery], settings: ReaderSettings) -> Tensors:
@@ -74,24 +92,24 @@ def test_the_card_tells_what_the_reader_was_trained_on(taught_reader: Taught) ->
     card = read_card(taught_reader.folder)
     assert card == taught_reader.card
     assert card.training["queries"] == len(taught_reader.queries)
-    assert card.training["forms"] == len(card.forms)
+    assert card.training["forms"] == len(card.templates)
     assert card.training["seed"] == 0
-    forms = [ask.form for ask in taught_reader.reader.asks]
+    forms = [template.template for template in taught_reader.reader.templates]
     assert len(set(forms)) == len(forms)
     assert 'find(query="")' in forms
     assert "no_evidence()" in forms
 
 
-def test_asks_by_a_records_own_tools_are_no_forms(taught_reader: Taught) -> None:
+def test_sub_queries_by_a_records_own_tools_are_no_templates(taught_reader: Taught) -> None:
     assert any(query.record.tools_extra for query in taught_reader.queries)
-    tools = {tool for ask in taught_reader.reader.asks for tool in ask.tools}
+    tools = {tool for template in taught_reader.reader.templates for tool in template.tools}
     assert tools == {*SHOP.names}
 
 
-def test_forms_that_occur_once_are_no_forms() -> None:
+def test_templates_that_occur_once_are_not_trained() -> None:
     once = AnnotatedQuery.read({"query": "sell and own", "plan": 's1 = find(query="once more")'})
     _, card = train([*FEW, once], quick(epochs=0))
-    assert "once more" not in str([form.plan for form in card.forms])
+    assert "once more" not in str([example.plan for example in card.templates])
 
 
 def test_a_reader_without_torch_gives_what_the_network_gives(taught_reader: Taught) -> None:
@@ -99,42 +117,42 @@ def test_a_reader_without_torch_gives_what_the_network_gives(taught_reader: Taug
 
     reader = taught_reader.reader
     with quiet():
-        network = load_network(taught_reader.folder)
+        network = saved_network(taught_reader.folder)
     tokenizer = reader_tokenizer()
     weights = read_weights(taught_reader.folder, reader.card)
     encoder, layers = Bert(weights, "encoder."), ReaderLayers(weights)
-    asked = ["hello", "do you sell wool socks? And how heavy is my old tent?", "is it 🙂 " * 90]
-    inputs = [read_input(tokenizer, question, {"page": "home"}) for question in asked]
+    questions = ["hello", "do you sell wool socks? And how heavy is my old tent?", "is it 🙂 " * 90]
+    inputs = [read_input(tokenizer, question, {"page": "home"}) for question in questions]
     ids, types, mask = padded(inputs)
     states = encoder(ids, types, mask)
     memory = layers.memory(states, mask)
     draw = np.random.default_rng(0)
-    before = draw.integers(0, reader.start + 1, (len(asked), 3))
-    covered = draw.random((len(asked), 3, ids.shape[1]), dtype=np.float32) / ids.shape[1]
-    found = layers.next_asks(memory, before, covered)
-    form, slot = np.array([1, 2, reader.unknown]), np.array([0, 1, 3])
-    pointers = layers.point(memory, found.decoded, form, slot)
+    before = draw.integers(0, layers.start + 1, (len(questions), 3))
+    covered = draw.random((len(questions), 3, ids.shape[1]), dtype=np.float32) / ids.shape[1]
+    result = layers.next_sub_queries(memory, before, covered)
+    form, slot = np.array([1, 2, len(reader.templates) + 1]), np.array([0, 1, 3])
+    pointers = layers.point(memory, result.decoded, form, slot)
     with torch.no_grad():
-        own = network.encode(*map(torch.from_numpy, (ids, types, mask)))
-        own_decoded = network.decode(own, *map(torch.from_numpy, (mask, before, covered)))[:, -1]
-        own_latents = network.latents(own_decoded)
+        expected = network.encode(*map(torch.from_numpy, (ids, types, mask)))
+        decoded = network.decode(expected, *map(torch.from_numpy, (mask, before, covered)))[:, -1]
+        own_latents = network.latents(decoded)
         own_scores = network.scores(own_latents)
         own_pointers = network.point(
-            own_decoded, torch.from_numpy(form), torch.from_numpy(slot), own
+            decoded, torch.from_numpy(form), torch.from_numpy(slot), expected
         )
-    kept = mask.astype(bool)
-    check_near(states[kept], own.numpy()[kept])
-    check_near(found.latents, own_latents.numpy())
-    check_near(found.scores, own_scores.numpy())
+    real = mask.astype(bool)
+    check_near(states[real], expected.numpy()[real])
+    check_near(result.latents, own_latents.numpy())
+    check_near(result.scores, own_scores.numpy())
     for logits, torchs in zip(pointers, own_pointers, strict=True):
-        check_near(logits[kept], torchs.numpy()[kept])
-    check_near(np.linalg.norm(found.latents, axis=1), 1)
+        check_near(logits[real], torchs.numpy()[real])
+    check_near(np.linalg.norm(result.latents, axis=1), 1)
 
 
 def test_saving_in_half_precision_changes_the_network_little(taught_reader: Taught) -> None:
     import torch
 
-    saved, trained = load_network(taught_reader.folder), taught_reader.network
+    saved, trained = saved_network(taught_reader.folder), taught_reader.network
     words = torch.tensor([[101, 2079, 2017, 5271, 12121, 14829, 102]])
     inputs = (words, torch.zeros_like(words), torch.ones_like(words))
     start, nothing = torch.tensor([[trained.start]]), torch.zeros((1, 1, words.shape[1]))
@@ -146,18 +164,6 @@ def test_saving_in_half_precision_changes_the_network_little(taught_reader: Taug
             for network in (saved, trained)
         ]
     torch.testing.assert_close(*scores, rtol=0, atol=0.1)
-
-
-def test_a_question_is_read_alike_alone_and_among_others(taught_reader: Taught) -> None:
-    asked: list[tuple[str, dict[str, Any]]] = [
-        ("hello", {}),
-        ("do you sell wool socks? And show me some garden chairs", {"page": "home"}),
-    ]
-    together = taught_reader.reader.read_all(asked)
-    for (question, context), among in zip(asked, together, strict=True):
-        alone = taught_reader.reader.read(question, context)
-        assert alone.input == among.input
-        check_near(alone.next_asks([()]).scores, among.next_asks([()]).scores)
 
 
 def test_equal_seeds_give_equal_weights_and_others_others() -> None:
@@ -197,8 +203,8 @@ def test_the_files_are_safetensors_and_json_and_hold_no_base_weights(
     assert sum(file.stat().st_size for file in files.values()) < 8_000_000
     tensors = load_file(files[WEIGHTS])
     assert all("lora_" in name for name in tensors if name.startswith("encoder."))
-    told = json.loads(files[CARD].read_text(encoding="utf-8"))
-    assert told["format"] == 1
+    card = json.loads(files[CARD].read_text(encoding="utf-8"))
+    assert card["format"] == 1
     assert str(Path.home()) not in files[CARD].read_text(encoding="utf-8")
 
 
@@ -231,7 +237,7 @@ def test_weights_that_do_not_fit_are_a_users_error(broken: Path, name: str) -> N
 
     save_file(TAMPERED[name](load_file(broken / WEIGHTS)), broken / WEIGHTS)
     with pytest.raises(InputError, match=r"do not fit .*finetune reader") as caught:
-        load_network(broken)
+        Reader(broken).read("hello", {})
     assert "\n" not in str(caught.value)
 
 
@@ -239,7 +245,7 @@ def test_weights_that_do_not_fit_are_a_users_error(broken: Path, name: str) -> N
 def test_a_file_that_holds_no_weights_is_a_users_error(broken: Path, content: bytes) -> None:
     (broken / WEIGHTS).write_bytes(content)
     with pytest.raises(InputError, match="do not fit"):
-        load_network(broken)
+        Reader(broken).read("hello", {})
 
 
 def test_a_folder_without_a_reader_is_a_users_error(tmp_path: Path) -> None:
@@ -266,17 +272,17 @@ def test_a_card_of_another_form_is_no_reader(broken: Path, text: str) -> None:
 
 @pytest.mark.parametrize("form", [{"plan": "no plan"}, {"ask": 7}, {"plan": "s1 = a(x=s1.y)"}])
 def test_a_card_whose_forms_are_none_is_no_reader(broken: Path, form: dict[str, Any]) -> None:
-    told = json.loads((broken / CARD).read_text(encoding="utf-8"))
-    told["forms"][0] |= form
-    (broken / CARD).write_text(json.dumps(told))
+    card = json.loads((broken / CARD).read_text(encoding="utf-8"))
+    card["forms"][0] |= form
+    (broken / CARD).write_text(json.dumps(card))
     with pytest.raises(InputError, match="holds no reader"):
         Reader(broken)
 
 
 @pytest.mark.parametrize("number", [0, 2, "1"])
 def test_a_reader_of_another_format_says_so(broken: Path, number: Any) -> None:
-    told = json.loads((broken / CARD).read_text(encoding="utf-8"))
-    (broken / CARD).write_text(json.dumps({**told, "format": number}))
+    card = json.loads((broken / CARD).read_text(encoding="utf-8"))
+    (broken / CARD).write_text(json.dumps({**card, "format": number}))
     with pytest.raises(InputError, match=rf"^The reader in .* has format {number}; .* reads 1"):
         Reader(broken)
 
@@ -288,10 +294,10 @@ def test_too_few_queries_to_train_on_are_counted(count: int) -> None:
 
 
 def test_queries_of_one_kind_are_too_few_kinds() -> None:
-    one = [query for query in toy_queries() if query.plan.tools == ("find",)]
-    assert len(one) > 20
-    with pytest.raises(InputError, match=rf"^{len(one)} queries with 1 forms"):
-        train(one, quick())
+    queries = [query for query in toy_queries() if query.plan.tools == ("find",)]
+    assert len(queries) > 20
+    with pytest.raises(InputError, match=rf"^{len(queries)} queries with 1 plan templates"):
+        train(queries, quick())
 
 
 def test_training_without_peft_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:

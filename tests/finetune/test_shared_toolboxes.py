@@ -11,8 +11,8 @@ import pytest
 from casewright.finetune.example import TrainingExample
 from casewright.finetune.examples.data_section import DataSection
 from casewright.finetune.examples.make_training_set import Ingredients, make_training_set
-from casewright.finetune.examples.shared_toolboxes import FOUNDERS, AddedTools, Posing, posed
-from casewright.finetune.examples.tevo import Evolved, TevoSettings
+from casewright.finetune.examples.shared_toolboxes import FOUNDERS, AddedTools, pose_queries
+from casewright.finetune.examples.tevo import Evolved, Posing, TevoSettings
 from casewright.finetune.examples.training_set import TrainingSet
 from casewright.finetune.examples.ttg import TtgSettings, tasks_of
 from casewright.finetune.shots import Neighbours, plain
@@ -36,7 +36,7 @@ COPIES = 2
 def groups(size: int, queries: Sequence[AnnotatedQuery] = QUERIES, seed: int = 0) -> list[Any]:
     settings = TevoSettings(queries_per_toolbox=size, unchanged=0.3)
     posing = Posing(SHOP, settings, POOLS, NEIGHBOURS)
-    return list(posed(queries, posing, ENCODER, seed=seed, copies=COPIES))
+    return list(pose_queries(queries, posing, ENCODER, seed=seed, copies=COPIES))
 
 
 def made(size: int) -> TrainingSet:

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from casewright.finetune.examples.tevo import RenameShares, Renaming, ToolNames, draw_renaming
+from casewright.finetune.examples.tevo import Renaming, TevoSettings, ToolNames, draw_renaming
 from casewright.finetune.tool_pools import ParameterPool, ToolPool
 from casewright.planner import ListValue, Plan, Step, StepRef, parse_plan, violations
 from casewright.tools import Parameter, Source, Toolbox, ToolSpec
@@ -14,7 +14,8 @@ from tests.planner.helpers import SHOP, parameter
 from tests.planner.strategies import SCALARS, SENTENCES
 from tests.support.examples import at_most
 
-ALL = RenameShares(1.0, 1.0, 1.0)
+ALL = TevoSettings(rename_tools=1, rename_parameters=1, rename_results=1)
+NONE = TevoSettings(rename_tools=0, rename_parameters=0, rename_results=0)
 NAMES = st.from_regex(r"[a-c]{1,2}_?[A-C]?", fullmatch=True).filter(lambda name: name != "")
 TOOLS = [tool for tool in SHOP if tool.name != "no_evidence"]
 
@@ -154,6 +155,6 @@ def test_tools_that_return_the_same_field_call_it_the_same() -> None:
 
 def test_nothing_is_renamed_where_no_share_is() -> None:
     drawn = {"find": ToolPool(names=("seek",), results={"title": ("label",)})}
-    names = draw_renaming(list(SHOP), drawn, RenameShares(0, 0, 0), random.Random(0))
+    names = draw_renaming(list(SHOP), drawn, NONE, random.Random(0))
     plan = parse_plan('s1 = find(query="x")\ns2 = find(query=s1.title)')
     assert names.plan(plan) == plan

@@ -44,7 +44,7 @@ def test_pools_are_read_by_tool(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("changed", "said"),
+    ("changed", "message"),
     [
         ({"names": ["look for"]}, "find.names: 'look for' is no identifier"),
         ({"names": ["9th"]}, "find.names: '9th' is no identifier"),
@@ -62,19 +62,19 @@ def test_pools_are_read_by_tool(tmp_path: Path) -> None:
     ],
 )
 def test_what_a_pool_may_not_have_is_refused_with_its_place(
-    tmp_path: Path, changed: dict[str, Any], said: str
+    tmp_path: Path, changed: dict[str, Any], message: str
 ) -> None:
-    assert said in refused(tmp_path, {"find": {**FIND, **changed}}, SHOP)
+    assert message in refused(tmp_path, {"find": {**FIND, **changed}}, SHOP)
 
 
 def test_a_name_that_two_tools_could_have_is_refused_whatever_its_case(tmp_path: Path) -> None:
-    said = refused(tmp_path, {"find": FIND, "own": {"names": ["LookFor"]}})
-    assert "own.names: 'LookFor' could be the name of find too" in said
+    message = refused(tmp_path, {"find": FIND, "own": {"names": ["LookFor"]}})
+    assert "own.names: 'LookFor' could be the name of find too" in message
 
 
 def test_a_name_that_is_another_tools_own_is_refused(tmp_path: Path) -> None:
-    said = refused(tmp_path, {"own": {"names": ["find"]}, "find": {}})
-    assert "own.names: 'find' could be the name of find too" in said
+    message = refused(tmp_path, {"own": {"names": ["find"]}, "find": {}})
+    assert "own.names: 'find' could be the name of find too" in message
 
 
 def test_the_plan_for_nothing_to_look_up_keeps_its_name(tmp_path: Path) -> None:
@@ -120,8 +120,8 @@ def test_the_shops_pools_fit_its_tools_and_are_large() -> None:
         assert any("_" in name for name in pool.names)
         assert any(name != name.lower() for name in pool.names)
         for parameter in tool.parameters:
-            own = pool.parameters[parameter.name]
-            assert len(set(own.names) - {parameter.name}) >= 5
-            assert len(set(own.descriptions)) >= 5
+            pool_part = pool.parameters[parameter.name]
+            assert len(set(pool_part.names) - {parameter.name}) >= 5
+            assert len(set(pool_part.descriptions)) >= 5
         for result in tool.results:
             assert len(set(pool.results[result]) - {result}) >= 5

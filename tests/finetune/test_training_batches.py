@@ -57,10 +57,10 @@ def test_an_examples_tokens_are_those_that_serving_reads_and_writes(model: Langu
     for example in [*EXAMPLES, *plan_examples()[:20]]:
         row = token_row(example, model)
         prompt = model.encode(example.prompt)
-        asked = [*prompt.head, *prompt.tail]
-        assert row.input_ids[: len(asked)] == asked
-        assert row.completion_mask == [0] * len(asked) + [1] * (len(row.input_ids) - len(asked))
-        written = row.input_ids[len(asked) :]
+        tokens = [*prompt.head, *prompt.tail]
+        assert row.input_ids[: len(tokens)] == tokens
+        assert row.completion_mask == [0] * len(tokens) + [1] * (len(row.input_ids) - len(tokens))
+        written = row.input_ids[len(tokens) :]
         assert written[-1] == model.ends[0]
         assert not {*model.ends} & {*written[:-1]}
         assert model.decode(written[:-1]) == example.completion
@@ -70,13 +70,16 @@ def test_an_examples_tokens_are_those_that_serving_reads_and_writes(model: Langu
 def test_an_example_that_is_too_long_is_left_out_and_counted_never_cut(
     model: LanguageModel,
 ) -> None:
-    lengths = [len(token_row(one, model).input_ids) for one in EXAMPLES]
+    lengths = [len(token_row(example, model).input_ids) for example in EXAMPLES]
     limit = sorted(lengths)[1]
-    found = token_rows(EXAMPLES, model, limit)
+    result = token_rows(EXAMPLES, model, limit)
     fits = [n <= limit for n in lengths]
-    assert [len(row.input_ids) for row in found.rows] == [n for n in lengths if n <= limit]
-    assert found.left_out == [e.id for e, fit in zip(EXAMPLES, fits, strict=True) if not fit]
-    assert (found.longest, found.tokens) == (max(lengths), sum(n for n in lengths if n <= limit))
+    assert [len(row.input_ids) for row in result.rows] == [n for n in lengths if n <= limit]
+    assert result.left_out == [e.id for e, fit in zip(EXAMPLES, fits, strict=True) if not fit]
+    assert (result.longest, result.tokens) == (
+        max(lengths),
+        sum(n for n in lengths if n <= limit),
+    )
 
 
 @pytest.mark.parametrize("packing", [False, True], ids=["padded", "packed"])
@@ -144,7 +147,7 @@ def test_the_validation_loss_does_not_depend_on_how_rows_are_batched(tmp_path: P
 
 
 def test_gradients_accumulated_over_eight_batches_are_those_of_one_of_eight(tmp_path: Path) -> None:
-    found = []
+    results = []
     for batch, accumulated in ((8, 1), (1, 8)):
         trainer = trainer_of(
             tiny_mistral(),
@@ -160,10 +163,10 @@ def test_gradients_accumulated_over_eight_batches_are_those_of_one_of_eight(tmp_
         before = weights(trainer)
         with silence():
             trainer.train()
-        found.append((before, weights(trainer)))
-    (start, one), (_, other) = found
-    moved = max(float((one[name] - start[name]).abs().max()) for name in one)
-    apart = max(float((one[name] - other[name]).abs().max()) for name in one)
+        results.append((before, weights(trainer)))
+    (start, first), (_, other) = results
+    moved = max(float((first[name] - start[name]).abs().max()) for name in first)
+    apart = max(float((first[name] - other[name]).abs().max()) for name in first)
     assert moved > 1e-3
     assert apart < 1e-6
 

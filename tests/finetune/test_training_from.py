@@ -48,9 +48,9 @@ def second(
     first: TrainingResult,
     tmp_path_factory: pytest.TempPathFactory,
 ) -> TrainingResult:
-    place = tmp_path_factory.mktemp("second")
-    other = write_set(place / "set", train=6, validation=6)
-    return train(base, LORA, training(), other, place / "adapter", start=first.folder)
+    folder = tmp_path_factory.mktemp("second")
+    other = write_set(folder / "set", train=6, validation=6)
+    return train(base, LORA, training(), other, folder / "adapter", start=first.folder)
 
 
 def test_it_starts_with_the_loss_that_the_adapter_ended_with(
@@ -74,7 +74,7 @@ def test_the_card_keeps_what_was_trained_before_with_its_data_and_figures(
     for name in ("tokens_training", "seconds_training", "validation_loss_after"):
         assert before["metrics"][name] == first.card["metrics"][name]
     readme = (second.folder / "README.md").read_text(encoding="utf-8")
-    counts = [one.card["metrics"]["tokens_training"] for one in (second, first)]
+    counts = [done.card["metrics"]["tokens_training"] for done in (second, first)]
     assert f"| tokens_training | {counts[0]} | {counts[1]} |" in readme
     assert first.card["data"]["manifest_hash"][:12] in readme
 
@@ -130,7 +130,7 @@ def test_an_adapter_that_does_not_fit_is_refused(
     (bare / "casewright.json").unlink()
     damaged = Path(shutil.copytree(first.folder, tmp_path / "damaged"))
     (damaged / WEIGHTS).write_bytes(b"no weights")
-    for model, lora, start, said in (
+    for model, lora, start, message in (
         (base, LORA, tmp_path / "none", "no trained adapter: it has no adapter_config.json"),
         (base, LORA, bare, "it has no casewright.json"),
         (MODEL, LORA, first.folder, "on a new base"),
@@ -145,7 +145,7 @@ def test_an_adapter_that_does_not_fit_is_refused(
         ),
         (base, LORA, damaged, "cannot be read"),
     ):
-        with pytest.raises(InputError, match=said):
+        with pytest.raises(InputError, match=message):
             train(model, lora, training(), data, tmp_path / "out", start=start)
         assert not (tmp_path / "out" / "casewright.json").exists()
 
@@ -159,18 +159,18 @@ def test_the_command_takes_the_adapter_by_from(
         '[data]\ndomain = "shopping"\n[model]\nbase = "x"\ndevice = "cpu"\n'
         "[lora]\nr = 4\nalpha = 8\n[training]\nsteps = 1\n"
     )
-    given: list[str | Path] = ["--recipe", recipe, "--data", data, "--base", base.base]
-    given += ["--from", first.folder, "--output", home / "out"]
-    told = result(run(home, "finetune", "train", *given, "--json"))
-    assert told["trained_before"]["metrics"] == json.loads(json.dumps(first.card["metrics"]))
+    options: list[str | Path] = ["--recipe", recipe, "--data", data, "--base", base.base]
+    options += ["--from", first.folder, "--output", home / "out"]
+    card = result(run(home, "finetune", "train", *options, "--json"))
+    assert card["trained_before"]["metrics"] == json.loads(json.dumps(first.card["metrics"]))
 
 
 def test_a_training_whose_time_is_over_writes_what_it_has_learned(
     base: ModelSection, data: Path, tmp_path: Path
 ) -> None:
     done = train(base, LORA, training(steps=6), data, tmp_path / "adapter", minutes=0)
-    told = done.card["metrics"]
-    assert (told["steps"], told["steps_planned"]) == (1, 6)
+    card = done.card["metrics"]
+    assert (card["steps"], card["steps_planned"]) == (1, 6)
     assert (done.folder / WEIGHTS).is_file()
     more = train(base, LORA, training(steps=2), data, tmp_path / "more", start=done.folder)
     assert more.card["metrics"]["steps"] == 2

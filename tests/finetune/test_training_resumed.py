@@ -31,7 +31,7 @@ def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def whole(data: Path, tmp_path_factory: pytest.TempPathFactory) -> TrainingResult:
+def finished(data: Path, tmp_path_factory: pytest.TempPathFactory) -> TrainingResult:
     """A training that was not killed."""
     return train(MODEL, LORA, SETTINGS, data, tmp_path_factory.mktemp("whole") / "out")
 
@@ -59,8 +59,8 @@ def log_of(output: Path) -> list[dict[str, Any]]:
     return [json.loads(line) for line in (output / LOG).read_text(encoding="utf-8").splitlines()]
 
 
-def copied(folder: Path, place: Path) -> Path:
-    return Path(shutil.copytree(folder, place / "out"))
+def copied(folder: Path, parent: Path) -> Path:
+    return Path(shutil.copytree(folder, parent / "out"))
 
 
 def cut(file: Path) -> None:
@@ -77,9 +77,9 @@ def truncated(checkpoint: Path) -> None:
 
 def other_weights(checkpoint: Path) -> None:
     file = checkpoint / WEIGHTS
-    kept = bytearray(file.read_bytes())
-    kept[-1] ^= 1
-    file.write_bytes(bytes(kept))
+    content = bytearray(file.read_bytes())
+    content[-1] ^= 1
+    file.write_bytes(bytes(content))
 
 
 @pytest.mark.parametrize("damage", [unsealed, truncated, other_weights])
@@ -101,7 +101,7 @@ def test_a_killed_training_resumes_to_the_same_bytes_as_one_that_was_not(
     steps: int,
     killed: Path,
     data: Path,
-    whole: TrainingResult,
+    finished: TrainingResult,
     tmp_path: Path,
     capfd: pytest.CaptureFixture[str],
 ) -> None:
@@ -110,15 +110,15 @@ def test_a_killed_training_resumes_to_the_same_bytes_as_one_that_was_not(
     if damage is not None:
         damage(output / "checkpoints" / "checkpoint-4")
     resumed = train(MODEL, LORA, SETTINGS, data, output, resume=True)
-    said = capfd.readouterr()
-    assert f"Resuming after step {steps}." in said.err
-    assert ("checkpoint-4 is damaged" in said.err) == (damage is not None)
-    assert said.out == ""
+    captured = capfd.readouterr()
+    assert f"Resuming after step {steps}." in captured.err
+    assert ("checkpoint-4 is damaged" in captured.err) == (damage is not None)
+    assert captured.out == ""
     assert resumed.card["metrics"]["resumed_after_steps"] == steps
-    assert (output / WEIGHTS).read_bytes() == (whole.folder / WEIGHTS).read_bytes()
-    assert log_of(output) == log_of(whole.folder)
+    assert (output / WEIGHTS).read_bytes() == (finished.folder / WEIGHTS).read_bytes()
+    assert log_of(output) == log_of(finished.folder)
     for name in ("validation_loss_before", "validation_loss_after"):
-        assert resumed.card["metrics"][name] == whole.card["metrics"][name]
+        assert resumed.card["metrics"][name] == finished.card["metrics"][name]
 
 
 @pytest.mark.parametrize("resume", [False, True])
@@ -146,29 +146,29 @@ def test_a_training_without_checkpoints_begins_anew(data: Path, tmp_path: Path) 
     assert done.card["metrics"]["steps"] == 1
 
 
-def test_a_finished_training_is_not_trained_again(whole: TrainingResult, data: Path) -> None:
-    before = (whole.folder / WEIGHTS).stat().st_mtime_ns
-    again = train(MODEL, LORA, SETTINGS, data, whole.folder, resume=True)
-    assert again.card == whole.card
-    assert (whole.folder / WEIGHTS).stat().st_mtime_ns == before
+def test_a_finished_training_is_not_trained_again(finished: TrainingResult, data: Path) -> None:
+    before = (finished.folder / WEIGHTS).stat().st_mtime_ns
+    again = train(MODEL, LORA, SETTINGS, data, finished.folder, resume=True)
+    assert again.card == finished.card
+    assert (finished.folder / WEIGHTS).stat().st_mtime_ns == before
     with pytest.raises(InputError, match="not empty"):
-        train(MODEL, LORA, SETTINGS, data, whole.folder)
+        train(MODEL, LORA, SETTINGS, data, finished.folder)
     with pytest.raises(InputError, match="finished training with another recipe"):
-        train(MODEL, LORA, training(), data, whole.folder, resume=True)
+        train(MODEL, LORA, training(), data, finished.folder, resume=True)
 
 
 def test_two_processes_make_the_steps_of_one_with_twice_the_batch(
     data: Path, tmp_path: Path
 ) -> None:
-    one = train(MODEL, NO_DROPOUT, training(batch_per_device=4), data, tmp_path / "one")
+    single = train(MODEL, NO_DROPOUT, training(batch_per_device=4), data, tmp_path / "one")
     two = elsewhere(SHARED, data, tmp_path)
     card = json.loads((two / "casewright.json").read_text(encoding="utf-8"))
     assert (card["metrics"]["processes"], card["metrics"]["rows_per_step"]) == (2, 4)
     from safetensors.numpy import load_file
 
-    first, second = (load_file(folder / WEIGHTS) for folder in (one.folder, two))
+    first, second = (load_file(folder / WEIGHTS) for folder in (single.folder, two))
     assert max(abs(first[name] - second[name]).max() for name in first) < 1e-6
-    wanted = one.card["metrics"]["validation_loss_after"]
+    wanted = single.card["metrics"]["validation_loss_after"]
     assert card["metrics"]["validation_loss_after"] == pytest.approx(wanted, abs=1e-6)
 
 

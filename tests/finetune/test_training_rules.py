@@ -123,9 +123,9 @@ def test_an_unusable_recipe_is_refused_with_the_field_and_the_mend(
     file.write_text(f'[data]\ndomain = "shopping"\n{text}\n', encoding="utf-8")
     with pytest.raises(InputError) as caught:
         Recipe.read(file)
-    told = str(caught.value).removeprefix(f"{file}: ")
-    assert told.startswith(words[0])
-    assert [word for word in words if word not in told] == []
+    message = str(caught.value).removeprefix(f"{file}: ")
+    assert message.startswith(words[0])
+    assert [word for word in words if word not in message] == []
 
 
 def test_an_unusable_recipe_is_refused_before_torch_is_even_imported(tmp_path: Path) -> None:

@@ -16,7 +16,7 @@ from casewright.finetune.recipe.training_section import LoraSection, ModelSectio
 from casewright.finetune.training.train import TrainingResult, train
 from casewright.planner import ModelPlanner, violations
 from casewright.planner.language_model import load_language_model
-from casewright.planner.prompt_hash import prompt_hash
+from casewright.planner.prompt import prompt_hash
 from tests.planner.helpers import SHOP
 from tests.support.readers import toy_queries
 from tests.support.tiny_mistral import save_tiny
@@ -132,9 +132,9 @@ def test_a_folder_that_holds_something_else_is_left_as_it_is(
     resume: bool, data: Path, tmp_path: Path
 ) -> None:
     # By these names a training has its base and its checkpoints too.
-    for kept in ("base", "checkpoints"):
-        (tmp_path / "out" / kept).mkdir(parents=True)
-        (tmp_path / "out" / kept / "weights").write_text("mine", encoding="utf-8")
+    for name in ("base", "checkpoints"):
+        (tmp_path / "out" / name).mkdir(parents=True)
+        (tmp_path / "out" / name / "weights").write_text("mine", encoding="utf-8")
     with pytest.raises(InputError, match="holds no training: there is 'base'"):
         train(MODEL, LORA, training(), data, tmp_path / "out", resume=resume)
     with pytest.raises(InputError, match="weights is a file"):
@@ -216,11 +216,11 @@ def test_an_example_that_is_too_long_is_told(
     metrics = train(MODEL, LORA, chosen, data, tmp_path / "out").card["metrics"]
     examples = metrics["examples_training"] + metrics["examples_validation"]
     assert metrics["examples_left_out"] == 56 - examples > 0
-    told = capfd.readouterr()
-    assert told.out == ""
+    captured = capfd.readouterr()
+    assert captured.out == ""
     left_out = metrics["examples_left_out"]
-    assert told.err.startswith(f"{left_out} examples are longer than training.max_length")
-    assert f"the longest has {longest}." in told.err
+    assert captured.err.startswith(f"{left_out} examples are longer than training.max_length")
+    assert f"the longest has {longest}." in captured.err
 
 
 @pytest.mark.parametrize("broken", ["weights", "learning rate"])

@@ -22,7 +22,7 @@ from casewright.finetune.examples.training_set import (
     write_training_set,
 )
 from casewright.planner import Prompt
-from casewright.planner.prompt_hash import prompt_hash
+from casewright.planner.prompt import prompt_hash
 
 #: What JSON, JSON Lines or Arrow might take for something of its own.
 TEXTS = st.text(st.characters(exclude_categories=["Cs"]), max_size=30) | st.sampled_from(
@@ -86,7 +86,7 @@ def test_a_file_that_was_changed_is_refused_by_name(tmp_path: Path, name: str) -
 @pytest.mark.parametrize(
     ("change", "words"),
     [
-        ({"prompt_hash": "another"}, "another form of the planner's prompt"),
+        ({"prompt_hash": "another"}, "another template of the planner's prompt"),
         ({"format": 0}, "no manifest of format"),
         ({"files": {}}, "lacks 'train.jsonl'"),
         ({"files": None}, "lacks"),

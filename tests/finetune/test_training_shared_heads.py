@@ -22,8 +22,8 @@ ADAPTER = LoraSection(r=4, alpha=8, dropout=0.0)
 #: With layers that are trained whole beside it.
 WHOLE = ADAPTER.model_copy(update={"modules_to_save": ("embed_tokens", "lm_head")})
 #: Without tools of a record's own.
-HEAD = Counter(one.prompt.head for one in plan_examples()).most_common(1)[0][0]
-EXAMPLES = [one for one in plan_examples() if one.prompt.head == HEAD]
+HEAD = Counter(example.prompt.head for example in plan_examples()).most_common(1)[0][0]
+EXAMPLES = [example for example in plan_examples() if example.prompt.head == HEAD]
 
 
 def trained(
@@ -39,14 +39,14 @@ def trained(
     )
     rows = token_rows(examples, model, 2048, shown=shown).rows
     with silence():
-        place = find_placement(MODEL, chosen)
+        placement = find_placement(MODEL, chosen)
         torch.manual_seed(0)
-        trainer = make_trainer(model, rows, rows, (lora, chosen), place, folder)
-        before = mean_token_loss(trainer, trainer.eval_dataset, place.dtype)
+        trainer = make_trainer(model, rows, rows, (lora, chosen), placement, folder)
+        before = mean_token_loss(trainer, trainer.eval_dataset, placement.dtype)
         trainer.train()
     network: Any = trainer.model
     parts = {n: p.detach().clone() for n, p in network.named_parameters() if p.requires_grad}
-    return parts, before, [told["loss"] for told in trainer.state.log_history if "loss" in told]
+    return parts, before, [entry["loss"] for entry in trainer.state.log_history if "loss" in entry]
 
 
 @pytest.mark.parametrize("lora", [WHOLE, ADAPTER], ids=["whole", "adapter"])
@@ -86,10 +86,10 @@ def test_a_head_is_in_a_row_once_with_at_most_so_many_tails() -> None:
     assert [len(group["tails"]) for group in groups] == [2, 2, 3]
     for group in groups:
         for tail, labels in zip(group["tails"], group["tail_labels"], strict=True):
-            whole = [*group["head"], *tail]
-            (row,) = [row for row in rows if row.input_ids == whole]
-            kept = [token != -100 for token in (*group["head_labels"], *labels)]
-            assert kept == [bool(mark) for mark in row.completion_mask]
+            tokens = [*group["head"], *tail]
+            (row,) = [row for row in rows if row.input_ids == tokens]
+            supervised = [token != -100 for token in (*group["head_labels"], *labels)]
+            assert supervised == [bool(mark) for mark in row.completion_mask]
 
 
 @pytest.mark.parametrize(

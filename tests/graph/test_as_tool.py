@@ -95,7 +95,7 @@ def test_a_tool_that_takes_no_context_from_the_model_gets_none() -> None:
     [
         ({"question": ""}, "The question is empty. Ask something."),
         ({"question": "x" * 9000}, "Shorten it"),
-        ({"question": QUESTION, "context": {"a": float("nan")}}, "no JSON object"),
+        ({"question": QUESTION, "context": {"a": float("nan")}}, "context is not a JSON object"),
         ({}, "question: Field required. Give question, a text."),
         ({"question": ["no", "text"]}, "question: Input should be a valid string"),
     ],

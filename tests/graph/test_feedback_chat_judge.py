@@ -56,7 +56,7 @@ def numbers(verdicts: Verdicts) -> list[int]:
     ("said", "relevant", "note"),
     [
         ('{"0": true, "1": false, "2": true}', [0, 2], ""),
-        ("```json\n{'0': 'yes', '1': 0, '2': True,}\n```", [0, 2], ""),
+        ('```json\n{"0": "yes", "1": 0, "2": true}\n```', [0, 2], ""),
         ("[2]", [2], ""),
         ('{"0": false, "1": true, "2": fal', [1], "no verdict on 1 of 3"),
         ('{"0": true, "7": true, "100": true}', [0], "no verdict on 2 of 3"),

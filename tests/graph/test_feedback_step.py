@@ -55,18 +55,6 @@ def test_without_a_confirmed_case_the_step_returns_what_a_single_search_finds(
     assert single.steps[0]["reports"] == []
 
 
-def test_filling_puts_the_unconfirmed_after_the_confirmed_and_the_refused_last(
-    ask: Ask, store: CaseStore
-) -> None:
-    judge = Scripted(first_of_each)
-    answer = ask(graph_of([looping(store, judge, fill=True)], PLAN), {"question": QUESTION})
-    found = [row["source"].partition(":")[2] for row in answer.steps[0]["rows"]]
-    confirmed = [request.candidates[0].id for request in judge.asked]
-    assert len(found) == 8
-    assert found[:3] == confirmed
-    assert len(set(found)) == 8
-
-
 def test_without_a_fallback_a_step_that_confirms_nothing_is_empty(
     ask: Ask, store: CaseStore
 ) -> None:

@@ -12,7 +12,7 @@ def test_a_changed_test_is_run_and_a_changed_page_has_none() -> None:
 
 
 def test_tests_that_import_a_changed_module_or_have_its_name_are_run() -> None:
-    assert "tests/stores/test_mmr.py" in affected(["stores/mmr.py"])
+    assert "tests/stores/test_mmr.py" in affected(["stores/select.py"])
     assert affected(["tests/support/changed.py"]) == ["tests/layout/test_changed.py"]
 
 

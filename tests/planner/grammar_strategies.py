@@ -142,25 +142,25 @@ def _scalars(
     parameter: Parameter, request: PlanRequest, before: list[Step], fits: Callable[[Any], bool]
 ) -> Values:
     sources = parameter.sources
-    found: Values = []
+    values: Values = []
     if fits("text"):
-        found += [st.just(Literal(c)) for c in parameter.choices if _encodable(c)]
-        found += [st.builds(Literal, TEXTS)] * (Source.LITERAL in sources)
-        found += [st.just(QuestionRef())] * (Source.QUESTION in sources)
+        values += [st.just(Literal(c)) for c in parameter.choices if _encodable(c)]
+        values += [st.builds(Literal, TEXTS)] * (Source.LITERAL in sources)
+        values += [st.just(QuestionRef())] * (Source.QUESTION in sources)
     if Source.NUMBER in sources and fits(1):
-        found.append(st.builds(Literal, NUMBERS.filter(fits)))
+        values.append(st.builds(Literal, NUMBERS.filter(fits)))
     if Source.BOOLEAN in sources and fits(True):
-        found.append(st.builds(Literal, st.booleans()))
+        values.append(st.builds(Literal, st.booleans()))
     if Source.CONTEXT in sources:
         known = [f for f, value in request.context.items() if value is not None and fits(value)]
-        found += [st.just(ContextRef(f)) for f in known if f in NAMES]
+        values += [st.just(ContextRef(f)) for f in known if f in NAMES]
     if Source.STEP in sources:
-        found += [
+        values += [
             st.builds(StepRef, st.just(number), st.sampled_from(results), st.integers(0, 9))
             for number, step in enumerate(before, 1)
             if (results := request.toolbox[step.tool].results)
         ]
-    return found
+    return values
 
 
 def _encodable(text: str) -> bool:

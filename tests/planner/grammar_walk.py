@@ -72,7 +72,7 @@ def drawn(
 
 
 def steered(matcher: PlanMatcher, text: str, *, writes: LLTokenizer | None = None) -> bool:
-    """Say whether the text can be written, forced tokens taken and others chosen for it."""
+    """Return whether the text can be written, forced tokens taken and others chosen for it."""
     tokens = writes or tokenizer()
     rest = text.encode()
     while True:
@@ -90,13 +90,13 @@ def steered(matcher: PlanMatcher, text: str, *, writes: LLTokenizer | None = Non
         }
         if not ways:
             return False
-        token = max(ways, key=lambda one: len(ways[one]))
+        token = max(ways, key=lambda way: len(ways[way]))
         matcher.consume(token)
         rest = rest.removeprefix(ways[token])
 
 
 def follows(matcher: PlanMatcher, text: str) -> bool:
-    """Say whether the matcher lets the text be written, as a start at least; consumes it."""
+    """Return whether the matcher lets the text be written, as a start at least; consumes it."""
     try:
         for token in tokenizer().greedy_tokenize(text):
             matcher.consume(token)
@@ -106,17 +106,17 @@ def follows(matcher: PlanMatcher, text: str) -> bool:
 
 
 def admits(request: PlanRequest, plan: str) -> bool:
-    """Say whether the whole plan may be written."""
+    """Return whether the whole plan may be written."""
     matcher = grammar().plan(request)
     return follows(matcher, plan) and matcher.accepting
 
 
 def starts(request: PlanRequest, text: str) -> bool:
-    """Say whether some plan starts with the text."""
+    """Return whether some plan starts with the text."""
     return follows(grammar().plan(request), text)
 
 
 def admits_step(request: PlanRequest, earlier: Sequence[str], line: str) -> bool:
-    """Say whether the line may be written after steps that call these tools."""
+    """Return whether the line may be written after steps that call these tools."""
     matcher = grammar().next_step(request, earlier)
     return follows(matcher, line) and matcher.accepting

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
-import torch
-from transformers import BertConfig, BertModel
+from pathlib import Path
+from typing import cast
 
-from casewright.planner.parser.eager_network import EagerNetwork
+import torch
+from transformers import AutoModel, BertConfig, BertModel
+
 from casewright.planner.parser.parser_network import ParserNetwork
 from casewright.planner.parser.reading import ArrayNetwork
 from casewright.planner.parser.runtime import ParserRuntime
+from casewright.planner.parser.weights import FOLDER, trained_weights
+from casewright.stores.encoders.minilm import packaged_minilm
+from tests.planner.eager_network import EagerNetwork
 
 
 def untrained(seed: int = 0) -> ParserNetwork:
@@ -22,8 +27,16 @@ def untrained(seed: int = 0) -> ParserNetwork:
 
 def runtime(seed: int = 0) -> ParserRuntime:
     weights = untrained(seed).state_dict()
-    return ParserRuntime(ArrayNetwork({name: one.numpy() for name, one in weights.items()}))
+    return ParserRuntime(ArrayNetwork({name: weight.numpy() for name, weight in weights.items()}))
 
 
-def eager_runtime(seed: int = 0) -> ParserRuntime:
-    return ParserRuntime(EagerNetwork(untrained(seed)))
+def trained(folder: Path = FOLDER) -> ParserNetwork:
+    base = AutoModel.from_pretrained(str(packaged_minilm()), attn_implementation="eager")
+    network = ParserNetwork(base)
+    network.load_state_dict(network.state_dict() | trained_weights(folder))
+    return network.eval()
+
+
+def eager_runtime(network: ParserNetwork) -> ParserRuntime:
+    """Return a parser by torch's modules, the reference of the one by arrays."""
+    return ParserRuntime(cast(ArrayNetwork, EagerNetwork(network)))

@@ -23,7 +23,7 @@ from casewright.planner import (
     is_span,
     parse_plan,
 )
-from casewright.planner.ask_reuse import ASKS_BELOW, AskReuse
+from casewright.planner.sub_query_reuse import ASKS_BELOW, SubQueryReuse
 from casewright.tools import Toolbox, ToolExample, ToolSpec
 from tests.planner.helpers import SHOP, case_planner, parameter
 from tests.support.examples import at_most
@@ -117,7 +117,7 @@ def texts_of(plan: Plan) -> list[str]:
         ("how do I get a refund", {}, "s1 = desk(query=question)"),
     ],
 )
-def test_a_new_question_gets_the_asks_of_similar_ones_with_its_own_words(
+def test_a_new_question_gets_the_sub_queries_of_similar_ones_with_its_own_words(
     planner: CasePlanner, question: str, context: dict[str, Any], plan: str
 ) -> None:
     result = planned(planner, asked(question, context=context))
@@ -197,15 +197,15 @@ def test_planner_says_how_sure_it_is_and_what_else_may_be_meant(planner: CasePla
 
 
 def test_no_evidence_is_no_step_beside_others(tmp_path: Path) -> None:
-    # Knowing nothing, it joins asks of any kind.
-    guessing = AskReuse(untrained(tmp_path))
-    plans = [one.plan for question in ASKED[::6] for one in guessing.readings(asked(question))]
+    # An untrained reader joins sub-queries of any kind.
+    guessing = SubQueryReuse(untrained(tmp_path))
+    plans = [r.plan for question in ASKED[::6] for r in guessing.readings(asked(question))]
     assert any(len(plan.steps) > 1 for plan in plans)
     for plan in plans:
         assert plan.tools == ("no_evidence",) or "no_evidence" not in plan.tools
 
 
-def test_no_ask_is_asked_twice_in_the_same_words(planner: CasePlanner) -> None:
+def test_no_sub_query_is_planned_twice_in_the_same_words(planner: CasePlanner) -> None:
     requests = [asked(q, BOUGHT, BONN, context=PAGE) for q in [*ASKED[::11], *ODD.values()]]
     for request in requests:
         steps = [step for step in planned(planner, request).plan.steps if not [*step.references()]]

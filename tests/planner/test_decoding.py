@@ -13,7 +13,7 @@ import torch
 
 from casewright.errors import DecodingError
 from casewright.planner import PlanRequest, render_prompt
-from casewright.planner.decoding import Decoder, Limits, Written, greedy
+from casewright.planner.decoding import Decoder, DecodingLimits, Written, greedy
 from casewright.planner.grammar import PlanGrammar
 from casewright.planner.language_model import LanguageModel, PromptTokens
 from tests.planner.helpers import SHOP
@@ -63,7 +63,7 @@ def written_plainly(model: LanguageModel, request: PlanRequest) -> tuple[list[in
 
 def write(decoder: Decoder, model: LanguageModel, request: PlanRequest, **limits: Any) -> Written:
     matcher = PlanGrammar(model.grammar_tokenizer).plan(request)
-    return decoder.write(prompt_of(model, request), matcher, limits=Limits(**limits))
+    return decoder.write(prompt_of(model, request), matcher, limits=DecodingLimits(**limits))
 
 
 def other(kind: str) -> LanguageModel:
@@ -95,9 +95,9 @@ def test_a_plan_is_the_one_that_a_loop_over_the_whole_sequence_writes(
     decoder = Decoder(mistral, static=static)
     for request in requests():
         plain, steps = written_plainly(mistral, request)
-        made = write(decoder, mistral, request)
-        assert list(made.tokens) == plain
-        assert made.model_steps == steps
+        written = write(decoder, mistral, request)
+        assert list(written.tokens) == plain
+        assert written.model_steps == steps
 
 
 @pytest.mark.parametrize("kind", ["llama", "qwen2", "gpt2", "mistral with a window"])
@@ -105,17 +105,17 @@ def test_a_plan_is_the_one_that_a_loop_over_the_whole_sequence_writes(
 def test_other_architectures_write_what_a_plain_loop_does(kind: str, static: bool) -> None:
     model = other(kind)
     request = requests()[1]
-    made = write(Decoder(model, static=static), model, request)
-    assert list(made.tokens) == written_plainly(model, request)[0]
+    written = write(Decoder(model, static=static), model, request)
+    assert list(written.tokens) == written_plainly(model, request)[0]
 
 
 def test_a_forced_token_takes_no_step_of_its_own(mistral: LanguageModel) -> None:
     for request in requests():
-        made = write(Decoder(mistral), mistral, request)
-        chosen = len(made.tokens) - made.forced
+        written = write(Decoder(mistral), mistral, request)
+        chosen = len(written.tokens) - written.forced
         # The end of the plan is a choice as well, where another step would be possible.
-        assert made.model_steps in (chosen, chosen + 1)
-        assert made.forced > chosen / 4
+        assert written.model_steps in (chosen, chosen + 1)
+        assert written.forced > chosen / 4
 
 
 @pytest.mark.parametrize("kind", ["mistral", "gpt2", "mistral with a window"])
@@ -125,33 +125,33 @@ def test_a_batch_writes_the_plans_that_each_question_gets_alone(
     model = mistral if kind == "mistral" else other(kind)
     decoder = Decoder(model)
     grammar = PlanGrammar(model.grammar_tokenizer)
-    asked = requests()
+    batch = requests()
     together = decoder.write_many(
-        [prompt_of(model, request) for request in asked],
-        [grammar.plan(request) for request in asked],
-        limits=Limits(),
+        [prompt_of(model, request) for request in batch],
+        [grammar.plan(request) for request in batch],
+        limits=DecodingLimits(),
     )
-    for request, made in zip(asked, together, strict=True):
+    for request, written in zip(batch, together, strict=True):
         alone = write(decoder, model, request)
-        assert isinstance(made, Written)
-        assert made.tokens == alone.tokens
-        assert made.model_steps == alone.model_steps
+        assert isinstance(written, Written)
+        assert written.tokens == alone.tokens
+        assert written.model_steps == alone.model_steps
 
 
 def test_a_plan_of_a_batch_that_is_too_long_leaves_the_others(mistral: LanguageModel) -> None:
-    asked = requests()
+    batch = requests()
     decoder = Decoder(mistral)
-    lengths = [len(write(decoder, mistral, request).tokens) for request in asked]
+    lengths = [len(write(decoder, mistral, request).tokens) for request in batch]
     most = sorted(lengths)[-2]
     assert most < max(lengths)
     grammar = PlanGrammar(mistral.grammar_tokenizer)
     together = decoder.write_many(
-        [prompt_of(mistral, request) for request in asked],
-        [grammar.plan(request) for request in asked],
-        limits=Limits(tokens=most),
+        [prompt_of(mistral, request) for request in batch],
+        [grammar.plan(request) for request in batch],
+        limits=DecodingLimits(tokens=most),
     )
-    for length, made in zip(lengths, together, strict=True):
-        assert isinstance(made, Written if length <= most else DecodingError)
+    for length, written in zip(lengths, together, strict=True):
+        assert isinstance(written, Written if length <= most else DecodingError)
 
 
 def test_a_head_is_read_once_and_its_states_are_never_written_to(mistral: LanguageModel) -> None:
@@ -159,8 +159,8 @@ def test_a_head_is_read_once_and_its_states_are_never_written_to(mistral: Langua
     first = write(decoder, mistral, requests()[0])
     assert not first.head_reused
     head = prompt_of(mistral, requests()[0]).head
-    states, there = decoder.heads.get(head, lambda _: pytest.fail("the head was not kept"))
-    assert there
+    states = decoder.prefixes.get(head)
+    assert states is not None
     before = [(keys.clone(), values.clone()) for keys, values in states.layers]
     for request in requests():
         assert write(decoder, mistral, request).head_reused
@@ -172,20 +172,20 @@ def test_a_head_is_read_once_and_its_states_are_never_written_to(mistral: Langua
 
 def test_heads_are_kept_within_their_bytes_those_used_last(mistral: LanguageModel) -> None:
     toolboxes = [SHOP.without(name) for name in ("fact", "desk")]
-    asked = [PlanRequest("hello", toolbox, max_steps=1) for toolbox in toolboxes]
+    batch = [PlanRequest("hello", toolbox, max_steps=1) for toolbox in toolboxes]
     unbounded = Decoder(mistral)
-    write(unbounded, mistral, asked[0])
-    one = unbounded.heads.bytes
-    decoder = Decoder(mistral, head_bytes=int(1.5 * one))
+    write(unbounded, mistral, batch[0])
+    size = unbounded.prefixes.bytes
+    decoder = Decoder(mistral, head_bytes=int(1.5 * size))
     for _ in range(2):
-        for request in asked:
+        for request in batch:
             assert not write(decoder, mistral, request).head_reused
             assert write(decoder, mistral, request).head_reused
-            assert len(decoder.heads) == 1
-            assert decoder.heads.bytes <= 1.5 * one
+            assert len(decoder.prefixes) == 1
+            assert decoder.prefixes.bytes <= 1.5 * size
     nothing = Decoder(mistral, head_bytes=0)
-    assert write(nothing, mistral, asked[0]).tokens == write(unbounded, mistral, asked[0]).tokens
-    assert nothing.heads.bytes == 0
+    assert write(nothing, mistral, batch[0]).tokens == write(unbounded, mistral, batch[0]).tokens
+    assert nothing.prefixes.bytes == 0
 
 
 def test_a_deadline_that_is_over_ends_decoding(mistral: LanguageModel) -> None:
@@ -195,7 +195,7 @@ def test_a_deadline_that_is_over_ends_decoding(mistral: LanguageModel) -> None:
     assert write(decoder, mistral, requests()[0], deadline=time.perf_counter() + 60).tokens
 
 
-def test_whoever_waits_for_a_busy_model_waits_until_the_deadline_only(
+def test_a_request_waits_for_a_busy_model_until_its_deadline(
     mistral: LanguageModel,
 ) -> None:
     decoder = Decoder(mistral)
@@ -213,17 +213,17 @@ def test_a_prompt_longer_than_the_model_reads_is_refused() -> None:
 def test_threads_take_turns_and_get_their_own_plans(mistral: LanguageModel) -> None:
     decoder = Decoder(mistral)
     alone = [write(decoder, mistral, request).tokens for request in requests()]
-    made: dict[int, tuple[int, ...]] = {}
+    written: dict[int, tuple[int, ...]] = {}
 
     def work(number: int) -> None:
-        made[number] = write(decoder, mistral, requests()[number % 4]).tokens
+        written[number] = write(decoder, mistral, requests()[number % 4]).tokens
 
     threads = [threading.Thread(target=work, args=(number,)) for number in range(8)]
     for thread in threads:
         thread.start()
     for thread in threads:
         thread.join()
-    assert made == {number: alone[number % 4] for number in range(8)}
+    assert written == {number: alone[number % 4] for number in range(8)}
 
 
 def test_a_conversation_goes_on_as_if_it_were_read_whole(mistral: LanguageModel) -> None:

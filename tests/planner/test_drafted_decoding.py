@@ -17,7 +17,7 @@ from casewright.planner import (
     parse_plan,
     render_prompt,
 )
-from casewright.planner.decoding import Choose, Decoder, Limits, Written, greedy
+from casewright.planner.decoding import Choose, Decoder, DecodingLimits, Written, greedy
 from casewright.planner.decoding.draft import rest
 from casewright.planner.decoding.free_matcher import FreeMatcher, text_tokens
 from casewright.planner.grammar import PlanGrammar
@@ -50,12 +50,12 @@ class Drafting:
     name = "drafting"
 
     def __init__(self, plan: Plan | None) -> None:
-        self.made = plan
+        self.draft = plan
 
     def plan(self, request: PlanRequest) -> PlanResult:
-        if self.made is None:
+        if self.draft is None:
             raise RuntimeError("It has none.")
-        return PlanResult(self.made, self.name)
+        return PlanResult(self.draft, self.name)
 
     async def aplan(self, request: PlanRequest) -> PlanResult:
         return self.plan(request)
@@ -71,26 +71,26 @@ def decoder(static: bool) -> Decoder:
     return Decoder(mistral(), static=static)
 
 
-def asked(question: str = QUESTIONS[0]) -> PlanRequest:
+def request(question: str = QUESTIONS[0]) -> PlanRequest:
     return PlanRequest(question, SHOP, {"item_id": "P1"}, max_steps=3)
 
 
 def ending() -> Choose:
     """Return greedy choice that ends a text after so many tokens."""
-    made: list[int] = []
+    tokens: list[int] = []
 
     def choose(logits: Any, matcher: Any) -> int:
-        made.append(greedy(logits, matcher) if len(made) < TOKENS else mistral().ends[0])
-        return made[-1]
+        tokens.append(greedy(logits, matcher) if len(tokens) < TOKENS else mistral().ends[0])
+        return tokens[-1]
 
     return choose
 
 
 def written(question: str, draft: str, *, grammar: bool, static: bool = False) -> Written:
     model = mistral()
-    prompt = model.encode(render_prompt(asked(question)))
+    prompt = model.encode(render_prompt(request(question)))
     if grammar:
-        matcher = PlanGrammar(model.grammar_tokenizer).plan(asked(question))
+        matcher = PlanGrammar(model.grammar_tokenizer).plan(request(question))
         return decoder(static).write(prompt, matcher, draft=draft)
     free = FreeMatcher(text_tokens(model))
     return decoder(static).write(prompt, free, choose=ending(), draft=draft)
@@ -99,8 +99,8 @@ def written(question: str, draft: str, *, grammar: bool, static: bool = False) -
 @cache
 def plain(question: str, grammar: bool) -> tuple[Written, str]:
     """Return what is written without a draft, and its text."""
-    made = written(question, "", grammar=grammar)
-    return made, mistral().decode(made.tokens)
+    result = written(question, "", grammar=grammar)
+    return result, mistral().decode(result.tokens)
 
 
 @st.composite
@@ -125,19 +125,19 @@ def test_the_plan_is_the_one_without_a_draft_whatever_the_draft(
     data: st.DataObject, question: str, grammar: bool, static: bool
 ) -> None:
     without, text = plain(question, grammar)
-    made = written(question, data.draw(drafts(text)), grammar=grammar, static=static)
-    assert made.tokens == without.tokens
-    assert made.forced == without.forced
-    assert made.model_steps + made.drafted == without.model_steps
+    result = written(question, data.draw(drafts(text)), grammar=grammar, static=static)
+    assert result.tokens == without.tokens
+    assert result.forced == without.forced
+    assert result.model_steps + result.drafted == without.model_steps
 
 
 @pytest.mark.parametrize("grammar", [True, False], ids=["grammar", "no grammar"])
 def test_a_right_draft_costs_at_most_two_steps(grammar: bool) -> None:
-    model = model_writing(PLAN, asked())
+    model = model_writing(PLAN, request())
     plans = {
         draft: ModelPlanner(
             model, constrained=grammar, draft=Drafting(parse_plan(PLAN)) if draft else None
-        ).plan(asked())
+        ).plan(request())
         for draft in (True, False)
     }
     assert all(str(result.plan) == PLAN and not result.fallback for result in plans.values())
@@ -157,9 +157,9 @@ def test_a_right_draft_costs_at_most_two_steps(grammar: bool) -> None:
     ids=["another value", "another tool", "a step more"],
 )
 def test_a_draft_goes_on_behind_what_the_model_wrote_otherwise(draft: str) -> None:
-    model = model_writing(PLAN, asked())
-    result = ModelPlanner(model, draft=Drafting(parse_plan(draft))).plan(asked())
-    without = ModelPlanner(model).plan(asked())
+    model = model_writing(PLAN, request())
+    result = ModelPlanner(model, draft=Drafting(parse_plan(draft))).plan(request())
+    without = ModelPlanner(model).plan(request())
     assert result.plan == without.plan == parse_plan(PLAN)
     assert result.tokens["model_steps"] <= without.tokens["model_steps"] / 2
 
@@ -170,16 +170,18 @@ def test_a_draft_goes_on_behind_what_the_model_wrote_otherwise(draft: str) -> No
     ids=["it fails", "an unknown tool", "no span of the question"],
 )
 def test_a_plan_that_is_not_valid_for_the_request_is_no_draft(plan: Plan | None) -> None:
-    model = model_writing(PLAN, asked())
-    result = ModelPlanner(model, draft=Drafting(plan)).plan(asked())
+    model = model_writing(PLAN, request())
+    result = ModelPlanner(model, draft=Drafting(plan)).plan(request())
     assert (str(result.plan), result.fallback, result.tokens["drafted"]) == (PLAN, "", 0)
 
 
 def test_a_draft_is_cut_to_the_tokens_that_there_may_be() -> None:
-    model = model_writing(PLAN, asked())
+    model = model_writing(PLAN, request())
     length = len(model.encode_plan(PLAN))
     for tokens in (5, length - 1, length):
-        result = ModelPlanner(model, tokens=tokens, draft=Drafting(parse_plan(PLAN))).plan(asked())
+        result = ModelPlanner(model, tokens=tokens, draft=Drafting(parse_plan(PLAN))).plan(
+            request()
+        )
         assert bool(result.fallback) == (tokens < length)
 
 
@@ -199,7 +201,7 @@ def test_a_draft_goes_on_behind_the_longest_end_of_the_text_that_it_holds() -> N
 def test_a_limit_of_tokens_is_met_with_a_draft_as_without() -> None:
     without, text = plain(QUESTIONS[0], True)
     model = mistral()
-    prompt = model.encode(render_prompt(asked()))
-    matcher = PlanGrammar(model.grammar_tokenizer).plan(asked())
-    limits = Limits(tokens=len(without.tokens))
+    prompt = model.encode(render_prompt(request()))
+    matcher = PlanGrammar(model.grammar_tokenizer).plan(request())
+    limits = DecodingLimits(tokens=len(without.tokens))
     assert decoder(False).write(prompt, matcher, limits=limits, draft=text).tokens == without.tokens

@@ -6,9 +6,9 @@ from collections.abc import Sequence
 
 import pytest
 
-from casewright.planner.election import ToolElection
 from casewright.planner.parse import parse_plan
 from casewright.planner.parser.example_cases import PlanCase
+from casewright.planner.parser_planner import ToolElection
 
 PLANS = ('s1 = find_part(query="pump")', 's1 = opening_hours(day="Monday")')
 ASKED = ("where is the {} in the store room", "how late is the {} counter open")

@@ -132,23 +132,23 @@ def test_the_next_step_refers_to_the_steps_that_were_made() -> None:
     request = request_for(FIND, READ)
     assert admits_step(request, [], "s1 = find(q=question)")
     assert not admits_step(request, [], "s1 = read(item_id=s1.title)")
-    made = ["find", "read"]
+    earlier = ["find", "read"]
     for line in ("s3 = read(item_id=s1.title)", "s3 = read(item_id=s2[3].evidence)", "done"):
-        assert admits_step(request, made, line), line
+        assert admits_step(request, earlier, line), line
     for line in (
         *("s3 = read(item_id=s2.title)", "s3 = read(item_id=s1.evidence)", "s2 = no_evidence()"),
         *("s3 = read(item_id=s3.evidence)", "s3 = find(q=question)\n", "done\n", "s3 = done"),
     ):
-        assert not admits_step(request, made, line), line
+        assert not admits_step(request, earlier, line), line
 
 
 def test_the_first_step_is_never_done_and_the_last_always() -> None:
     request = request_for(FIND, max_steps=2)
     assert not follows(grammar().next_step(request, []), "d")
     assert admits_step(request, ["find"], "done")
-    over = grammar().next_step(request, ["find", "find"])
-    assert written(over.forced()) == "done"
-    assert over.finished
+    last = grammar().next_step(request, ["find", "find"])
+    assert written(last.forced()) == "done"
+    assert last.finished
 
 
 def test_a_step_after_one_of_an_unknown_tool_is_refused() -> None:

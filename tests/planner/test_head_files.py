@@ -10,7 +10,7 @@ import pytest
 
 from casewright.planner import ModelPlanner, PlanRequest, render_prompt
 from casewright.planner.decoding import Decoder, Written
-from casewright.planner.decoding.head_files import HeadFiles
+from casewright.planner.decoding.prefix_cache import PrefixFiles
 from casewright.planner.grammar import PlanGrammar
 from casewright.planner.language_model import LanguageModel, load_language_model
 from tests.planner.helpers import SHOP
@@ -27,13 +27,13 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path / "heads"
 
 
-def asked(without: str = "desk") -> PlanRequest:
+def request_of(without: str = "desk") -> PlanRequest:
     return PlanRequest("Where is my blue tent?", SHOP.without(without), max_steps=2)
 
 
 def write(model: LanguageModel, folder: Path | None, request: PlanRequest | None = None) -> Written:
     """Write a plan by a new decoder, as a new process would."""
-    request = request or asked()
+    request = request or request_of()
     matcher = PlanGrammar(model.grammar_tokenizer).plan(request)
     return Decoder(model, head_folder=folder).write(model.encode(render_prompt(request)), matcher)
 
@@ -47,7 +47,7 @@ def test_a_second_decoder_reads_no_head_and_writes_the_same_plan(
 ) -> None:
     first = write(model, folder)
     assert not first.head_reused
-    head = len(model.encode(render_prompt(asked())).head)
+    head = len(model.encode(render_prompt(request_of())).head)
     read: list[int] = []
     model.network.register_forward_pre_hook(
         lambda _, args, given: read.append(given["input_ids"].shape[1]), with_kwargs=True
@@ -95,10 +95,10 @@ def test_a_damaged_file_is_passed_over_and_written_anew(
 def test_a_file_of_another_head_is_passed_over(model: LanguageModel, folder: Path) -> None:
     write(model, folder)
     (file,) = files(folder)
-    other = write(model, folder, asked("fact"))
+    other = write(model, folder, request_of("fact"))
     (new,) = set(files(folder)) - {file}
     new.write_bytes(file.read_bytes())
-    again = write(model, folder, asked("fact"))
+    again = write(model, folder, request_of("fact"))
     assert not again.head_reused
     assert again.tokens == other.tokens
 
@@ -118,24 +118,26 @@ def test_weights_that_are_written_anew_and_other_numbers_have_heads_of_their_own
 def test_what_was_used_longest_ago_is_removed_beyond_the_bound(
     model: LanguageModel, folder: Path
 ) -> None:
-    prompts = [model.encode(render_prompt(asked(name))) for name in ("desk", "fact", "own")]
+    prompts = [model.encode(render_prompt(request_of(name))) for name in ("desk", "fact", "own")]
     decoder = Decoder(model)
     states = []
     for prompt in prompts:
         with decoder.conversation(prompt.head):
-            states.append(decoder.heads.get(prompt.head, lambda _: pytest.fail("not kept"))[0])
-    most = int(2.5 * max(one.bytes for one in states))
-    kept = HeadFiles(folder, model, most)
+            head_states = decoder.prefixes.get(prompt.head)
+            assert head_states is not None
+            states.append(head_states)
+    most = int(2.5 * max(each.bytes for each in states))
+    stored = PrefixFiles(folder, model, most)
     for age, (prompt, state) in enumerate(zip(prompts[:2], states[:2], strict=True)):
-        kept.save(prompt.head, state)
+        stored.save(prompt.head, state)
         newest = max(files(folder), key=lambda file: file.stat().st_mtime_ns)
         os.utime(newest, (1000 + age, 1000 + age))
     (folder / "left.part").write_bytes(b"x" * 100)
     os.utime(folder / "left.part", (0, 0))
     # What was read last is not the oldest.
-    assert kept.load(prompts[0].head) is not None
-    kept.save(prompts[2].head, states[2])
-    assert [kept.load(prompt.head) is not None for prompt in prompts] == [True, False, True]
+    assert stored.load(prompts[0].head) is not None
+    stored.save(prompts[2].head, states[2])
+    assert [stored.load(prompt.head) is not None for prompt in prompts] == [True, False, True]
     assert sum(file.stat().st_size for file in files(folder)) <= most
     assert len(files(folder)) == 2
 
@@ -149,10 +151,10 @@ def test_a_planner_keeps_heads_in_the_cache_folder_unless_told_otherwise(
     model: LanguageModel, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("CASEWRIGHT_CACHE_FOLDER", str(tmp_path / "cache"))
-    ModelPlanner(model, head_folder=None).plan(asked())
-    ModelPlanner(tiny_mistral(3)).plan(asked())
+    ModelPlanner(model, head_folder=None).plan(request_of())
+    ModelPlanner(tiny_mistral(3)).plan(request_of())
     assert not (tmp_path / "cache").exists()
-    ModelPlanner(model).plan(asked())
+    ModelPlanner(model).plan(request_of())
     assert len(files(tmp_path / "cache" / "heads")) == 1
-    ModelPlanner(model, head_folder=tmp_path / "own").plan(asked())
+    ModelPlanner(model, head_folder=tmp_path / "own").plan(request_of())
     assert len(files(tmp_path / "own")) == 1

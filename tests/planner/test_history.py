@@ -19,7 +19,7 @@ from casewright.planner import (
     plan_store,
     render_prompt,
 )
-from casewright.planner.conversations import Conversation
+from casewright.planner.annotated import Conversation
 from casewright.planner.history.back_references import back_references, core, new_subject, refined
 from casewright.planner.history.mentions import Mention, by_price, by_word, named_in
 from casewright.planner.plan_cases import similar_plans

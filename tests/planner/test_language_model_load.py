@@ -13,6 +13,7 @@ import pytest
 
 from casewright.planner import Prompt
 from casewright.planner.language_model import LanguageModel, load_language_model
+from tests.support.tiny_adapter import save_tiny_adapter
 from tests.support.tiny_mistral import byte_level_tokenizer, save_tiny, tiny_mistral
 
 TOKENS = [[5, 6, 7, 8]]
@@ -25,10 +26,10 @@ def logits(network: Any) -> Any:
         return network(input_ids=torch.tensor(TOKENS)).logits.float()
 
 
-def same(one: Any, other: Any, within: float = 1e-5) -> bool:
+def same(network: Any, other: Any, within: float = 1e-5) -> bool:
     import torch
 
-    return torch.allclose(logits(one), logits(other), atol=within)
+    return torch.allclose(logits(network), logits(other), atol=within)
 
 
 def llama() -> Any:
@@ -58,20 +59,8 @@ def base(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def adapter(base: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A LoRA of random numbers, beside the model that it names by a relative path."""
-    torch: Any = import_module("torch")
-    peft: Any = import_module("peft")
-    folder = tmp_path_factory.mktemp("adapter")
-    config = peft.LoraConfig(r=4, target_modules="all-linear", task_type="CAUSAL_LM")
-    with torch.random.fork_rng(devices=[]):
-        torch.manual_seed(1)
-        made = peft.get_peft_model(tiny_mistral().network, config)
-        for name, parameter in made.named_parameters():
-            if "lora_" in name:
-                parameter.data.normal_(std=0.1)
-    made.save_pretrained(folder)
-    name_base(folder, f"../{base.name}")
-    return folder
+    """A LoRA of random numbers that names its model by a relative path."""
+    return save_tiny_adapter(tmp_path_factory.mktemp("adapter"), f"../../{base.name}")
 
 
 def name_base(adapter: Path, base: str | None) -> None:
@@ -135,8 +124,8 @@ def test_an_adapter_brings_its_own_tokenizer(base: Path, adapter: Path, tmp_path
     shutil.copytree(adapter, tmp_path, dirs_exist_ok=True)
     tokenizer.save_pretrained(tmp_path)
     loaded = load_language_model(base, adapter=tmp_path)
-    made = loaded.encode(Prompt("x", "y"))
-    assert loaded.tokenizer.decode([*made.head, *made.tail]) == "<s>Q x\n\ny A"
+    encoded = loaded.encode(Prompt("x", "y"))
+    assert loaded.tokenizer.decode([*encoded.head, *encoded.tail]) == "<s>Q x\n\ny A"
 
 
 def test_what_was_fetched_from_hugging_face_before_is_loaded_without_a_network(
@@ -153,8 +142,8 @@ def test_what_was_fetched_from_hugging_face_before_is_loaded_without_a_network(
 
 
 def cached(cache: Path, name: str, folder: Path) -> Path:
-    """Lay a folder where a fetched model of that name stands."""
-    place = cache / f"models--{name.replace('/', '--')}"
-    (place / "refs").mkdir(parents=True)
-    (place / "refs" / "main").write_text("0" * 40)
-    return Path(shutil.copytree(folder, place / "snapshots" / ("0" * 40)))
+    """Copy a folder to the cache entry of a fetched model of that name."""
+    entry = cache / f"models--{name.replace('/', '--')}"
+    (entry / "refs").mkdir(parents=True)
+    (entry / "refs" / "main").write_text("0" * 40)
+    return Path(shutil.copytree(folder, entry / "snapshots" / ("0" * 40)))

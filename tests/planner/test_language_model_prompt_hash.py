@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +11,8 @@ import pytest
 from casewright.errors import InputError
 from casewright.planner.language_model import load_language_model
 from casewright.planner.language_model.card import CARD
-from casewright.planner.prompt_hash import prompt_hash
+from casewright.planner.prompt import prompt_hash
+from tests.support.tiny_adapter import save_tiny_adapter
 from tests.support.tiny_mistral import save_tiny
 
 OTHER = "0123456789abcdef"
@@ -24,17 +24,11 @@ def base(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def adapter(base: Path, tmp_path: Path) -> Path:
-    transformers: Any = import_module("transformers")
-    peft: Any = import_module("peft")
-    network = transformers.AutoModelForCausalLM.from_pretrained(base)
-    config = peft.LoraConfig(r=2, target_modules=["q_proj"], task_type="CAUSAL_LM")
-    folder = tmp_path / "adapter"
-    peft.get_peft_model(network, config).save_pretrained(folder)
-    file = folder / "adapter_config.json"
-    named = {"base_model_name_or_path": "./base"}
-    file.write_text(json.dumps(json.loads(file.read_text()) | named))
-    base.rename(folder / "base")
+def adapter(tmp_path: Path) -> Path:
+    """An adapter without a card, with its base in its folder."""
+    folder = save_tiny_adapter(tmp_path, "./base")
+    (folder / CARD).unlink()
+    save_tiny(folder / "base")
     return folder
 
 
@@ -50,9 +44,9 @@ def refusal(folder: Path, **settings: Any) -> str:
 
 def test_a_model_of_another_prompt_is_refused_with_both_hashes_and_what_to_do(base: Path) -> None:
     write_card(base, prompt_hash=OTHER, casewright="0.0.9")
-    told = refusal(base)
+    message = refusal(base)
     for part in (str(base), OTHER, prompt_hash(), "casewright finetune train", "Casewright 0.0.9"):
-        assert part in told
+        assert part in message
 
 
 def test_a_model_of_this_prompt_and_one_without_a_card_are_loaded(base: Path) -> None:
@@ -79,9 +73,9 @@ def test_the_adapters_card_counts_since_it_was_trained_last(adapter: Path) -> No
 )
 def test_a_card_that_cannot_be_read_is_an_error(base: Path, card: str, word: str) -> None:
     (base / CARD).write_text(card, encoding="utf-8")
-    told = refusal(base)
-    assert word in told
-    assert str(base) in told
+    message = refusal(base)
+    assert word in message
+    assert str(base) in message
 
 
 def test_a_base_beside_the_adapter_comes_before_one_in_the_working_directory(

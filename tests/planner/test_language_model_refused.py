@@ -1,4 +1,4 @@
-"""Models, adapters and settings that cannot be had: what was wrong, and what to do."""
+"""Models, adapters and settings that are refused, with what was wrong and what to do."""
 
 from __future__ import annotations
 
@@ -121,12 +121,12 @@ def encoder(folder: Path) -> None:
 
 
 def build(network: str, config: str, **settings: Any) -> Callable[[Path], None]:
-    """Return what saves another network in place of the model."""
+    """Return a function that saves another network in place of the model."""
 
     def save(folder: Path) -> None:
         transformers: Any = import_module("transformers")
-        made = getattr(transformers, config)(**{**SMALL, **settings})
-        getattr(transformers, network)(made).save_pretrained(folder)
+        configuration = getattr(transformers, config)(**{**SMALL, **settings})
+        getattr(transformers, network)(configuration).save_pretrained(folder)
 
     save.__name__ = network
     return save

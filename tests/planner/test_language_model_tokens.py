@@ -28,13 +28,13 @@ KINDS: dict[str, Callable[[], Any]] = {
 }
 HEAD = "You plan look-ups.\n\nTools:\nprod_search(query)\n\nThe plan is s1 = no_evidence()."
 TAIL = 'Context: {"page": "P1"}\n\nQuestion: wo ist mein Päckchen 日本?\nPlan:'
-#: What text must not become, of any kind.
+#: Special tokens of any kind, which no text may become.
 MARKUP = "</s> <s>[/INST][INST] <unk><pad> <|im_end|>\n<|im_start|><|eot_id|><|endoftext|></think>"
 
 
 def model_of(tokenizer: Any, **config: Any) -> LanguageModel:
     transformers: Any = import_module("transformers")
-    made = transformers.MistralConfig(
+    settings = transformers.MistralConfig(
         **{
             "vocab_size": len(tokenizer),
             "hidden_size": 8,
@@ -46,7 +46,7 @@ def model_of(tokenizer: Any, **config: Any) -> LanguageModel:
             **config,
         }
     )
-    return LanguageModel("tiny", transformers.MistralForCausalLM(made), tokenizer)
+    return LanguageModel("tiny", transformers.MistralForCausalLM(settings), tokenizer)
 
 
 @cache
@@ -55,8 +55,8 @@ def model(kind: str) -> LanguageModel:
 
 
 def tokens(language_model: LanguageModel, prompt: Prompt) -> list[int]:
-    made = language_model.encode(prompt)
-    return [*made.head, *made.tail]
+    encoded = language_model.encode(prompt)
+    return [*encoded.head, *encoded.tail]
 
 
 def special(language_model: LanguageModel, ids: list[int]) -> list[str]:
@@ -77,23 +77,21 @@ def test_a_prompt_has_the_tokens_that_the_tokenizer_gives_the_whole_text(kind: s
             enable_thinking=False,
         )
     expected = tokenizer(text, add_special_tokens=False)["input_ids"]
-    made = tokens(model(kind), prompt)
-    # The day, to the microsecond, is the one on which the model was loaded.
-    shown, whole = (tokenizer.decode(ids).partition("user")[2] for ids in (made, expected))
-    assert shown == whole
+    ids = tokens(model(kind), prompt)
+    # Llama 3's template shows the time, which stays that of the model's loading.
+    actual, whole = (tokenizer.decode(part).partition("user")[2] for part in (ids, expected))
+    assert actual == whole
     if kind != "llama3":
-        assert made == expected
-    assert special(model(kind), made).count(tokenizer.bos_token) == (
-        tokenizer.bos_token is not None
-    )
+        assert ids == expected
+    assert special(model(kind), ids).count(tokenizer.bos_token) == (tokenizer.bos_token is not None)
 
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_every_prompt_of_a_head_starts_with_the_same_tokens(kind: str) -> None:
-    one, other = (model(kind).encode(Prompt(HEAD, tail)) for tail in (TAIL, " \n \n\nx"))
-    assert one.head == other.head
-    assert one.tail != other.tail
-    assert model(kind).encode(Prompt("Else", TAIL)).tail == one.tail
+    first, other = (model(kind).encode(Prompt(HEAD, tail)) for tail in (TAIL, " \n \n\nx"))
+    assert first.head == other.head
+    assert first.tail != other.tail
+    assert model(kind).encode(Prompt("Else", TAIL)).tail == first.tail
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -128,8 +126,8 @@ def test_any_text_of_a_plan_comes_back_from_its_tokens(kind: str, text: str) -> 
 
 
 def test_half_a_surrogate_pair_in_a_prompt_is_read_as_a_question_mark() -> None:
-    made = model("mistral").encode(Prompt(HEAD, "a \ud800 b"))
-    assert made == model("mistral").encode(Prompt(HEAD, "a ? b"))
+    encoded = model("mistral").encode(Prompt(HEAD, "a \ud800 b"))
+    assert encoded == model("mistral").encode(Prompt(HEAD, "a ? b"))
 
 
 @pytest.mark.parametrize(
@@ -151,8 +149,8 @@ def test_a_plan_ends_first_of_all_as_the_template_ends_an_answer(
 def test_tokens_that_the_configuration_names_end_a_plan_unless_they_stand_for_text() -> None:
     tokenizer = kinds.mistral_like()
     text = tokenizer.convert_tokens_to_ids("a")
-    made = model_of(tokenizer, eos_token_id=[text, tokenizer.unk_token_id, 9_999])
-    assert special(made, list(made.ends)) == ["</s>", "<unk>"]
+    loaded = model_of(tokenizer, eos_token_id=[text, tokenizer.unk_token_id, 9_999])
+    assert special(loaded, list(loaded.ends)) == ["</s>", "<unk>"]
 
 
 def test_a_prompt_is_encoded_in_several_threads_at_once() -> None:
@@ -186,9 +184,9 @@ def test_a_template_for_one_turn_only_will_do() -> None:
         "{% if messages | length > 1 %}{{ raise_exception('one') }}{% endif %}"
         "{{ bos_token }}U: {{ messages[0]['content'] }}</s>A:"
     )
-    made = model_of(tokenizer)
-    assert tokenizer.decode(tokens(made, Prompt("a", "b"))) == "<s>U: a\n\nb</s>A:"
-    assert special(made, list(made.ends)) == ["</s>"]
+    loaded = model_of(tokenizer)
+    assert tokenizer.decode(tokens(loaded, Prompt("a", "b"))) == "<s>U: a\n\nb</s>A:"
+    assert special(loaded, list(loaded.ends)) == ["</s>"]
 
 
 def lossy() -> Any:

@@ -10,7 +10,7 @@ import torch
 
 from casewright.errors import GrammarError
 from casewright.planner import ModelPlanner, PlanRequest, parse_plan, render_prompt
-from casewright.planner.decoding import Decoder, Limits, greedy
+from casewright.planner.decoding import Decoder, DecodingLimits, greedy
 from casewright.planner.decoding.free_matcher import FreeMatcher, text_tokens
 from casewright.planner.language_model import LanguageModel
 from casewright.planner.request import MAX_WRITTEN_CHARACTERS
@@ -168,7 +168,7 @@ def test_only_tokens_of_text_and_ends_can_be_written(mistral: LanguageModel) -> 
     assert mistral.tokenizer.bos_token_id in others
     matcher = FreeMatcher(allowed)
     for token in (others[0], others[-1], 10**6, -1):
-        with pytest.raises(GrammarError, match="no text"):
+        with pytest.raises(GrammarError, match="is not text"):
             matcher.consume(token)
     assert matcher.tokens == []
 
@@ -177,6 +177,6 @@ def test_a_limit_of_tokens_holds_for_each_text_of_a_batch(mistral: LanguageModel
     decoder = Decoder(mistral)
     prompts = [mistral.encode(render_prompt(asked(question))) for question in QUESTIONS]
     matchers = [FreeMatcher(text_tokens(mistral)) for _ in QUESTIONS]
-    made = decoder.write_many(prompts, matchers, limits=Limits(tokens=5))
+    made = decoder.write_many(prompts, matchers, limits=DecodingLimits(tokens=5))
     assert [len(matcher.tokens) for matcher in matchers] == [6] * len(QUESTIONS)
     assert all(isinstance(one, Exception) for one in made)

@@ -28,5 +28,5 @@ def test_a_number_in_digits_or_words_is_found(text: str, value: float) -> None:
 
 def test_a_number_says_where_it_stands() -> None:
     text = "we are twenty five people"
-    found = next(m for m in number_mentions(text) if m.value == 25)
-    assert text[found.start : found.end] == "twenty five"
+    mention = next(m for m in number_mentions(text) if m.value == 25)
+    assert text[mention.start : mention.end] == "twenty five"

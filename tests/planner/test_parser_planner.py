@@ -23,12 +23,12 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     from casewright.planner.parser.parser_network import ParserNetwork
     from casewright.stores.encoders.minilm import packaged_minilm
 
-    made = tmp_path_factory.mktemp("parser")
+    folder = tmp_path_factory.mktemp("parser")
     base = AutoModel.from_pretrained(str(packaged_minilm()), attn_implementation="eager")
-    parts = ParserNetwork(base).state_dict()
-    own = {name: one for name, one in parts.items() if not name.startswith("encoder.")}
-    save_parser(made, own, ParserCard())
-    return made
+    weights = ParserNetwork(base).state_dict()
+    trained = {name: w for name, w in weights.items() if not name.startswith("encoder.")}
+    save_parser(folder, trained, ParserCard())
+    return folder
 
 
 def test_its_plans_are_valid_with_a_confidence_and_other_plans(folder: Path) -> None:

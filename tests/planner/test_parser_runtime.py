@@ -1,4 +1,4 @@
-"""What plans without torch: the same plans as by the network that was trained, in any thread."""
+"""The parser without torch plans as the network that was trained does, in any thread."""
 
 from __future__ import annotations
 
@@ -19,24 +19,29 @@ from casewright.planner.parser.weights import FOLDER as SHIPPED
 from casewright.planner.parser.weights import ParserCard, save_parser, trained_weights
 from casewright.tools import Toolbox
 from tests.planner.helpers import ROWS, SHOP
-from tests.planner.parsers import eager_runtime, runtime
+from tests.planner.parsers import eager_runtime, runtime, trained, untrained
 
 QUERIES = [AnnotatedQuery.read({"query": q, "plan": p, "context": c}) for q, p, c in ROWS]
 shipped = cache(open_runtime)
 
 
+@cache
+def shipped_by_torch() -> ParserRuntime:
+    return eager_runtime(trained())
+
+
 def check_same(
-    own: ParserRuntime,
+    arrays: ParserRuntime,
     torchs: ParserRuntime,
     toolbox: Toolbox,
     known: Iterable[AnnotatedQuery],
     queries: Iterable[AnnotatedQuery],
 ) -> None:
     cases = [PlanCase(case.query, case.plan, case.record.context) for case in known]
-    prepared, other = own.prepare(toolbox, cases), torchs.prepare(toolbox, cases)
+    prepared, other = arrays.prepare(toolbox, cases), torchs.prepare(toolbox, cases)
     for query in queries:
         message = (query.query, query.record.context, MAX_STEPS)
-        (_, ours), (_, theirs) = own.plans(prepared, *message), torchs.plans(other, *message)
+        (_, ours), (_, theirs) = arrays.plans(prepared, *message), torchs.plans(other, *message)
         assert [plan.steps for plan in ours] == [plan.steps for plan in theirs], query.query
         scores = [plan.score for plan in theirs]
         assert [plan.score for plan in ours] == pytest.approx(scores, abs=1e-3)
@@ -44,12 +49,12 @@ def check_same(
 
 @pytest.mark.parametrize(("seed", "known"), [(0, 0), (1, len(QUERIES))])
 def test_an_untrained_parser_plans_as_by_torch(seed: int, known: int) -> None:
-    check_same(runtime(seed), eager_runtime(seed), SHOP, QUERIES[:known], QUERIES[::4])
+    check_same(runtime(seed), eager_runtime(untrained(seed)), SHOP, QUERIES[:known], QUERIES[::4])
 
 
 def test_the_shipped_parser_plans_as_by_torch() -> None:
     box = read_corpus("validation")[0]
-    check_same(shipped(), shipped(torch=True), box.toolbox, box.queries[:10], box.queries[10:13])
+    check_same(shipped(), shipped_by_torch(), box.toolbox, box.queries[:10], box.queries[10:13])
 
 
 @pytest.mark.slow
@@ -59,7 +64,7 @@ def test_the_shipped_parser_plans_as_by_torch_for_every_message(
     box: CorpusToolbox, known: int
 ) -> None:
     queries = box.queries
-    check_same(shipped(), shipped(torch=True), box.toolbox, queries[:known], queries[known:])
+    check_same(shipped(), shipped_by_torch(), box.toolbox, queries[:known], queries[known:])
 
 
 def test_threads_plan_as_one_after_the_other() -> None:

@@ -9,10 +9,9 @@ import pytest
 from casewright.planner import MAX_STEPS, AnnotatedQuery, PlanRequest, parse_plan
 from casewright.planner.parser.example_cases import PlanCase
 from casewright.planner.parser.message import read_message
-from casewright.planner.parser.plan_reading import read_plan
+from casewright.planner.parser.plan_reading import read_plan, write_plan
 from casewright.planner.parser.runtime import parser_tokenizer
 from casewright.planner.parser.schema import Schema
-from casewright.planner.parser.writing import written
 from casewright.tools import Toolbox, ToolSpec
 from tests.planner.helpers import ROWS, SHOP, parameter
 from tests.planner.parsers import runtime
@@ -44,7 +43,7 @@ def test_a_plan_that_was_read_is_written_as_it_was(text: str, context: dict[str,
     message = read_message(tokenizer, question, context)
     steps = read_plan(parse_plan(text), schema, message)
     assert steps is not None
-    assert str(written(steps, schema, message)).casefold() == text.casefold()
+    assert str(write_plan(steps, schema, message)).casefold() == text.casefold()
 
 
 def test_a_plan_of_tools_that_are_not_there_is_not_read() -> None:
@@ -59,7 +58,7 @@ def test_a_plan_of_tools_that_are_not_there_is_not_read() -> None:
 def test_every_plan_is_valid_whatever_was_learned(toolbox: Toolbox, seed: int) -> None:
     parser = runtime(seed)
     cases = [AnnotatedQuery.read({"query": q, "plan": p, "context": c}) for q, p, c in ROWS]
-    known = [PlanCase(one.query, one.plan, one.record.context) for one in cases]
+    known = [PlanCase(case.query, case.plan, case.record.context) for case in cases]
     prepared = parser.prepare(toolbox, known if toolbox is SHOP else [])
     for question, context in (
         ("Dinner for two at Chez Nous, and how loud is my radio?", {}),
@@ -67,18 +66,19 @@ def test_every_plan_is_valid_whatever_was_learned(toolbox: Toolbox, seed: int) -
         ("ОК", {"item_id": 7}),
     ):
         request = PlanRequest(question, toolbox, context)
-        message, found = parser.plans(prepared, question, context, MAX_STEPS)
-        assert found
-        for one in found:
-            request.validate(written(one.steps, prepared.schema, message))
-        assert [one.score for one in found] == sorted((one.score for one in found), reverse=True)
+        message, plans = parser.plans(prepared, question, context, MAX_STEPS)
+        assert plans
+        for plan in plans:
+            request.validate(write_plan(plan.steps, prepared.schema, message))
+        scores = [plan.score for plan in plans]
+        assert scores == sorted(scores, reverse=True)
 
 
 def test_a_plan_keeps_to_the_steps_that_are_allowed() -> None:
     parser = runtime()
     prepared = parser.prepare(SHOP, [])
-    _, found = parser.plans(prepared, "a lamp, a tent and a radio", {}, 1)
-    assert {len(one.steps) for one in found} == {1}
+    _, plans = parser.plans(prepared, "a lamp, a tent and a radio", {}, 1)
+    assert {len(plan.steps) for plan in plans} == {1}
 
 
 def test_a_message_without_words_has_no_plan() -> None:

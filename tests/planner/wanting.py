@@ -13,12 +13,12 @@ from tests.support.tiny_mistral import tiny_mistral
 
 
 class Wanting(torch.nn.Module):
-    """Computes what its network does, and then wants the tokens of one text behind a prompt.
+    """A network whose likeliest tokens behind a prompt are those of one text.
 
     Args:
-        model: Whose network.
-        prompt: Tokens that it is given to read before.
-        wanted: Tokens; the last of them again and again.
+        model: A model with the network.
+        prompt: Number of the prompt's tokens.
+        wanted: The text's tokens; the last one is repeated.
     """
 
     def __init__(self, model: LanguageModel, prompt: int, wanted: Sequence[int]) -> None:
@@ -27,19 +27,19 @@ class Wanting(torch.nn.Module):
         self.config = model.network.config
         self.prompt, self.wanted = prompt, wanted
 
-    def forward(self, **given: Any) -> Any:
-        made = self.network(**given)
-        kept = given.get("logits_to_keep", 0)
-        positions = given["position_ids"][0]
-        read = positions[-kept:] if isinstance(kept, int) else positions[kept]
-        for row, position in enumerate(read):
-            place = int(position) + 1 - self.prompt
-            made.logits[:, row, self.wanted[max(0, min(place, len(self.wanted) - 1))]] = 1e9
-        return made
+    def forward(self, **inputs: Any) -> Any:
+        output = self.network(**inputs)
+        keep = inputs.get("logits_to_keep", 0)
+        positions = inputs["position_ids"][0]
+        rows = positions[-keep:] if isinstance(keep, int) else positions[keep]
+        for row, position in enumerate(rows):
+            index = int(position) + 1 - self.prompt
+            output.logits[:, row, self.wanted[max(0, min(index, len(self.wanted) - 1))]] = 1e9
+        return output
 
 
 def model_writing(text: str, request: PlanRequest, *, ends: bool = True) -> LanguageModel:
-    """Return a model that writes this text, and then its end or the last token for ever."""
+    """Return a model that writes this text, and then its end or the last token again and again."""
     model: Any = tiny_mistral(3)
     prompt = model.encode(render_prompt(request))
     wanted = [*model.encode_plan(text), *model.ends[: int(ends)]]

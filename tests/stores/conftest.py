@@ -9,7 +9,7 @@ import certifi
 import pytest
 
 from casewright.stores import CaseStore
-from casewright.stores.engines.embedded import ENGINES
+from casewright.stores.engines.connections import ENGINES
 from tests.stores.helpers import new_folder, note_schema
 from tests.support.qdrant_server import QdrantServer, RealServer
 

@@ -11,8 +11,8 @@ import qdrant_edge as edge
 from numpy.typing import NDArray
 
 from casewright.stores import CaseSchema
-from casewright.stores.asked import Asked
-from casewright.stores.quality import QualityScale
+from casewright.stores.query import StoreQuery
+from casewright.stores.stored import QualityScale
 from tests.stores.helpers import vector_facet
 
 CASES, DIMENSION, BEST = 6000, 64, 10
@@ -52,8 +52,8 @@ class Graph:
         self.shard.optimize()
         assert self.shard.info().indexed_vectors_count == CASES
 
-    def asked(self, query: NDArray[np.float32], lambda_b: float) -> Asked:
-        return Asked.of(self.schema, query, None, lambda_b, self.scale)
+    def asked(self, query: NDArray[np.float32], lambda_b: float) -> StoreQuery:
+        return StoreQuery.of(self.schema, query, None, lambda_b, self.scale)
 
     def recall(self, lambda_b: float) -> float:
         """Return the share of the exact ten best that the graph finds."""

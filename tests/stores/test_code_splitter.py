@@ -6,8 +6,7 @@ from itertools import pairwise
 
 import pytest
 
-from casewright.stores.documents import kinds as document_kinds
-from casewright.stores.documents.kinds import Kind
+from casewright.stores.documents.file_walk import LANGUAGES, Kind
 from casewright.stores.documents.reader import Document, Part
 from casewright.stores.documents.splitter import Chunk, split
 from casewright.stores.documents.text_size import MOST, text_sizes
@@ -114,7 +113,7 @@ def chunks(text: str, language: str = "python") -> list[Chunk]:
 
 
 def test_every_language_of_the_table_is_tested() -> None:
-    assert set(SOURCES) == set(document_kinds.LANGUAGES)
+    assert set(SOURCES) == set(LANGUAGES)
 
 
 @pytest.mark.parametrize("language", SOURCES)

@@ -9,11 +9,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from casewright.stores.documents.kinds import kind_of
-from casewright.stores.documents.line_groups import ENOUGH
+from casewright.stores.documents.file_walk import kind_of
 from casewright.stores.documents.reader import read_document
 from casewright.stores.documents.splitter import Chunk, split
-from casewright.stores.documents.text_size import MOST, text_sizes
+from casewright.stores.documents.text_size import ENOUGH, MOST, text_sizes
 from tests.stores.document_files import paragraph, pdf
 from tests.support.examples import at_most
 

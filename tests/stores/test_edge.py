@@ -12,7 +12,7 @@ import qdrant_edge
 
 from casewright.errors import InputError, StoreError
 from casewright.stores import Case, CaseStore
-from casewright.stores.engines.embedded import open_folder
+from casewright.stores.engines.connections import open_folder
 from casewright.stores.engines.engine import Engine, NoCollectionError
 from tests.stores.helpers import note, note_schema, number_id
 
@@ -52,7 +52,7 @@ def test_vector_that_is_not_finite_is_refused(edge: Engine, bad: float) -> None:
     with pytest.raises(InputError, match=r"'c' at .* NaN"):
         edge.upsert("c", ids, vectors([1, 2], [1, bad]), payloads)
     with pytest.raises(InputError, match="NaN"):
-        edge.search("c", vectors([1, bad])[0], 3, None)
+        edge.search("c", vectors([1, bad])[0], 3, None, exact=True)
     assert edge.count("c", None) == 0
 
 
@@ -81,7 +81,7 @@ def test_every_call_on_a_collection_that_is_not_there_says_so(edge: Engine) -> N
     edge.drop("c")
     for call in (
         lambda: edge.upsert("c", ids, one, [{}]),
-        lambda: edge.search("c", one[0], 1, None),
+        lambda: edge.search("c", one[0], 1, None, exact=True),
         lambda: edge.get("c", ids),
         lambda: edge.scroll("c", None),
         lambda: edge.delete("c", ids),
@@ -148,7 +148,7 @@ def test_case_comes_back_exactly_whatever_json_it_holds(tmp_path: Path) -> None:
 def test_more_may_be_asked_for_than_there_is(edge: Engine, k: int) -> None:
     edge.create("c", 2, LAYOUT)
     edge.upsert("c", [number_id(1)], vectors([1, 2]), [{}])
-    assert len(edge.search("c", vectors([1, 0])[0], k, None)) == 1
+    assert len(edge.search("c", vectors([1, 0])[0], k, None, exact=True)) == 1
 
 
 def test_threads_that_use_a_collection_while_it_goes_are_told_so(edge: Engine) -> None:
@@ -160,7 +160,7 @@ def test_threads_that_use_a_collection_while_it_goes_are_told_so(edge: Engine) -
         while not done.is_set():
             try:
                 edge.upsert("c", [number_id(number)], vectors([1, 2]), [{"n": number}])
-                edge.search("c", vectors([1, 2])[0], 10, None)
+                edge.search("c", vectors([1, 2])[0], 10, None, exact=True)
                 edge.scroll("c", None)
             except NoCollectionError:
                 pass

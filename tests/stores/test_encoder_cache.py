@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from casewright.errors import InputError
 from casewright.stores import CachedEncoder
-from casewright.stores.encoders.vector_file import check_vectors
+from casewright.stores.encoders.cache import check_vectors
 from tests.support.encoders import BrokenEncoder, HashingEncoder
 
 TEXTS = [f"text number {i}" for i in range(20)]

@@ -112,7 +112,7 @@ def test_what_is_no_embedding_object_is_refused(source: Any) -> None:
 
 @pytest.mark.parametrize("source", [TwoWays, MockEmbedding, HashingEncoder])
 def test_class_in_place_of_an_object_is_refused(source: Any) -> None:
-    with pytest.raises(InputError, match=f"The class {source.__name__} is no encoder"):
+    with pytest.raises(InputError, match=f"The class {source.__name__} is not an encoder"):
         as_encoder(source)
 
 
@@ -134,8 +134,8 @@ ANSWERS = [
     ([[1.0, 2.0, 3.0, 4.0]] * 2, r"shape \(2, 4\); expected \(2, 3\)"),
     ([[1.0, float("nan"), 3.0]] * 2, "text 1 of 2 with NaN or infinity"),
     ([[1.0, 1e300, 3.0]] * 2, "NaN or infinity"),
-    ([[1.0, 2.0, 3.0], [1.0]], "no array of numbers"),
-    ([["a", "b", "c"]] * 2, "no array of numbers"),
+    ([[1.0, 2.0, 3.0], [1.0]], "not with an array of numbers"),
+    ([["a", "b", "c"]] * 2, "not with an array of numbers"),
     ([None, None], r"shape \(2,\)"),
 ]
 
@@ -159,7 +159,7 @@ def test_fewer_or_more_vectors_than_texts_are_refused(answer: Any) -> None:
     source = Wrong()
     encoder = from_langchain(source)
     source.answer = answer
-    with pytest.raises(InputError, match=r"expected \(2, 3\), one row a text"):
+    with pytest.raises(InputError, match=r"expected \(2, 3\), one row each"):
         encoder.embed(TEXTS)
 
 

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from casewright.stores import Case, CaseStore
-from casewright.stores.engines.server_payload import read_payload, server_payload
+from casewright.stores.engines.payload import read_server_payload, server_payload
 
 JSON = st.recursive(
     st.none()
@@ -44,4 +44,4 @@ def test_case_comes_back_exactly_whatever_json_it_holds(store: CaseStore) -> Non
 @given(st.fixed_dictionaries({"solution": JSON, "metadata": st.dictionaries(st.text(), JSON)}))
 def test_payload_of_a_server_is_read_as_it_was_made(case: Any) -> None:
     stored = json.loads(json.dumps(server_payload(case)))
-    assert json.dumps(read_payload(stored)) == json.dumps(case)
+    assert json.dumps(read_server_payload(stored)) == json.dumps(case)

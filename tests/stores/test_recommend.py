@@ -10,12 +10,12 @@ from numpy.typing import NDArray
 
 from casewright.errors import InputError, StoreError
 from casewright.stores.engines import connections
-from casewright.stores.engines.engine import Engine, NoCollectionError, RecommendStrategy
+from casewright.stores.engines.engine import Engine, NoCollectionError, RecommendScoring
 from tests.stores.helpers import number_id
 from tests.support.qdrant_server import QdrantServer
 
 DIMENSION, POINTS = 6, 30
-STRATEGIES: tuple[RecommendStrategy, ...] = get_args(RecommendStrategy)
+STRATEGIES: tuple[RecommendScoring, ...] = get_args(RecommendScoring)
 #: Stored vectors (30, 6); positive (3, 6), negative (2, 6) and no examples (0, 6).
 VECTORS, POSITIVE, NEGATIVE = np.split(
     np.random.default_rng(5).standard_normal((POINTS + 5, DIMENSION)).astype(np.float32),
@@ -41,7 +41,7 @@ def engine(shared_place: str) -> Iterator[Engine]:
 
 
 def scored(
-    vectors: NDArray[np.float32], negative: NDArray[np.float32], strategy: RecommendStrategy
+    vectors: NDArray[np.float32], negative: NDArray[np.float32], strategy: RecommendScoring
 ) -> NDArray[np.float64]:
     """Return the scores (m,) of vectors (m, 6) by the formulas that ``Engine`` documents."""
     to_positive = vectors.astype(np.float64) @ POSITIVE.T
@@ -63,7 +63,7 @@ def assert_ranks(
     found: Sequence[tuple[str, float]],
     among: Sequence[int],
     negative: NDArray[np.float32],
-    strategy: RecommendStrategy,
+    strategy: RecommendScoring,
 ) -> None:
     scores = scored(VECTORS, negative, strategy)
     expected = sorted(among, key=lambda i: -scores[i])[: len(found)]
@@ -74,7 +74,7 @@ def assert_ranks(
 @STRATEGY
 @EXAMPLES
 def test_recommend_scores_and_orders_by_the_documented_formulas(
-    engine: Engine, strategy: RecommendStrategy, negative: NDArray[np.float32]
+    engine: Engine, strategy: RecommendScoring, negative: NDArray[np.float32]
 ) -> None:
     found = engine.recommend("points", POSITIVE, negative, 99, None, strategy=strategy)
     assert len(found) == POINTS
@@ -84,7 +84,7 @@ def test_recommend_scores_and_orders_by_the_documented_formulas(
 @STRATEGY
 @EXAMPLES
 def test_recommend_gives_the_best_of_those_that_match(
-    engine: Engine, strategy: RecommendStrategy, negative: NDArray[np.float32]
+    engine: Engine, strategy: RecommendScoring, negative: NDArray[np.float32]
 ) -> None:
     where = {"third": {"not": 1}}
     found = engine.recommend("points", POSITIVE, negative, 7, where, strategy=strategy)

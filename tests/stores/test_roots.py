@@ -9,8 +9,8 @@ import pytest
 
 from casewright.errors import InputError
 from casewright.stores import CaseStore
+from casewright.stores.documents.cases import remove_root, root_names, roots_of
 from casewright.stores.documents.ingest import ingest
-from casewright.stores.documents.roots import remove_root, root_names, roots_of
 from tests.stores.document_files import contents, document_store, write
 from tests.stores.helpers import note
 

@@ -18,7 +18,7 @@ from qdrant_client.conversions.conversion import GrpcToRest, RestToGrpc
 from casewright.errors import StoreUnavailableError
 from casewright.stores import CaseStore, Change
 from casewright.stores.engines import connections
-from casewright.stores.engines.engine import RecommendStrategy
+from casewright.stores.engines.engine import RecommendScoring
 from casewright.stores.engines.server_options import ServerOptions
 from tests.stores.helpers import note, note_schema, number_id
 
@@ -205,7 +205,7 @@ def test_store_works_over_grpc_as_over_http() -> None:
 
 
 @pytest.mark.parametrize("strategy", ["best_score", "sum_scores"])
-def test_recommend_gives_over_grpc_what_it_gives_in_memory(strategy: RecommendStrategy) -> None:
+def test_recommend_gives_over_grpc_what_it_gives_in_memory(strategy: RecommendScoring) -> None:
     vectors = np.random.default_rng(3).standard_normal((12, 4)).astype(np.float32)
     answers = []
     with serving(LocalMode()) as (url, options):

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from casewright.errors import FacetError, StoreUnavailableError
 from casewright.stores import Case, CaseStore, Change, Facet
 from casewright.stores.engines.server_options import ServerOptions
-from casewright.stores.engines.shared_lock import SharedLock
+from casewright.stores.engines.upload import SharedLock
 from tests.stores.helpers import ROOT, note, note_schema, number_id
 from tests.support.encoders import HashingEncoder
 from tests.support.qdrant_server import RESET, QdrantServer

@@ -7,7 +7,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-from casewright.planner.prompt_hash import prompt_hash
+from casewright.planner.prompt import prompt_hash
 from tests.support.tiny_mistral import save_tiny, tiny_mistral
 
 #: Weights that tell prompts from each other, and positions for the shop's prompt.

@@ -13,7 +13,7 @@ from functools import cache
 from casewright.domains import find_domain
 from casewright.domains.shopping.tools import shopping_toolbox
 from casewright.finetune.example import TrainingExample
-from casewright.finetune.examples.tevo import Evolved, TevoSettings, draw_toolbox, pose
+from casewright.finetune.examples.tevo import Evolved, Posing, TevoSettings, draw_toolbox, pose
 from casewright.finetune.examples.ttg import TASK_NAMES, TtgSettings, tasks_of
 from casewright.finetune.shots import Neighbours
 from casewright.finetune.tool_pools import ToolPool, read_pools
@@ -51,8 +51,8 @@ def evolve(
     distractors: Sequence[ToolSpec] = (),
 ) -> Evolved:
     """Draw a prompt for one query."""
-    drawn = draw_toolbox([query], toolbox, settings, pools, rng, distractors=distractors)
-    return pose([query], drawn, settings, pools, neighbours, rng)[0]
+    posing = Posing(toolbox, settings, pools, neighbours, distractors)
+    return pose([query], draw_toolbox([query], posing, rng), posing, rng)[0]
 
 
 def shop_examples(

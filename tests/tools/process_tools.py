@@ -41,5 +41,5 @@ def end(a: str) -> str:
     raise {"tool": ToolError, "value": ValueError, "unicode": _unicode}[a]("told")
 
 
-def _unicode(said: str) -> UnicodeDecodeError:
-    return UnicodeDecodeError("utf-8", b"", 0, 1, said)
+def _unicode(reason: str) -> UnicodeDecodeError:
+    return UnicodeDecodeError("utf-8", b"", 0, 1, reason)

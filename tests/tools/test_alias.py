@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from casewright.tools import alias, original
 
 IDENTIFIER = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
-# Characters that escapes are made of, beside some that need one.
+# Characters of escapes, and some that need an escape.
 NAMES = st.text("_x0159afA -é²😀") | st.text(max_size=12)
 
 
@@ -44,5 +44,5 @@ def test_an_alias_can_be_turned_back(name: str) -> None:
 @given(NAMES, NAMES)
 @example("_x31é", "1xe9_")
 @example("", "_x_")
-def test_two_names_never_share_an_alias(one: str, other: str) -> None:
-    assert (alias(one) == alias(other)) == (one == other)
+def test_two_names_never_share_an_alias(name: str, other: str) -> None:
+    assert (alias(name) == alias(other)) == (name == other)

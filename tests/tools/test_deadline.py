@@ -1,4 +1,4 @@
-"""Calls in threads that nobody has to join."""
+"""Calls in daemon threads."""
 
 from __future__ import annotations
 
@@ -9,8 +9,7 @@ from typing import Any
 import pytest
 
 from casewright.errors import BusyError
-from casewright.tools.call_threads import bound_call_threads, owner
-from casewright.tools.deadline import call_within, start_daemon
+from casewright.tools.deadline import bound_call_threads, call_within, owner, start_daemon
 from tests.serve.service.helpers import until
 
 

@@ -38,9 +38,9 @@ ROOM: dict[str, Any] = {
 }
 
 
-def written(folder: Path, told: Any) -> Path:
+def written(folder: Path, content: Any) -> Path:
     file = folder / "tools.json"
-    file.write_text(told if isinstance(told, str) else json.dumps(told), encoding="utf-8")
+    file.write_text(content if isinstance(content, str) else json.dumps(content), encoding="utf-8")
     return file
 
 
@@ -75,8 +75,8 @@ def test_a_name_that_is_an_identifier_is_left_as_it_is(tmp_path: Path) -> None:
 
 def test_no_evidence_is_there_and_can_be_run_wherever_it_comes_from(tmp_path: Path) -> None:
     assert toolbox_from_file(written(tmp_path, [ROOM]))["no_evidence"] is NO_EVIDENCE
-    own = {"name": "no_evidence", "description": "Chat."}
-    toolbox = toolbox_from_file(written(tmp_path, [own, ROOM]))
+    chat = {"name": "no_evidence", "description": "Chat."}
+    toolbox = toolbox_from_file(written(tmp_path, [chat, ROOM]))
     assert toolbox.names[0] == "no_evidence"
     tool = toolbox["no_evidence"]
     assert tool.description == "Chat."
@@ -109,7 +109,7 @@ def with_parameter(value: Any) -> list[dict[str, Any]]:
 
 
 @pytest.mark.parametrize(
-    ("told", "words"),
+    ("content", "words"),
     [
         (with_parameter({"kind": "text"}), ["town", "'text'", "'string'"]),
         (with_parameter({"sources": ["webpage"]}), ["town", "webpage", "'question'"]),
@@ -127,9 +127,9 @@ def with_parameter(value: Any) -> list[dict[str, Any]]:
     ids=lambda value: value[0] if isinstance(value[0], str) else "",
 )
 def test_a_tool_declared_wrongly_is_named_with_its_file_its_place_and_the_mend(
-    tmp_path: Path, told: Any, words: list[str]
+    tmp_path: Path, content: Any, words: list[str]
 ) -> None:
-    file = written(tmp_path, told)
+    file = written(tmp_path, content)
     with pytest.raises(InputError) as caught:
         toolbox_from_file(file)
     message = str(caught.value)
@@ -139,7 +139,7 @@ def test_a_tool_declared_wrongly_is_named_with_its_file_its_place_and_the_mend(
 
 
 @pytest.mark.parametrize(
-    ("told", "words"),
+    ("content", "words"),
     [
         ("[{", "no JSON"),
         ("[]", "holds no tools"),
@@ -157,10 +157,10 @@ def test_a_tool_declared_wrongly_is_named_with_its_file_its_place_and_the_mend(
     ],
 )
 def test_a_file_that_is_no_toolbox_is_an_input_error_that_names_it(
-    tmp_path: Path, told: str, words: str
+    tmp_path: Path, content: str, words: str
 ) -> None:
     with pytest.raises(InputError, match=rf"tools\.json.*{words}"):
-        toolbox_from_file(written(tmp_path, told))
+        toolbox_from_file(written(tmp_path, content))
 
 
 def test_a_file_that_cannot_be_read_is_an_input_error(tmp_path: Path) -> None:

@@ -45,8 +45,8 @@ class OwnClass(BaseTool):
         return f"{user}: {query}"
 
 
-def run(made: BaseTool, arguments: dict[str, Any], **more: Any) -> Any:
-    spec = tool_from_langchain(made, **more)
+def run(lc_tool: BaseTool, arguments: dict[str, Any], **more: Any) -> Any:
+    spec = tool_from_langchain(lc_tool, **more)
     assert spec.run is not None
     return spec.run(arguments, CONTEXT)
 
@@ -62,9 +62,9 @@ def test_name_description_and_arguments_are_taken_over() -> None:
 
 
 def test_a_name_that_is_no_identifier_gets_an_alias() -> None:
-    made = StructuredTool.from_function(lambda query: query, name="my-tool", description="d")
-    assert tool_from_langchain(made).name == "my_x2d_tool"
-    assert run(made, {"query": "tea"}) == "tea"
+    lc_tool = StructuredTool.from_function(lambda query: query, name="my-tool", description="d")
+    assert tool_from_langchain(lc_tool).name == "my_x2d_tool"
+    assert run(lc_tool, {"query": "tea"}) == "tea"
 
 
 def test_an_injected_argument_is_hidden_and_filled_from_the_scope() -> None:
@@ -82,9 +82,11 @@ def test_an_injected_argument_of_a_class_without_a_schema_is_filled_too() -> Non
 
 
 def test_a_single_input_tool_takes_its_one_input() -> None:
-    made = Tool(name="echo", description="Echoes.", func=lambda text: f"<{text}>")
-    assert [parameter.name for parameter in tool_from_langchain(made).parameters] == ["tool_input"]
-    assert run(made, {"tool_input": "tea"}) == "<tea>"
+    lc_tool = Tool(name="echo", description="Echoes.", func=lambda text: f"<{text}>")
+    assert [parameter.name for parameter in tool_from_langchain(lc_tool).parameters] == [
+        "tool_input"
+    ]
+    assert run(lc_tool, {"tool_input": "tea"}) == "<tea>"
 
 
 def test_an_argument_schema_may_be_plain_json_schema() -> None:
@@ -93,17 +95,17 @@ def test_an_argument_schema_may_be_plain_json_schema() -> None:
         "properties": {"city": {"type": "string", "description": "Where."}},
         "required": ["city"],
     }
-    made = StructuredTool(
+    lc_tool = StructuredTool(
         name="sky", description="Looks up.", args_schema=schema, func=lambda city: f"sky of {city}"
     )
-    (city,) = tool_from_langchain(made).parameters
+    (city,) = tool_from_langchain(lc_tool).parameters
     assert (city.name, city.kind, city.description, city.required) == (
         "city",
         "string",
         "Where.",
         True,
     )
-    assert run(made, {"city": "Oslo"}) == "sky of Oslo"
+    assert run(lc_tool, {"city": "Oslo"}) == "sky of Oslo"
 
 
 def test_a_literal_argument_is_an_enumeration() -> None:
@@ -131,8 +133,8 @@ def test_a_definition_that_refers_to_itself_has_any_type() -> None:
         "properties": {"tree": {"$ref": "#/$defs/Tree"}},
         "$defs": {"Tree": {"anyOf": [{"$ref": "#/$defs/Tree"}, {"type": "null"}]}},
     }
-    made = StructuredTool(name="t", description="d", args_schema=schema, func=lambda tree: tree)
-    assert tool_from_langchain(made).parameters[0].kind == "any"
+    lc_tool = StructuredTool(name="t", description="d", args_schema=schema, func=lambda tree: tree)
+    assert tool_from_langchain(lc_tool).parameters[0].kind == "any"
 
 
 def test_an_async_only_tool_runs_on_the_event_loop() -> None:
@@ -140,8 +142,8 @@ def test_an_async_only_tool_runs_on_the_event_loop() -> None:
         await asyncio.sleep(0)
         return query.upper()
 
-    made = StructuredTool.from_function(coroutine=answer, name="answer", description="d")
-    spec = tool_from_langchain(made)
+    lc_tool = StructuredTool.from_function(coroutine=answer, name="answer", description="d")
+    spec = tool_from_langchain(lc_tool)
     assert spec.run is None
 
     async def call() -> Any:

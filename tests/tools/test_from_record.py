@@ -45,7 +45,7 @@ def test_only_the_name_has_to_be_there() -> None:
 
 
 @pytest.mark.parametrize(
-    ("change", "place"),
+    ("change", "field"),
     [
         ({"name": 5}, "name"),
         ({"parameters": ["town"]}, "parameters"),
@@ -56,9 +56,9 @@ def test_only_the_name_has_to_be_there() -> None:
     ],
 )
 def test_a_record_of_another_form_is_an_input_error_that_says_where(
-    change: dict[str, Any], place: str
+    change: dict[str, Any], field: str
 ) -> None:
-    with pytest.raises(InputError, match=place):
+    with pytest.raises(InputError, match=field):
         tool_from_record({**RECORD, **change})
 
 

@@ -40,8 +40,8 @@ def search(
     more = {"results": {"title": "title"}, **more}
     tool = tool_from_store(store, name="find", description="Finds.", **more)
     assert tool.run is not None
-    found = rows(tool, tool.run(arguments, CallContext(scope=asker or {})))
-    return [row["title"] for row in found]
+    hits = rows(tool, tool.run(arguments, CallContext(scope=asker or {})))
+    return [row["title"] for row in hits]
 
 
 def test_the_tool_takes_a_query_and_returns_evidence_with_its_source(store: CaseStore) -> None:
@@ -84,8 +84,8 @@ def test_a_filter_is_a_parameter_that_comes_before_the_query(store: CaseStore) -
 
 @pytest.mark.parametrize("query", ["blue kettle", "garden hose", "customer bob"])
 def test_another_customers_cases_are_out_of_reach(store: CaseStore, query: str) -> None:
-    found = search(store, {"query": query}, {"customer": "ann"}, scope=("customer",), k=10)
-    assert set(found) <= {"red kettle", "kettle descaler powder"}
+    titles = search(store, {"query": query}, {"customer": "ann"}, scope=("customer",), k=10)
+    assert set(titles) <= {"red kettle", "kettle descaler powder"}
     others = search(store, {"query": query}, {"customer": "bob"}, scope=("customer",), k=10)
     assert others
     assert set(others) <= {"blue kettle", "garden hose"}
@@ -96,9 +96,9 @@ def test_no_parameter_can_widen_the_scope(store: CaseStore) -> None:
     assert [parameter.name for parameter in tool.parameters] == ["query"]
     more: dict[str, Any] = {"scope": ("customer",), "filters": ("customer",)}
     for wanted in ("bob", ["ann", "bob"]):
-        found = search(store, {"query": "kettle", "customer": wanted}, {"customer": "ann"}, **more)
-        assert found
-        assert "blue kettle" not in found
+        titles = search(store, {"query": "kettle", "customer": wanted}, {"customer": "ann"}, **more)
+        assert titles
+        assert "blue kettle" not in titles
 
 
 @pytest.mark.parametrize("asker", [{}, {"tenant": "t"}, {"customer": ""}, {"customer": "eve"}])

@@ -15,8 +15,8 @@ from casewright.errors import ToolError
 from casewright.tools import CallContext, rows, tool_from_langchain
 
 
-def run(made: BaseTool, arguments: dict[str, Any]) -> Any:
-    spec = tool_from_langchain(made)
+def run(lc_tool: BaseTool, arguments: dict[str, Any]) -> Any:
+    spec = tool_from_langchain(lc_tool)
     assert spec.run is not None
     return spec.run(arguments, CallContext(key="run:s1"))
 
@@ -26,20 +26,20 @@ def test_an_error_handled_as_text_counts_as_an_error(handler: Any) -> None:
     def fail(query: str) -> str:
         raise ToolException("no such note")
 
-    made = StructuredTool.from_function(
+    lc_tool = StructuredTool.from_function(
         fail, name="fail", description="d", handle_tool_error=handler
     )
     with pytest.raises(ToolError, match="fail"):
-        run(made, {"query": "tea"})
+        run(lc_tool, {"query": "tea"})
 
 
 def test_an_unhandled_error_is_raised() -> None:
     def fail(query: str) -> str:
         raise ToolException("no such note")
 
-    made = StructuredTool.from_function(fail, name="fail", description="d")
+    lc_tool = StructuredTool.from_function(fail, name="fail", description="d")
     with pytest.raises(ToolException, match="no such note"):
-        run(made, {"query": "tea"})
+        run(lc_tool, {"query": "tea"})
 
 
 def test_an_artifact_is_what_the_tool_returned() -> None:

@@ -79,8 +79,8 @@ s5 = words(query="tea")
 s6 = untyped(query="tea")
 s7 = nothing(query="tea")"""
     answer = ask(graph_of(tools.values(), plan, step_seconds=60))
-    found = {step["step"]: step["rows"] for step in answer.steps}
-    assert found == {
+    results = {step["step"]: step["rows"] for step in answer.steps}
+    assert results == {
         "s1": [
             {"product_id": "P0", "name": "phone 0"},
             {"product_id": "P1", "name": "phone 1"},
@@ -156,12 +156,12 @@ def test_who_asks_is_the_request_s_to_say(ask: Ask, tools: dict[str, ToolSpec]) 
 def test_concurrent_runs_each_have_their_own_session(tools: dict[str, ToolSpec]) -> None:
     graph = graph_of(tools.values(), "s1 = orders(query=question)", step_seconds=60)
 
-    async def one(name: str) -> str:
+    async def orders_of(name: str) -> str:
         ran = await graph.ainvoke({"question": name}, context={"scope": {"customer": name}})
         return str(Answer.from_state(ran).steps[0]["rows"])
 
     async def everybody() -> list[str]:
-        return list(await asyncio.gather(*(one(f"C{n}") for n in range(4))))
+        return list(await asyncio.gather(*(orders_of(f"C{n}") for n in range(4))))
 
     for number, rows in enumerate(asyncio.run(everybody())):
         assert rows == str([{"evidence": f"C{number} of C{number}"}])

@@ -21,8 +21,8 @@ from tests.tools import process_tools
 CONTEXT = CallContext("run", "s3", scope={"tenant": "acme"})
 
 
-def called(tool: Any, given: str, seconds: float = 20.0) -> Call:
-    call = Call(tool, {"a": given}, CONTEXT, Limits(step_seconds=seconds))
+def called(tool: Any, argument: str, seconds: float = 20.0) -> Call:
+    call = Call(tool, {"a": argument}, CONTEXT, Limits(step_seconds=seconds))
     call.run()
     return call
 
@@ -72,7 +72,7 @@ def test_who_is_not_waited_for_is_killed_with_all_that_it_started(tmp_path: Path
 
 
 @pytest.mark.parametrize(
-    ("given", "told"),
+    ("argument", "message"),
     [
         ("crash", "its process ended by SIGABRT without an answer"),
         ("tool", "told"),
@@ -80,8 +80,8 @@ def test_who_is_not_waited_for_is_killed_with_all_that_it_started(tmp_path: Path
         ("unicode", "end failed: RuntimeError: UnicodeDecodeError: "),
     ],
 )
-def test_a_process_that_crashes_or_raises_fails_its_step_alone(given: str, told: str) -> None:
-    assert told in called(tool_from_function(process_tools.end, process=True), given).error
+def test_a_process_that_crashes_or_raises_fails_its_step_alone(argument: str, message: str) -> None:
+    assert message in called(tool_from_function(process_tools.end, process=True), argument).error
 
 
 def test_what_another_process_cannot_import_is_refused_at_once() -> None:

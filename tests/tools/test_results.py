@@ -164,11 +164,11 @@ def test_deeply_nested_text_is_a_tool_error(text: str) -> None:
 @given(st.sampled_from([ONE, TWO]), JSON)
 def test_any_value_becomes_json_plain_rows_or_a_tool_error(tool: ToolSpec, value: Any) -> None:
     try:
-        made = rows(tool, value)
+        result = rows(tool, value)
     except ToolError:
         return
-    assert json.loads(json.dumps(made, allow_nan=False)) == made
-    assert all(set(row) - {"source"} == set(tool.results) for row in made)
+    assert json.loads(json.dumps(result, allow_nan=False)) == result
+    assert all(set(row) - {"source"} == set(tool.results) for row in result)
 
 
 def test_evidence_of_one_field_is_its_value() -> None:

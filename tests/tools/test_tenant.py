@@ -1,4 +1,4 @@
-"""A tool's own parameter says whose request it is; nothing that the request says does."""
+"""Parameters that are filled with the tenant of the request, whatever the request says."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ async def awaited_row(query: str, whose: Tenant, call: CallContext) -> str:
     return ROWS[whose]
 
 
-TOOLS = [tool_from_function(one, results=("value",)) for one in (row, awaited_row)]
+TOOLS = [tool_from_function(function, results=("value",)) for function in (row, awaited_row)]
 
 
 def run(plan: str, context: RunContext) -> Any:
@@ -37,9 +37,9 @@ def run(plan: str, context: RunContext) -> Any:
 @pytest.mark.parametrize("tool", TOOLS, ids=lambda tool: tool.name)
 def test_the_tenant_of_the_request_reaches_the_tool_and_no_plan_can_write_it(tool: Any) -> None:
     assert [parameter.name for parameter in tool.parameters] == ["query"]
-    for tenant, found in ROWS.items():
+    for tenant, value in ROWS.items():
         answer = run(f"s1 = {tool.name}(query=question)", RunContext(tenant=tenant))
-        assert values(answer) == {"s1": [found]}
+        assert values(answer) == {"s1": [value]}
 
 
 def test_a_request_of_no_tenant_fails_the_step_and_says_how_to_name_one() -> None:

@@ -1,4 +1,4 @@
-"""Conversion of a set's records to items, and the reasons for those that do not convert."""
+"""Conversion of a public set's records to items, with the reasons of refused ones."""
 
 from __future__ import annotations
 
@@ -11,27 +11,19 @@ from typing import Any
 
 from casewright.errors import InputError, PlanError
 from casewright.finetune.evaluation.item import EvaluationItem
-from casewright.finetune.evaluation.verdict import plan_class
+from casewright.finetune.plan_shape import plan_class
 from casewright.finetune.records import read_values
 from casewright.planner import AnnotatedQuery, Plan, PlanRequest, QueryRecord
 from casewright.tools import Toolbox
 
-#: Steps that a plan of these sets may have.
-MAX_STEPS = 16
-
 
 class ConversionError(Exception):
-    """A record that the plan language cannot say; its text is the reason, the same for all such."""
+    """A record that the plan language cannot express; its text is the reason."""
 
 
 @dataclass(frozen=True, slots=True)
 class Converted:
-    """A set in the plan language.
-
-    Attributes:
-        items: What converted.
-        refused: Id of a record and the reason, of what did not.
-    """
+    """A set in the plan language: its items, and the ids and reasons of refused records."""
 
     items: Sequence[EvaluationItem]
     refused: Sequence[tuple[str, str]]
@@ -63,10 +55,10 @@ def to_item(id_: str, question: str, toolbox: Toolbox, plan: Plan) -> Evaluation
     """Return the item of a record's question and gold plan; its class is the plan's.
 
     Raises:
-        ConversionError: The plan is not valid for the question, or the question is none.
+        ConversionError: The plan is not valid for the question, or the question is unusable.
     """
     try:
-        request = PlanRequest(question, toolbox, max_steps=MAX_STEPS)
+        request = PlanRequest(question, toolbox, max_steps=16)
         request.validate(plan)
     except PlanError as error:
         raise ConversionError(f"the gold calls contradict the tools: {_kind_of(error)}") from error
@@ -78,13 +70,11 @@ def to_item(id_: str, question: str, toolbox: Toolbox, plan: Plan) -> Evaluation
 
 def _kind_of(error: PlanError) -> str:
     """Return the check that failed, without the names of this record."""
+    value = "a value of another type or choice than declared"
     for words, kind in (
         ("needs the argument", "a required argument is missing"),
         ("has no parameter", "an argument that the tool does not declare"),
-        ("may not be", "a value of another type or choice than declared"),
-        ("of its choices", "a value of another type or choice than declared"),
-        (" is a ", "a value of another type or choice than declared"),
-        (" is an ", "a value of another type or choice than declared"),
+        *((words, value) for words in ("may not be", "of its choices", " is a ", " is an ")),
         ("results of", "a field that the tool does not declare"),
         ("There is no tool", "a tool that is not in the specification"),
         ("earlier step", "a reference to no earlier step"),
@@ -96,11 +86,7 @@ def _kind_of(error: PlanError) -> str:
 
 
 def read_json(path: Path) -> Any:
-    """Read a JSON file of a set.
-
-    Raises:
-        InputError: It cannot be read; says what the folder should hold.
-    """
+    """Read a JSON file of a set; raise ``InputError`` if it cannot be read."""
     try:
         return json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError, RecursionError) as error:

@@ -2,14 +2,14 @@
 
 A record's gold output is a list of calls whose arguments refer to the outputs of earlier calls,
 ``$var1.field$``; they become steps whose arguments refer to ``s1.field``. The last call,
-``var_result``, only names what is to be returned, and is left out.
+``var_result``, only names the values to return, and is left out.
 """
 
 from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -26,24 +26,17 @@ from casewright.planner import ListValue, Literal, Plan, Step, StepRef
 from casewright.planner.plan import Scalar, Value
 from casewright.tools import Parameter, Source, Toolbox, ToolSpec, alias
 
-#: Where specifications keep their parameters.
+#: Fields of specifications that hold parameters.
 _PARAMETERS = ("query_parameters", "path_parameters", "parameters", "arguments")
 _CHOICES = ("enum", "allowed_values", "possible_values")
 _KINDS = {
-    "string": "string",
-    "str": "string",
-    "enum": "string",
-    "number": "number",
-    "float": "number",
-    "int or float": "number",
-    "integer": "integer",
-    "int": "integer",
-    "boolean": "boolean",
-    "bool": "boolean",
-    "array": "array",
-    "list": "array",
+    **dict.fromkeys(("string", "str", "enum"), "string"),
+    **dict.fromkeys(("number", "float", "int or float"), "number"),
+    **dict.fromkeys(("integer", "int"), "integer"),
+    **dict.fromkeys(("boolean", "bool"), "boolean"),
+    **dict.fromkeys(("array", "list"), "array"),
 }
-#: Plain values stand in the question or not, as people wrote them.
+#: Plain values need not stand in the question.
 _SOURCES = {
     "string": {Source.LITERAL},
     "number": {Source.NUMBER},
@@ -53,25 +46,18 @@ _SOURCES = {
 _ANY = {Source.LITERAL, Source.NUMBER, Source.BOOLEAN}
 
 
-def tool_of(specification: Mapping[str, Any], *, required: bool = False) -> ToolSpec:
-    """Return the tool of a specification of any subset.
+def _tool(specification: Mapping[str, Any], *, required: bool) -> ToolSpec:
+    """Return the tool of a specification, parameters required by default or not.
 
-    Names become identifiers by ``alias``. Fields of an object that a tool returns are fields of its
-    result, named by their path (``location.name``); what lists hold has no name.
-
-    Args:
-        specification: Of one tool.
-        required: Whether parameters are required of which nothing says so.
-
-    Raises:
-        ConversionError: It is no specification.
+    Fields of an object that a tool returns are fields of its result, named by their path
+    (``location.name``).
     """
     try:
         parameters = []
         for key in _PARAMETERS:
-            declared, named = _declared(specification.get(key))
+            declared, names = _declared(specification.get(key))
             for name, item in declared.items():
-                needed = item.get("required", required if named is None else name in named)
+                needed = item.get("required", required if names is None else name in names)
                 parameters.append(_parameter(name, item, required=bool(needed)))
         returned = specification.get("output_parameters", specification.get("output_parameter"))
         fields = dict.fromkeys(_fields(_declared(returned)[0]))
@@ -85,15 +71,15 @@ def tool_of(specification: Mapping[str, Any], *, required: bool = False) -> Tool
         raise ConversionError("a tool's specification has another form") from error
 
 
-def _declared(given: Any) -> tuple[Mapping[str, Any], Sequence[str] | None]:
-    """Return declarations by name, and which are required where they are a JSON Schema."""
-    if not given:
+def _declared(fields: Any) -> tuple[Mapping[str, Any], Sequence[str] | None]:
+    """Return declarations by name, and the required names of a JSON Schema."""
+    if not fields:
         return {}, None
-    inner = given.get("properties")
+    inner = fields.get("properties")
     # A parameter may itself be called properties; its declaration then describes it.
     if isinstance(inner, Mapping) and all(isinstance(item, Mapping) for item in inner.values()):
-        return inner, given.get("required", ())
-    return given, None
+        return inner, fields.get("required", ())
+    return fields, None
 
 
 def _parameter(name: str, declared: Mapping[str, Any], *, required: bool) -> Parameter:
@@ -101,20 +87,15 @@ def _parameter(name: str, declared: Mapping[str, Any], *, required: bool) -> Par
     first = facts.removeprefix("typing.").partition("[")[0].strip()
     kind = _KINDS.get(first, "any")
     choices = _choices(declared)
+    sources: set[Source] = set()
     if choices and first in ("", "string", "str", "enum"):
         kind = "string"
-        sources = {Source.STEP}
     else:
         choices = ()
-        sources = {*_SOURCES.get(kind, _ANY), Source.STEP}
-    return Parameter(
-        alias(name),
-        str(declared.get("description", "")),
-        kind,
-        frozenset(sources),
-        choices,
-        required,
-    )
+        sources = _SOURCES.get(kind, _ANY)
+    description = str(declared.get("description", ""))
+    sources_and_steps = frozenset({*sources, Source.STEP})
+    return Parameter(alias(name), description, kind, sources_and_steps, choices, required)
 
 
 def _choices(declared: Mapping[str, Any]) -> tuple[str, ...]:
@@ -126,7 +107,7 @@ def _choices(declared: Mapping[str, Any]) -> tuple[str, ...]:
 
 
 def _fields(declared: Mapping[str, Any], path: str = "") -> Iterator[str]:
-    """Yield the paths of the plain fields, and of objects and lists as wholes."""
+    """Yield the paths of all fields; lists have no inner ones."""
     for name, field in declared.items():
         yield path + name
         inner = field.get("properties") if isinstance(field, Mapping) else None
@@ -155,42 +136,30 @@ def read_nestful(folder: Path) -> Converted:
     """
     items: list[EvaluationItem] = []
     refused: list[tuple[str, str]] = []
-    result = False
-    for subset in SUBSETS:
-        records, tools = folder / f"{subset}-dev.jsonl", folder / f"{subset}-spec.json"
-        if records.exists():
-            result = True
-            _convert(read_objects(records), _shared(tools), items, refused)
-    if (folder / VERSION_2).exists():
-        result = True
-        _convert(read_objects(folder / VERSION_2), None, items, refused)
-    if not result:
+    files = [(folder / f"{name}-dev.jsonl", folder / f"{name}-spec.json") for name in SUBSETS]
+    known = [pair for pair in [*files, (folder / VERSION_2, None)] if pair[0].exists()]
+    if not known:
         raise InputError(
-            f"{folder} holds no NESTFUL. It would hold executable-dev.jsonl beside "
-            f"executable-spec.json, or {VERSION_2}."
+            f"{folder} holds no NESTFUL. Give a folder with executable-dev.jsonl beside "
+            f"executable-spec.json, or with {VERSION_2}."
         )
+    for file, specification in known:
+        records = read_objects(file)
+        shared = None if specification is None else _shared(specification)
+        for number, record in enumerate(records):
+            id_ = str(record.get("id") or record.get("sample_id") or number)
+            try:
+                # Most tools of version 2 do not declare that parameters are required; all are.
+                toolbox = shared or _toolbox(_decoded(record.get("tools")), required=True)
+                plan = _plan(_decoded(record.get("output")), toolbox)
+                items.append(to_item(id_, str(record.get("input", "")), toolbox, plan))
+            except ConversionError as error:
+                refused.append((id_, str(error)))
     return Converted(items, refused)
 
 
-def _convert(
-    records: Iterable[dict[str, Any]],
-    shared: Toolbox | None,
-    items: list[EvaluationItem],
-    refused: list[tuple[str, str]],
-) -> None:
-    for number, record in enumerate(records):
-        id_ = str(record.get("id") or record.get("sample_id") or number)
-        try:
-            # Most of these tools say of no parameter that it is required, and all of them are.
-            toolbox = shared or _toolbox(_decoded(record.get("tools")), required=True)
-            plan = _plan(_decoded(record.get("output")), toolbox)
-            items.append(to_item(id_, str(record.get("input", "")), toolbox, plan))
-        except ConversionError as error:
-            refused.append((id_, str(error)))
-
-
 def _decoded(value: Any) -> Any:
-    """Return a value that the set keeps as the text of a Python literal."""
+    """Return the value of a text that is a Python literal; other values as they are."""
     if not isinstance(value, str):
         return value
     try:
@@ -211,8 +180,8 @@ def _toolbox(specifications: Any, *, required: bool = False) -> Toolbox:
         raise ConversionError("a tool's specification has another form")
     tools: dict[str, ToolSpec] = {}
     for specification in specifications:
-        tool = tool_of(specification, required=required)
-        # Some tools stand in a specification twice, word for word but for what they return.
+        tool = _tool(specification, required=required)
+        # Some tools are there twice, with other results.
         tools.setdefault(tool.name, tool)
     return Toolbox(tools.values())
 
@@ -221,34 +190,31 @@ def _plan(calls: Any, toolbox: Toolbox) -> Plan:
     if not isinstance(calls, list) or not all(isinstance(call, Mapping) for call in calls):
         raise ConversionError("its calls are no list")
     steps: list[Step] = []
-    places: dict[str, int] = {}
+    numbers: dict[str, int] = {}
     for call in calls:
         if call.get("name") == RESULT:
             continue
         name = alias(str(call.get("name", "")))
         if name not in toolbox:
             raise ConversionError("a tool that is not in the specification")
-        steps.append(Step(name, tuple(_arguments(call.get("arguments") or {}, places))))
+        arguments = {alias(n): _value(v, numbers) for n, v in (call.get("arguments") or {}).items()}
+        steps.append(Step(name, tuple(arguments.items())))
         if label := _LABEL.fullmatch(str(call.get("label", ""))):
-            places[label[1]] = len(steps)
+            numbers[label[1]] = len(steps)
     if not steps:
         raise ConversionError("it calls nothing")
     return Plan(tuple(steps))
 
 
-def _arguments(
-    arguments: Mapping[str, Any], places: Mapping[str, int]
-) -> Iterable[tuple[str, Value]]:
-    for name, value in arguments.items():
-        if isinstance(value, list):
-            yield alias(name), ListValue(tuple(_scalar(item, places) for item in value))
-        else:
-            yield alias(name), _scalar(value, places)
+def _value(value: Any, numbers: Mapping[str, int]) -> Value:
+    if isinstance(value, list):
+        return ListValue(tuple(_scalar(item, numbers) for item in value))
+    return _scalar(value, numbers)
 
 
-def _scalar(value: Any, places: Mapping[str, int]) -> Scalar:
+def _scalar(value: Any, numbers: Mapping[str, int]) -> Scalar:
     if isinstance(value, str) and _MENTION.search(value):
-        return _reference(value, places)
+        return _reference(value, numbers)
     if isinstance(value, (str, bool, int, float)):
         try:
             return Literal(value)
@@ -259,17 +225,17 @@ def _scalar(value: Any, places: Mapping[str, int]) -> Scalar:
     raise ConversionError("a value that is an object, or a list in a list")
 
 
-def _reference(text: str, places: Mapping[str, int]) -> StepRef:
-    result = _REFERENCE.fullmatch(text)
-    if result is None:
+def _reference(text: str, numbers: Mapping[str, int]) -> StepRef:
+    match = _REFERENCE.fullmatch(text)
+    if match is None:
         if _REFERENCE.search(text):
             raise ConversionError("arithmetic or text around a reference")
         raise ConversionError("a reference that is malformed")
-    label, field, item = result.groups()
-    if label not in places:
+    label, field, item = match.groups()
+    if label not in numbers:
         raise ConversionError("a reference to no earlier call")
     if item:
         raise ConversionError("a reference to an item of a list in a result")
     if field is None:
         raise ConversionError("a reference to a whole output")
-    return StepRef(places[label], alias(field))
+    return StepRef(numbers[label], alias(field))

@@ -1,12 +1,12 @@
 """tau2-bench's retail tasks (Barres et al. 2025, arXiv 2506.07982), converted to plans.
 
-The gold actions of a task are the steps; those that change something count as tools to plan too.
-Their arguments are literal. Where one came from is recovered by replaying the tools that only read:
-an argument that an earlier result holds in the field of that name becomes a reference to it.
+The gold actions of a task are the steps, actions that change something included. Their arguments
+are literal; a replay of the tools that only read recovers references: an argument that an earlier
+result holds in the field of that name becomes a reference to it.
 
 The bench is a conversation, in which an agent sees each result before its next call. A plan is
-written before anything is seen, so which of several rows a reference must take often cannot be
-known from the question: the tools of a plan say more of a planner than its arguments.
+written before any result is known, so that often the question does not tell which of several rows a
+reference must take: the tools of a plan say more of a planner than its arguments.
 """
 
 from __future__ import annotations
@@ -34,102 +34,91 @@ ADDRESS = ("address1", "address2", "city", "state", "country", "zip")
 Row = Mapping[str, Any]
 
 
-def retail_toolbox() -> Toolbox:
-    """Return the tools that gold actions use; they can be planned with, not run."""
-    return toolbox_from_file(Path(__file__).parent / "retail_tools.json")
-
-
-class Shop:
-    """The database as it is before a task.
-
-    Args:
-        file: ``db.json``.
-
-    Raises:
-        InputError: The file cannot be read, or holds no products, users and orders.
-    """
+class _Shop:
+    """The database before a task, ``db.json``."""
 
     def __init__(self, file: Path) -> None:
-        read = read_json(file)
+        content = read_json(file)
         try:
-            self._users, self._orders, products = (
-                dict(read[name]) for name in ("users", "orders", "products")
+            self._users, orders, products = (
+                dict(content[name]) for name in ("users", "orders", "products")
             )
-            self._products = {key: _variants(product) for key, product in products.items()}
-            self._items = {row["item_id"]: row for rows in self._products.values() for row in rows}
+            variants = {key: _variants(product) for key, product in products.items()}
+            #: Tool to its parameter, and its rows by the argument.
+            self._rows: Mapping[str, tuple[str, Mapping[str, list[Row]]]] = {
+                "get_user_details": ("user_id", {k: _profile(v) for k, v in self._users.items()}),
+                "get_order_details": ("order_id", {k: _order(v) for k, v in orders.items()}),
+                "get_product_details": ("product_id", variants),
+                "get_item_details": (
+                    "item_id",
+                    {row["item_id"]: [row] for rows in variants.values() for row in rows},
+                ),
+            }
         except (KeyError, TypeError, ValueError, AttributeError) as error:
             raise InputError(
                 f"{file} is no database of tau2-bench's retail domain: {error}."
             ) from error
 
     def rows(self, tool: str, arguments: Mapping[str, Any]) -> Sequence[Row]:
-        """Return what a tool that only reads returns; nothing for any other."""
-        match tool:
-            case "find_user_id_by_name_zip":
-                return [
-                    {"user_id": id_}
-                    for id_, user in self._users.items()
-                    if _same(user["name"]["first_name"], arguments.get("first_name"))
-                    and _same(user["name"]["last_name"], arguments.get("last_name"))
-                    and user["address"]["zip"] == arguments.get("zip")
-                ]
-            case "find_user_id_by_email":
-                return [
-                    {"user_id": id_}
-                    for id_, user in self._users.items()
-                    if _same(user["email"], arguments.get("email"))
-                ]
-            case "get_user_details":
-                user = self._users.get(arguments.get("user_id"))
-                return _profile(user) if user else []
-            case "get_order_details":
-                order = self._orders.get(arguments.get("order_id"))
-                return _order(order) if order else []
-            case "get_product_details":
-                return self._products.get(arguments.get("product_id"), [])
-            case "get_item_details":
-                item = self._items.get(arguments.get("item_id"))
-                return [item] if item else []
-            case _:
-                return []
+        """Return the rows of a tool that only reads; none for any other."""
+        if tool == "find_user_id_by_name_zip":
+            return [
+                {"user_id": id_}
+                for id_, user in self._users.items()
+                if _same(user["name"]["first_name"], arguments.get("first_name"))
+                and _same(user["name"]["last_name"], arguments.get("last_name"))
+                and user["address"]["zip"] == arguments.get("zip")
+            ]
+        if tool == "find_user_id_by_email":
+            return [
+                {"user_id": id_}
+                for id_, user in self._users.items()
+                if _same(user["email"], arguments.get("email"))
+            ]
+        parameter, rows = self._rows.get(tool, ("", {}))
+        return rows.get(arguments.get(parameter, ""), [])
 
 
-def _same(one: Any, other: Any) -> bool:
-    return str(one).casefold() == str(other).casefold()
+def _same(value: Any, argument: Any) -> bool:
+    return str(value).casefold() == str(argument).casefold()
+
+
+def _picked(record: Mapping[str, Any], *names: str) -> dict[str, Any]:
+    return {name: record[name] for name in names}
 
 
 def _profile(user: Mapping[str, Any]) -> list[Row]:
-    own = {
+    facts = {
         "user_id": user["user_id"],
-        **{name: user["name"][name] for name in ("first_name", "last_name")},
+        **_picked(user["name"], "first_name", "last_name"),
         "email": user["email"],
-        **{name: user["address"][name] for name in ADDRESS},
+        **_picked(user["address"], *ADDRESS),
     }
     methods = user["payment_methods"].values()
     return [
         {
-            **own,
+            **facts,
             "order_id": order,
             "payment_method_id": method and method["id"],
             "payment_source": method and method["source"],
         }
         for order, method in zip_longest(user["orders"], methods)
-    ] or [own]
+    ] or [facts]
 
 
 def _order(order: Mapping[str, Any]) -> list[Row]:
-    whole = {
-        **{name: order[name] for name in ("order_id", "user_id", "status")},
-        **{name: order["address"][name] for name in ADDRESS},
+    facts = {
+        **_picked(order, "order_id", "user_id", "status"),
+        **_picked(order["address"], *ADDRESS),
     }
-    if paid := order["payment_history"]:
-        whole["payment_method_id"] = paid[0]["payment_method_id"]
-    if sent := order["fulfillments"]:
-        whole["tracking_id"] = ", ".join(sent[0]["tracking_id"])
+    if payments := order["payment_history"]:
+        facts["payment_method_id"] = payments[0]["payment_method_id"]
+    if fulfillments := order["fulfillments"]:
+        facts["tracking_id"] = ", ".join(fulfillments[0]["tracking_id"])
     return [
         {
-            **whole,
-            **{name: item[name] for name in ("item_id", "product_id", "name", "price")},
+            **facts,
+            **_picked(item, "item_id", "product_id", "name", "price"),
             "options": _options(item),
         }
         for item in order["items"]
@@ -139,9 +128,8 @@ def _order(order: Mapping[str, Any]) -> list[Row]:
 def _variants(product: Mapping[str, Any]) -> list[Row]:
     return [
         {
-            "product_id": product["product_id"],
-            "name": product["name"],
-            **{name: variant[name] for name in ("item_id", "price", "available")},
+            **_picked(product, "product_id", "name"),
+            **_picked(variant, "item_id", "price", "available"),
             "options": _options(variant),
         }
         for variant in product["variants"].values()
@@ -154,13 +142,9 @@ def _options(item: Mapping[str, Any]) -> str:
 
 #: Parameters that identify something, and the field of a result that they may come from.
 _FIELDS = {
-    "user_id": "user_id",
-    "order_id": "order_id",
-    "product_id": "product_id",
-    "item_id": "item_id",
+    **{n: n for n in ("user_id", "order_id", "product_id", "item_id", "payment_method_id")},
     "item_ids": "item_id",
     "new_item_ids": "item_id",
-    "payment_method_id": "payment_method_id",
 }
 _NUMBER = re.compile(r"[0-9]+(?:\.[0-9]+)?")
 
@@ -173,9 +157,11 @@ def read_tau2(folder: Path, split: str = "test") -> Converted:
         split: ``test``, ``train`` or ``base``, which is both.
 
     Raises:
-        InputError: A file cannot be read or has another form, or there is no such split.
+        InputError: A file cannot be read or is malformed, or the split does not exist.
     """
-    shop, toolbox = Shop(folder / "db.json"), retail_toolbox()
+    shop = _Shop(folder / "db.json")
+    # The tools of gold actions; they can be planned with, not run.
+    toolbox = toolbox_from_file(Path(__file__).parent / "retail_tools.json")
     splits, tasks = read_json(folder / "split_tasks.json"), read_json(folder / "tasks.json")
     if not isinstance(splits, dict) or not isinstance(tasks, list):
         raise InputError(f"{folder} holds no tasks of tau2-bench's retail domain.")
@@ -194,12 +180,13 @@ def read_tau2(folder: Path, split: str = "test") -> Converted:
     return Converted(items, refused)
 
 
-def _item(id_: str, task: Mapping[str, Any], shop: Shop, toolbox: Toolbox) -> EvaluationItem:
+def _item(id_: str, task: Mapping[str, Any], shop: _Shop, toolbox: Toolbox) -> EvaluationItem:
     try:
         facts = task["user_scenario"]["instructions"]
         parts = (facts["reason_for_call"], facts.get("known_info"))
         question = " ".join(part.strip() for part in parts if part)
-        actions = [(str(a["name"]), dict(a["arguments"])) for a in _actions(task)]
+        gold = task["evaluation_criteria"]["actions"] or ()
+        actions = [(str(action["name"]), dict(action["arguments"])) for action in gold]
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         raise ConversionError("the task has another form") from error
     if not actions:
@@ -208,27 +195,22 @@ def _item(id_: str, task: Mapping[str, Any], shop: Shop, toolbox: Toolbox) -> Ev
     return to_item(id_, question, toolbox, Plan(tuple(replay.step(*a) for a in actions)))
 
 
-def _actions(task: Mapping[str, Any]) -> Sequence[Mapping[str, Any]]:
-    actions: Sequence[Mapping[str, Any]] = task["evaluation_criteria"]["actions"] or ()
-    return actions
-
-
 @dataclass
 class _Replay:
-    """The steps so far: what each was given, and what it returned."""
+    """The steps so far, with their arguments and their rows."""
 
-    shop: Shop
+    shop: _Shop
     question: str
-    given: list[set[str]] = field(default_factory=list)
-    returned: list[Sequence[Row]] = field(default_factory=list)
+    arguments: list[set[str]] = field(default_factory=list)
+    rows: list[Sequence[Row]] = field(default_factory=list)
 
     def step(self, tool: str, arguments: Mapping[str, Any]) -> Step:
-        results = {name: self._value(name, value) for name, value in arguments.items()}
+        values = {name: self._value(name, value) for name, value in arguments.items()}
         if "address1" in arguments:
-            results |= self._address(arguments)
-        self.given.append({str(value) for value in arguments.values()})
-        self.returned.append(self.shop.rows(tool, arguments))
-        return Step(tool, tuple(results.items()))
+            values |= self._address(arguments)
+        self.arguments.append({str(value) for value in arguments.values()})
+        self.rows.append(self.shop.rows(tool, arguments))
+        return Step(tool, tuple(values.items()))
 
     def _value(self, name: str, value: Any) -> Value:
         if isinstance(value, list):
@@ -239,36 +221,36 @@ class _Replay:
         if not isinstance(value, (str, int, float)):
             raise ConversionError("a value that no plan can hold")
         if name in _FIELDS:
-            return self._found({_FIELDS[name]: value}) or self._stated(value)
+            return self._reference({_FIELDS[name]: value}) or self._stated(value)
         if name == "expression" and any(
             number not in self.question for number in _NUMBER.findall(str(value))
         ):
             raise ConversionError("a sum of numbers that only results hold")
         return Literal(value)
 
-    def _found(self, wanted: Mapping[str, Any]) -> StepRef | None:
-        """Return a reference to the first of these fields, in the first row that holds them all.
+    def _reference(self, fields: Mapping[str, Any]) -> StepRef | None:
+        """Return a reference to the first of these fields, in the first row that has them all.
 
-        What a step was given and returns is not its own: it comes from further back.
+        A step that returns one of its own arguments is not its source.
         """
-        for number, rows in enumerate(self.returned, 1):
-            if any(str(value) in self.given[number - 1] for value in wanted.values()):
+        for number, rows in enumerate(self.rows, 1):
+            if any(str(value) in self.arguments[number - 1] for value in fields.values()):
                 continue
             for index, row in enumerate(rows):
-                if all(row.get(name) == value for name, value in wanted.items()):
-                    return StepRef(number, next(iter(wanted)), index)
+                if all(row.get(name) == value for name, value in fields.items()):
+                    return StepRef(number, next(iter(fields)), index)
         return None
 
     def _stated(self, value: Any) -> Literal:
-        # Customers leave the sign out that every order's id begins with; the tool tells it.
+        # Customers leave out the sign at the start of an order's id; the tool's description has it.
         if str(value).removeprefix("#") not in self.question:
             raise ConversionError("an id that neither the question nor an earlier result holds")
         return Literal(value)
 
     def _address(self, arguments: Mapping[str, Any]) -> dict[str, Value]:
-        """Return the parts of an address, which comes from one place as a whole."""
+        """Return the parts of an address, all from one source."""
         parts = {name: arguments[name] for name in ADDRESS if name in arguments}
-        if reference := self._found(parts):
+        if reference := self._reference(parts):
             return {name: StepRef(reference.step, name, reference.index) for name in parts}
         if str(parts["address1"]).casefold() not in self.question.casefold():
             raise ConversionError(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -14,13 +15,14 @@ from casewright.finetune.instructions.instruction import Instruction, PlannedQue
 from casewright.finetune.instructions.readers.calls import (
     FORM,
     NO_TOOL,
-    Call,
+    GoldCall,
     Refuse,
     Unfit,
     files_of,
     instruction_of,
     planned,
     toolbox_of,
+    unfit_on,
     unquoted,
 )
 from casewright.finetune.records import Record, read_records
@@ -29,7 +31,7 @@ from casewright.tools import Toolbox, alias
 
 PREFIX, GOLD, DOCUMENTS = "BFCL_v4_", "possible_answer", "multi_turn_func_doc"
 IRRELEVANCE, MULTI_TURN = "irrelevance", "multi_turn_base"
-#: The categories that are read; of the dialogues, the first turn.
+#: The categories that are read; only the first turn of dialogues.
 CATEGORIES = ("multiple", "parallel_multiple", "live_parallel_multiple", IRRELEVANCE, MULTI_TURN)
 #: The class of a dialogue's stateful API, and the file with its functions.
 _APIS = {
@@ -55,12 +57,6 @@ class _Item(Record):
     involved_classes: Sequence[str] = ()
     excluded_function: Sequence[str] = ()
 
-    def asked(self, place: str) -> list[str]:
-        """Return what the first turn says."""
-        if not self.question or not self.question[0]:
-            raise InputError(f"{place}: question has no turn with a message.")
-        return [unquoted(message.content) for message in self.question[0]]
-
 
 class _Answer(Record):
     id: str
@@ -74,19 +70,16 @@ class _Function(Record):
 
 
 def read_bfcl(path: Path, refuse: Refuse) -> Iterator[Instruction]:
-    """Yield the records whose calls are a valid plan; where no function fits, ``no_evidence()``.
+    """Yield the records whose calls are a valid plan; if no function fits, ``no_evidence()``.
 
-    Of each argument's allowed values the first is taken. Where an empty text is among them, the
-    argument may be left out, which is what the set means by it: then a value is taken that stands
-    in the question, and none where none does, since the first is often a tool's own default.
-
-    A dialogue runs on a state that calls change. Only its first turn is asked before anything has
-    happened, and only where every value that is called with stands in the question can the calls
-    be written before the first of them has run.
+    An argument gets the first of its allowed values. If the empty text is among them, the argument
+    is optional: it gets the first value that is a span of the question, or none, since the first
+    allowed value is often the tool's own default. Of a dialogue, only the first turn is read, and
+    only if every value is in the question: later turns depend on a state that calls change.
 
     Args:
         path: The folder, or one category's file, with the gold in the folder possible_answer.
-        refuse: Told why a record makes none.
+        refuse: Called with the reason for each record that is left out.
 
     Raises:
         InputError: A file cannot be read, has another form, or lacks its gold or its functions.
@@ -95,121 +88,119 @@ def read_bfcl(path: Path, refuse: Refuse) -> Iterator[Instruction]:
     for file in files_of(path, *names):
         if file.name not in names:
             raise InputError(f"{path} is none of the files that are read: {', '.join(names)}.")
-        category = file.stem.removeprefix(PREFIX)
-        gold = {} if category == IRRELEVANCE else _gold(file)
-        yield from _read_file(file, category, gold, refuse)
+        yield from _read_file(file, file.stem.removeprefix(PREFIX), refuse)
 
 
-def _gold(file: Path) -> Mapping[str, Any]:
-    answers = file.parent / GOLD / file.name
-    if not answers.is_file():
-        raise InputError(
-            f"{answers} does not exist. The answers to {file.name} stand in the folder {GOLD} "
-            "beside it."
-        )
-    return {answer.id: answer.ground_truth for _, answer in read_records(answers, _Answer)}
-
-
-def _read_file(
-    file: Path, category: str, gold: Mapping[str, Any], refuse: Refuse
-) -> Iterator[Instruction]:
+def _read_file(file: Path, category: str, refuse: Refuse) -> Iterator[Instruction]:
+    gold: Mapping[str, Any] = {}
+    if category != IRRELEVANCE:
+        answers = _beside(file, GOLD, file.name, f"The answers to {file.name}")
+        gold = {answer.id: answer.ground_truth for _, answer in read_records(answers, _Answer)}
     functions: dict[str, list[dict[str, Any]]] = {}
     for number, item in read_records(file, _Item):
         location = f"{file}, line {number}"
-        said = item.asked(location)
+        if not item.question or not item.question[0]:
+            raise InputError(f"{location}: question has no turn with a message.")
         for name in item.involved_classes:
             if name not in functions:
-                functions[name] = _functions(file.parent, name, location)
+                functions[name] = _functions(file, name, location)
         if category not in (IRRELEVANCE, MULTI_TURN) and item.id not in gold:
             raise InputError(f"{location}: there is no answer with the id {item.id!r} in {GOLD}.")
-        answer = gold.get(item.id)
-
-        def made(item: _Item = item, said: list[str] = said, answer: Any = answer) -> PlannedQuery:
-            if category == MULTI_TURN:
-                declared = [entry for name in item.involved_classes for entry in functions[name]]
-                hidden = item.excluded_function
-                toolbox = toolbox_of(entry for entry in declared if entry["name"] not in hidden)
-                question, calls = said[0], _first_calls(answer, toolbox, said[0])
-            else:
-                question, toolbox = "\n\n".join(said), toolbox_of(item.function)
-                listed = [] if category == IRRELEVANCE else answer or [None]
-                calls = [_call(entry, question) for entry in listed]
-            return planned(f"bfcl:{item.id}", question, toolbox, calls, f"bfcl/{category}")
-
-        of = "dialogue: " if category == MULTI_TURN else ""
+        prefix = "dialogue: " if category == MULTI_TURN else ""
         source = f"bfcl:{file.name}:{number}"
-        yield from instruction_of(f"bfcl:{item.id}", source, made, refuse, of)
+        make = partial(_planned, item, category, gold.get(item.id), functions)
+        yield from instruction_of(f"bfcl:{item.id}", source, make, refuse, prefix)
 
 
-def _functions(folder: Path, name: str, place: str) -> list[dict[str, Any]]:
+def _planned(
+    item: _Item, category: str, answer: Any, functions: Mapping[str, Sequence[dict[str, Any]]]
+) -> PlannedQuery:
+    messages = [unquoted(message.content) for message in item.question[0]]
+    if category == MULTI_TURN:
+        declared = [entry for name in item.involved_classes for entry in functions[name]]
+        hidden = item.excluded_function
+        toolbox = toolbox_of(entry for entry in declared if entry["name"] not in hidden)
+        question, calls = messages[0], _first_calls(answer, toolbox, messages[0])
+    else:
+        question, toolbox = "\n\n".join(messages), toolbox_of(item.function)
+        gold = [] if category == IRRELEVANCE else answer or [None]
+        calls = [_call(entry, question) for entry in gold]
+    return planned(f"bfcl:{item.id}", question, toolbox, calls, f"bfcl/{category}")
+
+
+def _functions(file: Path, name: str, location: str) -> list[dict[str, Any]]:
     if name not in _APIS:
-        raise InputError(f"{place}: no file is known for the functions of {name!r}.")
-    document = folder / DOCUMENTS / _APIS[name]
-    if not document.is_file():
-        raise InputError(
-            f"{document} does not exist. The functions of {name} stand in the folder {DOCUMENTS} "
-            f"beside {MULTI_TURN}."
-        )
+        raise InputError(f"{location}: no file is known for the functions of {name!r}.")
+    document = _beside(file, DOCUMENTS, _APIS[name], f"The functions of {name}")
     return [function.model_dump() for _, function in read_records(document, _Function)]
 
 
-def _call(gold: Any, question: str) -> Call:
+def _beside(file: Path, folder: str, name: str, content: str) -> Path:
+    path = file.parent / folder / name
+    if not path.is_file():
+        raise InputError(
+            f"{path} does not exist. {content} belong in the folder {folder} beside {file.name}."
+        )
+    return path
+
+
+def _call(gold: Any, question: str) -> GoldCall:
     if not isinstance(gold, Mapping) or len(gold) != 1:
         raise Unfit(FORM)
     ((name, allowed),) = gold.items()
-    if not isinstance(allowed, Mapping):
+    if not isinstance(allowed, Mapping) or not all(
+        isinstance(values, list) and values for values in allowed.values()
+    ):
         raise Unfit(FORM)
-    if not all(isinstance(values, list) and values for values in allowed.values()):
-        raise Unfit(FORM)
-    return Call(str(name), {str(key): _value(values, question) for key, values in allowed.items()})
+    return GoldCall(
+        str(name), {str(key): _value(values, question) for key, values in allowed.items()}
+    )
 
 
 def _value(allowed: list[Any], question: str) -> Any:
     if "" not in allowed:
         return allowed[0]
-    return next((value for value in allowed if _spans(value, question)), "")
+    return next((value for value in allowed if _is_span(value, question)), "")
 
 
-def _spans(value: Any, question: str) -> bool:
+def _is_span(value: Any, question: str) -> bool:
     if isinstance(value, list):
-        return bool(value) and all(_spans(item, question) for item in value)
+        return bool(value) and all(_is_span(item, question) for item in value)
     if isinstance(value, bool) or not isinstance(value, (str, int, float)):
         return False
     return is_span(value if isinstance(value, str) else f"{value:g}", question)
 
 
-def _first_calls(gold: Any, toolbox: Toolbox, question: str) -> list[Call]:
+def _first_calls(gold: Any, toolbox: Toolbox, question: str) -> list[GoldCall]:
     if not isinstance(gold, list) or not gold or not isinstance(gold[0], list):
         raise Unfit(FORM)
     if not gold[0]:
         raise Unfit("the first turn calls nothing")
-    return [_written_call(text, toolbox, question) for text in gold[0]]
+    return [_python_call(text, toolbox, question) for text in gold[0]]
 
 
-def _written_call(text: Any, toolbox: Toolbox, question: str) -> Call:
-    """Return the call that is written as one of Python; nothing of it is run."""
-    try:
-        written = ast.parse(text, mode="eval").body
-        if not isinstance(written, ast.Call) or not isinstance(written.func, ast.Name):
+def _python_call(text: Any, toolbox: Toolbox, question: str) -> GoldCall:
+    """Return a call that is written in Python; the text is parsed, never run."""
+    with unfit_on(SyntaxError, ValueError, TypeError, RecursionError, reason=FORM):
+        expression = ast.parse(text, mode="eval").body
+        if not isinstance(expression, ast.Call) or not isinstance(expression.func, ast.Name):
             raise Unfit(FORM)
-        positional = [ast.literal_eval(value) for value in written.args]
-        given = {str(keyword.arg): ast.literal_eval(keyword.value) for keyword in written.keywords}
-    except (SyntaxError, ValueError, TypeError, RecursionError):
-        raise Unfit(FORM) from None
-    name = written.func.id
+        positional = [ast.literal_eval(value) for value in expression.args]
+        by_name = {str(word.arg): ast.literal_eval(word.value) for word in expression.keywords}
+    name = expression.func.id
     if alias(name) not in toolbox:
         raise Unfit(NO_TOOL)
     names = [parameter.name for parameter in toolbox[alias(name)].parameters]
-    arguments = {**dict(zip(names, positional, strict=False)), **given}
-    if not all(_stands_in(value, question) for value in arguments.values()):
+    arguments = {**dict(zip(names, positional, strict=False)), **by_name}
+    if not all(_is_in(value, question) for value in arguments.values()):
         raise Unfit("a value that the first question does not hold")
-    return Call(name, arguments)
+    return GoldCall(name, arguments)
 
 
-def _stands_in(value: Any, question: str) -> bool:
+def _is_in(value: Any, question: str) -> bool:
     if isinstance(value, bool) or value is None:
         return True
     if isinstance(value, (list, tuple)):
-        return all(_stands_in(item, question) for item in value)
-    asked = question.casefold().replace(",", "")
-    return str(value).casefold().replace(",", "").removesuffix(".0") in asked
+        return all(_is_in(item, question) for item in value)
+    text = question.casefold().replace(",", "")
+    return str(value).casefold().replace(",", "").removesuffix(".0") in text

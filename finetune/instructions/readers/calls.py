@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -28,30 +29,35 @@ from casewright.planner import (
 from casewright.planner.plan import Value
 from casewright.tools import NO_EVIDENCE, Parameter, Source, Toolbox, ToolSpec, alias
 
-#: Told the reason for each record, or part of one, that no instruction is made of.
+#: Called with the reason for each record, or part of one, that makes no instruction.
 Refuse = Callable[[str], None]
 
 
-class Unfit(Exception):  # noqa: N818 - no error: it is caught, and counted
-    """A record that does not fit; its text is the reason, the same for all of its kind."""
+class Unfit(Exception):  # noqa: N818 - not an error: it is caught, and counted
+    """A record that cannot be used; its text is the reason, equal for all records of its kind."""
+
+
+@contextmanager
+def unfit_on(*errors: type[Exception], reason: str) -> Iterator[None]:
+    """Raise ``Unfit`` with a reason instead of these errors."""
+    try:
+        yield
+    except errors as error:
+        raise Unfit(reason) from error
 
 
 def unquoted(text: str) -> str:
-    """Return a question without the quotation marks around the whole of it, one of them lost."""
-    asked = text.strip()
-    inside = asked.strip('"').strip()
-    return inside if '"' not in inside else asked
+    """Return a question without quotation marks around all of it, one of which may be missing."""
+    stripped = text.strip()
+    inside = stripped.strip('"').strip()
+    return inside if '"' not in inside else stripped
 
 
 def files_of(path: Path, *names: str) -> list[Path]:
-    """Return the path itself where it is a file, else the files of these names in the folder.
-
-    Raises:
-        InputError: There is none.
-    """
-    result = [path] if path.is_file() else [path / name for name in names]
-    if there := [file for file in result if file.is_file()]:
-        return there
+    """Return the path if it is a file, else the folder's files of these names."""
+    candidates = [path] if path.is_file() else [path / name for name in names]
+    if files := [file for file in candidates if file.is_file()]:
+        return files
     raise InputError(f"{path} has none of {list(names)}. Give the folder that holds them, or one.")
 
 
@@ -76,28 +82,24 @@ _BY_KIND = {
 def parameter(
     name: str, description: str, type_: str, *, required: bool, items: str = "", choices: Any = ()
 ) -> Parameter:
-    """Return a parameter of function-calling data.
+    """Return a parameter of function-calling data; ``Unfit`` if a plan cannot write its name.
 
-    Its values may be written, since these sets have no context; an identifier only in words of the
-    question (``span``), so that none can be made up.
+    Its values may be literals, since these sets have no context; an identifier's only a span of the
+    question, so that none can be made up.
 
     Args:
         type_: Its type by JSON Schema's or Python's name.
-        required: Whether a call must give it.
-        items: The type of its items, where it is an array.
-        choices: Its enumeration; only texts are kept.
-
-    Raises:
-        Unfit: The name is none that a plan can write.
+        items: The type of an array's items.
+        choices: Its enumeration; used only if all are texts.
     """
     kind = _KINDS.get(type_, "any")
     texts = tuple(choices) if all(isinstance(choice, str) for choice in choices or ()) else ()
     plain = _KINDS.get(items, "any") if kind == "array" else kind
     sources = _BY_KIND.get(plain, _TEXT | {Source.NUMBER, Source.BOOLEAN}) | _REFERENCES
-    # ``userId`` names a thing, ``bid`` does not.
+    # ``userId`` is an identifier, ``bid`` is not.
     if plain == "string" and (name.lower() == "id" or name.endswith(("_id", "Id", "ID"))):
         sources = _REFERENCES | {Source.SPAN}
-    try:
+    with unfit_on(ToolError, reason="a parameter's name is no identifier"):
         return Parameter(
             name,
             " ".join(description.split()),
@@ -106,43 +108,25 @@ def parameter(
             tuple(text for text in texts if text),
             required,
         )
-    except ToolError as error:
-        raise Unfit("a parameter's name is no identifier") from error
 
 
 def tool(
     name: str, description: str, parameters: Iterable[Parameter], results: Iterable[str]
 ) -> ToolSpec:
-    """Return a tool to plan with; its name is aliased where a plan cannot write it.
-
-    Raises:
-        Unfit: It has two parameters of one name, or a result that a plan cannot write.
-    """
+    """Return a tool with an alias that a plan can write; ``Unfit`` if other names are invalid."""
     text = " ".join(description.split())
-    try:
+    with unfit_on(ToolError, reason="a tool's parameters or results have no usable names"):
         return ToolSpec(alias(name), text, tuple(parameters), tuple(results) or ("evidence",))
-    except ToolError as error:
-        raise Unfit("a tool's parameters or results have no usable names") from error
 
 
 def make_toolbox(tools: Iterable[ToolSpec]) -> Toolbox:
-    """Return a toolbox.
-
-    Raises:
-        Unfit: Two tools have one name.
-    """
-    try:
+    """Return a toolbox; ``Unfit`` if two tools have one name."""
+    with unfit_on(ToolError, reason="two tools have one name"):
         return Toolbox(tools)
-    except ToolError as error:
-        raise Unfit("two tools have one name") from error
 
 
 def toolbox_of(functions: Iterable[Any]) -> Toolbox:
-    """Return the toolbox of functions ``{name, description, parameters: {properties, required}}``.
-
-    Raises:
-        Unfit: A function cannot be declared as a tool.
-    """
+    """Return the toolbox of functions ``{name, description, parameters}``; may raise ``Unfit``."""
     return make_toolbox([_tool(function) for function in functions])
 
 
@@ -155,7 +139,7 @@ def _tool(function: Any) -> ToolSpec:
         isinstance(declared, Mapping) for declared in properties.values()
     ):
         raise Unfit("a function's parameters are no JSON Schema")
-    entries = [
+    parameters = [
         parameter(
             str(name),
             str(declared.get("description", "")),
@@ -168,7 +152,7 @@ def _tool(function: Any) -> ToolSpec:
     ]
     fields = _object(_object(function.get("response")).get("properties"))
     results = [name for name in fields if isinstance(name, str) and name.isidentifier()]
-    return tool(function["name"], str(function.get("description", "")), entries, results)
+    return tool(function["name"], str(function.get("description", "")), parameters, results)
 
 
 def _object(value: Any) -> Mapping[str, Any]:
@@ -177,10 +161,10 @@ def _object(value: Any) -> Mapping[str, Any]:
 
 FORM = "a golden call has another form"
 NO_TOOL = "a call of a tool that is not declared"
-_NO_QUESTION = "the question is empty, too long, or holds control characters"
+NO_QUESTION = "the question is empty, too long, or holds control characters"
 _NO_PLAN = "a plan that breaks a static check"
 _OTHER_TYPE = "a value of another type than declared"
-#: What a rule of the static checks says, and the reason that is counted for it.
+#: What a static check says, and the reason that is counted for it.
 _REASONS = (
     ("There is no tool", NO_TOOL),
     ("has no parameter", "an argument that is not declared"),
@@ -197,83 +181,75 @@ _REASONS = (
 
 
 @dataclass(frozen=True, slots=True)
-class Call:
-    """A call: the tool's own name, and values; a ``StepRef`` stands for an earlier result."""
+class GoldCall:
+    """A call: the tool's name in the data, and values; a ``StepRef`` is an earlier result."""
 
     tool: str
     arguments: Mapping[str, Any]
 
 
 def instruction_of(
-    id_: str, source: str, made: Callable[[], PlannedQuery], refuse: Refuse, of: str = ""
+    id_: str, source: str, make: Callable[[], PlannedQuery], refuse: Refuse, prefix: str = ""
 ) -> Iterator[Instruction]:
-    """Yield the instruction that is made of a record, or tell why there is none.
+    """Yield the instruction of a record, or call ``refuse`` with the reason that there is none.
 
     Args:
-        source: The reader's name, the file and the place in it.
-        made: Returns the query and its plan; raises ``Unfit`` where the record does not fit.
+        source: The reader's name, the file and the position in it.
+        make: Returns the query and its plan; raises ``Unfit`` if the record cannot be used.
+        prefix: Put before the reason.
     """
     try:
-        yield planned_instruction(id_, source, made())
+        yield planned_instruction(id_, source, make())
     except Unfit as unfit:
-        refuse(f"{of}{unfit}")
+        refuse(f"{prefix}{unfit}")
     except PlanError:
-        refuse(f"{of}{_NO_PLAN}")
+        refuse(f"{prefix}{_NO_PLAN}")
 
 
 def planned(
-    id_: str,
-    question: str,
-    toolbox: Toolbox,
-    calls: Iterable[Call],
-    label: str,
+    id_: str, question: str, toolbox: Toolbox, calls: Iterable[GoldCall], label: str
 ) -> PlannedQuery:
-    """Return a query with the plan of these calls, valid for the toolbox.
-
-    Args:
-        calls: The calls, in order; without any, nothing is looked up.
+    """Return a query with the plan of these calls (``no_evidence()`` if there are none).
 
     Raises:
-        Unfit: It is no question, or the calls are no valid plan.
+        Unfit: The question cannot be asked, or the calls are no valid plan for the toolbox.
     """
     plan = _plan_of(calls, toolbox)
-    try:
+    with unfit_on(InputError, reason=NO_QUESTION):
         request = PlanRequest(question, toolbox)
-    except InputError as error:
-        raise Unfit(_NO_QUESTION) from error
     for broken in violations(
         plan, toolbox, question=question, context={}, max_steps=request.max_steps
     ):
-        raise Unfit(next(reason for said, reason in _REASONS if said in broken.rule))
+        raise Unfit(next(reason for rule, reason in _REASONS if rule in broken.rule))
     query = AnnotatedQuery(QueryRecord(id=id_, query=question), plan, label)
     return PlannedQuery(query, toolbox)
 
 
-def _plan_of(calls: Iterable[Call], toolbox: Toolbox) -> Plan:
-    """Return the plan of calls; empty texts and nulls are left out where they are optional."""
+def _plan_of(calls: Iterable[GoldCall], toolbox: Toolbox) -> Plan:
+    """Return the plan of calls; optional arguments that are empty texts or nulls are left out."""
     steps = []
     for call in calls:
         name = alias(call.tool)
         if name not in toolbox:
             raise Unfit(NO_TOOL)
-        given = []
+        arguments = []
         for key, value in call.arguments.items():
-            known = toolbox[name].parameter(key)
+            declared = toolbox[name].parameter(key)
             if value in ("", None):
-                if known is not None and known.required:
+                if declared is not None and declared.required:
                     raise Unfit("a required argument is empty")
                 continue
-            given.append((key, _value(value, known.kind if known else "any")))
-        steps.append(Step(name, tuple(given)))
+            arguments.append((key, _value(value, declared.kind if declared else "any")))
+        steps.append(Step(name, tuple(arguments)))
     return Plan(tuple(steps) or (Step(NO_EVIDENCE.name),))
 
 
 def grounded(value: Any, question: str) -> bool:
-    """Return whether a text of several words has a word of the question; else true."""
+    """Return whether a text of several words shares one with the question; else True."""
     if not isinstance(value, str) or len(value.split()) < 2:
         return True
-    said = stems(value)
-    return not said or bool(said & stems(question))
+    words = stems(value)
+    return not words or bool(words & stems(question))
 
 
 def _value(value: Any, kind: str) -> Value:
@@ -285,10 +261,8 @@ def _value(value: Any, kind: str) -> Value:
         return ListValue(tuple(_scalar(item) for item in value))
     if isinstance(value, str) and kind in ("integer", "number"):
         # Some sets write numbers as texts.
-        try:
+        with unfit_on(ValueError, reason=_OTHER_TYPE):
             value = int(value) if kind == "integer" else float(value)
-        except ValueError:
-            raise Unfit(_OTHER_TYPE) from None
     return _scalar(value)
 
 
@@ -299,7 +273,5 @@ def _scalar(value: Any) -> Literal | StepRef:
         raise Unfit("an object as an argument")
     if not isinstance(value, (str, int, float, bool)):
         raise Unfit("a null in a list")
-    try:
+    with unfit_on(PlanError, reason="a number or text that no plan can hold"):
         return Literal(value)
-    except PlanError as error:
-        raise Unfit("a number or text that no plan can hold") from error

@@ -12,8 +12,8 @@ from casewright.errors import DependencyError, InputError, told
 from casewright.finetune.instructions.instruction import Instruction
 from casewright.finetune.instructions.readers.calls import Refuse
 
-#: Column names of prompt and answer, in the order in which they are looked for: Alpaca, Dolly,
-#: TRL's prompt/completion, question answering.
+#: Usual columns of prompt and answer, in order of preference: Alpaca, Dolly, TRL's
+#: prompt/completion, question answering.
 _PAIRS = (
     ("instruction", "output"),
     ("instruction", "response"),
@@ -25,47 +25,42 @@ _PAIRS = (
     ("query", "response"),
     ("input", "output"),
 )
-#: Column names of the text that an instruction is about.
+#: Usual columns of the text that an instruction is about.
 _INPUTS = ("input", "context")
 _DIALOGUES = ("messages", "conversations", "conversation")
 _ASKING = ("system", "user", "human", "prompter")
 _MODELS = ("assistant", "gpt", "model")
-#: Self-Instruct's column: inputs and outputs of one instruction.
+#: Self-Instruct's column with inputs and outputs of one instruction.
 _INSTANCES = "instances"
 #: The keys of a mapping of columns.
 FIELDS = ("prompt", "input", "answer", "messages")
 #: The library's builder for files of each ending.
-BUILDERS = {
-    ".jsonl": "json",
-    ".json": "json",
-    ".parquet": "parquet",
-    ".csv": "csv",
-    ".arrow": "arrow",
-}
+BUILDERS = {".jsonl": "json", **{f".{name}": name for name in ("json", "parquet", "csv", "arrow")}}
 
 
-def check_fields(given: Mapping[str, str]) -> None:
-    """Raise ``InputError`` where a mapping of columns has an unknown key."""
-    if wrong := sorted(set(given) - set(FIELDS)):
+def check_fields(columns: Mapping[str, str]) -> None:
+    """Raise ``InputError`` if a mapping of columns has an unknown key."""
+    if wrong := sorted(set(columns) - set(FIELDS)):
         raise InputError(f"columns: {wrong} are no fields. Map any of {list(FIELDS)}.")
 
 
-def columns_of(names: Collection[str], given: Mapping[str, str]) -> Mapping[str, str]:
-    """Return column names by ``prompt``, ``answer``, perhaps ``input``; or by ``messages``.
+def columns_of(names: Collection[str], columns: Mapping[str, str]) -> Mapping[str, str]:
+    """Return column names by ``prompt``, ``answer`` and optionally ``input``; or by ``messages``.
 
     Args:
-        given: The user's mapping, with the same keys; empty asks for the usual names.
+        names: The data set's columns.
+        columns: The user's mapping, with the same keys; if empty, usual names are looked for.
 
     Raises:
-        InputError: A given column does not exist, or no usual names do.
+        InputError: A mapped column does not exist, or no usual names do.
     """
-    if given:
-        check_fields(given)
-        if absent := sorted(set(given.values()) - set(names)):
+    if columns:
+        check_fields(columns)
+        if absent := sorted(set(columns.values()) - set(names)):
             raise InputError(f"columns: {absent} are no columns. There are {sorted(names)}.")
-        if "messages" not in given and not {"prompt", "answer"} <= set(given):
+        if "messages" not in columns and not {"prompt", "answer"} <= set(columns):
             raise InputError("columns: map prompt and answer, or messages.")
-        return given
+        return columns
     for name in _DIALOGUES:
         if name in names:
             return {"messages": name}
@@ -74,17 +69,13 @@ def columns_of(names: Collection[str], given: Mapping[str, str]) -> Mapping[str,
             about = next((n for n in _INPUTS if n in names and n not in (prompt, answer)), None)
             return {"prompt": prompt, "answer": answer, **({"input": about} if about else {})}
     raise InputError(
-        f"No usual columns are among {sorted(names)}. Say which hold what, for example "
+        f"No usual columns are among {sorted(names)}. Map them, for example "
         'columns = {prompt = "…", answer = "…"}.'
     )
 
 
 def pair_of(row: Mapping[str, Any], columns: Mapping[str, str]) -> tuple[str, str]:
-    """Return a row's prompt and answer, either empty where the row has none.
-
-    Raises:
-        InputError: A dialogue is no list of messages.
-    """
+    """Return a row's prompt and answer, empty if missing; ``InputError`` for a wrong dialogue."""
     if "messages" in columns:
         return _first_exchange(row.get(columns["messages"]))
     prompt, answer = _text(row.get(columns["prompt"])), _text(row.get(columns["answer"]))
@@ -93,18 +84,18 @@ def pair_of(row: Mapping[str, Any], columns: Mapping[str, str]) -> tuple[str, st
 
 
 def _first_exchange(messages: Any) -> tuple[str, str]:
-    asked: list[str] = []
+    prompts: list[str] = []
     for message in messages if isinstance(messages, Sequence) else [None]:
         if not isinstance(message, Mapping):
             raise InputError("A dialogue is no list of messages with role and content.")
-        who = _text(message.get("role", message.get("from"))).lower()
-        said = _text(message.get("content", message.get("value")))
-        if who in _MODELS:
-            return "\n\n".join(asked), said
-        if who not in _ASKING:
-            # A call of a tool: the answer is no text.
+        role = _text(message.get("role", message.get("from"))).lower()
+        content = _text(message.get("content", message.get("value")))
+        if role in _MODELS:
+            return "\n\n".join(prompts), content
+        if role not in _ASKING:
+            # A tool call: the answer is not a text.
             break
-        asked.append(said)
+        prompts.append(content)
     return "", ""
 
 
@@ -119,20 +110,16 @@ def read_hugging_face(
     split: str = "train",
     columns: Mapping[str, str] | None = None,
 ) -> Iterator[Instruction]:
-    """Yield the rows of a data set, as a stream.
-
-    The library runs no code of a data set's repository (since its version 4, it cannot).
+    """Yield the rows of a data set, as a stream; no code of its repository is run.
 
     Args:
         path: A name on the hub such as ``tatsu-lab/alpaca``, a folder, or a file of JSON Lines,
             JSON, Parquet, CSV or Arrow.
-        refuse: Is given the reason for each row without prompt or answer.
-        columns: The columns of the ``prompt``, its ``input`` and the ``answer``, or of the
-            ``messages``; by default the usual names are looked for.
+        refuse: Called with the reason for each row without prompt or answer.
+        columns: See ``columns_of``.
 
     Raises:
-        InputError: There is no such data set, it cannot be reached or read, or its columns have
-            other names.
+        InputError: The data set cannot be found or read, or has none of the columns.
         DependencyError: The library is not installed.
     """
     name = Path(path).name if Path(path).exists() else str(path)
@@ -175,7 +162,7 @@ def _load(path: str, split: str) -> Any:
 
 @contextmanager
 def _as_input_errors(path: str, split: str) -> Iterator[None]:
-    """Raise ``InputError`` for whatever the library raises, and keep it from logging it too."""
+    """Raise ``InputError`` for any error of the library, which does not log it."""
     logger = logging.getLogger("datasets")
     before = logger.level
     logger.setLevel(logging.CRITICAL + 1)
@@ -183,7 +170,7 @@ def _as_input_errors(path: str, split: str) -> Iterator[None]:
         yield
     except (InputError, DependencyError):
         raise
-    except Exception as error:  # whatever network, files and formats give
+    except Exception as error:  # network, files and formats raise anything
         raise InputError(
             f"The data set {path!r} (split {split!r}) cannot be read: {told(error).rstrip('.')}. "
             "Give a name such as tatsu-lab/alpaca with access to the hub, or a local folder or "

@@ -1,4 +1,4 @@
-"""The readers by name, with the files, origin and licence of each."""
+"""The readers by name, with their files, origins and licences."""
 
 from __future__ import annotations
 
@@ -29,12 +29,11 @@ class Reader:
     """A reader, as ``readers.toml`` describes it.
 
     Attributes:
-        read: Yields the instructions of a path, and gives the reason for each record without one.
+        read: Yields the instructions of a path.
         files: The file or folder that the path must be.
-        origin: Where its data comes from.
         terms: The data's licence.
         contaminates: The benchmarks whose test items it reads.
-        plans: True where it reads queries with plans, each with tools of its own.
+        plans: True if it reads queries with plans, each with its own tools.
     """
 
     read: Read
@@ -57,36 +56,30 @@ class Reader:
 
 
 READERS: Mapping[str, Reader] = {
-    name: Reader(_READ[name], **told)
-    for name, told in tomllib.loads(_FILE.read_text(encoding="utf-8")).items()
+    name: Reader(_READ[name], **entry)
+    for name, entry in tomllib.loads(_FILE.read_text(encoding="utf-8")).items()
 }
 
 
 def reader(name: str) -> Reader:
-    """Return the reader of a name.
-
-    Raises:
-        InputError: There is none; lists those that there are, and where their data comes from.
-    """
+    """Return the reader of a name; ``InputError`` lists all readers if there is none."""
     if name not in READERS:
-        listed = "; ".join(f"{own}: {item.files} ({item.origin})" for own, item in READERS.items())
+        listed = "; ".join(f"{key}: {item.files} ({item.origin})" for key, item in READERS.items())
         raise InputError(f"There is no reader of instructions {name!r}. There are {listed}.")
     return READERS[name]
 
 
 def readers_of(sources: Iterable[str]) -> dict[str, Reader]:
-    """Return the readers that sources begin with the names of, each name before a colon."""
+    """Return the readers that sources name before a colon."""
     used = {source.partition(":")[0] for source in sources}
     return {name: READERS[name] for name in sorted(used & set(READERS))}
 
 
 def contaminated(sources: Iterable[str]) -> list[str]:
-    """Return the benchmarks that no score may be reported on after training on these sources."""
-    return sorted(
-        {benchmark for own in readers_of(sources).values() for benchmark in own.contaminates}
-    )
+    """Return the benchmarks on which no score may be reported after training on these sources."""
+    return sorted({name for item in readers_of(sources).values() for name in item.contaminates})
 
 
 def licences(sources: Iterable[str]) -> dict[str, str]:
-    """Return reader to licence for the readers that these sources name."""
-    return {name: own.licence for name, own in readers_of(sources).items()}
+    """Return the licence of each reader that sources name."""
+    return {name: item.licence for name, item in readers_of(sources).items()}

@@ -13,7 +13,7 @@ from casewright.finetune.instructions.instruction import Instruction, PlannedQue
 from casewright.finetune.instructions.readers.calls import (
     FORM,
     NO_TOOL,
-    Call,
+    GoldCall,
     Refuse,
     Unfit,
     files_of,
@@ -26,9 +26,9 @@ from casewright.planner import StepRef
 
 TOOLS = "tool.jsonl"
 FILES = ("dev-dev.jsonl", "test_in_domain-dev.jsonl", "test_out_domain-dev.jsonl")
-#: A value that is the k-th response of the calls so far, counted over all of them.
+#: A value that is the k-th response of all calls so far.
 _RESPONSE = re.compile(r"API_call_\d+")
-_RUN = re.compile(r"[^\W_]+")
+_WORD = re.compile(r"[^\W_]+")
 
 
 class _Tool(Record):
@@ -47,46 +47,48 @@ class _Item(Record):
 
 
 def read_sealtools(path: Path, refuse: Refuse) -> Iterator[Instruction]:
-    """Yield the items whose calls are a valid plan; its toolbox is what was retrieved for it.
+    """Yield the items whose calls are a valid plan of the tools that were retrieved for them.
 
     Args:
-        path: The folder, or one of its files of items; the tools are in the folder in any case.
-        refuse: Told why a record makes none.
+        path: The folder, or one of its files of items, with the tools beside it.
+        refuse: Called with the reason for each record that is left out.
 
     Raises:
         InputError: A file is missing, cannot be read, or has another form.
     """
-    there = files_of(path, *FILES)
-    tools = there[0].parent / TOOLS
+    files = files_of(path, *FILES)
+    tools = files[0].parent / TOOLS
     if not tools.is_file():
-        raise InputError(f"{tools} does not exist. The tools of {there[0].name} are in it.")
+        raise InputError(f"{tools} does not exist. It holds the tools of {files[0].name}.")
     declared = {tool.api_name: tool for _, tool in read_records(tools, _Tool)}
-    for file in there:
+    for file in files:
         for number, item in read_records(file, _Item):
             source = f"sealtools:{file.name}:{number}"
-            result = partial(_planned, item, declared)
-            yield from instruction_of(f"sealtools:{item.id}", source, result, refuse)
+            make = partial(_planned, item, declared)
+            yield from instruction_of(f"sealtools:{item.id}", source, make, refuse)
 
 
 def _planned(item: _Item, declared: Mapping[str, _Tool]) -> PlannedQuery:
     calls = list(_calls(item.calling, declared))
-    if any(_made_up(value, item.query) for call in calls for value in call.arguments.values()):
-        # Some items have values that the question was never given.
+    if any(_foreign(value, item.query) for call in calls for value in call.arguments.values()):
+        # Some items' values belong to another question.
         raise Unfit("a text that has nothing of the question")
     names = sorted({*item.retrieved_apis, *(call.tool for call in calls)})
     toolbox = toolbox_of(_function(declared[name]) for name in names if name in declared)
     return planned(f"sealtools:{item.id}", item.query, toolbox, calls, "sealtools")
 
 
-def _calls(calling: Sequence[Any], declared: Mapping[str, _Tool]) -> Iterator[Call]:
+def _calls(calling: Sequence[Any], declared: Mapping[str, _Tool]) -> Iterator[GoldCall]:
     responses: dict[str, StepRef] = {}
     for step, call in enumerate(calling, 1):
         if not isinstance(call, Mapping) or not isinstance(call.get("parameters"), Mapping):
             raise Unfit(FORM)
         if call.get("api") not in declared:
             raise Unfit(NO_TOOL)
-        given = call["parameters"].items()
-        yield Call(call["api"], {str(key): _resolved(value, responses) for key, value in given})
+        values = call["parameters"].items()
+        yield GoldCall(
+            call["api"], {str(key): _resolved(value, responses) for key, value in values}
+        )
         fields = declared[call["api"]].responses or {}
         marks = call.get("responses") or ()
         responses |= {mark: StepRef(step, name) for mark, name in zip(marks, fields, strict=False)}
@@ -100,15 +102,14 @@ def _resolved(value: Any, responses: Mapping[str, StepRef]) -> Any:
     return responses[value]
 
 
-def _made_up(value: Any, question: str) -> bool:
-    asked = question.casefold()
-    return isinstance(value, str) and not any(
-        run in asked for run in _RUN.findall(value.casefold())
-    )
+def _foreign(value: Any, question: str) -> bool:
+    """Return whether a value is a text of which no word is in the question."""
+    if not isinstance(value, str):
+        return False
+    return not any(word in question.casefold() for word in _WORD.findall(value.casefold()))
 
 
 def _function(tool: _Tool) -> dict[str, Any]:
-    """Return a tool as JSON Schema declares functions."""
     return {
         "name": tool.api_name,
         "description": tool.api_description,

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import typer
+from typer import Typer
 
 from casewright.serve.cli.bench import models, planning, running, studies
 from casewright.serve.cli.extended import BenchGroup
 
-app = typer.Typer(cls=BenchGroup, help="Measure, side by side in one run.")
+app = Typer(cls=BenchGroup, help="Measure, side by side in one run.")
 for part in (planning, models, running, studies):
     app.add_typer(part.app)

@@ -1,11 +1,11 @@
-"""Options that several commands of ``casewright bench`` share, and how their texts are read."""
+"""Options that several commands of ``casewright bench`` share, and the parsing of their texts."""
 
 from __future__ import annotations
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
+from typer import Option
 
 from casewright.errors import InputError
 
@@ -13,70 +13,42 @@ if TYPE_CHECKING:
     from casewright.bench.models import ModelChoice
     from casewright.finetune.corpus import Split
 
-#: The option ``--domain`` is in ``serve/cli/options.py``, as are those of every command.
-OnlySet = Annotated[str | None, typer.Option("--set", help="Only the set of this name.")]
+OnlySet = Annotated[str | None, Option("--set", help="Only the set of this name.")]
 EncoderModel = Annotated[
-    str | None,
-    typer.Option(
-        "--encoder",
-        help="A sentence-transformers model's name or folder; else the packaged one.",
-    ),
+    str | None, Option(help="A sentence-transformers model; the packaged one by default.")
 ]
-SetLimit = Annotated[
-    int | None, typer.Option("--limit", min=4, help="At most so many questions of each set.")
-]
-MessageLimit = Annotated[
-    int | None, typer.Option("--limit", min=1, help="At most so many messages of each set.")
-]
+SetLimit = Annotated[int | None, Option(min=4, help="At most so many questions of each set.")]
+MessageLimit = Annotated[int | None, Option(min=1, help="At most so many messages of each set.")]
 WritingModel = Annotated[
     str | None,
-    typer.Option(
-        "--model",
-        help="A causal language model's name or folder, an adapter's too; by default the planner "
-        "that ships.",
+    Option(
+        help="A language model's or adapter's name or folder; the shipped planner by default.",
         metavar="NAME",
     ),
 ]
 RandomSize = Annotated[
+    str | None, Option(help="Random weights of a size: tiny, 100m, 7b.", metavar="SIZE")
+]
+PromptLengths = Annotated[
     str | None,
-    typer.Option(
-        "--size", help="Random weights instead, of a size: tiny, 100m or 7b.", metavar="SIZE"
-    ),
+    Option(help="Lengths of prompts' constant and variable parts: 700+100.", metavar="N+N"),
+]
+PlanLengths = Annotated[
+    str | None, Option(help="Only plans of so many tokens: 30-60.", metavar="N-N")
 ]
 SplitName = Annotated[
-    str,
-    typer.Option(
-        "--split",
-        help="Of the corpus of toolboxes: measuring, or validation to tune by.",
-        metavar="NAME",
-    ),
+    str, Option(help="Split of the corpus: measuring or validation.", metavar="NAME")
 ]
-Seed = Annotated[int, typer.Option("--seed", min=0, help="Of every draw.")]
+Seed = Annotated[int, Option(min=0, help="Of every draw.")]
 WorkFolder = Annotated[
-    Path | None,
-    typer.Option(
-        "--work",
-        help="Keeps the work of a run, so that the same command goes on where it was stopped; in "
-        "Casewright's own folders by default.",
-        metavar="FOLDER",
-    ),
+    Path | None, Option(help="Files with which a stopped command goes on.", metavar="FOLDER")
 ]
 
 
 def model_choice(
     model: str | None, adapter: str | None, size: str | None, *settings: Any
 ) -> ModelChoice:
-    """Return the model of a bench: a named one, random weights of a size, or the shipped planner.
-
-    Args:
-        model: A model's name.
-        adapter: An adapter's folder.
-        size: Of random weights.
-        settings: Device, number format and seed.
-
-    Raises:
-        InputError: Both a model and a size are given, or one of them is not usable.
-    """
+    """Return a named model, random weights of a size, or the shipped planner, with settings."""
     from casewright.bench.models import ModelChoice
     from casewright.planner.shipped import SHIPPED
 

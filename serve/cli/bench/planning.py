@@ -1,11 +1,11 @@
-"""`casewright bench …`: the quality of planners, as commands."""
+"""`casewright bench …`: the quality of planners."""
 
 from __future__ import annotations
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-import typer
+from typer import Option, Typer
 
 from casewright.serve.cli.bench.options import (
     MessageLimit,
@@ -20,21 +20,21 @@ from casewright.serve.cli.options import Device, DomainName, DType, Examples, Pl
 if TYPE_CHECKING:
     from casewright.bench.report import Report
 
-app = typer.Typer(add_completion=False)
+app = Typer(add_completion=False)
 
 
 @measures(app, "planner")
 def bench_planner(
     domain: DomainName = "shopping",
     planner: PlannerName = "case",
-    folds: Annotated[int, typer.Option(min=2, help="Folds of the cross-validation.")] = 3,
+    folds: Annotated[int, Option(min=2, help="Folds of the cross-validation.")] = 3,
     curve: Annotated[
-        bool, typer.Option("--curve", help="Train on ever more queries too; --plot draws it.")
+        bool, Option("--curve", help="Train on ever more queries too; --plot draws it.")
     ] = False,
 ) -> Report:
     """Score a planner on annotated queries, by cross-validation in groups.
 
-    A planner with a reader is trained anew for every fold: some ten minutes each on two cores.
+    A planner with a reader is trained for every fold: some ten minutes each on two cores.
     """
     from casewright.bench.planner import measure_planner
 
@@ -69,29 +69,23 @@ def bench_evidence(domain: DomainName = "shopping") -> Report:
 def bench_unseen(
     planner: Annotated[
         list[str] | None,
-        typer.Option(
-            help="mistral, local:FOLDER for another adapter or model, smollm2 for the base that is "
-            "not tuned, parser, or provider:model; several are compared with the first. mistral by "
-            "default.",
+        Option(
+            help="mistral, the default; smollm2, its base; local:FOLDER; parser; provider:model. "
+            "Repeatable: all are compared with the first.",
             metavar="NAME",
         ),
     ] = None,
     split: SplitName = "measuring",
     cases: Annotated[
-        int,
-        typer.Option(
-            min=0, help="Annotated messages of each toolbox that planners know as plan cases."
-        ),
+        int, Option(min=0, help="Annotated messages of each toolbox as plan cases.")
     ] = 0,
     limit: MessageLimit = None,
     data: Annotated[
         Path | None,
-        typer.Option(
-            help="A folder with the folders sealtools and bfcl, to measure on, too.", metavar="DIR"
-        ),
+        Option(help="A folder with sealtools and bfcl, to measure on too.", metavar="DIR"),
     ] = None,
     base: Annotated[
-        bool, typer.Option("--base/--no-base", help="Whether the untuned base is a control.")
+        bool, Option("--base/--no-base", help="Whether the untuned base is a control.")
     ] = True,
     examples: Examples = None,
     device: Device = None,
@@ -100,8 +94,7 @@ def bench_unseen(
 ) -> Report:
     """Plan for toolboxes that nothing was trained on: right tools, whole plans, by class.
 
-    By default from their descriptions and own examples alone. Beside the planners, the plan parser
-    with the same cases, the untuned base and a fallback plan.
+    Controls are the plan parser with the same cases, the untuned base and a fallback plan.
     """
     from casewright.bench.unseen import UnseenTrial, measure_unseen
     from casewright.planner.named import ModelSettings
@@ -124,33 +117,19 @@ def bench_unseen(
 def bench_own_tools(
     data: Annotated[
         Path | None,
-        typer.Option(
-            help="A folder with tools.py (its toolbox, or a function that returns it; it is run), "
-            "learn.jsonl and test.jsonl.",
-            metavar="DIR",
+        Option(
+            help="A folder with tools.py, which is run, learn.jsonl and test.jsonl.", metavar="DIR"
         ),
     ] = None,
     planner: Annotated[
-        list[str] | None,
-        typer.Option(
-            help="As for bench unseen; local:DIR for an adapter of your own. parser by default.",
-            metavar="NAME",
-        ),
+        list[str] | None, Option(help="As for bench unseen; parser by default.", metavar="NAME")
     ] = None,
     cases: Annotated[
-        str,
-        typer.Option(
-            help="How many annotated messages planners know, in turn; a set that has fewer leaves "
-            "that number out.",
-            metavar="N,N,…",
-        ),
+        str, Option(help="Numbers of annotated messages that planners know.", metavar="N,N,…")
     ] = "0,5,20,60",
-    seeds: Annotated[int, typer.Option(min=1, help="Draws of these messages.")] = 5,
+    seeds: Annotated[int, Option(min=1, help="Draws of these messages.")] = 5,
     corpus: Annotated[
-        bool,
-        typer.Option(
-            "--corpus/--no-corpus", help="Whether toolboxes of the corpus are asked, too."
-        ),
+        bool, Option("--corpus/--no-corpus", help="Whether to ask the corpus, too.")
     ] = True,
     split: SplitName = "measuring",
     limit: MessageLimit = None,
@@ -160,8 +139,7 @@ def bench_own_tools(
 ) -> Report:
     """Plan for tools of your own with ever more annotated messages: right tools, whole plans.
 
-    The messages that planners know are drawn by class, again and again. Beside the planners, the
-    plan parser and a fallback plan.
+    The messages are drawn by class. Controls are the plan parser and a fallback plan.
     """
     from casewright.bench.own_tools import OwnToolsTrial, measure_own_tools
     from casewright.planner.named import PARSER, ModelSettings
@@ -182,26 +160,20 @@ def bench_own_tools(
 @measures(app, "narrowing", plots=False)
 def bench_narrowing(
     joins: Annotated[
-        str, typer.Option(help="How many toolboxes are joined, in turn.", metavar="N,N,…")
+        str, Option(help="How many toolboxes are joined, in turn.", metavar="N,N,…")
     ] = "12,32,64,250",
     planner: Annotated[
-        str, typer.Option(help="What plans with them: as for bench unseen.", metavar="NAME")
+        str, Option(help="What plans with them: as for bench unseen.", metavar="NAME")
     ] = "parser",
     split: SplitName = "validation",
     cases: Annotated[
-        int, typer.Option(min=0, help="Annotated messages of each of these that are known.")
+        int, Option(min=0, help="Annotated messages of each of these that are known.")
     ] = 0,
     messages: Annotated[
-        int | None,
-        typer.Option(min=1, help="Messages of each toolbox that are planned for.", metavar="N"),
+        int | None, Option(min=1, help="Messages of each toolbox to plan for.", metavar="N")
     ] = None,
     first: Annotated[
-        int,
-        typer.Option(
-            min=0,
-            help="Also time the first plan with so many tools, narrowed and not.",
-            metavar="N",
-        ),
+        int, Option(min=0, help="Also time the first plan with so many tools.", metavar="N")
     ] = 0,
     seed: Seed = 0,
 ) -> Report:

@@ -1,46 +1,47 @@
-"""Commands that measure and print a report."""
+"""Commands that measure and print a report, with machine, versions, commit and plot."""
 
 from __future__ import annotations
 
+import os
+import platform
+import subprocess
 from collections.abc import Callable
 from functools import wraps
-from inspect import Parameter, Signature, signature
+from importlib.metadata import version
+from importlib.util import find_spec
+from inspect import signature
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, get_type_hints
 
-import typer
+from typer import Typer
 
-from casewright.serve.cli.options import AsJson, Plot
+from casewright.serve.cli.options import AsJson, Plot, set_options
+from casewright.serve.cli.output import print_json, print_rows, print_table
 
 if TYPE_CHECKING:
     from casewright.bench.report import Report
 
+#: Packages whose versions affect speed.
+_PACKAGES = (
+    *("langgraph", "qdrant-client", "onnxruntime", "numpy", "torch", "transformers"),
+    *("tokenizers", "llguidance"),
+)
 
-def measures(app: typer.Typer, name: str, *, plots: bool = True) -> Callable[..., Any]:
-    """Return a decorator that makes a function which returns a report a command that prints it.
 
-    Args:
-        app: The group of the command.
-        name: The command's.
-        plots: Whether the command has ``--plot``; all have ``--json``.
-    """
+def measures(app: Typer, name: str, *, plots: bool = True) -> Callable[..., Any]:
+    """Return a decorator that turns a function that returns a report into a command of a group."""
 
     def register(measure: Callable[..., Report]) -> Callable[..., Report]:
+        @wraps(measure)
+        def command(*, plot: Path | None = None, as_json: bool = False, **options: Any) -> None:
+            show(measure(**options), as_json=as_json, plot=plot)
+
         # The type of a report is imported for type checkers only.
         hints = get_type_hints(measure, localns={"Report": None}, include_extras=True)
-        given = signature(measure).parameters.values()
-        parameters = [parameter.replace(annotation=hints[parameter.name]) for parameter in given]
-        plot = Parameter("plot", Parameter.KEYWORD_ONLY, default=None, annotation=Plot)
-        as_json = Parameter("as_json", Parameter.KEYWORD_ONLY, default=False, annotation=AsJson)
-
-        @wraps(measure)
-        def command(*, plot: Path | None = None, as_json: bool = False, **given: Any) -> None:
-            show(measure(**given), as_json=as_json, plot=plot)
-
-        command.__signature__ = Signature(  # type: ignore[attr-defined]
-            [*parameters, *([plot] if plots else []), as_json]
-        )
-        command.__annotations__ = {**hints, "plot": Plot, "as_json": AsJson, "return": None}
+        del hints["return"]
+        defaults = {p.name: p.default for p in signature(measure).parameters.values()}
+        more = {"plot": Plot, "as_json": AsJson} if plots else {"as_json": AsJson}
+        set_options(command, {**hints, **more}, {**defaults, "as_json": False})
         app.command(name)(command)
         return measure
 
@@ -48,21 +49,60 @@ def measures(app: typer.Typer, name: str, *, plots: bool = True) -> Callable[...
 
 
 def show(report: Report, *, as_json: bool, plot: Path | None = None) -> None:
-    """Print a report, and draw it where a file is given."""
-    from casewright.serve.cli.measured import commit, machine, save_plot
-    from casewright.serve.cli.output import print_json, print_table
-
+    """Print a report, and plot it into a file if one is given."""
     if plot is not None:
         save_plot(plot, report.draw)
     if as_json:
-        whole = report.to_json()
-        print_json({"bench": whole.pop("bench"), "machine": machine(), **whole})
+        value = report.to_json()
+        print_json({"bench": value.pop("bench"), "machine": machine(), **value})
         return
     for title, rows in report.tables():
-        columns = list(rows[0]) if rows else []
-        print_table(columns, [[row.get(column) for column in columns] for row in rows], title)
+        print_rows(rows, title)
     print_table(["figure", "value"], [[n, float(v)] for n, v in report.figures.items()])
     for note in report.notes:
         print(note)
     if printed_by := commit():
         print(f"Printed by {printed_by}.")
+
+
+def machine() -> dict[str, Any]:
+    """Return the machine, the versions and the commit of a measurement."""
+    packages = [name for name in _PACKAGES if find_spec(name.replace("-", "_"))]
+    return {
+        "processor": _processor(),
+        "cores": os.cpu_count(),
+        "python": platform.python_version(),
+        "packages": {name: version(name) for name in packages},
+        "commit": commit(),
+    }
+
+
+def commit() -> str | None:
+    """Return the commit of this checkout, with a + if files differ; ``None`` elsewhere."""
+    root = Path(__file__).resolve().parents[3]
+    if not (root / ".git").exists():
+        return None
+    command = ["git", "-C", str(root), "describe", "--always", "--exclude=*", "--dirty=+"]
+    try:
+        process = subprocess.run(command, capture_output=True, text=True, timeout=10, check=True)
+    except (OSError, subprocess.SubprocessError):
+        return None
+    return process.stdout.strip()
+
+
+def save_plot(file: Path, draw: Callable[[Any], None] | None) -> None:
+    """Draw onto matplotlib axes, and write them to a file; see ``plot_file``."""
+    from casewright.stores.plot_file import plot_file
+
+    with plot_file(file, figsize=(8, 4.5)) as (_, axes):
+        if draw is not None:
+            draw(axes)
+
+
+def _processor() -> str:
+    try:
+        lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
+    except OSError:
+        return platform.processor()
+    names = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
+    return names[0] if names else platform.machine()

@@ -1,26 +1,27 @@
-"""`casewright bench …`: stores, graph and service at work, as commands."""
+"""`casewright bench …`: stores, graph and service at work."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Annotated
 
-import typer
+from typer import Option, Typer
 
 from casewright.errors import InputError
-from casewright.serve.cli.bench.options import Seed
+from casewright.serve.cli.bench.options import Seed, read_numbers
 from casewright.serve.cli.bench.report import measures, show
 from casewright.serve.cli.options import AsJson, DomainName
+from casewright.serve.cli.output import fail
 
 if TYPE_CHECKING:
     from casewright.bench.report import Report
 
-app = typer.Typer(add_completion=False)
+app = Typer(add_completion=False)
 
 
 @measures(app, "executor")
 def bench_executor(
-    dags: Annotated[int, typer.Option(min=1, help="Random plans.")] = 200,
-    seed: Annotated[int, typer.Option(help="Of the random plans.")] = 0,
+    dags: Annotated[int, Option(min=1, help="Random plans.")] = 200,
+    seed: Annotated[int, Option(help="Of the random plans.")] = 0,
 ) -> Report:
     """Time random plans against their critical path, and against LangGraph Send waves."""
     from casewright.bench.executor import measure_executor
@@ -31,7 +32,7 @@ def bench_executor(
 @measures(app, "answer")
 def bench_answer(
     domain: DomainName = "shopping",
-    queries: Annotated[int, typer.Option(min=1, help="Annotated queries to answer.")] = 200,
+    queries: Annotated[int, Option(min=1, help="Annotated queries to answer.")] = 200,
 ) -> Report:
     """Time whole answers, warm in process and from a cold start of the command line."""
     from casewright.bench.answer import measure_answer
@@ -42,32 +43,31 @@ def bench_answer(
 @measures(app, "stores")
 def bench_stores(
     sizes: Annotated[
-        str, typer.Option(help="How many cases, each at least 100.", metavar="N,N,…")
+        str, Option(help="How many cases, each at least 100.", metavar="N,N,…")
     ] = "1000,10000,100000",
-    queries: Annotated[int, typer.Option(min=4, help="Queries for each size.")] = 48,
+    queries: Annotated[int, Option(min=4, help="Queries for each size.")] = 48,
     engine: Annotated[
-        str | None,
-        typer.Option(help="edge or local; by default edge, and local up to 10,000 cases."),
+        str | None, Option(help="edge or local; both by default, local up to 10,000 cases.")
     ] = None,
 ) -> Report:
     """Compare the case store with searches merged in Python, Qdrant's formula and cbrkit.
 
     Some six minutes on two cores, and up to 4 GB of memory, at the default sizes.
     """
-    from casewright.bench.stores.measure import measure_stores, sizes_of
+    from casewright.bench.stores.measure import measure_stores
 
-    return measure_stores(sizes_of(sizes), queries, engine)
+    return measure_stores(read_numbers("--sizes", sizes), queries, engine)
 
 
 @measures(app, "selection")
 def bench_selection(
     domain: DomainName = "shopping",
-    sizes: Annotated[str, typer.Option(help="Candidates and picks of each.")] = "1000:50,10000:100",
+    sizes: Annotated[str, Option(help="Candidates and picks of each.")] = "1000:50,10000:100",
     queries: Annotated[
-        int | None, typer.Option(min=1, help="Annotated queries to certify over; all by default.")
+        int | None, Option(min=1, help="Annotated queries to certify over; all by default.")
     ] = None,
-    repeats: Annotated[int, typer.Option(min=1, help="Timings of each selection.")] = 9,
-    seed: Annotated[int, typer.Option(help="Of the candidates.")] = 0,
+    repeats: Annotated[int, Option(min=1, help="Timings of each selection.")] = 9,
+    seed: Annotated[int, Option(help="Of the candidates.")] = 0,
 ) -> Report:
     """Time selection beside LangChain's and a naive one, and count what is proved exact."""
     from casewright.bench.selection import measure_selection, read_sizes
@@ -79,12 +79,12 @@ def bench_selection(
 def bench_serve(
     domain: DomainName = "shopping",
     questions: Annotated[
-        int, typer.Option(min=32, help="Questions for each number of clients: 1, 8 and 32.")
+        int, Option(min=32, help="Questions for each number of clients: 1, 8 and 32.")
     ] = 400,
     requests: Annotated[
-        int, typer.Option(min=0, help="Requests that memory is watched over; 0 leaves that out.")
+        int, Option(min=0, help="Requests that memory is watched over; 0 leaves that out.")
     ] = 5000,
-    seed: Annotated[int, typer.Option(help="Of the choice of questions.")] = 0,
+    seed: Annotated[int, Option(help="Of the choice of questions.")] = 0,
 ) -> Report:
     """Time the service over HTTP beside the bare graph, and watch its memory.
 
@@ -98,23 +98,20 @@ def bench_serve(
 
 @app.command("soak")
 def bench_soak(
-    minutes: Annotated[float, typer.Option(min=0.1, help="How long it may take, about.")] = 5.0,
+    minutes: Annotated[float, Option(min=0.1, help="How long it may take, about.")] = 5.0,
     seed: Seed = 0,
     only: Annotated[
-        list[str] | None,
-        typer.Option(
-            help="These kinds of trials alone; several times for several.", metavar="KIND"
-        ),
+        list[str] | None, Option(help="Only these kinds of trials; repeatable.", metavar="KIND")
     ] = None,
     trials: Annotated[
-        int | None, typer.Option(min=1, help="The most trials of each kind.", metavar="N")
+        int | None, Option(min=1, help="The most trials of each kind.", metavar="N")
     ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Kill, damage, fill up and overrun what runs, and count what is lost or answered wrongly.
+    """Kill, damage, fill up and overload running systems, and count lost and wrong results.
 
-    Nothing of yours is touched: all of it is done in a temporary folder. The exit code is 2 where
-    something was lost or wrong. As root a small disk is mounted and filled.
+    All of it happens in a temporary folder. The exit code is 2 if something was lost or wrong. As
+    root, a small disk is mounted and filled.
     """
     from casewright.bench.soak.measure import KINDS, soak
     from casewright.serve.cli.bench.soak_service import service_of
@@ -126,7 +123,4 @@ def bench_soak(
     report = soak(service_of, minutes, seed, only or (), trials)
     show(report, as_json=as_json)
     if report.figures["lost"] or report.figures["wrong"]:
-        typer.echo(
-            "error: Something was lost or wrong; the notes say what, and its seed.", err=True
-        )
-        raise typer.Exit(2)
+        fail("Something was lost or wrong; the notes say what, and its seed.")

@@ -1,48 +1,46 @@
-"""`casewright bench …`: the studies of the papers that this project builds on, as commands."""
+"""`casewright bench …`: the studies of the papers that this project builds on."""
 
 from __future__ import annotations
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-import typer
+from typer import Option, Typer
 
 from casewright.errors import InputError
 from casewright.serve.cli.bench.options import EncoderModel, OnlySet, SetLimit, WorkFolder
 from casewright.serve.cli.bench.report import measures
-from casewright.serve.cli.options import Adapter, AsJson, Device, DType, GeneratorName
+from casewright.serve.cli.options import Adapter, AsJson, Device, DType
+from casewright.serve.cli.output import print_json, print_table
 
 if TYPE_CHECKING:
     from casewright.bench.report import Report
 
-app = typer.Typer(add_completion=False)
+app = Typer(add_completion=False)
 
 
 @measures(app, "legal")
 def bench_legal(
     data: Annotated[
         Path,
-        typer.Option(
-            help="A folder with ALQA's qa.jsonl and pairs.jsonl, or with the multi-hop sets; or "
-            "the word shipped: the domain's own cases."
+        Option(
+            help="A folder with ALQA's qa.jsonl and pairs.jsonl or the multi-hop sets; or shipped, "
+            "the domain's own cases."
         ),
     ] = Path("shipped"),
     only: OnlySet = None,
     encoder: EncoderModel = None,
     cue: Annotated[
-        str | None, typer.Option(help="Also measure this text before queries, and none.")
+        str | None, Option(help="Also measure this text before queries, and none.")
     ] = None,
     answers: Annotated[
-        bool, typer.Option("--answers", help="Measure answers in place of retrieval.")
+        bool, Option("--answers", help="Measure answers in place of retrieval.")
     ] = False,
-    generator: GeneratorName = "extractive",
+    generator: Annotated[
+        str, Option(help="extractive, or a chat model as provider:model.", metavar="NAME")
+    ] = "extractive",
     against: Annotated[
-        str | None,
-        typer.Option(
-            help="With --answers: another encoder, by whose cases answers are compared with those "
-            "by --encoder's; named as there.",
-            metavar="MODEL",
-        ),
+        str | None, Option(help="With --answers: another encoder to compare with.", metavar="MODEL")
     ] = None,
     limit: SetLimit = None,
 ) -> Report:
@@ -50,53 +48,39 @@ def bench_legal(
 
     The first time, every case is encoded: some minutes for the three multi-hop sets.
     """
+    from casewright.bench.legal.answers import measure_answers
     from casewright.bench.legal.data import SHIPPED
+    from casewright.bench.legal.protocol import measure_legal
+    from casewright.graph.named import EXTRACTIVE, check_generator
+    from casewright.planner import chat_model
     from casewright.stores.encoders.sources import named_encoder
 
-    if (cue is not None) if answers else (generator != "extractive" or against is not None):
+    if (cue is not None) if answers else (generator != EXTRACTIVE or against is not None):
         raise InputError("--generator goes with --answers, --against too; --cue goes without.")
     folder = None if str(data) == SHIPPED else data
-    if answers:
-        from casewright.bench.legal.answers import measure_answers
-        from casewright.graph.named import EXTRACTIVE, check_generator
-        from casewright.planner import chat_model
-
-        check_generator(generator)
-        model = None if generator == EXTRACTIVE else chat_model(generator)
-        other = None if against is None else named_encoder(against)
-        return measure_answers(
-            folder, named_encoder(encoder), model, against=other, only=only, limit=limit
-        )
-    from casewright.bench.legal.protocol import measure_legal
-
-    return measure_legal(folder, named_encoder(encoder), only=only, cue=cue, limit=limit)
+    if not answers:
+        return measure_legal(folder, named_encoder(encoder), only=only, cue=cue, limit=limit)
+    check_generator(generator)
+    model = None if generator == EXTRACTIVE else chat_model(generator)
+    other = None if against is None else named_encoder(against)
+    return measure_answers(
+        folder, named_encoder(encoder), model, against=other, only=only, limit=limit
+    )
 
 
 @app.command("legal-pairs")
 def bench_legal_pairs(
-    output: Annotated[
-        Path, typer.Option("--output", help="The file to write: pairs.jsonl beside qa.jsonl.")
-    ],
+    output: Annotated[Path, Option(help="The file to write: pairs.jsonl beside qa.jsonl.")],
     data: Annotated[
-        str,
-        typer.Option(
-            help="ALQA's qa.jsonl, its name on Hugging Face, or the word shipped: the domain's "
-            "own cases.",
-            metavar="FILE",
-        ),
+        str, Option(help="ALQA's qa.jsonl, its name on Hugging Face, or shipped.", metavar="FILE")
     ] = "shipped",
     model: Annotated[
-        str | None,
-        typer.Option(help="The chat model that writes, as provider:model.", metavar="NAME"),
+        str | None, Option(help="The writing model, as provider:model.", metavar="NAME")
     ] = None,
-    pairs: Annotated[int, typer.Option(min=1, help="At most so many pairs of cases.")] = 50,
-    seed: Annotated[int, typer.Option(min=0, help="Of the draw of the pairs.")] = 0,
+    pairs: Annotated[int, Option(min=1, help="At most so many pairs of cases.")] = 50,
+    seed: Annotated[int, Option(min=0, help="Of the draw of the pairs.")] = 0,
     extractor: Annotated[
-        str,
-        typer.Option(
-            help="Who extracts entities: offline, or a chat model as provider:model.",
-            metavar="NAME",
-        ),
+        str, Option(help="Who extracts entities: offline, or provider:model.", metavar="NAME")
     ] = "offline",
     as_json: AsJson = False,
 ) -> None:
@@ -107,9 +91,8 @@ def bench_legal_pairs(
     from dataclasses import asdict
 
     from casewright.bench.legal.pair_writing import check_pairs_output, write_pairs
-    from casewright.domains.legal.chat_reading import OFFLINE, check_extractor
+    from casewright.domains.legal.chat_entities import OFFLINE, check_extractor
     from casewright.planner import chat_model
-    from casewright.serve.cli.output import print_json, print_table
 
     if model is None:
         raise InputError(
@@ -131,12 +114,11 @@ def bench_legal_pairs(
 @measures(app, "encoder", plots=False)
 def bench_encoder(
     data: Annotated[
-        Path | None,
-        typer.Option(help="A folder with sets of bench legal and bench feedback, scifact too."),
+        Path | None, Option(help="A folder with sets of bench legal and feedback.")
     ] = None,
     only: OnlySet = None,
     limit: SetLimit = None,
-    texts: Annotated[int, typer.Option(min=1, help="Texts that the speed is measured by.")] = 512,
+    texts: Annotated[int, Option(min=1, help="Texts that the speed is measured by.")] = 512,
 ) -> Report:
     """Compare the packaged encoder in float32 with its integer weights: retrieval and speed.
 
@@ -150,10 +132,7 @@ def bench_encoder(
 @measures(app, "feedback")
 def bench_feedback(
     data: Annotated[
-        Path | None,
-        typer.Option(
-            help="A folder with the multi-hop sets, and scifact; without one, code alone."
-        ),
+        Path | None, Option(help="A folder with the multi-hop sets and scifact; else code alone.")
     ] = None,
     only: OnlySet = None,
     encoder: EncoderModel = None,
@@ -161,8 +140,7 @@ def bench_feedback(
 ) -> Report:
     """Compare relevance feedback with one search that judges as many, and with the post's loop.
 
-    All sets take some twenty minutes, the first time ten more to encode their cases; --set and
-    --limit shorten it.
+    Some twenty minutes for all sets, ten more the first time; --set and --limit shorten it.
     """
     from casewright.bench.feedback.measure import measure_feedback
     from casewright.stores.encoders.sources import named_encoder
@@ -172,15 +150,11 @@ def bench_feedback(
 
 @measures(app, "truthfulqa")
 def bench_truthfulqa(
-    data: Annotated[
-        Path,
-        typer.Option(help="TruthfulQA's data: the folder with v1/mc_task.json.", metavar="DIR"),
-    ],
+    data: Annotated[Path, Option(help="The folder with v1/mc_task.json.", metavar="DIR")],
     model: Annotated[
         str,
-        typer.Option(
-            help="mistral for the planner that ships, smollm2 for its base, or a causal language "
-            "model's name or folder.",
+        Option(
+            help="mistral, smollm2 (its base), or a language model's name or folder.",
             metavar="NAME",
         ),
     ] = "mistral",
@@ -188,19 +162,14 @@ def bench_truthfulqa(
     device: Device = None,
     dtype: DType = None,
     primer: Annotated[
-        Path | None,
-        typer.Option(
-            help="The fixed primer: JSON Lines of question and answer; the paper's are the six "
-            "pairs in TruthfulQA's appendix.",
-            metavar="FILE",
-        ),
+        Path | None, Option(help="The fixed primer, JSON Lines: question, answer.", metavar="FILE")
     ] = None,
-    k: Annotated[int, typer.Option("-k", min=2, help="Demonstrations shown.")] = 6,
+    k: Annotated[int, Option("-k", min=2, help="Demonstrations shown.")] = 6,
     limit: Annotated[
-        int | None, typer.Option(min=2, help="At most so many questions, drawn at random.")
+        int | None, Option(min=2, help="At most so many questions, drawn at random.")
     ] = None,
     work: WorkFolder = None,
-    seed: Annotated[int, typer.Option(min=0, help="Of the controls.")] = 0,
+    seed: Annotated[int, Option(min=0, help="Of the controls.")] = 0,
 ) -> Report:
     """Measure what six retrievers of demonstrations do to a model's answers (RAGSys's study).
 

@@ -1,4 +1,4 @@
-"""`casewright finetune …`: training, as commands."""
+"""`casewright finetune …`: all commands, and those that train the reader and the judge."""
 
 from __future__ import annotations
 
@@ -8,37 +8,26 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Annotated
 
-import typer
+from typer import Option, Typer
 
 from casewright.errors import InputError
 from casewright.serve.cli.extended import FinetuneGroup
-from casewright.serve.cli.finetune import (
-    data,
-    evaluate,
-    parser,
-    queries,
-    train,
-)
+from casewright.serve.cli.finetune import data, evaluate, parser, queries, train
 from casewright.serve.cli.options import AsJson, DomainName
+from casewright.serve.cli.output import print_json, print_rows, print_table
 
 if TYPE_CHECKING:
     from casewright.finetune.judge_data import LabelledSet
 
-app = typer.Typer(
+app = Typer(
     cls=FinetuneGroup,
     help="Make training data for a planner, train and evaluate it; train the case planner's reader "
     "or the judge of relevance feedback.",
 )
-for part in (
-    data,
-    train,
-    parser,
-    evaluate,
-    queries,
-):
+for part in (data, train, parser, evaluate, queries):
     app.add_typer(part.app)
 
-#: Of the sets that a judge may be trained on: kept with the judge.
+#: Licences of the sets that a judge may be trained on, which are stored with the judge.
 _LICENCES = {
     "musique": "CC BY 4.0",
     "hotpotqa": "CC BY-SA 4.0",
@@ -51,17 +40,15 @@ _LICENCES = {
 
 @app.command("reader")
 def finetune_reader(
-    target: Annotated[Path, typer.Option("--output", help="The folder to write the reader to.")],
+    target: Annotated[Path, Option("--output", help="The folder to write the reader to.")],
     domain: DomainName = "shopping",
     source: Annotated[
-        Path | None,
-        typer.Option("--input", help="Annotated queries, JSON Lines; the domain's by default."),
+        Path | None, Option("--input", help="Annotated queries; the domain's by default.")
     ] = None,
     epochs: Annotated[
-        int | None,
-        typer.Option(min=1, help="Passes over the queries; 6, or more of few queries: 16 of 200."),
+        int | None, Option(min=1, help="Passes over the queries; 6, more of few queries.")
     ] = None,
-    seed: Annotated[int, typer.Option(help="Of weights and order.")] = 0,
+    seed: Annotated[int, Option(help="Of weights and order.")] = 0,
     as_json: AsJson = False,
 ) -> None:
     """Train the case planner's reader on annotated queries: minutes on two cores."""
@@ -69,7 +56,6 @@ def finetune_reader(
     from casewright.finetune.reader_training import ReaderSettings, train_reader
     from casewright.planner import read_annotated
     from casewright.planner.reader_weights import check_target, save_reader
-    from casewright.serve.cli.output import print_json, print_table
 
     queries = find_domain(domain).queries() if source is None else read_annotated(source)
     check_target(target)
@@ -84,29 +70,28 @@ def finetune_reader(
 
 @app.command("judge")
 def finetune_judge(
-    target: Annotated[Path, typer.Option("--output", help="The JSON file to write the judge to.")],
+    target: Annotated[Path, Option("--output", help="The JSON file to write the judge to.")],
     data: Annotated[
         Path | None,
-        typer.Option(
-            help="A folder with the bench's multi-hop sets, or with cases.jsonl and "
-            "questions.jsonl of your own; without one, installed packages' code.",
+        Option(
+            help="A folder with the multi-hop sets, or with cases.jsonl and questions.jsonl; "
+            "installed packages' code by default."
         ),
     ] = None,
-    only: Annotated[str | None, typer.Option("--set", help="Only the set of this name.")] = None,
+    only: Annotated[str | None, Option("--set", help="Only the set of this name.")] = None,
     limit: Annotated[
-        int | None, typer.Option(min=4, help="At most so many questions of each set.")
+        int | None, Option(min=4, help="At most so many questions of each set.")
     ] = None,
     as_json: AsJson = False,
 ) -> None:
     """Train the offline judge of relevance feedback, and measure it on the other half.
 
-    Half of the questions, by a hash of their ids, are trained on; the figures are of the others.
-    Each is of a feedback loop with this judge: what it found, beside a single search of as many;
-    the same with the labels as judge, and with a judge trained on shuffled labels.
+    One half of the questions, by a hash of their ids, is for training. The figures are those of a
+    feedback loop with this judge, a single search of as many cases, the labels as judge, and a
+    judge trained on shuffled labels.
     """
     from casewright.finetune.judge_training import train_judge
     from casewright.finetune.training.run import check_writable
-    from casewright.serve.cli.output import print_json, print_table
 
     if target.is_dir():
         raise InputError(f"--output {target} is a folder. Give the name of a file in it.")
@@ -123,22 +108,16 @@ def finetune_judge(
         for name, by_strategy in model.training["test_figures"].items()
         for strategy, figures in by_strategy.items()
     ]
-    columns = list(rows[0])
-    print_table(columns, [[row[column] for column in columns] for row in rows], str(target))
+    print_rows(rows, str(target))
 
 
 @contextmanager
 def _labelled_sets(
     data: Path | None, only: str | None, limit: int | None
 ) -> Iterator[list[LabelledSet]]:
-    """Open the sets of a folder; their stores live as long as this is open."""
-    from casewright.finetune.judge_data import (
-        LabelledSet,
-        halves,
-        is_labelled_folder,
-        labelled_store,
-        read_labelled,
-    )
+    """Open the sets of a folder, with temporary stores."""
+    from casewright.finetune import judge_data
+    from casewright.finetune.judge_data import LabelledSet
     from casewright.finetune.judge_sets.find import find_sets
     from casewright.finetune.judge_sets.sets import is_training
     from casewright.stores import default_encoder
@@ -148,23 +127,22 @@ def _labelled_sets(
     with ExitStack() as stack:
         path = Path(stack.enter_context(TemporaryDirectory(prefix="casewright-judge-")))
         sets: list[LabelledSet] = []
-        if data is not None and is_labelled_folder(data):
+        if data is not None and judge_data.is_labelled_folder(data):
             if only not in (None, data.name):
                 raise InputError(
                     f"There is no set {only!r} here. {data} holds {data.name!r} alone."
                 )
-            cases, questions = read_labelled(data)
-            # Looked at before anything is encoded.
-            parts = halves(data.name, questions[:limit], is_training)
-            store = stack.enter_context(labelled_store(cases, encoder, path / "labelled"))
-            sets.append(LabelledSet(data.name, store, *parts))
+            cases, questions = judge_data.read_labelled(data)
+            # Checked before anything is encoded.
+            parts = judge_data.halves(data.name, questions[:limit], is_training)
+            labelled_store = judge_data.labelled_store(cases, encoder, path / "labelled")
+            sets.append(LabelledSet(data.name, stack.enter_context(labelled_store), *parts))
         else:
             for labelled in find_sets(data, only, limit):
                 training, test = (labelled.half(training=half) for half in (True, False))
                 store = stack.enter_context(labelled.store(encoder, path / labelled.name))
-                by: Strategy = (
-                    NeighbourStrategy() if labelled.kind == "code" else SentenceStrategy()
-                )
+                code = labelled.kind == "code"
+                strategy: Strategy = NeighbourStrategy() if code else SentenceStrategy()
                 facts = {"licence": _LICENCES.get(labelled.name, ""), **labelled.settings}
-                sets.append(LabelledSet(labelled.name, store, training, test, (by,), facts))
+                sets.append(LabelledSet(labelled.name, store, training, test, (strategy,), facts))
         yield sets

@@ -8,115 +8,141 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
+from typer import Option, Typer, echo
 
 from casewright.errors import InputError
 from casewright.serve.cli.options import AsJson
+from casewright.serve.cli.output import print_json, print_table
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from casewright.finetune.example import TrainingExample
     from casewright.finetune.examples.data_section import DataSection
     from casewright.finetune.examples.make_training_set import Ingredients
     from casewright.finetune.examples.training_set import TrainingSet
     from casewright.stores import Encoder
+    from casewright.tools import Toolbox
 
-
-app = typer.Typer(add_completion=False)
+app = Typer(add_completion=False)
 
 
 @app.command("corpus")
 def finetune_corpus(
     export: Annotated[
         Path | None,
-        typer.Option(
-            help="Also write each toolbox to a folder of its own below this one: tools.json, "
-            "queries.jsonl and pools.json, as --toolbox, --input and data.pools take them.",
+        Option(
+            help="Also write each toolbox to a folder here: tools.json, queries.jsonl and "
+            "pools.json.",
             metavar="DIR",
         ),
     ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Check the corpus of toolboxes that ships, and count what it holds, by split.
+    """Check the shipped corpus of toolboxes, and count its content by split.
 
     Splits are of whole toolboxes: training, validation (for tuning) and measuring.
     """
-    from casewright.finetune.corpus import (
-        corpus_counts,
-        export_corpus,
-        read_corpus,
-        read_second_reading,
-    )
-    from casewright.serve.cli.output import print_json, print_table
+    from casewright.finetune import corpus
 
-    boxes = read_corpus()
-    counts = corpus_counts(boxes, read_second_reading())
-    folders = [] if export is None else export_corpus(boxes, export)
+    boxes = corpus.read_corpus()
+    counts = corpus.corpus_counts(boxes, corpus.read_second_reading())
+    folders = [] if export is None else corpus.export_corpus(boxes, export)
     if as_json:
         print_json({"counts": counts, "exported": [str(folder) for folder in folders]})
         return
-    rows = [[name, *(own[name] for own in counts.values())] for name in counts["all"]]
+    rows = [[name, *(split[name] for split in counts.values())] for name in counts["all"]]
     print_table(["counted", *counts], rows, "corpus")
     if export is not None:
         print(f"{len(folders)} toolboxes are in {export}.")
 
 
-Samples = Mapping[str, Sequence["TrainingExample"]]
+def ingredients(data: DataSection, encoder: Encoder) -> Ingredients:
+    """Return a recipe's queries, toolbox and pools, and all domains' queries for measuring."""
+    from casewright.domains import domain_names, find_domain
+    from casewright.finetune.examples.make_training_set import Ingredients
+    from casewright.finetune.tool_pools import read_pools
+    from casewright.planner import read_annotated
+    from casewright.tools import toolbox_from_file
+
+    if data.queries is not None:
+        queries = read_annotated(data.queries)
+    else:
+        assert data.domain is not None
+        queries = find_domain(data.domain).queries()
+        if not queries:
+            raise InputError(
+                f"data.domain: {data.domain!r} has no annotated queries. Add data.queries, a JSON "
+                "Lines file of them."
+            )
+    pools = data.pools
+    if data.toolbox is not None:
+        toolbox = toolbox_from_file(data.toolbox)
+    else:
+        assert data.domain is not None
+        toolbox = domain_toolbox(data.domain, encoder)
+        # Pools of a domain are for its own tools.
+        pools = pools or find_domain(data.domain).tool_pools
+    return Ingredients(
+        queries=queries,
+        toolbox=toolbox,
+        pools=read_pools(pools, toolbox) if pools else {},
+        distractors=tuple(toolbox_from_file(data.distractors)) if data.distractors else (),
+        measuring=[
+            query.query
+            for name in domain_names()
+            for query in find_domain(name).measuring_queries()
+        ],
+    )
 
 
-def samples_of(made: TrainingSet, count: int) -> Samples:
-    """Draw examples of each task, by the set's own seed, in the set's order.
+def domain_toolbox(name: str, encoder: Encoder) -> Toolbox:
+    """Return a domain's tools, with their stores closed."""
+    from casewright.domains import find_domain
+    from casewright.serve.session.defaults import store_folder
 
-    Args:
-        made: The set.
-        count: How many of each task; all, where there are fewer.
-    """
+    opened = find_domain(name).open(store_folder(name), encoder, False)
+    opened.close()
+    return opened.toolbox
+
+
+def _samples(training_set: TrainingSet, count: int) -> dict[str, list[TrainingExample]]:
+    """Draw up to ``count`` examples of each task, by the set's own seed, in the set's order."""
     by_task: dict[str, list[TrainingExample]] = defaultdict(list)
-    for example in made.examples:
+    for example in training_set.examples:
         by_task[example.task].append(example)
-    drawn = {}
+    samples = {}
     for task, examples in sorted(by_task.items()):
-        rng = random.Random(f"{made.manifest['seed']}:sample:{task}")
-        places = sorted(rng.sample(range(len(examples)), min(count, len(examples))))
-        drawn[task] = [examples[index] for index in places]
-    return drawn
+        rng = random.Random(f"{training_set.manifest['seed']}:sample:{task}")
+        indices = sorted(rng.sample(range(len(examples)), min(count, len(examples))))
+        samples[task] = [examples[index] for index in indices]
+    return samples
 
 
-def print_samples(samples: Samples) -> None:
-    """Print examples, prompt and completion; the constraints, always the same, in one line."""
+def _print_samples(samples: Mapping[str, Sequence[TrainingExample]]) -> None:
+    """Print prompts and completions; the constraints, always the same, in one line."""
     from casewright.planner.prompt import CONSTRAINTS
 
     for task, examples in samples.items():
-        typer.echo(f"\n══ {task}: {len(examples)} examples")
+        echo(f"\n══ {task}: {len(examples)} examples")
         for number, example in enumerate(examples, 1):
             prompt = str(example.prompt).replace(CONSTRAINTS, "Rules: …")
-            typer.echo(f"\n── {task} {number}: {example.id} (from {example.source})")
-            typer.echo(prompt)
-            typer.echo("▶ " + example.completion.replace("\n", "\n  "))
+            echo(f"\n── {task} {number}: {example.id} (from {example.source})")
+            echo(prompt)
+            echo("▶ " + example.completion.replace("\n", "\n  "))
 
 
-def sampled_queries(
-    data: DataSection, given: Ingredients, encoder: Encoder, count: int
+def _sampled_queries(
+    data: DataSection, parts: Ingredients, encoder: Encoder, count: int
 ) -> dict[str, list[str]]:
-    """Draw queries of the initial pool, and of those that sampling added to it.
+    """Draw up to ``count`` questions of the initial pool, and of those that sampling added.
 
-    Args:
-        data: Says how queries are sampled.
-        given: What is sampled.
-        encoder: What it is sampled with.
-        count: How many of each to draw.
-
-    Returns:
-        Questions, by ``initial pool`` and what was done to add to it; nothing where all queries
-        are taken, or any.
+    The result is empty if the recipe takes all queries, or draws them at random.
     """
     from casewright.finetune.examples.query_pool import query_pool
     from casewright.finetune.queries.choose import choose_queries, initial_queries
 
     if data.sampling.method in ("all", "random"):
         return {}
-    queries = query_pool(given.queries, given.toolbox, given.measuring).queries
+    queries = query_pool(parts.queries, parts.toolbox, parts.measuring).queries
     initial = initial_queries(queries, data.sampling, data.seed)
     known = {query.record.id for query in initial}
     chosen = choose_queries(queries, data.sampling, encoder, data.seed)
@@ -128,42 +154,21 @@ def sampled_queries(
     }
 
 
-def print_queries(drawn: Mapping[str, Sequence[str]]) -> None:
-    """Print queries by what they are of."""
-    for name, queries in drawn.items():
-        typer.echo(f"\n══ {name}: {len(queries)} queries")
-        for query in queries:
-            typer.echo(f"── {query}")
-
-
-RecipeName = Annotated[
-    str,
-    typer.Option(
-        "--recipe", help="A recipe, a TOML file, or the name of one that ships.", metavar="FILE"
-    ),
-]
-
-
 @app.command("data")
 def finetune_data(
-    recipe: RecipeName,
+    recipe: Annotated[str, Option(help="A recipe: a TOML file, or a shipped one.", metavar="FILE")],
     target: Annotated[
-        Path | None,
-        typer.Option("--output", help="The folder to write the training set to.", metavar="FOLDER"),
+        Path | None, Option("--output", help="The training set's folder.", metavar="FOLDER")
     ] = None,
     sample: Annotated[
-        int | None,
-        typer.Option(min=1, help="Also print so many examples of each task.", metavar="N"),
+        int | None, Option(min=1, help="Also print so many examples of each task.", metavar="N")
     ] = None,
     sets: Annotated[
         Path | None,
-        typer.Option(
-            help="Where the files and public sets are that the recipe names; beside it by default.",
-            metavar="FOLDER",
-        ),
+        Option(help="Folder of the recipe's files and sets; its own by default.", metavar="FOLDER"),
     ] = None,
     force: Annotated[
-        bool, typer.Option("--force", help="Replace the training set in the output folder.")
+        bool, Option("--force", help="Replace the training set in the output folder.")
     ] = False,
     as_json: AsJson = False,
 ) -> None:
@@ -176,8 +181,6 @@ def finetune_data(
     from casewright.finetune.examples.training_set import check_target, write_training_set
     from casewright.finetune.recipe.recipe import Recipe
     from casewright.finetune.recipe.shipped import find_recipe
-    from casewright.serve.cli.finetune.ingredients import ingredients
-    from casewright.serve.cli.output import print_json
     from casewright.stores import default_encoder
 
     if target is None and sample is None:
@@ -186,30 +189,32 @@ def finetune_data(
     if target is not None:
         check_target(target, force=force)
     encoder = default_encoder()
-    given = ingredients(data, encoder)
-    result = make_training_set(data, given, encoder)
+    parts = ingredients(data, encoder)
+    result = make_training_set(data, parts, encoder)
     if target is not None:
         write_training_set(result, target, force=force)
-    shown = samples_of(result, sample) if sample is not None else {}
-    queries = sampled_queries(data, given, encoder, sample) if sample is not None else {}
+    samples = _samples(result, sample) if sample is not None else {}
+    queries = _sampled_queries(data, parts, encoder, sample) if sample is not None else {}
     if as_json:
         facts: dict[str, Any] = {"folder": str(target)} if target is not None else {}
         facts["manifest"] = result.manifest
         if sample is not None:
-            rows = {
-                task: [example.to_row() for example in examples] for task, examples in shown.items()
+            facts["samples"] = {
+                task: [e.to_row() for e in examples] for task, examples in samples.items()
             }
-            facts |= {"samples": rows, **({"queries": queries} if queries else {})}
+        if queries:
+            facts["queries"] = queries
         print_json(facts)
         return
-    print_samples(shown)
-    print_queries(queries)
+    _print_samples(samples)
+    for name, questions in queries.items():
+        echo(f"\n══ {name}: {len(questions)} queries")
+        for question in questions:
+            echo(f"── {question}")
     _print_counts(result.manifest, str(target or "Not written"))
 
 
 def _print_counts(manifest: Mapping[str, Any], title: str) -> None:
-    from casewright.serve.cli.output import print_table
-
     sides = {name.partition(".")[0]: facts for name, facts in manifest["examples"].items()}
     tasks = sorted({task for facts in sides.values() for task in facts["tasks"]})
     rows = [[task, *(facts["tasks"].get(task, 0) for facts in sides.values())] for task in tasks]
@@ -218,7 +223,7 @@ def _print_counts(manifest: Mapping[str, Any], title: str) -> None:
     queries, generic = manifest["queries"], manifest["instructions"]
     ratio = generic["per_planning_task"]
     beside = f", {ratio:.2f} for each planning task" if ratio else ""
-    typer.echo(
+    echo(
         f"Of {queries['given']:,} queries {queries['taken']:,} were taken, "
         f"{queries['for_validation']:,} of them for validation; "
         f"{queries['left_out_for_measuring']:,} are for measuring and were left out. "
@@ -226,7 +231,7 @@ def _print_counts(manifest: Mapping[str, Any], title: str) -> None:
     )
     for facts in manifest.get("toolsets", ()):
         spoiled = ", ".join(facts["contaminates"]) or "nothing"
-        typer.echo(
+        echo(
             f"Of {facts['reader']} {facts['queries']:,} queries were taken and "
             f"{sum(facts['refused'].values()):,} were not; it can no longer measure: {spoiled}."
         )

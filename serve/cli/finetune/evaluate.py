@@ -2,93 +2,77 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
+from typer import Option, Typer
 
 from casewright.errors import InputError
 from casewright.serve.cli.options import Adapter, AsJson, Device, DType, Examples, Grammar
+from casewright.serve.cli.output import check_new_file, print_json, print_table
 
 if TYPE_CHECKING:
     from casewright.finetune.evaluation import Evaluation
     from casewright.planner.named import ModelSettings
-    from casewright.serve.cli.finetune.eval_questions import Questions
+    from casewright.serve.cli.finetune.eval_parts import Questions
 
-
-app = typer.Typer(add_completion=False)
+app = Typer(add_completion=False)
 
 
 @app.command("eval")
 def finetune_eval(
     planner: Annotated[
         list[str] | None,
-        typer.Option(
-            help="As for ask: case, parser, classifiers, mistral, smollm2, local:FOLDER, "
-            "agent:local:FOLDER, provider:model; several are compared with the first. case by "
-            "default.",
+        Option(
+            help="As for ask, case by default; repeatable: all are compared with the first.",
             metavar="NAME",
         ),
     ] = None,
     domain: Annotated[
-        str | None,
-        typer.Option("--domain", "-d", help="Whose queries, tools and plan cases; shopping."),
+        str | None, Option("--domain", "-d", help="Domain of queries and tools; shopping.")
     ] = None,
     queries: Annotated[
         str | None,
-        typer.Option(
-            help="The domain's queries for measuring only, or all those that planners learn from: "
-            "measuring or all.",
+        Option(
+            help="The domain's queries: measuring, the default, or all others (all).",
             metavar="WHICH",
         ),
     ] = None,
     source: Annotated[
-        Path | None,
-        typer.Option("--input", help="Annotated queries of your own, JSON Lines."),
+        Path | None, Option("--input", help="Annotated queries of your own, JSON Lines.")
     ] = None,
     toolbox: Annotated[
-        Path | None, typer.Option(help="With --input: your own tools, JSON.", metavar="FILE")
+        Path | None, Option(help="With --input: your own tools, JSON.", metavar="FILE")
     ] = None,
     cases: Annotated[
-        Path | None,
-        typer.Option(
-            help="With --input: annotated queries that planners may know.", metavar="FILE"
-        ),
+        Path | None, Option(help="With --input: queries that planners may know.", metavar="FILE")
     ] = None,
     public: Annotated[
-        str | None,
-        typer.Option("--set", help="A public set instead, as far as it converts: nestful or tau2."),
+        str | None, Option("--set", help="A public set instead: nestful or tau2.")
     ] = None,
     data: Annotated[
-        Path | None, typer.Option(help="With --set: the folder that holds it.", metavar="DIR")
+        Path | None, Option(help="With --set: the folder that holds it.", metavar="DIR")
     ] = None,
     limit: Annotated[
-        int | None, typer.Option(min=1, help="At most so many questions, drawn at random.")
+        int | None, Option(min=1, help="At most so many questions, drawn at random.")
     ] = None,
     removal: Annotated[
-        bool,
-        typer.Option(
-            "--removal",
-            help="Ask again with a needed tool removed; local models with the grammar off.",
-        ),
+        bool, Option("--removal", help="Ask again with a needed tool removed, and no grammar.")
     ] = False,
     grammar: Grammar = True,
     new_class: Annotated[
-        str | None,
-        typer.Option(help="Plan cases without this class, and its figures apart.", metavar="CLASS"),
+        str | None, Option(help="Leave this class out of plan cases.", metavar="CLASS")
     ] = None,
     adapter: Adapter = None,
     device: Device = None,
     dtype: DType = None,
     examples: Examples = None,
     controls: Annotated[
-        bool,
-        typer.Option("--controls", help="Beside them, one plan for all and gold plans shuffled."),
+        bool, Option("--controls", help="Add one plan for all and shuffled gold plans.")
     ] = False,
-    seed: Annotated[int, typer.Option(min=0, help="Of every draw.")] = 0,
+    seed: Annotated[int, Option(min=0, help="Of every draw.")] = 0,
     markdown: Annotated[
-        Path | None, typer.Option(help="Also write the tables to this file.", metavar="FILE")
+        Path | None, Option(help="Also write the tables to this file.", metavar="FILE")
     ] = None,
     as_json: AsJson = False,
 ) -> None:
@@ -98,15 +82,29 @@ def finetune_eval(
     no planner has learned from. Questions of public sets are for measuring; never train on them.
     """
     from casewright.planner.named import ModelSettings
-    from casewright.serve.cli.finetune.eval_planners import check_planners
+    from casewright.serve.cli.finetune import eval_parts
 
     names = planner or ["case"]
     model = ModelSettings(adapter, device, dtype, examples, grammar)
-    check_planners(names, model)
-    asked = _Asked(public, data, source, toolbox, cases, queries, domain)
-    asked.check()
-    _check_markdown(markdown)
-    questions = asked.questions()
+    eval_parts.check_planners(names, model)
+    of_set, of_file = public is not None, source is not None
+    for value, option, fits, why in (
+        (data, "--data", of_set, "it goes with --set"),
+        (toolbox, "--toolbox", of_file, "it goes with --input"),
+        (cases, "--cases", of_file, "it goes with --input"),
+        (source, "--input", not of_set, "--set has its own questions"),
+        (queries, "--queries", not of_set and not of_file, "it goes with a domain"),
+        (domain, "--domain", not of_set and not toolbox, "the tools are others"),
+    ):
+        if value is not None and not fits:
+            raise InputError(f"Leave {option} out: {why}.")
+    check_new_file("--markdown", markdown)
+    if public is not None:
+        questions = eval_parts.set_questions(public, data)
+    elif source is not None:
+        questions = eval_parts.file_questions(source, toolbox, domain or "shopping", cases)
+    else:
+        questions = eval_parts.domain_questions(domain or "shopping", queries or "measuring")
     try:
         questions.check(names)
         questions = questions.limited(limit, seed)
@@ -117,57 +115,9 @@ def finetune_eval(
         )
     finally:
         questions.close()
-    facts = {
-        "grammar": grammar,
-        "adapter": adapter,
-        "examples": examples,
-        "limit": limit,
-    }
+    facts = {"grammar": grammar, "adapter": adapter, "examples": examples, "limit": limit}
     settings = {**questions.settings, **evaluation.settings, **facts}
     _show(evaluation, settings, questions, markdown, as_json=as_json)
-
-
-@dataclass(frozen=True, slots=True)
-class _Asked:
-    """The options that say which questions are asked."""
-
-    public: str | None
-    data: Path | None
-    source: Path | None
-    toolbox: Path | None
-    cases: Path | None
-    queries: str | None
-    domain: str | None
-
-    def check(self) -> None:
-        """Raise ``InputError`` where options do not go together."""
-        public, source = self.public is not None, self.source is not None
-        for given, name, goes, why in (
-            (self.data, "--data", public, "it goes with --set"),
-            (self.toolbox, "--toolbox", source, "it goes with --input"),
-            (self.cases, "--cases", source, "it goes with --input"),
-            (self.source, "--input", not public, "--set has its own questions"),
-            (self.queries, "--queries", not public and not source, "it goes with a domain"),
-            (self.domain, "--domain", not public and not self.toolbox, "the tools are others"),
-        ):
-            if given is not None and not goes:
-                raise InputError(f"Leave {name} out: {why}.")
-
-    def questions(self) -> Questions:
-        """Return the questions, and the plan cases that planners may know."""
-        from casewright.serve.cli.finetune.eval_questions import (
-            MEASURING,
-            domain_questions,
-            file_questions,
-            set_questions,
-        )
-
-        domain = self.domain or "shopping"
-        if self.public is not None:
-            return set_questions(self.public, self.data)
-        if self.source is not None:
-            return file_questions(self.source, self.toolbox, domain, self.cases)
-        return domain_questions(domain, self.queries or MEASURING)
 
 
 def evaluated(
@@ -180,26 +130,22 @@ def evaluated(
     removal: bool = False,
     controls: bool = False,
 ) -> Evaluation:
-    """Return what was found of planners by their names.
+    """Return the evaluation of planners by their names.
 
     Args:
-        questions: What they are asked, and what they may know.
-        names: Of the planners.
-        model: Settings of those with a language model.
-        new_class: As ``evaluate`` has it.
-        seed: Of every draw.
-        removal: Ask again with a needed tool removed.
-        controls: Beside them, one plan for all and gold plans shuffled.
-
-    Raises:
-        InputError: A model cannot be loaded.
-        DependencyError: A package that a planner needs is not installed.
+        questions: The questions, with the plan cases that planners may know.
+        names: The planners' names.
+        model: Settings of planners with a language model.
+        new_class: See ``evaluate``.
+        seed: The seed of every draw.
+        removal: Whether to ask again with a needed tool removed.
+        controls: Whether to add one plan for all and shuffled gold plans as controls.
     """
     from casewright.finetune.evaluation import ShuffledPlans, evaluate
     from casewright.finetune.folds import similarity_groups
     from casewright.planner import plan_store
     from casewright.planner.fallback import FallbackPlanner
-    from casewright.serve.cli.finetune.eval_planners import make_planners
+    from casewright.serve.cli.finetune.eval_parts import make_planners
     from casewright.stores import default_encoder
     from casewright.stores.encoders.cache import UncachedQuestions
     from casewright.stores.progress import note
@@ -207,30 +153,22 @@ def evaluated(
     encoder = UncachedQuestions(default_encoder())
     groups = similarity_groups([item.query.query for item in questions.items], default_encoder())
     with plan_store(questions.known, encoder) as store:
-        result = make_planners(names, questions, store, encoder, model, removal=removal)
+        parts = make_planners(names, questions, store, encoder, model, removal=removal)
         for line in questions.notes:
             note(line)
-        planners, asked = dict(result.planners), dict(result.removal)
+        planners, with_removal = dict(parts.planners), dict(parts.removal)
         if controls:
             shuffled = ShuffledPlans(questions.items, seed)
             planners |= {"fallback plan": FallbackPlanner(), "gold plans shuffled": shuffled}
-            asked["gold plans shuffled"] = shuffled
+            with_removal["gold plans shuffled"] = shuffled
         return evaluate(
             questions.items,
             planners,
-            constrained=result.constrained,
-            removal=asked if removal else None,
+            constrained=parts.constrained,
+            removal=with_removal if removal else None,
             new_class=new_class,
             groups=groups,
             seed=seed,
-        )
-
-
-def _check_markdown(file: Path | None) -> None:
-    if file is not None and (file.is_dir() or not file.absolute().parent.is_dir()):
-        raise InputError(
-            f"--markdown {file} cannot be written. Give the name of a file in a folder that is "
-            "there."
         )
 
 
@@ -244,8 +182,7 @@ def _show(
 ) -> None:
     from casewright.finetune.evaluation import tables, to_markdown
     from casewright.finetune.evaluation.tables import NOTES
-    from casewright.serve.cli.measured import machine
-    from casewright.serve.cli.output import print_json, print_table
+    from casewright.serve.cli.bench.report import machine
 
     if markdown is not None:
         try:

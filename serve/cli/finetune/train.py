@@ -1,70 +1,58 @@
-"""`casewright finetune train`: from a training set to a planner's model."""
+"""`casewright finetune train`: a planner's model from a training set."""
 
 from __future__ import annotations
 
 from pathlib import Path
 from typing import Annotated
 
-import typer
+from typer import Option, Typer, echo
 
 from casewright.serve.cli.options import AsJson
+from casewright.serve.cli.output import print_json, print_table
 
-app = typer.Typer(add_completion=False)
+app = Typer(add_completion=False)
 
 
 @app.command("train")
 def finetune_train(
-    recipe: Annotated[
-        str,
-        typer.Option(help="A recipe, a TOML file, or the name of one that ships.", metavar="FILE"),
-    ],
+    recipe: Annotated[str, Option(help="A recipe: a TOML file, or a shipped one.", metavar="FILE")],
     data: Annotated[
-        Path,
-        typer.Option(help="A folder that casewright finetune data wrote.", metavar="FOLDER"),
+        Path, Option(help="A folder that casewright finetune data wrote.", metavar="FOLDER")
     ],
     target: Annotated[
-        Path,
-        typer.Option("--output", help="The folder to write the model to.", metavar="FOLDER"),
+        Path, Option("--output", help="The folder to write the model to.", metavar="FOLDER")
     ],
     base: Annotated[
-        str | None,
-        typer.Option(
-            help="What to train, instead of the recipe's model.base: a folder, or a name at "
-            "Hugging Face.",
-            metavar="NAME",
-        ),
+        str | None, Option(help="What to train instead of the recipe's base.", metavar="NAME")
     ] = None,
     start: Annotated[
         Path | None,
-        typer.Option(
+        Option(
             "--from",
-            help="Start from the weights of an adapter that was trained before, of the same base, "
-            "rank and layers.",
+            help="An adapter of the same base, rank and layers to start from.",
             metavar="FOLDER",
         ),
     ] = None,
     resume: Annotated[
-        bool, typer.Option("--resume", help="Go on from the last whole checkpoint, if any.")
+        bool, Option("--resume", help="Go on from the last whole checkpoint, if any.")
     ] = False,
     merge: Annotated[
-        bool, typer.Option("--merge", help="Also write the adapter merged into its base.")
+        bool, Option("--merge", help="Also write the adapter merged into its base.")
     ] = False,
     minutes: Annotated[
-        float | None,
-        typer.Option(min=0, help="End after so long with what was learned; --from goes on."),
+        float | None, Option(min=0, help="End after so long; --from goes on.")
     ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Train a language model to plan: an adapter (LoRA), as a recipe says.
+    """Train a language model to plan: an adapter (LoRA), by a recipe.
 
-    Writes what is served by --planner local:FOLDER, a model card, and log.jsonl. On several GPUs:
+    Writes the model for --planner local:FOLDER, a model card, and log.jsonl. On several GPUs:
     accelerate launch -m casewright finetune train …
     """
     from casewright.finetune.recipe.recipe import Recipe
     from casewright.finetune.recipe.shipped import find_recipe
     from casewright.finetune.training.placement import rank
     from casewright.finetune.training.train import train
-    from casewright.serve.cli.output import print_json, print_table
 
     sections = Recipe.read(find_recipe(recipe), files=False)
     try:
@@ -81,7 +69,7 @@ def finetune_train(
         )
     except KeyboardInterrupt:
         if not rank():
-            typer.echo("Stopped. The same command with --resume goes on.", err=True)
+            echo("Stopped. The same command with --resume goes on.", err=True)
         raise
     if rank():
         return

@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 
 from casewright.domains import OpenDomain, find_domain
-from casewright.domains.code.domain import open_code
+from casewright.domains.code.domain import code_toolbox, open_code
 from casewright.domains.code.quoting import CodeQuoter
 from casewright.domains.code.store import tree_folder
-from casewright.domains.code.tools import code_toolbox
+from casewright.domains.code.symbol_index import CodeIndex
 from casewright.errors import InputError
 from casewright.graph import Answer, GenerationRequest, build_graph
 from casewright.graph.evidence import Evidence
@@ -105,7 +105,7 @@ def test_search_that_is_given_decides_what_is_found_and_knows_the_call(opened: O
         # The worst order that there is.
         return sorted(hits, key=lambda hit: -hit.case.metadata["position"])
 
-    spec = code_toolbox(store, search)["code_search"]
+    spec = code_toolbox(search, CodeIndex.of(store))["code_search"]
     assert spec.run is not None
     context = CallContext(question="why?", step="s1")
     rows = spec.run({"query": "anything"}, context)
@@ -113,13 +113,6 @@ def test_search_that_is_given_decides_what_is_found_and_knows_the_call(opened: O
     symbols = [row["source"].rpartition(" ")[2] for row in rows]
     assert symbols == ["(grouped)"] * (len(rows) - 1) + ["(Lines.split)"]
     assert "\n".join(row["evidence"] for row in rows[:-1]).startswith("def grouped(given):")
-
-
-def test_toolbox_without_a_search_takes_one_by_similarity(opened: OpenDomain) -> None:
-    spec = code_toolbox(opened.stores["code"])["code_search"]
-    assert spec.run is not None
-    rows = spec.run({"query": "send a failed request again after a pause"}, CallContext())
-    assert rows[0]["source"].endswith("(Store.retry)")
 
 
 @pytest.mark.parametrize(
@@ -275,7 +268,7 @@ def test_file_that_cannot_be_read_is_told_and_the_rest_is_there(
     (tree / "bad.py").symlink_to(tree / "none.py")
     opened = open_code(tmp_path / "data", HashingEncoder(), tree)
     opened.close()
-    assert "Left out: bad.py, since it is a link to what is not there." in capsys.readouterr().err
+    assert "Left out: bad.py, since it is a broken link." in capsys.readouterr().err
 
 
 def test_tree_without_text_in_its_code_is_refused(tmp_path: Path) -> None:

@@ -12,7 +12,7 @@ from casewright.domains import OpenDomain, find_domain
 from casewright.domains.code.domain import open_code
 from casewright.graph.feedback import FeedbackSearch
 from casewright.graph.named import OFFLINE
-from casewright.serve.session.judges import with_feedback
+from casewright.serve.session.session import with_feedback
 from casewright.stores import CaseStore, default_encoder
 from casewright.stores.feedback import Candidate, JudgeRequest, Strategy, Verdicts
 from casewright.tools import CallContext, Search

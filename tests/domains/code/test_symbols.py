@@ -9,9 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from casewright.domains.code.mentions import CLASSES, FUNCTIONS
 from casewright.domains.code.symbol_index import SymbolIndex
-from casewright.domains.code.symbols import symbols_named
+from casewright.domains.code.symbols import CLASSES, FUNCTIONS, symbols_named
 
 KNOWN = [
     *("Splitter", "Splitter.split", "Splitter.join", "Splitter.__init__"),

@@ -12,8 +12,7 @@ from langchain_core.language_models.fake_chat_models import GenericFakeChatModel
 from langchain_core.messages import AIMessage
 
 from casewright.domains import Domain, OpenDomain, find_domain
-from casewright.domains.legal.data import records
-from casewright.domains.legal.settings import ALQA, CONTEXT, EXTRACTOR
+from casewright.domains.legal.data import ALQA, CONTEXT, EXTRACTOR, records
 from casewright.errors import CasewrightError, DependencyError, InputError
 from casewright.graph import build_graph
 from casewright.planner import CasePlanner

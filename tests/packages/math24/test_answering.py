@@ -16,9 +16,8 @@ from casewright_math24.answerer import CardAnswerer
 from casewright_math24.card_reader import CardReader
 from casewright_math24.cards import render_card
 from casewright_math24.cases import card_image, puzzle_case, puzzle_schema
-from casewright_math24.counts import COUNTS, counts
 from casewright_math24.decomposition import classes, decomposable_problems, product_of_pairs
-from casewright_math24.latent import load_latent, shipped_latent
+from casewright_math24.latent import COUNTS, counts, load_latent, shipped_latent
 from casewright_math24.latent_training import train_comparing_latent, train_paper_latent
 from casewright_math24.page import page_of
 from casewright_math24.puzzle import Problem, problem_of
@@ -87,8 +86,8 @@ def test_a_chat_model_is_shown_the_plans_and_told_what_was_wrong() -> None:
     assert "must use 2, 3, 7, 8" in heard[1][-1][1]
     assert answer.retained is not None
     assert answer.retained.outcome == "added"
-    (kept,) = store.get(answer.retained.id)
-    assert kept.solution["plans"] == [[6, 0, 3]]
+    (case,) = store.get(answer.retained.id)
+    assert case.solution["plans"] == [[6, 0, 3]]
 
 
 def test_a_right_answer_of_another_form_has_no_plan_to_keep() -> None:
@@ -136,9 +135,9 @@ def test_nothing_is_retained_of_a_wrong_answer_or_of_what_is_no_card() -> None:
 def test_a_case_that_is_not_proved_may_not_be_kept(store: CaseStore) -> None:
     good = puzzle_case((2, 3, 7, 8))
     bad = {**good.solution, "expressions": ["(8 - 3) * (7 - 2)"]}
-    kept = store.retain(Case(good.problem, bad, metadata=good.metadata))
-    assert kept.outcome == "refused"
-    assert "It is 25, not 24" in kept.reason
+    retained = store.retain(Case(good.problem, bad, metadata=good.metadata))
+    assert retained.outcome == "refused"
+    assert "It is 25, not 24" in retained.reason
 
 
 def test_the_page_shows_the_card_the_cases_and_the_check(store: CaseStore, tmp_path: Path) -> None:
@@ -170,8 +169,8 @@ def test_a_latent_brings_puzzles_of_one_class_together_and_not_by_shuffled_label
     labels = [frozenset(classes(problem)) for problem in known]
     few = {"epochs": 30} if train is train_paper_latent else {"steps": 120}
 
-    def share(given: Sequence[frozenset[tuple[int, int, int]]]) -> float:
-        latent = train(known, given, seed=1, **few)
+    def share(labels: Sequence[frozenset[tuple[int, int, int]]]) -> float:
+        latent = train(known, labels, seed=1, **few)
         rows, queries = latent.vectors(known), latent.vectors(test)
         rows = rows / (rows**2).sum(1, keepdims=True) ** 0.5
         nearest = (queries @ rows.T).argmax(1)

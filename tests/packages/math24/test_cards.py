@@ -212,8 +212,8 @@ def bomb() -> bytes:
     """A PNG of a few kilobytes that says it has 40,000 × 40,000 pixels."""
 
     def chunk(kind: bytes, body: bytes) -> bytes:
-        whole = kind + body
-        return len(body).to_bytes(4, "big") + whole + zlib.crc32(whole).to_bytes(4, "big")
+        chunk = kind + body
+        return len(body).to_bytes(4, "big") + chunk + zlib.crc32(chunk).to_bytes(4, "big")
 
     size = (40_000).to_bytes(4, "big")
     head = chunk(b"IHDR", size + size + bytes([8, 0, 0, 0, 0]))

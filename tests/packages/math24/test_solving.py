@@ -9,13 +9,13 @@ from hypothesis import strategies as st
 from casewright.errors import InputError
 from casewright_math24.answer import check, final_answer
 from casewright_math24.decomposition import (
+    attempts,
     classes,
     decomposable_problems,
     decompositions,
 )
 from casewright_math24.prompts import KINDS, ROLE, prompt, second
 from casewright_math24.puzzle import problem_of
-from casewright_math24.reuse import attempts
 
 NUMBERS = st.lists(st.integers(1, 13), min_size=4, max_size=4)
 
@@ -69,7 +69,7 @@ def test_an_answer_is_checked_exactly_and_told_what_is_wrong(expression: str, wh
 
 
 @pytest.mark.parametrize(
-    ("said", "expression"),
+    ("answer", "expression"),
     [
         ("I try.\nFinal Answer: (8 - 2) * (7 - 3) = 24", "(8 - 2) * (7 - 3)"),
         ("final answer: 8*3=24.", "8*3"),
@@ -79,13 +79,13 @@ def test_an_answer_is_checked_exactly_and_told_what_is_wrong(expression: str, wh
         ("", ""),
     ],
 )
-def test_the_last_final_answer_is_read(said: str, expression: str) -> None:
-    assert final_answer(said) == expression
+def test_the_last_final_answer_is_read(answer: str, expression: str) -> None:
+    assert final_answer(answer) == expression
 
 
 @given(st.text(max_size=300))
-def test_any_text_is_an_answer_that_is_checked(said: str) -> None:
-    assert not check(final_answer(said), (13, 13, 13, 13)).right
+def test_any_text_is_an_answer_that_is_checked(answer: str) -> None:
+    assert not check(final_answer(answer), (13, 13, 13, 13)).right
 
 
 def test_a_plan_is_carried_over_to_the_same_places_first() -> None:

@@ -56,7 +56,7 @@ def test_training_a_reader_writes_what_can_be_opened(done: Done, folder: Path) -
     target = folder / "new" / "reader"
     assert {file.name for file in target.iterdir()} == {"reader.json", "reader.safetensors"}
     reader = Reader(target)
-    assert len(reader.asks) == result(done)["forms"]
+    assert len(reader.templates) == result(done)["forms"]
     assert reader.card.training["epochs"] == 1
 
 

@@ -78,13 +78,7 @@ def test_a_pool_is_sampled_into_a_sheet_with_its_figures(own: Path, folder: Path
     assert all((record["plan"], record["class"]) == ("", "") for record in records)
     assert (len(records), told["pool_read"], told["pool_distinct"]) == (2, 10, 9)
     by = {row["pool"]: row for row in told["rows"]}
-    assert list(by) == [
-        "initial",
-        "dqs",
-        "dqs_large",
-        "facility_location",
-        "random",
-    ]
+    assert list(by) == ["initial", "dqs", "dqs_large", "facility_location", "random"]
     assert all(0 < row["coverage"] <= row["coverage_with_initial"] <= 1 for row in by.values())
     assert plot.read_bytes().startswith(b"\x89PNG")
 

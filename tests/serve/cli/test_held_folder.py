@@ -13,15 +13,7 @@ from pathlib import Path
 import pytest
 
 from casewright.domains import waiting
-from tests.serve.helpers import (
-    GALAXY,
-    Done,
-    environment,
-    one_line_error,
-    result,
-    run,
-    run_process,
-)
+from tests.serve.helpers import GALAXY, Done, environment, one_line_error, result, run, run_process
 from tests.support.sparse import contents
 
 HOLDER = """

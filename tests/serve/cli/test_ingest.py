@@ -71,7 +71,7 @@ def test_file_that_cannot_be_read_is_reported_and_the_rest_goes_in(bare: Path, d
     done = run(bare, "ingest", docs)
     assert (done.returncode, done.stderr) == (0, "")
     assert "5 files of" in done.stdout
-    for told in ("old.txt", "it is not UTF-8", "cut.pdf", "no PDF that can be read"):
+    for told in ("old.txt", "it is not UTF-8", "cut.pdf", "not a readable PDF"):
         assert told in done.stdout
     told = result(run(bare, "ingest", docs, "--json"))
     assert [item["path"] for item in told["failed"]] == ["cut.pdf", "old.txt"]

@@ -237,11 +237,7 @@ def test_plugin_fails_below_the_gate_and_tells_what_flipped(project: pytest.Pyte
     flipped = run_pytest(project, "-o", "casewright_gate=1")
     flipped.assert_outcomes(failed=1)
     flipped.stdout.fnmatch_lines(
-        [
-            "right -> wrong  how: how hot is the lathe",
-            "  right s1 =*",
-            "wrong -> right  does: *",
-        ]
+        ["right -> wrong  how: how hot is the lathe", "  right s1 =*", "wrong -> right  does: *"]
     )
 
 

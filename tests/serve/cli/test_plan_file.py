@@ -148,10 +148,7 @@ def test_records_without_fault_end_in_exit_code_zero_and_plans_on_stdout(
 
 @pytest.mark.parametrize(
     ("fault", "word"),
-    [
-        ({"id": "2", "tools_extra": [{"name": "w"}, {"name": "w"}]}, "w"),
-        ({"id": "\ud800"}, "id"),
-    ],
+    [({"id": "2", "tools_extra": [{"name": "w"}, {"name": "w"}]}, "w"), ({"id": "\ud800"}, "id")],
     ids=["two tools of one name", "id that is no Unicode text"],
 )
 def test_no_record_keeps_those_after_it_from_their_plans(

@@ -29,10 +29,7 @@ def test_run_under_way_is_found_again_while_another_is_looked_at(tab: Tab) -> No
 def test_run_that_fails_behind_another_says_so_in_its_own_place(
     browser: Browser, tmp_path: Path
 ) -> None:
-    with (
-        served(tmp_path, tokens={}) as service,
-        opened(browser, f"{service.url}/") as tab,
-    ):
+    with served(tmp_path, tokens={}) as service, opened(browser, f"{service.url}/") as tab:
         ask(tab, "the first")
         ask(tab, "plan: s1 = slow(b=30); s2 = quick(a=s1.value)", wait=False)
         expect(node(tab, "s1")).to_have_attribute("data-status", "running")
@@ -61,10 +58,7 @@ def test_second_question_waits_for_the_first(tab: Tab) -> None:
 
 def test_history_of_one_asker_is_not_sent_as_another_s(browser: Browser, tmp_path: Path) -> None:
     options = {"tokens": {}, "scopes": {"customer": ["C1", "C2"]}}
-    with (
-        served(tmp_path, **options) as service,
-        opened(browser, f"{service.url}/") as tab,
-    ):
+    with served(tmp_path, **options) as service, opened(browser, f"{service.url}/") as tab:
         tab.page.get_by_text("Who asks, context, thread").click()
         ask(tab, "my orders")
         tab.page.get_by_label("with the questions before it in mind").check()

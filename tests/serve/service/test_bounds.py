@@ -13,13 +13,12 @@ import pytest
 from langgraph.checkpoint.memory import InMemorySaver
 
 from casewright.graph import ExtractiveGenerator
-from casewright.serve.service.health_routes import _counted
 from casewright.serve.service.limits import Admission
 from casewright.serve.service.models import AskBody
 from casewright.serve.service.options import Parts, ServiceOptions
 from casewright.serve.service.problems import RefusedError
+from casewright.serve.service.routes import _counted, state_of
 from casewright.serve.service.runs import Runs
-from casewright.serve.service.thread_routes import state_of
 from casewright.serve.service.tokens import Caller
 from casewright.tools import Toolbox
 from tests.serve.service.helpers import QUICK
@@ -152,7 +151,9 @@ def test_requests_without_a_question_are_bounded_too() -> None:
         await admission(scope, receive, send)
 
     async def ask() -> None:
-        admission = Admission(app, max_body_bytes=9, max_concurrency=1, request_seconds=9)
+        admission = Admission(
+            app, options=ServiceOptions(max_body_bytes=9, max_concurrency=1, request_seconds=9)
+        )
         waiting = [asyncio.ensure_future(request(admission, "/cases")) for _ in range(2)]
         await asyncio.sleep(0.05)
         await request(admission, "/threads/t", "DELETE")

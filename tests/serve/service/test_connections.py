@@ -15,7 +15,7 @@ import pytest
 
 from casewright.errors import InputError
 from casewright.serve.service.connections import network_of, room_for
-from casewright.serve.service.log_lines import Repeated
+from casewright.serve.service.server import Repeated
 from tests.serve.service.helpers import ACME, QUICK, Served, plan, served, until
 
 HALF = b"GET /healthz HTTP/1.1\r\nHost: localhost\r\nX-Half: "

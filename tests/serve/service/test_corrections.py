@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from casewright.planner import read_annotated
-from casewright.serve.service import correction_routes
+from casewright.serve.service import routes
 from tests.serve.service.helpers import OTHER, QUICK, Served, served
 
 RIGHT, AGAIN = "s1 = slow(b=1)", "s1 = slow(b=2)"
@@ -70,9 +70,9 @@ def test_without_a_token_nothing_is_kept(correcting: Served) -> None:
 
 
 def test_file_does_not_grow_past_its_bound(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(correction_routes, "MOST_BYTES", 150)
+    monkeypatch.setattr(routes, "MOST_BYTES", 150)
     file, record = tmp_path / "learn.jsonl", {"id": "c-1", "plan": RIGHT, "context": {}}
-    keep = correction_routes._keep
+    keep = routes._keep
     assert keep(file, {**record, "query": "one"}) == "added"
     assert keep(file, {**record, "query": "two"}) == "added"
     before = file.read_bytes()

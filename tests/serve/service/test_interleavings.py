@@ -28,7 +28,7 @@ from casewright.graph import ExtractiveGenerator
 from casewright.serve.service.models import AskBody, ResumeBody
 from casewright.serve.service.options import Parts, ServiceOptions
 from casewright.serve.service.problems import RefusedError
-from casewright.serve.service.replies import reply
+from casewright.serve.service.routes import reply
 from casewright.serve.service.runs import Runs, Waiting
 from casewright.serve.service.tokens import Caller
 from casewright.tools import CallContext, Toolbox

@@ -8,24 +8,24 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from casewright.serve.service.json_bounds import DEPTH, PARTS, why_not_parsed
+from casewright.serve.service.limits import JSON_DEPTH, JSON_PARTS, json_excess
 from tests.serve.service.helpers import QUICK, Served
 
 MANY = b"[" + b"[1]," * 2_000_000 + b"1]"
-DEEP = b'{"question": ' + b"[" * (DEPTH + 1) + b"]" * (DEPTH + 1) + b"}"
+DEEP = b'{"question": ' + b"[" * (JSON_DEPTH + 1) + b"]" * (JSON_DEPTH + 1) + b"}"
 
 
 def test_what_holds_too_much_is_refused_before_it_is_parsed() -> None:
-    assert f"{PARTS:,} texts" in why_not_parsed(MANY)
-    assert f"{DEPTH} levels" in why_not_parsed(DEEP)
-    assert "UTF-8" in why_not_parsed(MANY[:100].decode().encode("utf-16"))
+    assert f"{JSON_PARTS:,} texts" in json_excess(MANY)
+    assert f"{JSON_DEPTH} levels" in json_excess(DEEP)
+    assert "UTF-8" in json_excess(MANY[:100].decode().encode("utf-16"))
 
 
 def test_brackets_in_texts_are_text_and_what_a_run_holds_is_parsed() -> None:
     texts = ["[" * 300, '\\"[' * 300, "{[,]}\n" * 300]
-    assert why_not_parsed(json.dumps(texts).encode()) == ""
-    assert why_not_parsed(json.dumps([texts] * 9_000).encode()) == ""
-    assert why_not_parsed(json.dumps([[0, [1, 2], {"a": "b"}]] * 10_000).encode()) == ""
+    assert json_excess(json.dumps(texts).encode()) == ""
+    assert json_excess(json.dumps([texts] * 9_000).encode()) == ""
+    assert json_excess(json.dumps([[0, [1, 2], {"a": "b"}]] * 10_000).encode()) == ""
 
 
 @pytest.mark.parametrize(
@@ -33,7 +33,7 @@ def test_brackets_in_texts_are_text_and_what_a_run_holds_is_parsed() -> None:
 )
 def test_looking_at_eight_million_bytes_takes_no_second(body: bytes) -> None:
     began = time.process_time()
-    why_not_parsed(body)
+    json_excess(body)
     assert time.process_time() - began < 1
 
 
@@ -43,7 +43,7 @@ def test_every_route_refuses_what_is_nested_too_deeply(service: Served, path: st
         headers = {"Content-Type": "application/json"}
         reply = client.post(path, content=DEEP, headers=headers)
         assert reply.status_code == 422
-        assert f"{DEPTH} levels" in reply.json()["detail"]
+        assert f"{JSON_DEPTH} levels" in reply.json()["detail"]
 
 
 @pytest.mark.parametrize("what", ["values", "plan"])

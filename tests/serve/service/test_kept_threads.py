@@ -22,8 +22,8 @@ from casewright.serve.service.options import Parts, ServiceOptions
 from casewright.serve.service.postgres import check_threads_url
 from casewright.serve.service.problems import RefusedError
 from casewright.serve.service.retirement import first_id_at, retire
+from casewright.serve.service.routes import state_of
 from casewright.serve.service.runs import Runs, Waiting
-from casewright.serve.service.thread_routes import state_of
 from casewright.serve.service.tokens import Caller
 from casewright.tools import Toolbox
 from tests.serve.service.server_process import QuestionPlanner, tools

@@ -36,7 +36,7 @@ def test_a_port_that_is_taken_is_told_without_what_the_system_says() -> None:
 @pytest.mark.parametrize(
     ("host", "port", "told"),
     [
-        ("no.such.host.invalid", 0, "no.such.host.invalid is no host that is known here"),
+        ("no.such.host.invalid", 0, "The host no.such.host.invalid is unknown"),
         ("192.0.2.1", 0, "192.0.2.1 is no address of this machine"),
         ("127.0.0.1", 70_000, "70000 is no port"),
     ],

@@ -12,8 +12,8 @@ from langgraph.checkpoint.memory import InMemorySaver
 from casewright.errors import InputError, StoreDamagedError, StoreUnavailableError
 from casewright.serve.service.checkpoints import RecentThreads, thread_key
 from casewright.serve.service.events import Event, lines
-from casewright.serve.service.problems import told, without_paths
-from casewright.serve.service.recent import RecentRun, RecentRuns
+from casewright.serve.service.problems import status_and_detail, without_paths
+from casewright.serve.service.recent import TenantLru
 from casewright.serve.service.tokens import Tokens, is_loopback
 from casewright.serve.settings.tokens import Grant
 
@@ -60,11 +60,11 @@ def test_what_is_no_path_stays(text: str) -> None:
 
 def test_errors_are_told_by_what_they_mean(caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.CRITICAL, "casewright.service")
-    assert told(InputError("Ask something.")) == (422, "Ask something.")
-    assert told(StoreUnavailableError("http://10.0.0.1:6333"))[0] == 503
-    assert told(TimeoutError())[0] == 504
+    assert status_and_detail(InputError("Ask something.")) == (422, "Ask something.")
+    assert status_and_detail(StoreUnavailableError("http://10.0.0.1:6333"))[0] == 503
+    assert status_and_detail(TimeoutError())[0] == 504
     for error in (StoreDamagedError("/srv/cases/x"), ValueError("/srv/cases/x")):
-        status, detail = told(error)
+        status, detail = status_and_detail(error)
         assert status == 500
         assert "srv" not in detail
 
@@ -91,13 +91,13 @@ def test_loopback_addresses_are_known(host: str, own: bool) -> None:
 
 
 def test_runs_to_approve_are_bounded_and_each_tenant_s_own() -> None:
-    runs = RecentRuns(most=2)
-    runs.add(RecentRun("b", "q", {"run_id": "few"}))
+    runs: TenantLru[str] = TenantLru(most=2)
+    runs.put("b", "few", "run")
     for number in range(3):
-        runs.add(RecentRun("a", "q", {"run_id": str(number)}))
-    assert [runs.of("a", str(number)) is not None for number in range(3)] == [False, False, True]
-    assert runs.of("b", "few") is not None
-    assert runs.of("b", "2") is None
+        runs.put("a", str(number), "run")
+    assert [runs.get("a", str(number)) for number in range(3)] == [None, None, "run"]
+    assert runs.get("b", "few") == "run"
+    assert runs.get("b", "2") is None
 
 
 def test_threads_in_memory_are_bounded_but_none_at_work_is_forgotten() -> None:

@@ -201,9 +201,7 @@ async def test_a_retried_reply_does_not_answer_the_next_question(
 
 
 @LASTING
-async def test_a_reply_to_an_earlier_run_is_refused(
-    waiting: tuple[httpx.AsyncClient, str],
-) -> None:
+async def test_a_reply_to_an_earlier_run_is_refused(waiting: tuple[httpx.AsyncClient, str]) -> None:
     client, first = waiting
     again = {**plan("s1 = twice()"), "thread_id": "t"}
     second = (await client.post("/ask", json=again)).json()["questions"][0]["id"]

@@ -25,10 +25,7 @@ def test_the_shop_answers_over_http(home: Path, tmp_path: Path) -> None:
     tokens = tmp_path / "tokens.toml"
     tokens.write_text(f'[[tokens]]\ntoken = "{TOKEN}"\ntenant = "acme"\n')
     command = [*SERVE, "--tokens", str(tokens), "--threads", str(tmp_path / "threads.db")]
-    with (
-        started(command, tmp_path, **environment(home)) as server,
-        server.client(TOKEN) as client,
-    ):
+    with started(command, tmp_path, **environment(home)) as server, server.client(TOKEN) as client:
         assert client.get("/readyz").json() == {"status": "ready"}
         asked = {"question": GALAXY, "scope": {"customer": "C001"}}
         answer = client.post("/ask", json={**asked, "thread_id": "visit"}).json()
@@ -95,10 +92,10 @@ def test_the_flag_without_tokens_does_not_go_with_tokens(
     tokens = tmp_path / "tokens.toml"
     tokens.write_text(f'[[tokens]]\ntoken = "{TOKEN}"\ntenant = "acme"\n')
     done = run(home, "serve", "--port", taken, "--without-tokens", "--tokens", tokens)
-    assert one_line_error(done).startswith("--without-tokens is given, and so are")
+    assert one_line_error(done).startswith("--without-tokens is given, but bearer")
     monkeypatch.setenv("CASEWRIGHT_TOKENS", json.dumps([{"token": TOKEN, "tenant": "acme"}]))
     done = run(home, "serve", "--port", taken, "--without-tokens")
-    assert one_line_error(done).startswith("--without-tokens is given, and so are")
+    assert one_line_error(done).startswith("--without-tokens is given, but bearer")
 
 
 def test_a_port_that_is_taken_is_told(home: Path, taken: str) -> None:

@@ -31,11 +31,7 @@ def threads_of(server: Served) -> int:
 
 
 def test_a_tenant_that_asks_without_end_leaves_places_to_another(shared: Served) -> None:
-    with (
-        shared.client() as greedy,
-        shared.client(OTHER) as other,
-        ThreadPoolExecutor(8) as pool,
-    ):
+    with shared.client() as greedy, shared.client(OTHER) as other, ThreadPoolExecutor(8) as pool:
         asked = [pool.submit(greedy.post, "/ask", json=plan("s1 = slow(b=2)")) for _ in range(8)]
         until(lambda: sum(one.done() for one in asked) == 6)
         assert [one.result().status_code for one in asked if one.done()] == [503] * 6

@@ -19,9 +19,7 @@ def worded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
         yield running
 
 
-def test_a_chat_model_s_tokens_are_streamed_and_the_checked_text_comes_last(
-    worded: Served,
-) -> None:
+def test_a_chat_model_s_tokens_are_streamed_and_the_checked_text_comes_last(worded: Served) -> None:
     asked = {"question": "stream it"}
     with worded.client() as client, client.stream("POST", "/ask/stream", json=asked) as reply:
         events = events_of(reply)

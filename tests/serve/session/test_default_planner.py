@@ -15,7 +15,7 @@ from casewright.planner import parse_plan, shipped
 from casewright.planner.language_model.smollm2 import DISTRIBUTION, INSTALL
 from casewright.planner.named import ModelSettings, check_planner
 from casewright.planner.shipped import SHIPPED
-from casewright.serve.session.default_planner import default_planner
+from casewright.serve.session.defaults import default_planner
 from tests.planner.helpers import SHOP
 from tests.serve.helpers import built_home, one_line_error, result, run
 from tests.support.tiny_adapter import save_tiny_adapter

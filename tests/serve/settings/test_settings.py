@@ -144,12 +144,12 @@ BAD_FILES = {
     "port": ("port = 65536", "port in FILE: 65536 cannot be the setting port. Give a port up to"),
     "no number": ('max_concurrency = "many"', "'many' cannot be the setting max_concurrency"),
     "seconds without end": ("request_seconds = inf", "Give seconds a request may take, above 0."),
-    "no choice": ('retain = "all"', "Give which answers are kept as cases: off, verified or"),
+    "no choice": ('retain = "all"', "Give answers kept as cases: off, verified or"),
     "unknown planner": ('planner = "nope"', "planner in FILE: There is no planner 'nope'."),
     "unknown generator": ('generator = "nope"', "generator in FILE: There is no generator 'nope'."),
     "unknown domain": ('domain = "nope"', "domain in FILE: There is no domain 'nope'."),
     "unknown judge": ('feedback = "nope"', "feedback in FILE: There is no judge 'nope'."),
-    "unknown numbers": ('dtype = "int8"', "Give numbers of a local language model: float32"),
+    "unknown numbers": ('dtype = "int8"', "Give a local model's numbers: float32"),
 }
 
 

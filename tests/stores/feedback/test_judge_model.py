@@ -98,7 +98,7 @@ def test_a_file_that_cannot_be_read_or_written_is_a_users_error(tmp_path: Path) 
     with pytest.raises(InputError, match="cannot be read"):
         JudgeModel.load(tmp_path / "bytes.json")
     number: Any = 3
-    with pytest.raises(InputError, match="3 is no path"):
+    with pytest.raises(InputError, match="3 is not a path"):
         JudgeModel.load(number)
     with pytest.raises(InputError, match="cannot be written"):
         JudgeModel.shipped().save(tmp_path)

@@ -22,7 +22,7 @@ from casewright.stores.feedback import (
     case_text,
 )
 from casewright.stores.feedback.features import FIRST, LATER, TEMPERATURE, feature_rows
-from casewright.stores.feedback.judge_model import Regression
+from casewright.stores.feedback.offline_judge import Regression
 from tests.stores.helpers import vector_facet
 from tests.support.encoders import HashingEncoder
 from tests.support.examples import at_most

@@ -1,0 +1,166 @@
+"""Trials: their bounds, counts of their outcomes, and calls in child processes that may die."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import math
+import multiprocessing
+import os
+import signal
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from functools import cache
+from multiprocessing.connection import Connection
+from multiprocessing.context import ForkServerContext, ForkServerProcess
+from subprocess import CompletedProcess
+from typing import IO, Any, Literal
+from unittest.mock import patch
+
+from casewright.errors import CasewrightError, told
+from casewright.stores.engines import edge_child
+from casewright.stores.engines.edge_shard import ShardFolder
+from casewright.stores.progress import told_progress
+
+#: Failures that are described; the rest is counted.
+NAMED = 20
+
+
+@dataclass
+class Counts:
+    """The counts of one kind of trials: ``sound``, or ended by a ``CasewrightError``: ``told``.
+
+    Attributes:
+        lost: Acknowledged cases or answers that are gone without an error.
+        wrong: Other failures, each with the trial that repeats it.
+        skipped: Why no trial was possible; else empty.
+    """
+
+    name: str
+    tried: int = 0
+    sound: int = 0
+    told: int = 0
+    lost: int = 0
+    wrong: list[str] = field(default_factory=list)
+    skipped: str = ""
+
+    def add(self, outcome: str, trial: str) -> None:
+        """Count a trial: ``sound``, ``told``, or a failure in words."""
+        self.tried += 1
+        if outcome in ("sound", "told"):
+            setattr(self, outcome, getattr(self, outcome) + 1)
+        else:
+            self.wrong.append(f"{self.name}, {trial}: {outcome}")
+
+
+@dataclass(frozen=True, slots=True)
+class Bounds:
+    """The bounds of one kind of trials: about so many seconds, at most so many trials.
+
+    Attributes:
+        service: Returns an ASGI application of a toolbox, a planner and a file of threads.
+    """
+
+    seconds: float
+    seed: int = 0
+    most: int | None = None
+    service: Callable[..., Any] | None = None
+
+    def trials(self, counts: Counts) -> Iterator[int]:
+        """Yield numbers from 0, at least one, until a bound is reached."""
+        deadline = time.monotonic() + self.seconds
+        with told_progress(counts.name, self.most, "trials") as advance:
+            for number in itertools.count():
+                before = counts.tried
+                yield number
+                advance(counts.tried - before)
+                if time.monotonic() >= deadline or counts.tried >= (self.most or math.inf):
+                    return
+
+
+#: Modules that the fork server imports once for all children.
+PRELOADED = [
+    "__main__",
+    "casewright.bench.soak.workload",
+    "casewright.stores",
+    "casewright.stores.documents.reader",
+    "llama_index.core.node_parser",
+    "qdrant_client.local.qdrant_local",
+    "qdrant_edge",
+]
+Outcome = tuple[Literal["done", "told", "failed", "died", "late"], Any]
+
+
+def preload(*modules: str) -> None:
+    """Add modules that the fork server imports; without effect once there was a child."""
+    PRELOADED.extend(modules)
+
+
+@cache
+def _context() -> ForkServerContext:
+    context = multiprocessing.get_context("forkserver")
+    context.set_forkserver_preload(PRELOADED)
+    return context
+
+
+@contextmanager
+def running(work: Callable[..., None], *arguments: Any) -> Iterator[tuple[Connection, Any]]:
+    """Call ``work`` in a process with a pipe to write to; yield the reading end and the process."""
+    ours, theirs = _context().Pipe(duplex=False)
+    process: ForkServerProcess = _context().Process(
+        target=work, args=(theirs, *arguments), daemon=True
+    )
+    process.start()
+    theirs.close()
+    try:
+        yield ours, process
+    finally:
+        process.kill()
+        process.join()
+        ours.close()
+
+
+def in_child(work: Callable[..., Any], *arguments: Any, seconds: float = 600.0) -> Outcome:
+    """Return the outcome of a call: a result, a ``CasewrightError``, another, death, a timeout."""
+    with running(_do, work, arguments) as (answers, process):
+        try:
+            if not answers.poll(seconds):
+                return "late", f"{seconds:g} s"
+            outcome: Outcome = answers.recv()
+        except EOFError:
+            process.join()
+            code = process.exitcode or 0
+            outcome = ("died", signal.Signals(-code).name if code < 0 else f"code {code}")
+        return outcome
+
+
+def _do(answer: Connection, work: Callable[..., Any], arguments: tuple[Any, ...]) -> None:
+    # The output of an engine that dies is of no interest.
+    os.dup2(os.open(os.devnull, os.O_WRONLY), 2)
+    try:
+        with patch.object(edge_child, "child_process", _forked):
+            outcome: Outcome = ("done", work(*arguments))
+    except CasewrightError as error:
+        outcome = ("told", f"{type(error).__name__}: {error}")
+    except BaseException as error:  # noqa: BLE001
+        outcome = ("failed", told(error))
+    answer.send(outcome)
+    answer.close()
+
+
+def _forked(task: str, disk: ShardFolder, lock: IO[str]) -> CompletedProcess[str]:
+    """Run the task of a store's child process in a fork, which starts faster than Python."""
+    reading, writing = os.pipe()
+    child = os.fork()
+    if not child:
+        try:
+            answer = edge_child.task_done(task, str(disk.store), disk.collection)
+            os.write(writing, json.dumps(answer).encode())
+        finally:
+            os._exit(0)
+    os.close(writing)
+    with os.fdopen(reading) as pipe:
+        text = pipe.read()
+    return CompletedProcess([], os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), text, "")

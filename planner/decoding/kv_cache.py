@@ -1,0 +1,183 @@
+"""A KV cache whose tensors are larger than their content.
+
+Transformers' dynamic cache copies everything at every step; here a step writes behind the filled
+columns, and a finished plan is removed by setting the length back.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from transformers.cache_utils import Cache, CacheLayerMixin
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+    from casewright.planner.language_model import LanguageModel
+
+#: Columns that a cache grows by.
+GROWTH = 256
+
+
+def layer_count(model: LanguageModel) -> int:
+    """Return the number of layers with key/value states."""
+    return int(model.network.config.get_text_config().num_hidden_layers)
+
+
+def attention_window(model: LanguageModel) -> int | None:
+    """Return the number of tokens that sliding attention reaches back; ``None`` without one."""
+    config: Any = model.network.config.get_text_config()
+    size = getattr(config, "sliding_window", None)
+    return int(size) if size and getattr(config, "use_sliding_window", True) is not False else None
+
+
+@dataclass(frozen=True, slots=True)
+class States:
+    """Key/value states of one sequence: a pair of shape ``(1, heads, length, size)`` a layer."""
+
+    layers: tuple[tuple[Tensor, Tensor], ...]
+    length: int
+
+    @property
+    def bytes(self) -> int:
+        """Their size in memory."""
+        return sum(t.element_size() * t.nelement() for pair in self.layers for t in pair)
+
+
+class KVLayer(CacheLayerMixin):
+    """Keys and values of one layer: ``(rows, heads, capacity, size)``, filled up to a length."""
+
+    is_sliding = False
+
+    def __init__(self, cache: KVCache) -> None:
+        super().__init__()  # type: ignore[no-untyped-call]
+        self._cache = cache
+        self.length = 0
+
+    @property
+    def tensors(self) -> tuple[Tensor, Tensor]:
+        """Keys and values, once there are any."""
+        assert self.keys is not None
+        assert self.values is not None
+        return self.keys, self.values
+
+    @property
+    def capacity(self) -> int:
+        """Columns of the tensors."""
+        return 0 if self.keys is None else int(self.keys.shape[2])
+
+    def lazy_initialization(self, key_states: Tensor, value_states: Tensor) -> None:
+        """Allocate columns for the first states."""
+        self.reserve(self.length + key_states.shape[2], key_states, value_states)
+
+    def reserve(self, columns: int, key_states: Tensor, value_states: Tensor) -> None:
+        """Grow to at least this many columns, for states of this shape."""
+        if columns <= self.capacity:
+            return
+        size = -(-max(columns, self._cache.min_columns) // GROWTH) * GROWTH
+        for name, like in (("keys", key_states), ("values", value_states)):
+            rows, heads, _, width = like.shape
+            grown = like.new_zeros((rows, heads, size, width))
+            if self.length:
+                grown[:, :, : self.length] = getattr(self, name)[:, :, : self.length]
+            setattr(self, name, grown)
+        self.is_initialized = True
+        self._cache.generation += 1
+
+    def update(
+        self, key_states: Tensor, value_states: Tensor, *args: Any, **kwargs: Any
+    ) -> tuple[Tensor, Tensor]:
+        """Write the states of new tokens; return those of all."""
+        slots = self._cache.slots
+        if slots is None:
+            end = self.length + key_states.shape[2]
+            self.reserve(end, key_states, value_states)
+            keys, values = self.tensors
+            keys[:, :, self.length : end] = key_states
+            values[:, :, self.length : end] = value_states
+            self.length = end
+        else:
+            # Nothing here may depend on a Python number that changes: a CUDA graph would keep it.
+            keys, values = self.tensors
+            keys.index_copy_(2, slots, key_states)
+            values.index_copy_(2, slots, value_states)
+            end = self._cache.window
+        return keys[:, :, :end], values[:, :, :end]
+
+    def get_mask_sizes(self, query_length: int) -> tuple[int, int]:
+        """Return the columns that the next step attends to, and the first of them."""
+        return self.length + query_length, 0
+
+    def get_seq_length(self) -> int:
+        """Return the number of filled columns."""
+        return self.length
+
+    def get_max_length(self) -> int:
+        """Return -1: a cache grows."""
+        return -1
+
+
+class KVCache(Cache):
+    """Key/value states of rows that are decoded together.
+
+    Args:
+        min_columns: Columns that are allocated from the start.
+
+    Attributes:
+        slots: Columns that a step of fixed shape writes, and ``window`` the columns that it attends
+            to; ``None`` otherwise. See ``fixed_steps``.
+        generation: Changes whenever the tensors are replaced.
+    """
+
+    def __init__(self, layers: int, min_columns: int = 0) -> None:
+        self.min_columns = min_columns
+        self.slots: Tensor | None = None
+        self.window = 0
+        self.generation = 0
+        self._kv_layers = [KVLayer(self) for _ in range(layers)]
+        super().__init__(layers=list(self._kv_layers))
+
+    @property
+    def length(self) -> int:
+        """Filled columns."""
+        return self._kv_layers[0].length
+
+    @property
+    def capacity(self) -> int:
+        """Columns of the tensors."""
+        return self._kv_layers[0].capacity
+
+    def set_length(self, length: int) -> None:
+        """Set the number of filled columns: a smaller one drops the later columns."""
+        for layer in self._kv_layers:
+            layer.length = length
+
+    def reserve(self, columns: int) -> None:
+        """Grow to at least this many columns; rows must hold some already."""
+        for layer in self._kv_layers:
+            layer.reserve(columns, *layer.tensors)
+
+    def load(self, states: States, rows: int = 1) -> None:
+        """Start with a copy of these states in each of the rows."""
+        for layer, pair in zip(self._kv_layers, states.layers, strict=True):
+            if layer.keys is not None and layer.keys.shape[0] != rows:
+                layer.keys = layer.values = None
+            layer.length = 0
+            layer.reserve(states.length, *(part.expand(rows, -1, -1, -1) for part in pair))
+            for tensor, part in zip(layer.tensors, pair, strict=True):
+                tensor[:, :, : states.length] = part
+            layer.length = states.length
+
+    def states(self) -> States:
+        """Return a copy of the first row's states."""
+        length = self.length
+        pairs = [[t[:1, :, :length].clone() for t in layer.tensors] for layer in self._kv_layers]
+        return States(tuple((keys, values) for keys, values in pairs), length)
+
+    def keep(self, rows: Sequence[int]) -> None:
+        """Drop all other rows."""
+        for layer in self._kv_layers:
+            layer.keys, layer.values = (tensor[list(rows)] for tensor in layer.tensors)
+        self.generation += 1

@@ -1,0 +1,164 @@
+"""The key/value states of prompt heads, kept in memory and in files between processes.
+
+A prompt's head is most of what a first plan reads: some thousand tokens that are the same in every
+process. A file's name is a digest of everything that its numbers depend on.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import tempfile
+import zlib
+from contextlib import suppress
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from casewright.planner.decoding.kv_cache import States, layer_count
+from casewright.planner.decoding.steps import CHUNK
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+    from casewright.planner.language_model import LanguageModel
+
+#: Version of the files' layout.
+FORMAT = 1
+
+
+class PrefixCache:
+    """The heads used last, in memory. States that it returns are never written to.
+
+    Args:
+        max_bytes: Bound of all heads together; a head that is larger by itself is not kept.
+    """
+
+    def __init__(self, max_bytes: int) -> None:
+        self._max_bytes = max_bytes
+        # The one used last stands last.
+        self._states: dict[tuple[int, ...], States] = {}
+
+    @property
+    def bytes(self) -> int:
+        """Memory of all heads."""
+        return sum(states.bytes for states in self._states.values())
+
+    def __len__(self) -> int:
+        return len(self._states)
+
+    def get(self, tokens: tuple[int, ...]) -> States | None:
+        """Return the states of a head, if they are kept."""
+        if (states := self._states.pop(tokens, None)) is not None:
+            self._states[tokens] = states
+        return states
+
+    def put(self, tokens: tuple[int, ...], states: States) -> None:
+        """Keep the states of a head; drop those used longest ago beyond the bound."""
+        if states.bytes <= self._max_bytes:
+            self._states[tokens] = states
+            while self.bytes > self._max_bytes:
+                del self._states[next(iter(self._states))]
+
+
+class PrefixFiles:
+    """The heads of one model in a folder, which other models and processes may share.
+
+    A file that is damaged, of another head, or cannot be read is ignored and written anew. A folder
+    that cannot be written keeps nothing.
+
+    Args:
+        folder: Created if it is missing.
+        model: The model, with an ``identity``.
+        max_bytes: Bound of the folder's files; those used longest ago are removed.
+    """
+
+    def __init__(self, folder: Path, model: LanguageModel, max_bytes: int) -> None:
+        self._folder = folder
+        self._model = model
+        self._max_bytes = max_bytes
+
+    def load(self, tokens: tuple[int, ...]) -> States | None:
+        """Return the states of a head on the model's device, or ``None``."""
+        from safetensors import SafetensorError, safe_open
+
+        file = self._file(tokens)
+        try:
+            with safe_open(file, "pt") as content:
+                metadata = content.metadata() or {}
+                names = _names(layer_count(self._model))
+                tensors = [content.get_tensor(name) for name in names]
+            if metadata != self._metadata(tokens, tensors):
+                return None
+            os.utime(file)
+        except (OSError, SafetensorError, RuntimeError):
+            return None
+        placed = [tensor.to(self._model.device) for tensor in tensors]
+        return States(tuple(zip(placed[::2], placed[1::2], strict=True)), len(tokens))
+
+    def save(self, tokens: tuple[int, ...], states: States) -> None:
+        """Keep the states of a head, and remove files beyond the bound."""
+        from safetensors import SafetensorError
+        from safetensors.torch import save
+
+        if states.bytes > self._max_bytes:
+            return
+        tensors = [tensor.cpu().contiguous() for pair in states.layers for tensor in pair]
+        named = dict(zip(_names(len(states.layers)), tensors, strict=True))
+        with suppress(OSError, SafetensorError):
+            self._folder.mkdir(parents=True, exist_ok=True)
+            _write(self._file(tokens), save(named, self._metadata(tokens, tensors)))
+            self._remove_oldest()
+
+    def _file(self, tokens: tuple[int, ...]) -> Path:
+        return self._folder / f"{self._digest(tokens)}.safetensors"
+
+    def _digest(self, tokens: tuple[int, ...]) -> str:
+        import torch
+        import transformers
+
+        model = self._model
+        form = [FORMAT, CHUNK, str(model.network.dtype), model.device.type]
+        versions = [torch.__version__, transformers.__version__]
+        text = json.dumps([model.identity, *form, *versions, tokens])
+        return hashlib.sha256(text.encode()).hexdigest()
+
+    def _metadata(self, tokens: tuple[int, ...], tensors: list[Tensor]) -> dict[str, str]:
+        # A bit that the disk flipped would change plans without a trace.
+        return {"head": self._digest(tokens), "crc32": str(_checksum(tensors))}
+
+    def _remove_oldest(self) -> None:
+        # A killed process leaves .part files.
+        listed = [f for f in self._folder.iterdir() if f.suffix in (".safetensors", ".part")]
+        files = sorted((file.stat().st_mtime, file.stat().st_size, file) for file in listed)
+        excess = sum(size for _, size, _ in files) - self._max_bytes
+        for _, size, file in files:
+            if excess <= 0:
+                break
+            file.unlink(missing_ok=True)
+            excess -= size
+
+
+def _names(count: int) -> list[str]:
+    return [f"{layer}.{part}" for layer in range(count) for part in ("keys", "values")]
+
+
+def _checksum(tensors: list[Tensor]) -> int:
+    import torch
+
+    checksum = 0
+    for tensor in tensors:
+        checksum = zlib.crc32(tensor.contiguous().view(torch.uint8).numpy().data, checksum)
+    return checksum
+
+
+def _write(file: Path, content: bytes) -> None:
+    """Write a file completely or not at all."""
+    handle, part = tempfile.mkstemp(suffix=".part", dir=file.parent)
+    try:
+        with os.fdopen(handle, "wb") as stream:
+            stream.write(content)
+        Path(part).replace(file)
+    except BaseException:
+        Path(part).unlink(missing_ok=True)
+        raise

@@ -1,0 +1,139 @@
+"""Plans taken apart into sub-queries, and put together again.
+
+A message may ask several things. A sub-query answers one of them: a step whose results no other
+step needs, with the steps before it that feed it. Sub-queries of different plan cases can be joined
+to a plan that no case has.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import TypeGuard
+
+from casewright.planner.plan import Literal, Plan, Step, Value, context_fields
+from casewright.planner.spans import is_span
+from casewright.tools.spec import NO_EVIDENCE
+
+#: Stands for an open text literal of a template.
+OPEN = Literal("")
+
+
+@dataclass(frozen=True, slots=True)
+class SubQuery:
+    """The steps that answer one thing, with the words of the question left open.
+
+    Attributes:
+        steps: The steps. ``StepRef.step`` counts back from the step that refers: 1 is the step
+            before it. An open literal is ``OPEN``.
+    """
+
+    steps: tuple[Step, ...]
+
+    @property
+    def template(self) -> str:
+        """The steps as text: sub-queries with one template differ in the user's words alone."""
+        return "; ".join(map(str, self.steps))
+
+    @property
+    def tools(self) -> tuple[str, ...]:
+        """The tools in the order of the steps."""
+        return tuple(step.tool for step in self.steps)
+
+    @property
+    def slots(self) -> list[tuple[int, str]]:
+        """The open literals: index of the step, parameter."""
+        return [
+            (index, name)
+            for index, step in enumerate(self.steps)
+            for name, value in step.arguments
+            if value == OPEN
+        ]
+
+    @property
+    def reach(self) -> int:
+        """Number of steps before its first that it refers to; 0 where it stands alone."""
+        steps = enumerate(self.steps)
+        return max((r.step - index for index, s in steps for r in s.references()), default=0)
+
+    def context_fields(self) -> set[str]:
+        """Return the fields of the context that the steps need."""
+        return set(context_fields(Plan(self.steps)))
+
+
+def sub_queries_of(plan: Plan, question: str) -> list[tuple[SubQuery, list[str]]]:
+    """Return the sub-queries of a plan in its order, each with the texts of its open literals.
+
+    A text that is no span of the question stays fixed. A plan with references past its steps has no
+    sub-queries.
+    """
+    numbered = list(enumerate(plan.steps, 1))
+    if any(not 1 <= ref.step < number for number, step in numbered for ref in step.references()):
+        return []
+    referenced = {ref.step for step in plan.steps for ref in step.references()}
+    positions: dict[int, int] = {}
+    sub_queries = []
+    for last in (number for number, _ in numbered if number not in referenced):
+        steps: list[Step] = []
+        texts: list[str] = []
+        for number in sorted(feeders(plan, last) - positions.keys()):
+            positions[number] = here = len(positions)
+            step = plan.steps[number - 1]
+            step = step.renumbered({r.step: here - positions[r.step] for r in step.references()})
+            arguments: list[tuple[str, Value]] = []
+            for name, value in step.arguments:
+                if _is_wording(value, question):
+                    texts.append(str(value.value))
+                    arguments.append((name, OPEN))
+                else:
+                    arguments.append((name, value))
+            steps.append(Step(step.tool, tuple(arguments)))
+        sub_queries.append((SubQuery(tuple(steps)), texts))
+    return sub_queries
+
+
+def joined(sub_queries: Sequence[tuple[SubQuery, Sequence[str]]]) -> Plan:
+    """Return the plan of sub-queries joined; their texts fill their open literals in order."""
+    steps: list[Step] = []
+    for sub_query, texts in sub_queries:
+        remaining = iter(texts)
+        for step in sub_query.steps:
+            here = len(steps) + 1
+            step = step.renumbered({ref.step: here - ref.step for ref in step.references()})
+            arguments = [
+                (name, Literal(next(remaining)) if value == OPEN else value)
+                for name, value in step.arguments
+            ]
+            steps.append(Step(step.tool, tuple(arguments)))
+    return Plan(tuple(steps))
+
+
+def without_no_evidence(plan: Plan) -> Plan:
+    """Return a plan without ``no_evidence`` beside other steps: it says that there are none."""
+    numbers = [n for n, step in enumerate(plan.steps, 1) if step.tool != NO_EVIDENCE.name]
+    return sub_plan(plan, numbers) if numbers else plan
+
+
+def sub_plan(plan: Plan, numbers: Iterable[int]) -> Plan:
+    """Return the plan of some steps, counted from 1, that need no others."""
+    new = {number: position for position, number in enumerate(sorted(numbers), 1)}
+    return Plan(tuple(plan.steps[number - 1].renumbered(new) for number in new))
+
+
+def feeders(plan: Plan, number: int) -> set[int]:
+    """Return the numbers of a step and of every step that it needs."""
+    needs: set[int] = set()
+    open_numbers = [number]
+    while open_numbers:
+        step = open_numbers.pop()
+        if step not in needs:
+            needs.add(step)
+            open_numbers += [ref.step for ref in plan.steps[step - 1].references()]
+    return needs
+
+
+def _is_wording(value: Value, question: str) -> TypeGuard[Literal]:
+    if not isinstance(value, Literal) or not isinstance(value.value, str):
+        return False
+    # An empty text cannot be told from an open one, and says as little.
+    return not value.value or is_span(value.value, question)

@@ -1,0 +1,298 @@
+"""The questions, plan cases, tools and planners of an evaluation."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from casewright.errors import InputError
+from casewright.planner import Reader, named
+from casewright.planner.named import AGENT, CASE_PLANNER, CLASSIFIERS, PARSER, ModelSettings
+from casewright.serve.session.scopes import demo_scope
+
+if TYPE_CHECKING:
+    from casewright.domains import Domain, OpenDomain
+    from casewright.finetune.evaluation import EvaluationItem
+    from casewright.planner import AnnotatedQuery, Planner
+    from casewright.stores import CaseStore, Encoder
+    from casewright.tools import Toolbox
+
+#: The domain's queries for measuring only, or all others.
+MEASURING, ALL = "measuring", "all"
+SETS = ("nestful", "tau2")
+#: Planners whose plans can call the request's tools only, since they check all plans.
+CHECKED = (CASE_PLANNER, PARSER, CLASSIFIERS)
+
+_REMEMBERED = (
+    "The shipped planners were trained on these queries, and they are plan cases: the figures are "
+    "of what planners remember. --queries measuring are those that none has seen."
+)
+_NO_CASES = "There are no plan cases for these: planners know the tools' own examples alone."
+
+
+@dataclass(frozen=True, slots=True)
+class Questions:
+    """The questions of an evaluation, and the plan cases that planners may know.
+
+    Attributes:
+        items: Questions with gold plans.
+        known: Annotated queries that are plan cases.
+        reader: Folder of a reader that was trained on them, if there is one.
+        settings: The origin of the questions.
+        conversion: Of a public set: the converted records, and the reasons of the others.
+        opened: The open domain of the tools, if they are a domain's.
+    """
+
+    items: Sequence[EvaluationItem]
+    known: Sequence[AnnotatedQuery] = ()
+    reader: Path | None = None
+    settings: Mapping[str, Any] = field(default_factory=dict)
+    notes: Sequence[str] = ()
+    conversion: Mapping[str, Any] | None = None
+    opened: OpenDomain | None = None
+    scope: Mapping[str, str] = field(default_factory=dict)
+
+    def close(self) -> None:
+        """Close the domain's stores."""
+        if self.opened is not None:
+            self.opened.close()
+
+    def check(self, planners: Sequence[str]) -> None:
+        """Raise ``InputError`` if a planner cannot plan for these: an agent, or classifiers."""
+        if self.opened is None and any(name.startswith(AGENT) for name in planners):
+            raise InputError(
+                "An agent calls the tools that it plans with, and these cannot be called. Leave "
+                "it out, or evaluate it on a domain's questions."
+            )
+        if not self.known and CLASSIFIERS in planners:
+            raise InputError(
+                f"The planner {CLASSIFIERS!r} learns from annotated queries, and there are none "
+                "here. Leave it out, or give some with --cases FILE."
+            )
+
+    def limited(self, limit: int | None, seed: int) -> Questions:
+        """Return these with up to ``limit`` items, drawn at random, in their order."""
+        if limit is None or limit >= len(self.items):
+            return self
+        indices = sorted(random.Random(seed).sample(range(len(self.items)), limit))
+        return replace(self, items=[self.items[index] for index in indices])
+
+    def without_class(self, label: str, planners: Sequence[str]) -> Questions:
+        """Return these with no plan case of a class; raises ``InputError`` if a planner has it."""
+        from casewright.finetune.evaluation import check_class
+
+        check_class(self.items, label)
+        if CASE_PLANNER in planners and self.reader is not None:
+            raise InputError(
+                f"The reader of the planner {CASE_PLANNER!r} was trained on every class. For "
+                f"--new-class take --planner {CLASSIFIERS}, which learn from plan cases here, or a "
+                "local model that was trained without the class."
+            )
+        known = [query for query in self.known if query.label != label]
+        return replace(self, known=known)
+
+
+def domain_questions(name: str, which: str) -> Questions:
+    """Return a domain's annotated queries; raise ``InputError`` if it has none of this kind."""
+    from casewright.domains import find_domain
+    from casewright.finetune.evaluation import items_of
+
+    if which not in (MEASURING, ALL):
+        raise InputError(f"There are no queries {which!r}. --queries are {MEASURING} or {ALL}.")
+    domain = find_domain(name)
+    known = domain.queries()
+    queries = domain.measuring_queries() if which == MEASURING else known
+    if not queries:
+        raise InputError(
+            f"The domain {name!r} has no {which} queries. Give your own: --input FILE, with "
+            "--toolbox FILE."
+        )
+    opened = _open(domain)
+    return Questions(
+        items_of(queries, opened.toolbox),
+        known,
+        domain.reader,
+        {"domain": name, "queries": which},
+        [*([_REMEMBERED] if which == ALL else []), *_class_notes(queries)],
+        opened=opened,
+        scope=demo_scope(domain.scopes),
+    )
+
+
+def file_questions(
+    source: Path, toolbox_file: Path | None, domain_name: str, cases: Path | None
+) -> Questions:
+    """Return the annotated queries of a JSON Lines file, for a toolbox or a domain's tools.
+
+    Planners may know the queries of ``cases``; by default the domain's with its own tools, else
+    none.
+
+    Raises:
+        InputError: A file cannot be read or holds something else, or a gold plan is not valid.
+    """
+    from casewright.domains import find_domain
+    from casewright.planner import read_annotated
+    from casewright.tools import toolbox_from_file
+
+    queries = read_annotated(source)
+    known = [] if cases is None else read_annotated(cases)
+    settings = {"input": str(source), "cases": cases and str(cases)}
+    if toolbox_file is not None:
+        items = _items(source, queries, toolbox_from_file(toolbox_file))
+        settings["toolbox"] = str(toolbox_file)
+        return Questions(items, known, None, settings, _file_notes(queries, known))
+    domain = find_domain(domain_name)
+    reader = None
+    if cases is None:
+        known, reader = domain.queries(), domain.reader
+    opened = _open(domain)
+    try:
+        items = _items(source, queries, opened.toolbox)
+    except BaseException:
+        opened.close()
+        raise
+    settings = {"domain": domain_name, **settings}
+    notes = _file_notes(queries, known)
+    return Questions(
+        items, known, reader, settings, notes, opened=opened, scope=demo_scope(domain.scopes)
+    )
+
+
+def _items(
+    source: Path, queries: Sequence[AnnotatedQuery], toolbox: Toolbox
+) -> list[EvaluationItem]:
+    from casewright.finetune.evaluation import items_of
+
+    try:
+        return items_of(queries, toolbox)
+    except InputError as error:
+        raise InputError(f"{source}: {error}") from error
+
+
+def _file_notes(queries: Sequence[AnnotatedQuery], known: Sequence[AnnotatedQuery]) -> list[str]:
+    from casewright.planner.spans import normalized
+
+    notes = [] if known else [_NO_CASES]
+    texts = {normalized(query.query) for query in known}
+    if seen := sum(normalized(query.query) in texts for query in queries):
+        notes.append(
+            f"{seen} of the {len(queries)} questions are plan cases too: planners have their "
+            "answers."
+        )
+    return [*notes, *_class_notes(queries)]
+
+
+def _class_notes(queries: Sequence[AnnotatedQuery]) -> list[str]:
+    from casewright.finetune.evaluation import plan_class
+
+    classes = {plan_class(query.plan) for query in queries}
+    others = sorted({query.label for query in queries if query.label} - classes)
+    if not others:
+        return []
+    return [
+        f"No wrong plan is taken for one of the classes {', '.join(others[:5])}: a wrong plan's "
+        "class is the tool whose results nothing else needs. Their precision and F1 flatter."
+    ]
+
+
+def set_questions(name: str, data: Path | None) -> Questions:
+    """Return the records of a public set that convert to the plan language."""
+    from casewright.finetune.evaluation.sets import read_nestful, read_tau2
+
+    if name not in SETS:
+        raise InputError(f"There is no set {name!r}. Sets are: {', '.join(SETS)}.")
+    if data is None:
+        raise InputError(f"--set {name} is read from a folder. Give it with --data DIR.")
+    converted = read_nestful(data) if name == "nestful" else read_tau2(data)
+    counts = converted.to_json()
+    why = "; ".join(f"{count} × {reason}" for reason, count in converted.reasons.items())
+    note = (
+        f"{name}: {counts['converted']} of {counts['records']} records convert to the plan "
+        f"language. Refused: {why or 'none'}."
+    )
+    settings = {"set": name, "split": "test" if name == "tau2" else None}
+    return Questions(converted.items, (), None, settings, [note, _NO_CASES], counts)
+
+
+def _open(domain: Domain) -> OpenDomain:
+    from casewright.serve.session.defaults import store_folder
+    from casewright.stores import default_encoder
+
+    return domain.open(store_folder(domain.name), default_encoder(), False)
+
+
+@dataclass(frozen=True, slots=True)
+class EvaluatedPlanners:
+    """Planners to evaluate.
+
+    Attributes:
+        planners: Label to planner.
+        constrained: Labels of planners that can call the request's tools only.
+        removal: Label to the planner that is asked with a tool removed, without a grammar.
+    """
+
+    planners: dict[str, Planner]
+    constrained: frozenset[str]
+    removal: dict[str, Planner]
+
+
+def check_planners(names: Sequence[str], model: ModelSettings) -> None:
+    """Raise ``InputError`` if planners of these names and settings cannot be made."""
+    if twice := sorted({name for name in names if names.count(name) > 1}):
+        raise InputError(f"The planner {twice[0]!r} is given twice. Give each --planner once.")
+    settings = [named.named_planner(name).settings(model) for name in names]
+    for name, setting in zip(names, settings, strict=True):
+        named.check_planner(name, setting)
+    # The first planner refuses a setting that applies to none of them.
+    if not any(named.is_local(name) for name in names):
+        named.check_planner(names[0], replace(model, examples=settings[0].examples))
+    if model.adapter and not any(setting.adapter for setting in settings):
+        named.check_planner(names[0], replace(settings[0], adapter=model.adapter))
+    if all(setting.constrained for setting in settings) and not model.constrained:
+        named.check_planner(names[0], replace(settings[0], constrained=False))
+    if all(setting.examples is None for setting in settings):
+        named.check_planner(names[0], replace(settings[0], examples=model.examples))
+
+
+def make_planners(
+    names: Sequence[str],
+    questions: Questions,
+    store: CaseStore,
+    encoder: Encoder,
+    model: ModelSettings,
+    *,
+    removal: bool,
+) -> EvaluatedPlanners:
+    """Make planners by their names; ``removal`` adds those that are asked with a tool removed.
+
+    Raises:
+        InputError: A model cannot be loaded.
+        DependencyError: A package that a planner needs is not installed.
+    """
+    reader = Reader(questions.reader) if questions.reader is not None else None
+
+    def make(name: str, settings: ModelSettings) -> Planner:
+        return named.make_planner(
+            *(name, store, reader, settings),
+            queries=lambda: questions.known,
+            encoder=encoder,
+            scope=questions.scope,
+        )
+
+    planners: dict[str, Planner] = {}
+    with_removal: dict[str, Planner] = {}
+    constrained = set()
+    for name in names:
+        settings = named.named_planner(name).settings(model)
+        planners[name] = make(name, settings)
+        # An agent writes its steps under the grammar.
+        checked = name.partition(":")[0] in CHECKED or name.startswith(AGENT)
+        if checked or (named.writes_locally(name) and settings.constrained):
+            constrained.add(name)
+        if removal and not checked:
+            free = replace(settings, constrained=False) if named.writes_locally(name) else settings
+            with_removal[name] = planners[name] if free == settings else make(name, free)
+    return EvaluatedPlanners(planners, frozenset(constrained), with_removal)

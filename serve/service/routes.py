@@ -1,0 +1,414 @@
+"""The service's own routes: questions, threads, runs, kept answers, corrections and health."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import pathlib
+from collections.abc import Mapping
+from typing import Annotated, Any
+from uuid import UUID
+
+from fastapi import APIRouter, Depends, Header, Path, Query, Request, Response, Security
+from fastapi.security import HTTPBearer
+
+from casewright import __version__
+from casewright.domains.waiting import is_unopened
+from casewright.errors import PlanError, cleaned
+from casewright.finetune.queries.correction import Outcome, corrected, keep_correction
+from casewright.graph.json_text import json_text
+from casewright.graph.run_file import parse_run
+from casewright.serve.service.events import MEDIA_TYPE, EventStream, lines
+from casewright.serve.service.models import (
+    AboutBody,
+    AnswerBody,
+    AskBody,
+    CaseBody,
+    CasesBody,
+    CorrectedBody,
+    CorrectionBody,
+    HealthBody,
+    KeptBody,
+    ResumeBody,
+    ResumedBody,
+    RunBody,
+    ThreadBody,
+    ThreadId,
+)
+from casewright.serve.service.problems import RefusedError, answer_without_paths, responses
+from casewright.serve.service.runs import Runs, Waiting, plan_steps, steps_of, unknown_thread
+from casewright.serve.service.tokens import Caller, caller_of
+from casewright.stores import Case
+
+#: Path to the largest body of its requests: a saved run can be larger than any question.
+LARGER = {"/runs/read": 8 * 1024 * 1024}
+#: Maximum size of the file of corrections in bytes: no tenant may fill the disk.
+MOST_BYTES = 64 * 1024 * 1024
+#: Maximum time in which a ready store counts its cases.
+READY_SECONDS = 5.0
+log = logging.getLogger("casewright.service")
+
+
+# Coroutines, since FastAPI would call other dependencies in a thread.
+async def _runs(request: Request) -> Runs:
+    runs: Runs = request.app.state.runs
+    return runs
+
+
+async def _caller(request: Request) -> Caller:
+    return caller_of(request)
+
+
+def reply(value: Mapping[str, Any], status: int = 200) -> Response:
+    """Return a JSON response of a JSON-plain value, which is not validated again."""
+    body = json_text(value, separators=(",", ":"))
+    return Response(body, status, media_type="application/json")
+
+
+# Only for OpenAPI: ``tokens.Authenticated`` checks the token before any route.
+BEARER = Security(HTTPBearer(auto_error=False, description="A token of a tenant."))
+TheRuns = Annotated[Runs, Depends(_runs)]
+TheCaller = Annotated[Caller, Depends(_caller)]
+TheKey = Annotated[
+    str | None,
+    Header(
+        alias="Idempotency-Key",
+        pattern=r'^("[ !#-\[\]-~]{1,128}"|[A-Za-z0-9._~-]{1,128})$',
+        description="A key of this request only, such as a UUID in quotes. For a day, the same "
+        "request with the same key returns the first one's response; one that did not end "
+        "continues.",
+    ),
+]
+ThreadPath = Annotated[ThreadId, Path(description="The thread's name, as its client gave it.")]
+CasePath = Annotated[UUID, Path(description="The case's id.")]
+RunPath = Annotated[UUID, Path(description="The answer's run_id.")]
+
+asking = APIRouter(tags=["ask"], dependencies=[BEARER])
+threads = APIRouter(prefix="/threads", tags=["threads"], dependencies=[BEARER])
+saved_runs = APIRouter(tags=["runs"], dependencies=[BEARER])
+kept_answers = APIRouter(tags=["cases"], dependencies=[BEARER])
+corrections = APIRouter(tags=["corrections"], dependencies=[BEARER])
+health = APIRouter(tags=["health"])
+ROUTERS = (asking, threads, saved_runs, kept_answers, corrections, health)
+WAITING: dict[int | str, dict[str, Any]] = {
+    202: {"description": "A tool waits for a reply.", "model": ThreadBody}
+}
+_EVENTS = """\
+Server-sent events; the data of each is JSON.
+
+| event | data |
+|---|---|
+| `plan` | `plan`, `planner`, `steps`: each one's `id`, `tool`, `call` and what it `needs` |
+| `step` | `id`, `tool`, `status`; at its end also `milliseconds`, `results`, `error` |
+| `report` | `id`, `report`: what a step's tool tells on the way |
+| `token` | `text`: the next piece of the answer |
+| `waiting` | `thread_id`, `questions`: a tool waits for a reply |
+| `done` | the whole answer, as `/ask` returns it |
+| `error` | a problem document |
+
+The last is `done`, `waiting` or `error`. The text of `done` is the one whose citations are checked.
+"""
+_EVENT = {
+    "type": "object",
+    "properties": {
+        "event": {"enum": ["plan", "step", "report", "token", "waiting", "done", "error"]},
+        "data": {"type": "string", "contentMediaType": "application/json"},
+    },
+    "required": ["event", "data"],
+}
+
+
+@asking.post(
+    "/ask", response_model=AnswerBody, responses={**WAITING, **responses(409)}, summary="Ask"
+)
+async def ask(body: AskBody, runs: TheRuns, caller: TheCaller, key: TheKey = None) -> Response:
+    """Plan, look up, and return an answer that cites its evidence."""
+    attempt = runs.attempt(key, caller, body.thread_id, "ask", body.model_dump())
+
+    async def work() -> Response:
+        result = await runs.ask(body, caller, attempt)
+        if isinstance(result, Waiting):
+            status = {"thread_id": body.thread_id, "status": "waiting", "question": body.question}
+            return reply({**status, "questions": result.questions}, 202)
+        return reply(result)
+
+    return await runs.repeats.once(attempt, work)
+
+
+@asking.post(
+    "/ask/stream",
+    status_code=200,
+    response_class=EventStream,
+    responses={
+        200: {"description": _EVENTS, "content": {MEDIA_TYPE: {"schema": _EVENT}}},
+        **responses(),
+    },
+    summary="Ask, and watch",
+)
+async def stream(
+    body: AskBody, request: Request, runs: TheRuns, caller: TheCaller, key: TheKey = None
+) -> Response:
+    """Ask, and receive the plan, each step, and the answer as it is worded.
+
+    A repeated request receives the last event only.
+    """
+    attempt = runs.attempt(key, caller, body.thread_id, "stream", body.model_dump())
+    events = runs.repeats.streamed(attempt, runs.stream(body, caller, attempt))
+    return EventStream(lines(events, request.state.deadline))
+
+
+@threads.get(
+    "/{thread_id}", response_model=ThreadBody, responses=responses(404), summary="Look at a thread"
+)
+async def look(thread_id: ThreadPath, runs: TheRuns, caller: TheCaller) -> Response:
+    """Return the state of a thread's last run."""
+    return reply(await state_of(runs, thread_id, runs.key(thread_id, caller)))
+
+
+@threads.post(
+    "/{thread_id}/resume",
+    response_model=ResumedBody,
+    responses={**WAITING, **responses(404, 409)},
+    summary="Go on with a run",
+)
+async def resume(
+    thread_id: ThreadPath, body: ResumeBody, runs: TheRuns, caller: TheCaller, key: TheKey = None
+) -> Response:
+    """Continue a run after a crash, after its client disconnected, or to reply to a tool.
+
+    No finished step is repeated. A reply names its question; if several tools ask, the others ask
+    again.
+    """
+    content = body.model_dump(exclude_unset=True)
+    attempt = runs.attempt(key, caller, thread_id, "resume", content)
+
+    async def work() -> Response:
+        result = await runs.resume(thread_id, body, caller, attempt)
+        if isinstance(result, Waiting):
+            state = await state_of(runs, thread_id, runs.key(thread_id, caller))
+            # Another request may have continued the run since; this one's response is "waiting".
+            waiting = {"status": "waiting", "questions": result.questions, "answer": None}
+            return reply({**state, **waiting}, 202)
+        return reply({**result, "plan_steps": steps_of(result["plan"])})
+
+    return await runs.repeats.once(attempt, work)
+
+
+@threads.delete("/{thread_id}", status_code=204, responses=responses(404, 409), summary="Forget")
+async def forget(thread_id: ThreadPath, runs: TheRuns, caller: TheCaller) -> None:
+    """Delete a thread, its questions and its answers."""
+    await runs.forget(thread_id, caller)
+
+
+async def state_of(runs: Runs, thread_id: str, key: str) -> dict[str, Any]:
+    """Return a thread's state; raise ``RefusedError`` if there is no such thread."""
+    thread = await runs.state(key)
+    if thread is None:
+        raise unknown_thread()
+    if thread.answered:
+        status = "answered"
+    elif await runs.locks.held(key):
+        status = "running"
+    else:
+        status = "waiting" if thread.questions else "interrupted"
+    return {
+        "thread_id": thread_id,
+        "status": status,
+        "question": thread.values["question"],
+        "plan": thread.plan,
+        "plan_steps": steps_of(thread.plan),
+        "steps": [
+            {
+                "id": step["step"],
+                **{name: step[name] for name in ("tool", "status", "milliseconds")},
+            }
+            for step in sorted(thread.outcomes, key=lambda outcome: int(outcome["step"][1:]))
+        ],
+        "questions": thread.questions,
+        "answer": answer_without_paths(thread.values["answer"]) if thread.answered else None,
+    }
+
+
+@saved_runs.get("/about", response_model=AboutBody, responses=responses(), summary="About")
+async def about(runs: TheRuns) -> Response:
+    """Describe the domain, its tools, and what plans and words the answers."""
+    parts, options = runs.parts, runs.options
+    # Scope values may name users of other tenants.
+    scopes = {
+        field: [] if options.tokens else list(values) for field, values in parts.scopes.items()
+    }
+    return reply(
+        {
+            "version": __version__,
+            "domain": parts.domain,
+            "description": parts.description,
+            "questions": list(parts.questions),
+            "planner": parts.planner.name,
+            "generator": parts.generator.name,
+            "tools": [tool.name for tool in parts.toolbox],
+            "scopes": scopes,
+            "retain": options.retain,
+            "corrections": options.corrections_file is not None,
+        }
+    )
+
+
+@saved_runs.post(
+    "/runs/read",
+    response_model=RunBody,
+    responses=responses(),
+    summary="Read a saved run",
+    openapi_extra={
+        "requestBody": {
+            "required": True,
+            "content": {"application/json": {"schema": {"type": "object"}}},
+        }
+    },
+)
+async def read(request: Request) -> Response:
+    """Check a file of ``casewright ask --save``, and return it with its plan's steps."""
+    return await asyncio.to_thread(_read, await request.body())
+
+
+def _read(body: bytes) -> Response:
+    try:
+        text = body.decode("utf-8")
+    except UnicodeDecodeError:
+        raise RefusedError(422, "The file is no saved run: it is not UTF-8.") from None
+    saved = parse_run(text, "The file")
+    try:
+        steps = plan_steps(saved.answer.plan)
+        answer = saved.answer.to_json()
+        return reply({"question": saved.question, "answer": answer, "plan_steps": steps})
+    except PlanError as error:
+        # `casewright show` prints such a plan's text; no graph can be drawn of it.
+        raise RefusedError(422, f"The file is a damaged run: {cleaned(str(error), 200)}") from None
+    except RecursionError:
+        raise RefusedError(422, "The file is a damaged run: it is nested too deeply.") from None
+
+
+@kept_answers.get("/cases", response_model=CasesBody, responses=responses(), summary="Kept answers")
+async def cases(
+    runs: TheRuns,
+    caller: TheCaller,
+    limit: Annotated[int, Query(ge=1, le=200)] = 50,
+    offset: Annotated[int, Query(ge=0, le=1_000_000)] = 0,
+) -> Response:
+    """Return the tenant's kept answers, the newest first."""
+    kept = await runs.kept(caller)
+    return reply(
+        {"total": len(kept), "cases": [_case_body(c) for c in kept[offset : offset + limit]]}
+    )
+
+
+@kept_answers.get(
+    "/cases/{case_id}", response_model=CaseBody, responses=responses(404), summary="A kept answer"
+)
+async def case(case_id: CasePath, runs: TheRuns, caller: TheCaller) -> Response:
+    """Return one kept answer of the tenant."""
+    case = None
+    if runs.answers is not None:
+        case = await asyncio.to_thread(runs.answers.get, caller.tenant, str(case_id))
+    if case is None:
+        raise RefusedError(404, "There is no such case.")
+    return reply(_case_body(case))
+
+
+@kept_answers.delete(
+    "/cases/{case_id}", status_code=204, responses=responses(404), summary="Delete one"
+)
+async def delete(case_id: CasePath, runs: TheRuns, caller: TheCaller) -> None:
+    """Delete a kept answer of the tenant."""
+    if runs.answers is None or not await asyncio.to_thread(
+        runs.answers.delete, caller.tenant, str(case_id)
+    ):
+        raise RefusedError(404, "There is no such case.")
+
+
+@kept_answers.post(
+    "/runs/{run_id}/approve",
+    response_model=KeptBody,
+    responses=responses(404, 409),
+    summary="Approve an answer",
+)
+async def approve(run_id: RunPath, runs: TheRuns, caller: TheCaller) -> Response:
+    """Keep the answer of one of the tenant's latest runs as a case."""
+    return reply(await runs.approve(str(run_id), caller))
+
+
+def _case_body(case: Case) -> dict[str, Any]:
+    return {
+        "id": case.id,
+        "question": case.problem["question"],
+        **{name: case.solution[name] for name in ("answer", "plan", "citations", "sources")},
+        "kept_by": case.result["kept_by"],
+        "created": case.created,
+    }
+
+
+@corrections.post(
+    "/corrections",
+    response_model=CorrectedBody,
+    responses=responses(409),
+    summary="Put a plan right",
+)
+async def correct(body: CorrectionBody, runs: TheRuns, caller: TheCaller) -> Response:
+    """Keep a question with its right plan as an annotated message.
+
+    It is checked against the tools, and changes no plan until the operator takes it over.
+    """
+    file = runs.options.corrections_file
+    if file is None:
+        raise RefusedError(409, "Corrections are not kept here: the setting corrections_file.")
+    history = [{"question": turn.question, "answer": turn.answer} for turn in body.history]
+    # With its tenant, since the operator may trust some tenants only.
+    record = corrected(
+        *(body.question, body.plan, runs.parts.toolbox, body.context, history), caller.tenant
+    )
+    outcome = await asyncio.to_thread(_keep, file, record)
+    return reply({"id": record["id"], "outcome": outcome})
+
+
+def _keep(file: pathlib.Path, record: dict[str, Any]) -> Outcome:
+    return keep_correction(file, record, MOST_BYTES)
+
+
+@health.head("/healthz", include_in_schema=False)
+@health.get("/healthz", response_model=HealthBody, responses=responses(), summary="Alive")
+async def alive() -> Response:
+    """Answer, as long as the process does."""
+    return reply({"status": "alive"})
+
+
+@health.head("/readyz", include_in_schema=False)
+@health.get("/readyz", response_model=HealthBody, responses=responses(), summary="Ready")
+async def ready(request: Request) -> Response:
+    """Say whether questions can be answered: the stores and the threads' database do answer."""
+    runs: Runs = request.app.state.runs
+    try:
+        async with asyncio.timeout(READY_SECONDS):
+            await _counted(request, runs)
+            await runs.saver.aget_tuple({"configurable": {"thread_id": "", "checkpoint_ns": ""}})
+    except Exception as error:
+        log.warning("The service is not ready: %s", error)
+        raise RefusedError(503, "A store or the threads' database does not answer.") from error
+    return reply({"status": "ready"})
+
+
+async def _counted(request: Request, runs: Runs) -> None:
+    """Wait until the stores answer; all concurrent requests wait for the same answer."""
+    counting: asyncio.Future[None] | None = getattr(request.app.state, "counting", None)
+    if counting is None or counting.done():
+        counting = asyncio.ensure_future(asyncio.to_thread(_count, runs))
+        # Its exception is retrieved even if no request waits any more.
+        counting.add_done_callback(lambda done: done.cancelled() or done.exception())
+        request.app.state.counting = counting
+    await asyncio.shield(counting)
+
+
+def _count(runs: Runs) -> None:
+    for store in runs.parts.stores.values():
+        if not is_unopened(store):
+            store.count()
+    if runs.answers is not None:
+        runs.answers.check()

@@ -1,0 +1,90 @@
+"""The choice of domain, planner, generator and models by a command's flags and the settings."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from casewright.errors import InputError
+
+if TYPE_CHECKING:
+    from casewright.domains import Domain
+    from casewright.planner.named import ModelSettings
+    from casewright.serve.settings.settings import Loaded
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """The domain and what answers for it, by name; ``None`` is the default of each."""
+
+    domain: Domain
+    planner: str
+    generator: str
+    encoder: str | None
+    model: ModelSettings
+    feedback: str | None
+
+
+def read_choice(
+    config: Path | None, domain: Domain | None = None, /, **flags: str | None
+) -> Choice:
+    """Load the settings, and return their choice, for this domain if it was read already."""
+    from casewright.serve.settings.settings import load_settings
+
+    return choice_of(load_settings(config, **flags), domain)
+
+
+def domain_of(loaded: Loaded) -> Domain:
+    """Return the domain of settings; raise ``InputError`` if a settings file names code."""
+    from casewright.domains import find_domain
+    from casewright.domains.python_file import is_place
+
+    name, origin = loaded.settings.domain, loaded.origins["domain"]
+    if is_place(name) and origin.kind == "file":
+        # A settings file is found without being named; code must be named to be run.
+        raise InputError(
+            f"{origin}: the domain {name} is Python code, which a settings file may not name. "
+            "Give it as --domain, or in CASEWRIGHT_DOMAIN."
+        )
+    return find_domain(name)
+
+
+def choice_of(loaded: Loaded, domain: Domain | None = None) -> Choice:
+    """Return the choice of settings, and set the process's folders by them.
+
+    A setting that does not apply to this domain or planner is dropped, so that one file serves all
+    of them; a flag that does not apply is refused later.
+    """
+    from casewright.planner.named import ModelSettings, named_planner, of_adapter
+    from casewright.serve.session.defaults import default_planner
+    from casewright.serve.settings.settings import choose_folders
+
+    choose_folders(loaded)
+    settings, origins = loaded.settings, loaded.origins
+    domain = domain or domain_of(loaded)
+    planner, adapter = settings.planner, settings.adapter
+    if origins["adapter"].kind == "flag" and origins["planner"].kind != "flag":
+        # The flag overrides a planner of the settings that takes no adapter.
+        takes = planner is not None and "adapter" in named_planner(planner).takes
+        planner, adapter = of_adapter(planner if takes else None, adapter)
+    planner = planner or default_planner(domain)
+    useless = {"adapter", "device", "dtype"} - named_planner(planner).takes
+    if domain.looping is None:
+        useless.add("feedback")
+
+    def applying(name: str, value: str | None) -> str | None:
+        return None if name in useless and origins[name].kind != "flag" else value
+
+    return Choice(
+        domain,
+        planner,
+        settings.generator,
+        settings.encoder,
+        ModelSettings(
+            applying("adapter", adapter),
+            applying("device", settings.device),
+            applying("dtype", settings.dtype),
+        ),
+        applying("feedback", settings.feedback),
+    )

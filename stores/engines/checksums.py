@@ -1,0 +1,187 @@
+"""Checksums of an engine's files and cases, and the number of cases, by which damage is found.
+
+An engine's files for a few cases are four of 32 MB, mostly holes. Blocks of zeros do not count in
+a checksum. A file is summed in parts, so that only a sample of very much data may be compared.
+Damage inside a case may leave a readable, but different case. Its text and vector have a checksum
+each, since both may be read alone.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import shutil
+import struct
+import zlib
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from casewright.errors import StoreDamagedError
+from casewright.stores.engines.folder import damaged
+
+#: Bytes of a block, and of a part with a checksum.
+BLOCK, PART = 1 << 16, 1 << 23
+#: Parts that are compared before a load: 2 GiB, half a second from memory.
+SAMPLE = 256
+#: A file's path to its size, followed by the checksum of each part.
+Sums = Mapping[str, "list[int]"]
+
+
+def file_sums(folder: Path) -> dict[str, list[int]]:
+    """Return size and checksums of every file, by its path below the folder."""
+    return {
+        file.relative_to(folder).as_posix(): _sums(file)
+        for file in folder.rglob("*")
+        if file.is_file()
+    }
+
+
+def _changed(folder: Path, sums: Sums, most: int | None) -> str:
+    """Return a file that is missing or does not match ``file_sums``; empty if all match."""
+    for name, (size, *_) in sums.items():
+        file = folder / name
+        if not file.is_file() or file.stat().st_size != size:
+            return name
+    parts = [(name, number) for name, (_, *rest) in sums.items() for number in range(len(rest))]
+    if most is not None and len(parts) > most:
+        # Damage in a small file may end the process; in a large one it changes results.
+        small = [(name, 0) for name, numbers in sums.items() if len(numbers) == 2]
+        large = [part for part in parts if part not in set(small)]
+        parts = small + random.sample(large, max(0, min(len(large), most - len(small))))
+    for name, number in parts:
+        if _part_sum(folder / name, number) != sums[name][number + 1]:
+            return name
+    return ""
+
+
+def closed_cleanly(
+    folder: Path, files: Path, damaged: Callable[[str], StoreDamagedError], most: int | None
+) -> bool:
+    """Compare files with a folder's ``CLOSED``; ``False`` if there was no clean close.
+
+    ``damaged`` returns the error to raise for a reason. ``most`` is the number of parts to compare,
+    of large files a random sample; ``None`` for all.
+    """
+    try:
+        sums = json.loads((folder / CLOSED).read_text(encoding="utf-8")).get("files")
+        # An older version wrote other checksums.
+        if sums is None:
+            return False
+        name = _changed(files, sums, most)
+    except FileNotFoundError:
+        return False
+    except (ValueError, TypeError, AttributeError, LookupError) as error:
+        raise damaged(f"its {CLOSED} cannot be read") from error
+    if name:
+        raise damaged(f"{name} is missing or was changed")
+    return True
+
+
+def blocks(file: int, start: int, end: int) -> Iterator[tuple[int, bytes]]:
+    """Yield offset and content of the blocks of an open file between two offsets, without zeros.
+
+    A hole may be written out in a copy, so that zeros are left out either way.
+    """
+    at, zeros = start, bytes(BLOCK)
+    while at < end:
+        try:
+            at = os.lseek(file, at, os.SEEK_DATA)
+        except OSError:
+            # No more data.
+            return
+        at -= at % BLOCK
+        if at >= end:
+            return
+        block = os.pread(file, BLOCK, at)
+        if block != zeros[: len(block)]:
+            yield at, block
+        at += BLOCK
+
+
+def copy_files(folder: Path, target: Path) -> Path:
+    """Copy a folder's files, holes as holes, and return the target."""
+    for source, _, names in os.walk(folder):
+        copy = target / Path(source).relative_to(folder)
+        copy.mkdir(parents=True)
+        for name in names:
+            with open(Path(source, name), "rb") as old, open(copy / name, "wb") as new:
+                size = os.fstat(old.fileno()).st_size
+                for at, block in blocks(old.fileno(), 0, size):
+                    os.pwrite(new.fileno(), block, at)
+                new.truncate(size)
+            shutil.copymode(Path(source, name), copy / name)
+    return target
+
+
+def _sums(file: Path) -> list[int]:
+    size = file.stat().st_size
+    return [size, *(_part_sum(file, number) for number in range(-(-size // PART)))]
+
+
+def _part_sum(file: Path, number: int) -> int:
+    total = 0
+    with file.open("rb", buffering=0) as opened:
+        for at, block in blocks(opened.fileno(), number * PART, (number + 1) * PART):
+            total = zlib.crc32(block, zlib.crc32(at.to_bytes(8, "little"), total))
+    return total
+
+
+#: The file with the checksums of a clean close.
+CLOSED = "closed.json"
+#: The field of a stored payload with the checksums of text and vector.
+SUMS = "sums"
+#: Least and greatest number of cases, and the checksum of both.
+_COUNT = struct.Struct("<QQI")
+
+
+def sums_of(id_: str, texts: list[str], vector: NDArray[np.float32]) -> list[int]:
+    """Return the checksums of a case: of its id with its stored texts, and of its vector."""
+    text = "\0".join([id_, *texts]).encode("utf-8", "surrogatepass")
+    return [zlib.crc32(text), zlib.crc32(np.ascontiguousarray(vector, dtype="<f4").tobytes())]
+
+
+def check_sums(
+    stored: Mapping[str, Any], id_: str, texts: list[str], vector: NDArray[np.float32] | None
+) -> None:
+    """Raise ``ValueError`` if a case does not match its checksums.
+
+    Cases of older versions have none, and pass. A vector of ``None`` is not checked.
+    """
+    if (sums := stored.get(SUMS)) is None:
+        return
+    actual = sums_of(id_, texts, np.zeros(0, np.float32) if vector is None else vector)
+    if sums[0] != actual[0]:
+        raise ValueError("its text is not as it was written")
+    if vector is not None and sums[1] != actual[1]:
+        raise ValueError("its vector is not as it was written")
+
+
+def write_count(file: Path, least: int, most: int) -> None:
+    """Write bounds of the number of cases in place to a file of a few bytes.
+
+    Before a write they are a range, and after it the exact number, so that they hold whenever the
+    process is ended.
+    """
+    numbers = struct.pack("<QQ", max(0, least), most)
+    opened = os.open(file, os.O_WRONLY | os.O_CREAT, 0o666)
+    try:
+        os.pwrite(opened, numbers + zlib.crc32(numbers).to_bytes(4, "little"), 0)
+    finally:
+        os.close(opened)
+
+
+def read_count(file: Path) -> tuple[int, int] | None:
+    """Return the bounds; ``None`` without a file; raise ``StoreDamagedError`` for damage."""
+    try:
+        data = file.read_bytes()
+    except FileNotFoundError:
+        return None
+    if len(data) != _COUNT.size or zlib.crc32(data[:16]) != _COUNT.unpack(data)[2]:
+        raise damaged(file.parent, f"its {file.name} cannot be read")
+    least, most, _ = _COUNT.unpack(data)
+    return least, most

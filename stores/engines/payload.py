@@ -1,0 +1,123 @@
+"""The stored form of a case: one JSON text, beside what conditions on its metadata need.
+
+A text comes back unchanged. Edge would take ``True`` in a condition for 1, round large whole
+numbers, and accept a payload nested too deeply to read again. A server rounds whole numbers beyond
+64 bits, may change the last digit of a long fraction, and refuses deep nesting.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from casewright.errors import InputError
+from casewright.stores.engines.checksums import SUMS, check_sums, sums_of
+from casewright.stores.engines.engine import Where
+
+#: The range of whole numbers that a server compares exactly.
+LEAST, MOST = -(2**63), 2**63 - 1
+
+
+def edge_payload(case: Mapping[str, Any], id_: str, vector: NDArray[np.float32]) -> dict[str, Any]:
+    """Return the payload in Edge of a case's JSON-plain form, with its id and checksums.
+
+    ``tags`` has a text for each metadata value: texts distinguish whole numbers of any size, and a
+    field's name is no path. ``numbers`` has the finite numbers, for ranges.
+    """
+    text = json.dumps(case, ensure_ascii=False)
+    values = list(_values(case.get("metadata") or {}))
+    tags = [tag(name, value) for name, value in values if isinstance(value, (str, int))]
+    return {
+        "id": id_,
+        SUMS: sums_of(id_, [text, *tags], vector),
+        "json": text,
+        "tags": tags,
+        "numbers": [
+            {"field": name, "value": float(value)} for name, value in values if is_number(value)
+        ],
+    }
+
+
+def read_edge_payload(
+    stored: Mapping[str, Any], id_: str, vector: NDArray[np.float32] | None
+) -> Mapping[str, Any]:
+    """Return the case that ``edge_payload`` was given.
+
+    Raise ``ValueError``, ``KeyError`` or ``TypeError`` if it is damaged.
+    """
+    check_sums(stored, id_, [stored["json"], *stored["tags"]], vector)
+    case: Mapping[str, Any] = json.loads(stored["json"])
+    return case
+
+
+def server_payload(case: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the payload on a server of a case's JSON-plain form.
+
+    ``json`` has all of it; ``metadata`` has the texts, numbers and booleans of its metadata, and
+    lists of them, for conditions and payload indexes.
+    """
+    metadata: dict[str, Any] = {}
+    for name, value in (case.get("metadata") or {}).items():
+        if isinstance(value, list):
+            metadata[name] = [_comparable(item) for item in value if _is_plain(item)]
+        elif _is_plain(value):
+            metadata[name] = _comparable(value)
+    return {"json": json.dumps(case, ensure_ascii=False), "metadata": metadata}
+
+
+def read_server_payload(stored: Mapping[str, Any] | None) -> Mapping[str, Any]:
+    """Return the case's JSON-plain form that ``server_payload`` was given."""
+    if stored is None or "json" not in stored:
+        # Written by a version without the text.
+        return stored or {}
+    return dict(json.loads(stored["json"]))
+
+
+def check_numbers(where: Where | None) -> None:
+    """Raise ``InputError`` for a condition on a whole number that no server can compare."""
+    for name, condition in (where or {}).items():
+        value: Any = condition.get("not") if isinstance(condition, Mapping) else condition
+        items = value if isinstance(value, Sequence) and not isinstance(value, str) else [value]
+        for item in items:
+            if type(item) is int and not LEAST <= item <= MOST:
+                raise InputError(
+                    f"where asks for {name} = {item}. A Qdrant server compares whole numbers of 64 "
+                    "bits only. Store such a number as a text."
+                )
+
+
+def tag(name: str, value: Any) -> str:
+    """Return the text that stands for a field's value in Edge."""
+    return json.dumps([name, value])
+
+
+def is_number(value: Any) -> bool:
+    """Return ``True`` for a finite number, to which ranges apply; not for a boolean."""
+    if isinstance(value, bool) or not isinstance(value, (int, float)):
+        return False
+    try:
+        return math.isfinite(float(value))
+    except OverflowError:
+        return False
+
+
+def _values(metadata: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
+    for name, value in metadata.items():
+        for item in value if isinstance(value, list) else [value]:
+            yield name, item
+
+
+def _is_plain(value: Any) -> bool:
+    return isinstance(value, (str, bool)) or is_number(value)
+
+
+def _comparable(value: Any) -> Any:
+    """Return a value as a server can hold it; a large whole number only serves ranges."""
+    if type(value) is int and not LEAST <= value <= MOST:
+        return float(value)
+    return value

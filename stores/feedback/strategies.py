@@ -1,0 +1,222 @@
+"""Strategies: ways to search again with the cases that a judge called relevant."""
+
+# ruff: noqa: D102 - ``Strategy`` documents the methods.
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from numbers import Real
+from typing import Any, Protocol, get_args
+
+import numpy as np
+
+from casewright.errors import InputError
+from casewright.stores.documents.cases import around, covering, place_of
+from casewright.stores.engines.engine import RecommendScoring
+from casewright.stores.feedback.judge import Candidate
+from casewright.stores.question import Found, Question
+from casewright.stores.select import check_counts
+
+_SENTENCE_END = re.compile(r"(?<=[.!?])\s+|\n+")
+#: A shorter piece, in characters, is joined with the next one.
+SHORT = 24
+
+
+@dataclass(frozen=True, slots=True)
+class Feedback:
+    """The verdicts of a judge so far.
+
+    Attributes:
+        relevant: Relevant candidates, in the order in which they were found; at least one.
+        irrelevant: The other judged candidates.
+    """
+
+    relevant: Sequence[Candidate]
+    irrelevant: Sequence[Candidate] = ()
+
+    @property
+    def seen(self) -> set[str]:
+        """Ids of all judged candidates."""
+        return {candidate.id for candidate in (*self.relevant, *self.irrelevant)}
+
+
+class Strategy(Protocol):
+    """A way to search again."""
+
+    @property
+    def name(self) -> str:
+        """The strategy's name in results."""
+
+    def search(self, question: Question, feedback: Feedback, k: int) -> list[Found]:
+        """Return at most k unseen cases, the most promising first."""
+
+
+@dataclass(frozen=True, slots=True)
+class TextStrategy:
+    """Embeds the question followed by all relevant texts, and searches for that.
+
+    An encoder reads only the beginning of a long query (the packaged one 256 tokens), so that
+    texts found later have little effect.
+
+    Source: the RepoGPT post on semi-supervised retrieval (2023).
+    """
+
+    name: str = "text"
+
+    def search(self, question: Question, feedback: Feedback, k: int) -> list[Found]:
+        query = "\n".join([question.text, *(relevant.text for relevant in feedback.relevant)])
+        return question.nearest(question.embed([query]), k, exclude=feedback.seen)
+
+
+@dataclass(frozen=True, slots=True)
+class SentenceStrategy:
+    """Searches, in one batch, for the question followed by each sentence of the relevant texts.
+
+    One sentence names what the next look-up is about; a whole text as a query is about itself. A
+    case counts by the query that it is nearest to.
+
+    Attributes:
+        sentences: Most sentences of one text, the first ones.
+        texts: Most texts: those of the last round, then earlier ones, each round in order.
+
+    Raises:
+        InputError: A number is not a whole number of at least 1.
+    """
+
+    sentences: int = 6
+    texts: int = 3
+    name: str = "sentences"
+
+    def __post_init__(self) -> None:
+        check_counts(1, sentences=self.sentences, texts=self.texts)
+
+    def search(self, question: Question, feedback: Feedback, k: int) -> list[Found]:
+        last_first = sorted(feedback.relevant, key=lambda candidate: -candidate.round)
+        queries = [
+            f"{question.text} {sentence}"
+            for candidate in last_first[: self.texts]
+            for sentence in _sentences(candidate.text)[: self.sentences]
+        ]
+        queries = list(dict.fromkeys(queries)) or [question.text]
+        return question.nearest(question.embed(queries), k, exclude=feedback.seen)
+
+
+@dataclass(frozen=True, slots=True)
+class RocchioStrategy:
+    """Moves the question's vector towards the relevant cases, away from the irrelevant ones.
+
+    The query is α·q + β·mean(relevant) − γ·mean(irrelevant), in every facet, weighted as the
+    question is. Nothing is encoded.
+
+    Source: Rocchio, "Relevance feedback in information retrieval" (1971); the defaults are those
+    of Manning, Raghavan and Schütze, "Introduction to Information Retrieval", section 9.1.1.
+
+    Attributes:
+        alpha: Factor of the question, at least 0.
+        beta: Factor of the relevant cases, above 0.
+        gamma: Factor of the irrelevant cases, at least 0.
+
+    Raises:
+        InputError: A factor is not a number in its range.
+    """
+
+    alpha: float = 1.0
+    beta: float = 0.75
+    gamma: float = 0.15
+    name: str = "rocchio"
+
+    def __post_init__(self) -> None:
+        factors: tuple[Any, ...] = (self.alpha, self.beta, self.gamma)
+        numbers = all(isinstance(x, Real) and not isinstance(x, bool) for x in factors)
+        if not numbers or not all(map(np.isfinite, factors)) or min(factors) < 0 or self.beta == 0:
+            raise InputError(
+                f"Rocchio's factors are alpha={self.alpha!r}, beta={self.beta!r}, "
+                f"gamma={self.gamma!r}. Give finite numbers of at least 0, and a beta above 0."
+            )
+
+    def search(self, question: Question, feedback: Feedback, k: int) -> list[Found]:
+        query = self.alpha * question.units
+        query = query + self.beta * np.mean([c.hit.vector for c in feedback.relevant], axis=0)
+        if self.gamma and feedback.irrelevant:
+            away = np.mean([c.hit.vector for c in feedback.irrelevant], axis=0)
+            query = query - self.gamma * away
+        return question.nearest(query[np.newaxis].astype(np.float32), k, exclude=feedback.seen)
+
+
+@dataclass(frozen=True, slots=True)
+class RecommendStrategy:
+    """Gives the stored vectors to Qdrant's recommend query; nothing is encoded.
+
+    The question is a positive example like the relevant cases.
+
+    Attributes:
+        kind: ``"best_score"`` or ``"sum_scores"``; see ``Engine.recommend``.
+        negatives: Use the irrelevant cases as negative examples.
+
+    Raises:
+        InputError: The kind is unknown.
+    """
+
+    kind: RecommendScoring = "best_score"
+    negatives: bool = False
+    name: str = "recommend"
+
+    def __post_init__(self) -> None:
+        if self.kind not in get_args(RecommendScoring):
+            kinds = " or ".join(map(repr, get_args(RecommendScoring)))
+            raise InputError(f"RecommendStrategy has kind={self.kind!r}. Give {kinds}.")
+
+    def search(self, question: Question, feedback: Feedback, k: int) -> list[Found]:
+        positive = np.array([question.units, *(c.hit.vector for c in feedback.relevant)])
+        negative = np.empty((0, positive.shape[1]), dtype=np.float32)
+        if self.negatives and feedback.irrelevant:
+            negative = np.array([c.hit.vector for c in feedback.irrelevant])
+        return question.recommended(
+            positive, negative, k, exclude=feedback.seen, strategy=self.kind
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class NeighbourStrategy:
+    """Fetches the chunks before and after the relevant ones in their documents.
+
+    For stores of chunks with positions, as ``ingest`` makes them; other cases have no neighbours.
+
+    Attributes:
+        reach: How far before and after, in chunks.
+        then: The strategy that fills up to k.
+
+    Raises:
+        InputError: The reach is not a whole number of at least 1.
+    """
+
+    reach: int = 1
+    then: Strategy = field(default_factory=RocchioStrategy)
+    name: str = "neighbours"
+
+    def __post_init__(self) -> None:
+        check_counts(1, reach=self.reach)
+
+    def search(self, question: Question, feedback: Feedback, k: int) -> list[Found]:
+        places = {place for c in feedback.relevant for place in around(c.hit.case, self.reach)}
+        near = question.matching(covering(places), exclude=feedback.seen) if places else []
+        near = [found for found in near if place_of(found.hit.case) in places][:k]
+        if len(near) == k:
+            return near
+        ids = {found.hit.case.id for found in near}
+        more = self.then.search(question, feedback, k)
+        return [*near, *(found for found in more if found.hit.case.id not in ids)][:k]
+
+
+def _sentences(text: str) -> list[str]:
+    """Return a text's sentences and lines, short ones joined with the next."""
+    sentences: list[str] = []
+    start = ""
+    for part in _SENTENCE_END.split(text.strip()):
+        start = f"{start} {part.strip()}".strip()
+        if len(start) >= SHORT:
+            sentences.append(start)
+            start = ""
+    return [*sentences, start] if start else sentences

@@ -1,0 +1,128 @@
+"""A query as the vector that an engine is searched with."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from casewright.errors import StoreDamagedError
+from casewright.stores.case import Case
+from casewright.stores.engines.engine import Point
+from casewright.stores.hit import Hit
+from casewright.stores.schema import CaseSchema
+from casewright.stores.stored import QualityScale
+
+#: Bound of the error of a score of similarities in single precision.
+SLACK = 1e-5
+#: Bound of a cosine of two vectors in single precision, or in a server's half precision.
+POSSIBLE = 1.01
+#: Typical spread of the similarities between a query of length 1 and cases, as of sentences'
+#: MiniLM embeddings.
+SPREAD = 0.1
+
+
+@dataclass(frozen=True, slots=True)
+class StoreQuery:
+    """A query, embedded and weighted.
+
+    ``units`` are the facets' unit vectors, concatenated, and ``shares`` one weight a facet, summing
+    to 1. ``vector`` is the engine's: the units scaled by the weights, and the ``factor`` of a
+    stored quality. A dot product with it plus ``constant`` is the score; ``slack`` bounds its error
+    in single precision.
+    """
+
+    schema: CaseSchema
+    units: NDArray[np.float32]
+    shares: NDArray[np.float64]
+    lambda_b: float
+    factor: float
+    constant: float
+    vector: NDArray[np.float32]
+    slack: float
+
+    @classmethod
+    def of(
+        cls,
+        schema: CaseSchema,
+        units: NDArray[np.float32],
+        weights: Mapping[str, float] | None,
+        lambda_b: float,
+        scale: QualityScale,
+    ) -> StoreQuery:
+        """Weigh an embedded query (RAGSys, equation 3, over MCBR-RAG's weighted cosines)."""
+        shares = schema.weights(weights)
+        factor, constant = scale.query_terms(lambda_b)
+        vector = np.append(lambda_b * units * spread(schema, shares), factor).astype(np.float32)
+        slack = SLACK * (1 + abs(1 - lambda_b) * (scale.high - scale.low))
+        return cls(schema, units, shares, lambda_b, factor, constant, vector, slack)
+
+    @property
+    def quality_leads(self) -> bool:
+        """``True`` if the quality moves the score more than the similarity does.
+
+        An approximate index may not answer such a query: a graph (HNSW) leads to neighbours by way
+        of stored vectors, which are near each other by their facets. ``lambda_b`` does not measure
+        this, since it depends on the range of the quality. A stored quality has a standard
+        deviation of 0.1 (see ``stored``), so that the last number of the query's vector is ten
+        times what the quality adds to the score's spread.
+        """
+        return bool(abs(self.vector[-1]) / 10 > SPREAD * np.linalg.norm(self.vector[:-1]))
+
+    def hits(self, points: Sequence[Point]) -> list[Hit]:
+        """Return points as hits of this query, in their order.
+
+        Scores are computed again in double precision: equal cases score alike on every engine.
+
+        Raises:
+            StoreDamagedError: A score is impossible for unit vectors.
+        """
+        if not points:
+            return []
+        vectors = np.array([point.vector for point in points], dtype=np.float32)
+        starts = [part.start for part in self.schema.slices.values()]
+        scores = np.add.reduceat(vectors[:, :-1] * self.units.astype(np.float64), starts, axis=1)
+        relevance = (scores * self.shares).sum(axis=1)
+        quality = self.factor * vectors[:, -1].astype(np.float64) + self.constant
+        self._check_possible(points, scores, quality)
+        names = list(self.schema.slices)
+        return [
+            Hit(
+                case=Case.from_json(point.id, point.payload),
+                score=score,
+                relevance=share,
+                facet_scores=dict(zip(names, parts, strict=True)),
+                vector=vector,
+            )
+            for point, score, share, parts, vector in zip(
+                points,
+                (self.lambda_b * relevance + quality).tolist(),
+                relevance.tolist(),
+                scores.tolist(),
+                vectors[:, :-1],
+                strict=True,
+            )
+        ]
+
+    def _check_possible(
+        self, points: Sequence[Point], scores: NDArray[np.float64], quality: NDArray[np.float64]
+    ) -> None:
+        """Refuse scores that no stored case can have, including NaN."""
+        low, high = sorted((1 - self.lambda_b) * bound for bound in self.schema.quality_range)
+        slack = self.slack + (POSSIBLE - 1) * (high - low)
+        possible = (np.abs(scores) <= POSSIBLE).all(axis=1)
+        possible &= (low - slack <= quality) & (quality <= high + slack)
+        if not possible.all():
+            raise StoreDamagedError(
+                f"The case {points[int(possible.argmin())].id} of {self.schema.name!r} has a score "
+                "that no case can have: its vector is damaged. Run casewright check on the store's "
+                "folder, or add the case anew."
+            )
+
+
+def spread(schema: CaseSchema, shares: NDArray[np.float64]) -> NDArray[np.float32]:
+    """Return each facet's weight for each of its dimensions."""
+    lengths = [facet.dimension for facet in schema.facets]
+    return np.repeat(shares, lengths).astype(np.float32)

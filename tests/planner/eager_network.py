@@ -1,0 +1,148 @@
+"""The network as torch trains it, for the search: the reference of ``reading.ArrayNetwork``."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from casewright.planner.parser.arrays import (
+    ReadCase,
+    card_arrays,
+    field_likeness,
+    message_arrays,
+    name_likeness,
+    pair_arrays,
+)
+from casewright.planner.parser.layers import Floats
+from casewright.planner.parser.message import Message
+from casewright.planner.parser.parser_network import Memory, ParserNetwork
+from casewright.planner.parser.plan_reading import ReadStep, pointed
+from casewright.planner.parser.schema import Schema
+from casewright.planner.parser.tensors_network import (
+    case_tensors,
+    number_tensors,
+    tensors,
+    with_fields,
+)
+
+
+class EagerNetwork:
+    """Does what ``reading.ArrayNetwork`` does, by torch's modules."""
+
+    def __init__(self, network: ParserNetwork) -> None:
+        self._network = network.requires_grad_(False)
+
+    def toolbox(self, schema: Schema, cases: Sequence[ReadCase]) -> tuple[Any, ...]:
+        """Return a toolbox with its cases, of which there is at least one."""
+        nodes = self._network.schema(tensors(card_arrays(schema)), schema.sizes)
+        encoded = self._network.read(tensors(message_arrays([message for message, _ in cases])))
+        return schema, nodes, cases, case_tensors(schema, cases, encoded)
+
+    def join(self, toolbox: tuple[Any, ...], message: Message) -> _EagerPointers:
+        """Return the scores of plans for a message that has words."""
+        schema, nodes, cases, known = toolbox
+        memory = self._network.join(
+            self._network.read(tensors(message_arrays([message]))),
+            nodes,
+            schema.sizes,
+            tensors(pair_arrays(schema, [message])),
+            with_fields(known, schema, cases, [message]),
+            torch.ones((1, len(cases)), dtype=torch.bool),
+        )
+        return _EagerPointers(self._network, memory, schema, message)
+
+
+class _EagerPointers:
+    """Does what ``pointing.Pointers`` does, by torch."""
+
+    def __init__(
+        self, network: ParserNetwork, memory: Memory, schema: Schema, message: Message
+    ) -> None:
+        self._network, self._memory = network, memory
+        self._schema, self._message = schema, message
+        self._likeness = (
+            torch.from_numpy(name_likeness(schema)),
+            torch.from_numpy(field_likeness(schema, [message])),
+        )
+
+    @property
+    def start(self) -> Floats:
+        return _array(self._network.start + self._network.place.weight[0])
+
+    def next(self, fed: Floats, before: Sequence[Sequence[int]]) -> tuple[Floats, Floats]:
+        rows = _zeros(len(fed))
+        decoded = self._network.decode(self._memory, torch.from_numpy(fed), rows)
+        tools = self._network.tools(self._memory, decoded, torch.tensor(before), rows)
+        return _array(decoded[:, -1]), _array(tools[:, -1])
+
+    def arguments(
+        self, states: Floats, tools: Sequence[int], parameters: NDArray[np.int64]
+    ) -> Floats:
+        argument_states = self._network.arguments(
+            self._memory,
+            torch.from_numpy(states),
+            _zeros(len(states)),
+            torch.tensor(tools),
+            torch.from_numpy(parameters),
+        )
+        return _array(argument_states)[parameters >= 0]
+
+    def options(self, states: Floats, parameters: NDArray[np.int64], step: int) -> Floats:
+        parts = self._network.kinds(
+            self._memory,
+            torch.from_numpy(states),
+            _zeros(len(states)),
+            torch.from_numpy(parameters),
+            torch.full((len(states),), step),
+            self._likeness,
+        )
+        return _array(torch.cat([part.flatten(1) for part in parts], 1))
+
+    def runs(self, states: Floats) -> Floats:
+        spans = self._network.spans(self._memory, torch.from_numpy(states), _zeros(len(states)))
+        return _array(spans)
+
+    def results(self, states: Floats) -> Floats:
+        return _array(self._network.which(torch.from_numpy(states)))
+
+    def numbers(self, states: Floats) -> Floats:
+        weights, facts, _ = number_tensors([self._message], self._memory.words)
+        arguments, rows = torch.from_numpy(states), _zeros(len(states))
+        return _array(self._network.numbers(self._memory, arguments, weights, facts, rows))
+
+    def step_input(self, step: ReadStep, number: int) -> Floats:
+        memory, arguments = self._memory, step.arguments
+        taken = torch.zeros(1, memory.states.shape[-1])
+        if arguments:
+            weights = torch.zeros(len(arguments), memory.states.shape[1])
+            for row, argument in enumerate(arguments):
+                first, last = pointed(
+                    argument, self._message, self._schema, memory.words, memory.fields
+                )
+                weights[row, first:last] = 1 / max(1, last - first)
+            values = self._network.values(
+                memory,
+                _zeros(len(arguments)),
+                torch.tensor([argument.parameter for argument in arguments]),
+                torch.tensor([argument.kind for argument in arguments]),
+                weights,
+                torch.tensor([argument.index for argument in arguments]),
+            )
+            taken = values.mean(0, keepdim=True)
+        tool, after = torch.tensor([step.tool]), torch.tensor([number])
+        return _array(self._network.step_inputs(memory, _zeros(1), tool, after, taken)[0])
+
+
+def _zeros(count: int) -> Tensor:
+    """Return the rows' message numbers: there is only one message."""
+    return torch.zeros(count, dtype=torch.long)
+
+
+def _array(states: Tensor) -> Floats:
+    array: Floats = states.numpy()
+    return array

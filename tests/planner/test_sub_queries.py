@@ -1,0 +1,190 @@
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass
+
+import pytest
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
+
+from casewright.planner import Literal, Plan, is_span, parse_plan
+from casewright.planner.plan import StepRef
+from casewright.planner.sub_queries import joined, sub_queries_of, without_no_evidence
+from tests.planner.strategies import LITERALS, PLANS, SENTENCES, valid_plans, with_spans
+
+PAIR = 's1 = own(query="old tent")\ns2 = fact(item_id=s1.item_id, query=question)'
+QUESTION = "How heavy is my old tent, and do you sell wool socks?"
+
+
+@dataclass(frozen=True)
+class Link:
+    """A reference by the names of both tools, which are unlike in the plans that are drawn."""
+
+    tool: str
+    target: str
+    field: str
+    index: int
+
+
+def links(plan: Plan) -> list[Link]:
+    return [
+        Link(step.tool, plan.steps[ref.step - 1].tool, ref.field, ref.index)
+        for step in plan.steps
+        for ref in step.references()
+    ]
+
+
+def bare(plan: Plan) -> Counter[str]:
+    """Return the plan's steps without the numbers of the steps that they refer to."""
+    shown = []
+    for step in plan.steps:
+        text = str(step)
+        for ref in step.references():
+            text = text.replace(str(ref), str(StepRef(0, ref.field, ref.index)), 1)
+        shown.append(text)
+    return Counter(shown)
+
+
+@settings(deadline=None)
+@given(st.data(), SENTENCES)
+def test_a_plan_whose_sub_queries_stand_one_after_the_other_is_joined_as_it_was(
+    data: st.DataObject, question: str
+) -> None:
+    plan = data.draw(valid_plans(question))
+    sub_queries = sub_queries_of(plan, question)
+    assume([tool for sub_query, _ in sub_queries for tool in sub_query.tools] == list(plan.tools))
+    assert joined(sub_queries) == plan
+
+
+@settings(deadline=None)
+@given(st.data(), SENTENCES)
+def test_a_joined_plan_has_the_steps_of_the_old_one_fed_by_the_same_steps(
+    data: st.DataObject, question: str
+) -> None:
+    plan = data.draw(valid_plans(question))
+    again = joined(sub_queries_of(plan, question))
+    assert Counter(again.tools) == Counter(plan.tools)
+    assert Counter(links(again)) == Counter(links(plan))
+    assert bare(again) == bare(plan)
+    # Every step still stands after those that it needs, and its sub-queries one after the other.
+    assert all(
+        1 <= ref.step < n for n, step in enumerate(again.steps, 1) for ref in step.references()
+    )
+    assert joined(sub_queries_of(again, question)) == again
+
+
+@settings(deadline=None)
+@given(st.data(), SENTENCES)
+def test_every_step_belongs_to_exactly_one_sub_query(data: st.DataObject, question: str) -> None:
+    plan = data.draw(valid_plans(question))
+    sub_queries = sub_queries_of(plan, question)
+    assert Counter(tool for sub_query, _ in sub_queries for tool in sub_query.tools) == Counter(
+        plan.tools
+    )
+    needed = {plan.steps[ref.step - 1].tool for s in plan.steps for ref in s.references()}
+    assert [sub_query.tools[-1] for sub_query, _ in sub_queries] == [
+        t for t in plan.tools if t not in needed
+    ]
+
+
+@settings(deadline=None)
+@given(st.data(), SENTENCES, SENTENCES)
+def test_plans_that_differ_in_the_questions_words_alone_have_sub_queries_of_one_template(
+    data: st.DataObject, question: str, other: str
+) -> None:
+    plan = data.draw(valid_plans(question))
+    changed = with_spans(plan, question, data.draw, other)
+    # What was no wording of the one question may chance to be one of the other.
+    assume(not any(is_span(t, other) for t in texts_of(plan) if not is_span(t, question)))
+    own, others = sub_queries_of(plan, question), sub_queries_of(changed, other)
+    assert [sub_query.template for sub_query, _ in own] == [
+        sub_query.template for sub_query, _ in others
+    ]
+    assert [sub_query for sub_query, _ in own] == [sub_query for sub_query, _ in others]
+
+
+def texts_of(plan: Plan) -> list[str]:
+    return [
+        value.value
+        for step in plan.steps
+        for _, value in step.arguments
+        if isinstance(value, Literal) and isinstance(value.value, str)
+    ]
+
+
+@settings(deadline=None)
+@given(LITERALS)
+def test_what_is_no_span_of_the_question_stays_in_the_sub_query(literal: Literal) -> None:
+    assume(not isinstance(literal.value, str) or not is_span(literal.value, QUESTION))
+    assume(literal.value != "")
+    plan = parse_plan(f"s1 = find(query={literal})")
+    ((sub_query, texts),) = sub_queries_of(plan, QUESTION)
+    assert sub_query.steps == plan.steps
+    assert (texts, sub_query.slots) == ([], [])
+
+
+def test_the_questions_words_are_left_open_in_the_order_of_the_arguments() -> None:
+    plan = parse_plan('s1 = f(a="wool socks", b="red", c="old tent", d=["old tent"])')
+    ((sub_query, texts),) = sub_queries_of(plan, QUESTION)
+    assert texts == ["wool socks", "old tent"]
+    assert sub_query.slots == [(0, "a"), (0, "c")]
+    assert sub_query.template == 'f(a="", b="red", c="", d=["old tent"])'
+
+
+def test_a_sub_query_refers_to_its_own_steps_and_says_how_far_it_reaches_before_them() -> None:
+    plan = parse_plan(f"{PAIR}\ns3 = fact(item_id=s1.item_id, query=question)")
+    (first, _), (second, _) = sub_queries_of(plan, QUESTION)
+    assert first.tools == ("own", "fact")
+    assert second.tools == ("fact",)
+    assert (first.reach, second.reach) == (0, 2)
+    assert joined([(first, ["kayak"]), (second, [])]) == parse_plan(
+        str(plan).replace("old tent", "kayak")
+    )
+
+
+def test_a_sub_query_names_the_fields_of_the_context_that_it_needs() -> None:
+    plan = parse_plan("s1 = fact(item_id=context.product_id, query=question)")
+    ((sub_query, _),) = sub_queries_of(plan, QUESTION)
+    assert sub_query.context_fields() == {"product_id"}
+
+
+def test_no_evidence_beside_other_steps_is_dropped_and_references_keep_their_steps() -> None:
+    talk = "no_evidence()"
+    rest = "fact(item_id={}.item_id, query=question)"
+    mixed = f's1 = own(query="tent")\ns2 = {talk}\ns3 = {rest.format("s1")}\ns4 = {talk}'
+    assert (
+        str(without_no_evidence(parse_plan(mixed)))
+        == f's1 = own(query="tent")\ns2 = {rest.format("s1")}'
+    )
+    moved = f's1 = {talk}\ns2 = own(query="tent")\ns3 = {rest.format("s2")}'
+    assert (
+        str(without_no_evidence(parse_plan(moved)))
+        == f's1 = own(query="tent")\ns2 = {rest.format("s1")}'
+    )
+
+
+def test_no_evidence_alone_stays() -> None:
+    plan = parse_plan("s1 = no_evidence()")
+    assert without_no_evidence(plan) == plan
+
+
+def test_no_sub_queries_are_joined_to_an_empty_plan() -> None:
+    assert joined([]) == Plan(())
+
+
+@settings(deadline=None)
+@given(PLANS)
+def test_a_plan_with_a_reference_past_its_steps_has_no_sub_queries(plan: Plan) -> None:
+    broken = any(
+        not 1 <= ref.step < n for n, step in enumerate(plan.steps, 1) for ref in step.references()
+    )
+    assert (sub_queries_of(plan, QUESTION) == []) == broken
+
+
+@pytest.mark.parametrize("step", [0, 1, 2])
+def test_a_step_that_refers_to_itself_to_a_later_one_or_to_none_has_no_sub_queries(
+    step: int,
+) -> None:
+    first, second = parse_plan("s1 = a(x=1)\ns2 = b()").steps
+    loop = type(first)("a", (("x", StepRef(step, "y")),))
+    assert sub_queries_of(Plan((loop, second)), QUESTION) == []
