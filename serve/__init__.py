@@ -1,1 +1,1 @@
-"""How it is reached: the command line."""
+"""The command line, the service and the page."""

@@ -53,7 +53,7 @@ SourcePath = Annotated[str, AfterValidator(_resolved)]
 
 
 class InstructionSource(Section):
-    """One of ``[[data.instructions.sources]]``.
+    """An entry of ``[[data.instructions.sources]]``.
 
     Attributes:
         reader: ``hugging_face``, ``toolalpaca``, ``bfcl`` or ``sealtools``.

@@ -196,8 +196,8 @@ class ParserNetwork(nn.Module):
         nodes[0] = nodes[0] + self.example(arrays["examples"].to(flat.dtype) @ flat)
         nodes[1] = nodes[1] + self.parameter_features(arrays["parameters"])
         types = torch.arange(2, 6).repeat_interleave(torch.tensor(sizes))
-        states = torch.cat(nodes) + self.node_type(types)
-        return states
+        joined: Tensor = torch.cat(nodes) + self.node_type(types)
+        return joined
 
     def join(
         self,
@@ -322,8 +322,8 @@ class ParserNetwork(nn.Module):
         evidence = self.tool_votes(votes).transpose(1, 2)
         following = continued(memory.cases, weights, before, count)
         logits = logits + self.next_votes(following)[..., 0]
-        logits = logits + nn.functional.pad(evidence, (0, 1))
-        return logits
+        total: Tensor = logits + nn.functional.pad(evidence, (0, 1))
+        return total
 
     def arguments(
         self, memory: Memory, states: Tensor, rows: Tensor, tools: Tensor, parameters: Tensor

@@ -104,7 +104,7 @@ class BoundedProtocol(H11Protocol):
 
     @property
     def busy(self) -> bool:
-        """Whether a request is at work."""
+        """True while a request is answered."""
         begun = self.cycle is not None and not self.cycle.response_complete
         return begun and not self.transport.is_closing()
 

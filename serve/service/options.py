@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Parts:
-    """What answers questions, opened before the service starts.
+    """The parts that answer questions, opened before the service starts.
 
     Attributes:
         domain: Its name: threads and kept answers of several domains are kept apart.
@@ -66,7 +66,7 @@ class ServiceOptions:
 
     @property
     def threads_in_memory(self) -> bool:
-        """Whether threads are kept in memory only."""
+        """True where threads are kept in memory only."""
         return self.threads_file is None and self.threads_url is None
 
     def share_of(self, total: int) -> int:
@@ -76,6 +76,6 @@ class ServiceOptions:
 
     @property
     def tenant_concurrency(self) -> int:
-        """How many questions of one tenant are answered at a time."""
+        """The number of one tenant's questions that are answered at a time."""
         share = self.max_concurrency_per_tenant or self.share_of(self.max_concurrency)
         return min(share, self.max_concurrency)

@@ -56,8 +56,9 @@ def check_threads_url(url: str) -> None:
         with psycopg.connect(
             url, autocommit=True, connect_timeout=CONNECT_SECONDS, row_factory=dict_row
         ) as connection:
-            lock: Any = ("SELECT pg_try_advisory_lock(%s) AS locked", (_TABLES_LOCK,))
-            while not connection.execute(*lock).fetchone()["locked"]:
+            cursor: Any = connection.cursor()
+            lock = "SELECT pg_try_advisory_lock(%s) AS locked"
+            while not cursor.execute(lock, (_TABLES_LOCK,)).fetchone()["locked"]:
                 time.sleep(0.1)
             PostgresSaver(connection).setup()
             PostgresStore(connection).setup()

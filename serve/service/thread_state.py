@@ -41,12 +41,12 @@ class ThreadState:
 
     @property
     def answered(self) -> bool:
-        """Whether the run has its answer."""
+        """True once the run has its answer."""
         return self.done == len(NODES)
 
     @property
     def ended(self) -> bool:
-        """Whether the run has ended, or only waits for replies."""
+        """True once the run has ended, or only waits for replies."""
         return self.answered or bool(self.questions)
 
     @property

@@ -25,7 +25,7 @@ class _File(BaseModel):
 
 @dataclass(frozen=True, slots=True)
 class Grant:
-    """What a token grants: the requests of a tenant, until it expires, if it does."""
+    """The rights of a token: requests of a tenant, until it expires, if it does."""
 
     tenant: str
     expires: datetime | None = None

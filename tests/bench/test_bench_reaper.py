@@ -422,9 +422,8 @@ def test_like_questions_are_on_one_side_of_a_study(material: Material) -> None:
         for n, text in enumerate(("a b c", "c b a", "d e f", "f e d", "g h i", "i h g"))
     ]
     parts = halves(twins, 2, material.encoder, 0)
-    sides = [
-        {frozenset(entry.query.split()) for entry in side} for side in (parts.questions, parts.rest)
-    ]
+    halved = (parts.questions, parts.rest)
+    sides = [{frozenset(entry.query.split()) for entry in side} for side in halved]
     assert not sides[0] & sides[1]
     assert len(parts.questions) == 2
 

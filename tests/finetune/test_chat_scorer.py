@@ -125,7 +125,8 @@ def test_ways_to_write_a_letter_are_added_up() -> None:
 
 
 def test_a_model_that_tells_no_probabilities_is_named_with_what_to_do() -> None:
-    with chat_server("A") as server, pytest.raises(ScoringError, match=r"returned no log-prob.*local"):
+    message = r"no log-probabilities.*local"
+    with chat_server("A") as server, pytest.raises(ScoringError, match=message):
         list(scorer(server.url).score([Asked("x", ("a", "b"))]))
 
 
