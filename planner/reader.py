@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import warnings
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
@@ -49,6 +50,16 @@ class Reader:
         self.templates: list[SubQuery] = [example.read() for example in self.card.templates]
         self._lock = threading.Lock()
         self._parts: tuple[Tokenizer, Bert, ReaderLayers] | None = None
+
+    @property
+    def asks(self) -> list[SubQuery]:
+        """The former name of ``templates``."""
+        warnings.warn(
+            "Reader.asks is now Reader.templates; the old name ends with the next release.",
+            DeprecationWarning,
+            stacklevel=2,
+        )
+        return self.templates
 
     def preload(self) -> None:
         """Load the network in the background, beside other work."""

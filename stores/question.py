@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 
@@ -51,6 +52,16 @@ class Question:
     def units(self) -> NDArray[np.float32]:
         """The facets' unit vectors of the question, concatenated: array (d,)."""
         return self.query.units
+
+    @property
+    def asked(self) -> StoreQuery:
+        """The former name of ``query``."""
+        warnings.warn(
+            "Question.asked is now Question.query; the old name ends with the next release.",
+            DeprecationWarning,
+            stacklevel=2,
+        )
+        return self.query
 
     def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
         """Embed n texts, each as a question of its own: array (n, d)."""

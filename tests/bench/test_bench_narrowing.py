@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import pytest
+
 from casewright.bench.narrowing import measure_narrowing
 from casewright.stores import CachedEncoder
 from tests.support.encoders import HashingEncoder
 
 
+@pytest.mark.slow
 def test_more_tools_keep_fewer_of_those_that_are_needed() -> None:
     report = measure_narrowing([2, 40], messages=2, encoder=CachedEncoder(HashingEncoder(256)))
     few, many = report.rows

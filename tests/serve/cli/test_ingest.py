@@ -122,7 +122,7 @@ def test_skipped_files_are_named_up_to_five_of_each_reason(bare: Path, tmp_path:
     few = write(tmp_path / "few", {"a.txt": "Tea.\n", "blank.txt": "", "blob.bin": b"\x80\0"})
     told = run(bare, "ingest", few).stdout
     assert "Skipped 1 file, since it has no text: blank.txt\n" in told
-    assert "known: blob.bin\n" in told
+    assert "unknown type: blob.bin\n" in told
     many = write(tmp_path / "many", {f"{n}.txt": "" for n in range(7)})
     told = run(bare, "ingest", many).stdout
     named = "0.txt, 1.txt, 2.txt, 3.txt, 4.txt and 2 more"
