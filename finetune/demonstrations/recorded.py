@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import json
 import sqlite3
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Container, Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import cast
 
@@ -14,7 +15,7 @@ from casewright.finetune.demonstrations.judged import AnswerScorer, Asked, Likel
 
 
 class RecordedScorer:
-    """A scorer that keeps its likelihoods in a SQLite file, and scores no question twice.
+    """A scorer that keeps its likelihoods in a SQLite file, and scores no answer twice.
 
     A question's likelihoods are in the file before they are yielded. The keys cover the model's
     weights and the whole prompt, so that several models may share a file. ``InputError`` if it
@@ -60,10 +61,14 @@ class RecordedScorer:
         return self.scorer.tokens(self.missing(questions))
 
     def missing(self, questions: Sequence[Asked]) -> list[Asked]:
-        """Return the questions that are not in the file, each once."""
+        """Return the questions with the answers that are not in the file, each question once."""
         by_keys = {tuple(self.scorer.keys(question)): question for question in questions}
         known = self._known(key for keys in by_keys for key in keys)
-        return [question for keys, question in by_keys.items() if not known.keys() >= set(keys)]
+        return [
+            _without(question, keys, known)
+            for keys, question in by_keys.items()
+            if not known.keys() >= set(keys)
+        ]
 
     def score(self, questions: Sequence[Asked]) -> Iterator[tuple[int, Sequence[Likelihood]]]:
         """Yield each question's index and its answers' likelihoods; known ones come first."""
@@ -77,16 +82,17 @@ class RecordedScorer:
             else:
                 unknown.setdefault(keys, []).append(index)
         pending = list(unknown.items())
-        for number, likelihoods in self.scorer.score([questions[at[0]] for _, at in pending]):
+        rest = [_without(questions[at[0]], keys, known) for keys, at in pending]
+        for number, likelihoods in self.scorer.score(rest):
             keys, indices = pending[number]
-            pairs = zip(keys, likelihoods, strict=True)
-            rows = [(key, item.logprob, item.tokens) for key, item in pairs]
+            scored = dict(zip((k for k in keys if k not in known), likelihoods, strict=True))
+            rows = [(key, item.logprob, item.tokens) for key, item in scored.items()]
             with self._file():
                 self._db.execute("BEGIN")
                 self._db.executemany("INSERT OR REPLACE INTO likelihoods VALUES (?, ?, ?)", rows)
                 self._db.execute("COMMIT")
             for index in indices:
-                yield index, likelihoods
+                yield index, [scored[key] if key in scored else known[key] for key in keys]
 
     def close(self) -> None:
         """Close the file."""
@@ -111,3 +117,9 @@ class RecordedScorer:
                 f"The scores in {self._path} cannot be read or written: {told(error)}. Choose "
                 "another file, or move that one away; a new one is then created."
             ) from error
+
+
+def _without(question: Asked, keys: Sequence[str], known: Container[str]) -> Asked:
+    """Return a question with those of its answers that are not known, of the answers' keys."""
+    pairs = zip(question.answers, keys, strict=True)
+    return replace(question, answers=tuple(answer for answer, key in pairs if key not in known))

@@ -18,6 +18,7 @@ _WORDS = {"relevant": True, "irrelevant": False, "not relevant": False}
 _IDS = ("id", "number", "index", "candidate", "candidate_id")
 _RELEVANT = ("relevant", "is_relevant", "verdict", "judgement", "judgment", "answer")
 _NUMBER = re.compile(r"(?:candidate[\s_#-]?)?#?\[?([0-9]{1,9})\]?", re.I)
+_OPENING = re.compile(r"[\[{]")
 _FENCE = re.compile(r"\A\s*`+\w*|`+\s*\Z")
 #: ``- 0: true``, ``candidate 2: yes, it names the key``; a longer sentence is no verdict.
 _LINE = re.compile(
@@ -52,7 +53,7 @@ def read_verdicts(text: str, count: int) -> dict[int, bool]:
 def _values(text: str) -> Iterator[tuple[Any, bool]]:
     """Yield the JSON objects and lists of a text, with whether one is all of the text."""
     decoder, at = json.JSONDecoder(), 0
-    while (start := re.compile(r"[\[{]").search(text, at)) is not None:
+    while (start := _OPENING.search(text, at)) is not None:
         first = start.start()
         try:
             value, at = decoder.raw_decode(text, first)

@@ -1,0 +1,27 @@
+"""Former names work for one release, and warn with the new one."""
+
+from __future__ import annotations
+
+import pytest
+
+from casewright.domains import find_domain
+from casewright.planner.reader import Reader
+from casewright.stores import CaseStore
+from tests.stores.helpers import note, note_schema
+
+
+def test_the_former_name_of_a_question_s_query_warns_and_works() -> None:
+    with CaseStore(note_schema()) as store:
+        store.add([note("question", "answer")])
+        question = store.question("question")
+        assert question is not None
+        with pytest.warns(DeprecationWarning, match=r"now Question\.query"):
+            assert question.asked is question.query
+
+
+def test_the_former_name_of_a_reader_s_templates_warns_and_works() -> None:
+    folder = find_domain("shopping").reader
+    assert folder is not None
+    reader = Reader(folder)
+    with pytest.warns(DeprecationWarning, match=r"now Reader\.templates"):
+        assert reader.asks == reader.templates != []
