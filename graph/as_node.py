@@ -38,7 +38,8 @@ def as_node(
     Args:
         graph: The graph of ``build_graph``, without a checkpointer of its own.
         question: A key of the parent's state with the question, or a function of the state.
-        context, history: The same for context and earlier turns; nothing by default.
+        context: The same for the context; none by default.
+        history: The same for earlier turns; none by default.
         answer: A key for the answer's text; or keys with fields of ``Answer`` by name, or functions
             of it, ``{"reply": "text", "sources": "citations"}``; or a function of the ``Answer``
             that returns the parent's update.

@@ -55,7 +55,10 @@ class ModelPlanner:
 
     Args:
         model: The language model; see ``load_language_model``.
-        fallback, plan_cases, examples, selection: As for ``ChatPlanner``.
+        fallback: As for ``ChatPlanner``, like the next three.
+        plan_cases: Store of the cases in the prompt.
+        examples: Most plan cases in a prompt.
+        selection: Selects them.
         seconds: Deadline of a plan, or of a batch of plans.
         tokens: Most tokens of a plan; by default fewer where no grammar ends it.
         batch: Most questions that ``plan_many`` decodes together.

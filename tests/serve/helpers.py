@@ -149,8 +149,8 @@ def one_line_error(done: Done) -> str:
     """Check that a command ended as a user's error ends, and return what it said."""
     assert done.returncode == 2, (done.returncode, done.stdout, done.stderr)
     assert "Traceback" not in done.stderr
-    waiting = "Waiting for another process"
-    lines = [line for line in done.stderr.strip().splitlines() if not line.startswith(waiting)]
+    progress = ("Waiting for another process", "Building the ")
+    lines = [line for line in done.stderr.strip().splitlines() if not line.startswith(progress)]
     assert len(lines) == 1, done.stderr
     assert lines[0].startswith("error: ")
     return lines[0].removeprefix("error: ")

@@ -20,6 +20,11 @@ EXAMPLES = 15
 def test_every_made_up_request_is_answered_as_documented(
     service: Served, tmp_path: Path, phases: str
 ) -> None:
+    # Its own list lacks 413, by which a body is refused that is too large whatever it holds.
+    (tmp_path / "schemathesis.toml").write_text(
+        "[checks.negative_data_rejection]\n"
+        "expected-statuses = [400, 401, 403, 404, 405, 406, 409, 413, 415, 422, 428, 429]\n"
+    )
     done = subprocess.run(
         [
             sys.executable,
