@@ -11,6 +11,7 @@ import importlib.util
 import sys
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 
 from casewright.errors import DependencyError, FacetError, InputError, told
@@ -238,6 +239,7 @@ class _Run:
         self.new, self.moved, self.removed = [], [], {}
 
 
+@cache
 def _check_installed() -> None:
     for name in NEEDED:
         try:
