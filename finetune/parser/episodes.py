@@ -94,7 +94,7 @@ class Episode:
 def episodes(
     sources: Sequence[Source], tokenizer: Tokenizer, settings: EpisodeSettings, rng: random.Random
 ) -> Iterator[Episode]:
-    """Yield an episode for each source, in random order; those with one message are left out."""
+    """Yield an episode for each source, in random order, if it has two messages and a parameter."""
     for source in rng.sample(sources, len(sources)):
         mixed = source
         if rng.random() < settings.mixed:
@@ -181,7 +181,7 @@ def _episode(
             plans.append(plan)
             contexts.append(query.record.context)
     count = len(messages)
-    if count < 2:
+    if count < 2 or not any(step.arguments for plan in plans for step in plan):
         return None
     questions = {message.question for message in messages}
     for case in example_cases(toolbox):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import combinations
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -32,11 +33,14 @@ if TYPE_CHECKING:
 
 #: Width of the beam, and branches after each beginning: tools, and values of each argument.
 BEAM, TOOLS, VALUES = 3, 3, 2
-#: Runs of words that are tried where two arguments would take the same.
-RUNS = 6
+#: Runs of words that are tried where two arguments of a step would share a word, and what it
+#: costs to share one: no step of the training toolboxes does.
+RUNS, SHARED = 8, 30.0
 #: Least probability of a plan that looks nothing up; chosen on the toolboxes for validation, since
 #: training episodes have more messages without an answer than people send.
 NOTHING = 0.8
+#: An option of a parameter: arguments with their log-probabilities.
+_Scored = list[tuple[Argument, float]]
 #: Masked options are far below this log-probability.
 IMPOSSIBLE = -50.0
 
@@ -162,9 +166,9 @@ class PlanSearch:
 
     def _filled(
         self, alive: Sequence[_Beginning], states: Floats, drafts: Sequence[_Draft], number: int
-    ) -> list[list[list[tuple[Argument, float]]]]:
-        """Return the likeliest arguments of each draft's parameters, with log-probabilities."""
-        filled: list[list[list[tuple[Argument, float]]]] = [[] for _ in drafts]
+    ) -> list[list[list[_Scored]]]:
+        """Return the likeliest options of each draft's parameters."""
+        filled: list[list[list[_Scored]]] = [[] for _ in drafts]
         most = max(len(draft.parameters) for draft in drafts)
         owners = [n for n, draft in enumerate(drafts) for _ in draft.parameters]
         if not most:
@@ -181,22 +185,9 @@ class PlanSearch:
         ]
         logits = self._pointers.options(encoded, which, number)
         values = _Values(self._pointers, self._schema, self._message, encoded, which.tolist())
-        options = [
-            _likeliest(scores, VALUES) for scores in log_softmax(np.where(allowed, logits, HIDDEN))
-        ]
-        arguments: list[list[tuple[Argument, float]]] = [[] for _ in owners]
-        # The most probable argument chooses its words first.
-        taken: list[set[int]] = [set() for _ in drafts]
-        for row in sorted(range(len(owners)), key=lambda row: -options[row][0][1]):
-            words = taken[owners[row]]
-            arguments[row] = [
-                values.of(row, option, words, score) for option, score in options[row]
-            ]
-            best = arguments[row][0][0]
-            if best.kind == SPAN:
-                words.update(range(best.spans[0][0], best.spans[0][1] + 1))
-        for owner, likeliest in zip(owners, arguments, strict=True):
-            filled[owner].append(likeliest)
+        for row, scores in enumerate(log_softmax(np.where(allowed, logits, HIDDEN))):
+            options = _likeliest(scores, VALUES)
+            filled[owners[row]].append([values.of(row, *option) for option in options])
         return filled
 
     def _allowed(self, parameter: int, before: Sequence[int]) -> NDArray[np.bool_]:
@@ -231,40 +222,35 @@ class _Values:
         ]
         self._numbers = log_softmax(np.where(fits, pointers.numbers(states), HIDDEN))
 
-    def of(self, row: int, option: int, taken: set[int], score: float) -> tuple[Argument, float]:
-        """Return an option as an argument, with its log-probability.
+    def of(self, row: int, option: int, score: float) -> _Scored:
+        """Return an option as arguments with log-probabilities: more than one if it takes words.
 
         Args:
             option: Its number among plain kinds, choices, context fields and results.
-            taken: Words that other arguments of its step have.
         """
         parameter = self._parameters[row]
         if option == SPAN:
-            span, more = self._run(row, taken)
-            return Argument(parameter, SPAN, spans=(span,)), score + more
+            runs = []
+            for cell, more in _likeliest(self._runs[row], RUNS):
+                first, length = divmod(cell, LONGEST)
+                span = first, first + length
+                runs.append((Argument(parameter, SPAN, spans=(span,)), score + more))
+            return runs
         if option == NUMBER:
             [(number, more)] = _likeliest(self._numbers[row], 1)
-            return Argument(parameter, NUMBER, numbers=(number,)), score + more
+            return [(Argument(parameter, NUMBER, numbers=(number,)), score + more)]
         if option < PLAIN:
-            return Argument(parameter, option), score
+            return [(Argument(parameter, option), score)]
         option -= PLAIN
         if option < len(self._schema.choices):
-            return Argument(parameter, CHOICE, node=option), score
+            return [(Argument(parameter, CHOICE, node=option), score)]
         option -= len(self._schema.choices)
         fields = max(1, len(self._message.fields))
         if option < fields:
-            return Argument(parameter, CONTEXT, node=option), score
+            return [(Argument(parameter, CONTEXT, node=option), score)]
         step, node = divmod(option - fields, len(self._schema.results))
         [(index, more)] = _likeliest(self._results[row], 1)
-        return Argument(parameter, STEP, node=node, step=step, index=index), score + more
-
-    def _run(self, row: int, taken: set[int]) -> tuple[tuple[int, int], float]:
-        runs = []
-        for cell, score in _likeliest(self._runs[row], RUNS):
-            first, more = divmod(cell, LONGEST)
-            runs.append(((first, first + more), score))
-        free = [run for run in runs if taken.isdisjoint(range(run[0][0], run[0][1] + 1))]
-        return (free or runs)[0]
+        return [(Argument(parameter, STEP, node=node, step=step, index=index), score + more)]
 
 
 def _likeliest(scores: Floats, count: int) -> list[tuple[int, float]]:
@@ -273,15 +259,29 @@ def _likeliest(scores: Floats, count: int) -> list[tuple[int, float]]:
     return [(int(n), float(scores[n])) for n in best if scores[n] > IMPOSSIBLE]
 
 
-def _joined(
-    filled: Sequence[Sequence[tuple[Argument, float]]],
-) -> Iterator[tuple[tuple[Argument, ...], float]]:
-    """Yield the likeliest arguments together, and with one of them replaced by its second."""
+def _joined(filled: Sequence[Sequence[_Scored]]) -> Iterator[tuple[tuple[Argument, ...], float]]:
+    """Yield the likeliest options together, and with one of them replaced by its second."""
     best = [options[0] for options in filled]
-    total = sum(score for _, score in best)
-    yield tuple(argument for argument, _ in best), total
+    yield _apart(best)
     for number, options in enumerate(filled):
-        for other, score in options[1:]:
-            changed = [argument for argument, _ in best]
-            changed[number] = other
-            yield tuple(changed), total - best[number][1] + score
+        for other in options[1:]:
+            yield _apart([*best[:number], other, *best[number + 1 :]])
+
+
+def _apart(options: Sequence[_Scored]) -> tuple[tuple[Argument, ...], float]:
+    """Return an argument of each option, the likeliest of which no two share a word."""
+    first = [arguments[0] for arguments in options]
+    spans = [argument.spans[0] for argument, _ in first if argument.kind == SPAN]
+    if all(one[1] < other[0] or other[1] < one[0] for one, other in combinations(spans, 2)):
+        return tuple(argument for argument, _ in first), sum(score for _, score in first)
+    beam: list[tuple[float, tuple[Argument, ...], frozenset[int]]] = [(0.0, (), frozenset())]
+    for arguments in options:
+        longer = []
+        for argument, more in arguments:
+            words = frozenset(n for first, last in argument.spans for n in range(first, last + 1))
+            longer += [
+                (score + more - (SHARED if words & taken else 0), (*rest, argument), words | taken)
+                for score, rest, taken in beam
+            ]
+        beam = sorted(longer, key=lambda item: -item[0])[:RUNS]
+    return beam[0][1], beam[0][0]

@@ -25,7 +25,7 @@ from casewright.finetune.parser.training import ParserSettings, train_parser, tr
 from casewright.planner import AnnotatedQuery
 from casewright.planner.parser.runtime import parser_tokenizer
 from casewright.planner.parser.weights import ParserCard, save_parser
-from casewright.tools import Toolbox
+from casewright.tools import Toolbox, ToolSpec
 from tests.planner.helpers import ROWS, SHOP
 from tests.planner.parsers import trained, untrained
 
@@ -115,3 +115,13 @@ def test_of_no_held_out_toolbox_more_than_the_share_is_asked_back() -> None:
     least = asking(groups, card, 0.1)
     asked = [sum(card.confidence(item.score) < least for item in group) for group in groups]
     assert asked == [0, 10]
+
+
+def test_a_toolbox_whose_messages_take_no_argument_is_left_out() -> None:
+    toolbox = Toolbox([ToolSpec("opening_hours", "When the shop is open.")])
+    rows = [
+        AnnotatedQuery.read({"query": q, "plan": "s1 = opening_hours()"}) for q in ("open", "now")
+    ]
+    source = Source("hours", toolbox, {}, rows)
+    settings = EpisodeSettings(added=0)
+    assert not list(episodes([source], parser_tokenizer(), settings, random.Random(0)))

@@ -13,9 +13,12 @@ from casewright.finetune.examples.data_section import DataSection
 from casewright.finetune.examples.make_training_set import Ingredients, make_training_set
 from casewright.finetune.examples.toolset import MOST_TOOLS, Toolset, ToolsetGroups, ToolsetSource
 from casewright.finetune.examples.training_set import TrainingSet
+from casewright.finetune.parser import public_sets
+from casewright.finetune.parser.public_sets import public_sources
 from casewright.finetune.recipe.recipe import Recipe
 from casewright.finetune.shots import plain
 from casewright.planner import PlanRequest
+from casewright.tools import NO_EVIDENCE
 from tests.planner.helpers import SHOP
 from tests.support.encoders import HashingEncoder
 from tests.support.instruction_files import (
@@ -170,6 +173,16 @@ def test_the_tools_of_a_measuring_part_are_neither_called_nor_shown(split: Path)
     whole = ToolsetSource(reader="sealtools", path=path)
     every = Toolset.read(whole, frozenset(), set(), random.Random(0), Counter())
     assert set(every.tools) == {"sow", "dig"}
+
+
+def test_the_plan_parser_learns_from_a_set_without_the_tools_of_a_measuring_part(
+    split: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    parts = ("sealtools", f"{split.name}/dev-dev.jsonl", f"{split.name}/test_out_domain-dev.jsonl")
+    monkeypatch.setattr(public_sets, "SETS", (parts,))
+    sources = list(public_sources(split.parent, ENCODER, random.Random(0)))
+    assert {q.query for s in sources for q in s.queries} == {"sow beans", "sow roses"}
+    assert {name for s in sources for name in s.toolbox.names} == {"sow", NO_EVIDENCE.name}
 
 
 def test_a_set_with_a_part_kept_apart_spoils_all_but_that_part(split: Path) -> None:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
+from itertools import combinations
 from pathlib import Path
 
 import pytest
@@ -11,7 +13,7 @@ from casewright.errors import InputError
 from casewright.planner import AnnotatedQuery, PlanRequest, plan_store
 from casewright.planner.parser.weights import ParserCard, save_parser
 from casewright.planner.parser_planner import ParserPlanner
-from casewright.tools import Toolbox, ToolSpec
+from casewright.tools import Parameter, Source, Toolbox, ToolSpec
 from tests.planner.helpers import ROWS, SHOP
 from tests.support.encoders import HashingEncoder
 
@@ -74,3 +76,29 @@ def test_a_toolbox_of_tools_without_parameters_is_planned_with() -> None:
     result = ParserPlanner().plan(PlanRequest("when are you open", toolbox))
     assert str(result.plan) == "s1 = opening_hours()"
     assert not result.fallback
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        "How much is Aberdeen to Inverness tomorrow morning?",
+        "Lisbon Porto Saturday",
+        "I fly to Oslo on 3 May, is there one from Bergen instead of Stavanger that day",
+    ],
+)
+def test_no_two_arguments_of_a_step_share_a_word(message: str) -> None:
+    words = frozenset({Source.SPAN})
+    tool = ToolSpec(
+        "find_flights",
+        "Flights between two cities on a day.",
+        tuple(Parameter(name, sources=words) for name in ("origin", "destination", "day")),
+    )
+    result = ParserPlanner().plan(PlanRequest(message, Toolbox([tool])))
+    for plan in (result.plan, *result.alternatives):
+        for step in plan.steps:
+            places = [
+                range(start, start + len(str(value)) - 2)
+                for _, value in step.arguments
+                if (start := message.find(json.loads(str(value)))) >= 0
+            ]
+            assert all(set(a).isdisjoint(b) for a, b in combinations(places, 2)), str(plan)

@@ -47,6 +47,10 @@ def finetune_parser(
     domain: Annotated[
         str | None, Option(help="Also learn from a domain's queries and tools.")
     ] = None,
+    sets: Annotated[
+        Path | None,
+        Option(help="A folder with sealtools and toolalpaca, to learn from too.", metavar="DIR"),
+    ] = None,
     seed: Annotated[int, Option(help="Of weights and episodes.")] = 0,
     as_json: AsJson = False,
 ) -> None:
@@ -58,15 +62,19 @@ def finetune_parser(
     from casewright.finetune.corpus import read_corpus, training_toolboxes
     from casewright.finetune.parser.episodes import digest, drawing, parts_of
     from casewright.finetune.parser.measuring import Scored, asking, fitted, planned, scored, shares
+    from casewright.finetune.parser.public_sets import public_sources
     from casewright.finetune.parser.training import ParserSettings, train_parser, trained_parts
     from casewright.planner.parser.runtime import open_runtime
     from casewright.planner.parser.weights import ParserCard, read_card, save_parser
+    from casewright.stores import default_encoder
 
     others, held_out = [], []
     if domain is not None:
         source, bringing = _sources(domain)
         others = [*parts_of(source, DOMAIN_PARTS, random.Random(seed)), *bringing.training]
         held_out = bringing.held
+    if sets is not None:
+        others += public_sources(sets, default_encoder(), random.Random(seed))
     settings = ParserSettings(minutes=minutes, frozen=frozen, rate=rate, seed=seed)
     corpus = training_toolboxes()
     network = train_parser(drawing(corpus, others), settings, target, start)
@@ -92,6 +100,7 @@ def finetune_parser(
     facts: dict[str, Any] = {
         "corpus": digest(corpus),
         "domain": domain,
+        "public sets": sets is not None,
         "from": read_card(start).training if start else None,
         "minutes": minutes,
         "frozen": frozen,

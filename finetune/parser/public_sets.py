@@ -1,0 +1,57 @@
+"""Public tool-use sets as sources of episodes for the plan parser."""
+
+from __future__ import annotations
+
+import random
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+
+from casewright.finetune.examples.toolset import Toolset, ToolsetGroups, ToolsetSource
+from casewright.finetune.parser.episodes import TOGETHER, Source
+from casewright.planner import AnnotatedQuery, Literal
+from casewright.planner.spans import is_span
+from casewright.stores import Encoder
+from casewright.tools import Toolbox
+
+#: Reader and path of each set, and the path of its part for measuring.
+SETS = (
+    ("sealtools", "sealtools/dev-dev.jsonl", "sealtools/test_out_domain-dev.jsonl"),
+    ("sealtools", "sealtools/test_in_domain-dev.jsonl", "sealtools/test_out_domain-dev.jsonl"),
+    ("toolalpaca", "toolalpaca", ""),
+)
+
+
+def public_sources(folder: Path, encoder: Encoder, rng: random.Random) -> Iterator[Source]:
+    """Yield the messages of public sets in small toolboxes, without tools for measuring.
+
+    Args:
+        folder: Has a folder for each set.
+
+    Raises:
+        InputError: A set cannot be read.
+    """
+    seen: set[str] = set()
+    for reader, path, measuring in SETS:
+        source = ToolsetSource(
+            reader=reader,
+            path=str(folder / path),
+            measuring=str(folder / measuring) if measuring else "",
+        )
+        toolset = Toolset.read(source, (), seen, rng, Counter())
+        groups = ToolsetGroups(toolset, encoder, TOGETHER).deal(rng)
+        for number, (queries, toolbox) in enumerate(groups):
+            if verbatim := [query for query in queries if _verbatim(query, toolbox)]:
+                yield Source(f"{reader}-{number}", toolbox, {}, verbatim)
+
+
+def _verbatim(query: AnnotatedQuery, toolbox: Toolbox) -> bool:
+    """Return whether all texts of a plan, but choices, stand in the message."""
+    choices = {text for tool in toolbox for slot in tool.parameters for text in slot.choices}
+    texts = {
+        value.value
+        for step in query.plan.steps
+        for _, value in step.arguments
+        if isinstance(value, Literal) and isinstance(value.value, str)
+    }
+    return all(is_span(text, query.query) for text in texts - choices)
