@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from casewright.errors import InputError
-from casewright.stores.engines.engine import NoCollectionError, Ranked, RecommendScoring, Where
+from casewright.stores.engines.engine import NoCollectionError, Ranked, Where
 from casewright.stores.finding import Finder
 from casewright.stores.hit import DECIMALS, Hit
 from casewright.stores.query import SLACK, StoreQuery, spread
@@ -91,28 +91,6 @@ class Question:
 
         def search(limit: int) -> list[list[Ranked]]:
             return self.finder.engine.rank(self.finder.collection, weighted, limit, self._bound)
-
-        return self._best_of(search, k, set(exclude))
-
-    def recommended(
-        self,
-        positive: NDArray[np.float32],
-        negative: NDArray[np.float32],
-        k: int,
-        *,
-        exclude: Collection[str] = (),
-        strategy: RecommendScoring = "best_score",
-    ) -> list[Found]:
-        """Return the k best cases of Qdrant's recommend query (see ``Engine.recommend``).
-
-        Nearness is its score. The examples are arrays (p, d), p at least 1, and (n, d); cases with
-        an id in ``exclude`` are left out.
-        """
-        engine, collection = self.finder.engine, self.finder.collection
-        examples = self._weighted(positive), self._weighted(negative)
-
-        def search(limit: int) -> list[list[Ranked]]:
-            return [engine.recommend(collection, *examples, limit, self._bound, strategy=strategy)]
 
         return self._best_of(search, k, set(exclude))
 

@@ -47,21 +47,19 @@ class CaseStore:
 
     Args:
         schema: The schema of the cases.
-        location: ``":memory:"``, a folder, or the URL of a Qdrant server or cluster.
+        location: ``":memory:"``, qdrant-client's local mode; a folder, Qdrant Edge; or the URL of a
+            Qdrant server or cluster.
         tenant: The store writes and sees only this tenant's cases. ``None`` is for cases without
             a tenant, and for users who may see all.
         api_key: For a server that requires one.
         lock_seconds: How long to wait for a folder that another process holds.
         timeout: Seconds for one request to a server.
-        engine: The engine of a new folder: ``"edge"``, Qdrant Edge, or ``"local"``, qdrant-client's
-            local mode. ``None`` takes Edge if it is installed; an existing folder is opened by
-            the engine that wrote it.
         server: Options of a server or cluster, for a URL.
 
     Raises:
-        InputError: The location is invalid, was written by another engine, or cannot have these
-            options; or the schema requires a tenant.
-        DependencyError: The engine that wrote the folder is not installed.
+        InputError: The location is invalid, was written by an engine of an older version, or cannot
+            have these options; or the schema requires a tenant.
+        DependencyError: Qdrant Edge is not installed.
         StoreLockedError: Another process holds the folder.
         StoreDamagedError: The folder's files cannot be read.
         StoreUnavailableError: The server does not answer.
@@ -77,7 +75,6 @@ class CaseStore:
         api_key: str | None = None,
         lock_seconds: float = 0.0,
         timeout: int = 10,
-        engine: str | None = None,
         server: ServerOptions | None = None,
     ) -> None:
         self.schema = schema
@@ -90,7 +87,6 @@ class CaseStore:
             api_key=api_key,
             lock_seconds=lock_seconds,
             timeout=timeout,
-            engine=engine,
             server=server,
         )
         try:

@@ -41,7 +41,6 @@ from casewright.stores.feedback import (
     Judge,
     NeighbourStrategy,
     OfflineJudge,
-    RecommendStrategy,
     RocchioStrategy,
     SentenceStrategy,
     Strategy,
@@ -165,9 +164,7 @@ def measure_feedback(
 
 def _strategies(data: FeedbackSet) -> tuple[list[Strategy], str]:
     """Return the strategies for a set, and the name of the default one."""
-    strategies: list[Strategy] = [
-        *(TextStrategy(), SentenceStrategy(), RocchioStrategy(), RecommendStrategy())
-    ]
+    strategies: list[Strategy] = [TextStrategy(), SentenceStrategy(), RocchioStrategy()]
     if data.kind != "code":
         return strategies, strategies[1].name
     return [*strategies, NeighbourStrategy()], NeighbourStrategy().name

@@ -92,7 +92,7 @@ def kills_of_writes(bounds: Bounds, folder: Path) -> Counts:
 
 def written(folder: Path) -> dict[str, Any]:
     """Write notes to a new or old store, and return its answers."""
-    write_notes(folder, None)
+    write_notes(folder)
     result = answers(folder)
     return {**result, "cases": {id_: case["solution"] for id_, case in result["cases"].items()}}
 

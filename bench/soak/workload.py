@@ -63,9 +63,9 @@ def notes(first: int, last: int) -> list[Case]:
     ]
 
 
-def write_notes(folder: Path, engine: str | None, size: int = SIZE) -> None:
+def write_notes(folder: Path, size: int = SIZE) -> None:
     """Write notes in batches, then reopen the store, and change and remove some."""
-    with CaseStore(schema(), folder, engine=engine) as store:
+    with CaseStore(schema(), folder) as store:
         for first in range(0, size, BATCH):
             store.add(notes(first, first + BATCH))
     with CaseStore(schema(), folder) as store:

@@ -1,7 +1,4 @@
-"""One engine for each location: stores of a process share a folder, which only one client may open.
-
-A folder is always opened with the engine that wrote it.
-"""
+"""One engine for each location: only one client may open a folder, and stores share it."""
 
 from __future__ import annotations
 
@@ -17,27 +14,22 @@ from urllib.parse import urlsplit
 
 from casewright.errors import DependencyError, InputError, cleaned
 from casewright.stores.engines.edge_engine import EdgeEngine
-from casewright.stores.engines.edge_shard import SHARDS
 from casewright.stores.engines.engine import Engine
 from casewright.stores.engines.folder import damaged, hold_folder, usable
-from casewright.stores.engines.local_engine import LocalEngine
 from casewright.stores.engines.qdrant_engine import QdrantEngine
 from casewright.stores.engines.server_engine import ServerEngine
 from casewright.stores.engines.server_options import ServerOptions
 from casewright.stores.whole_file import write_whole
 
 #: The file in a folder with the name of the engine that wrote it.
-RECORD = "engine.json"
-#: Qdrant Edge, and qdrant-client's local mode.
-ENGINES = ("edge", "local")
+RECORD, ENGINE = "engine.json", "edge"
 
 
 @dataclass(slots=True)
 class _Connection:
-    """The engine of a location while it has users; ``name`` is that of a folder's engine."""
+    """The engine of a location while it has users."""
 
     lock: threading.Lock = field(default_factory=threading.Lock)
-    name: str = ""
     engine: Engine | None = None
     users: int = 0
 
@@ -53,23 +45,17 @@ def acquire(
     api_key: str | None = None,
     lock_seconds: float = 0.0,
     timeout: int = 10,
-    engine: str | None = None,
     server: ServerOptions | None = None,
 ) -> tuple[str, Engine]:
     """Return the engine of a location, opened if needed, and the key to release it.
 
     Raises:
-        InputError: The location is unusable, or cannot have this engine or server options.
-        DependencyError: The folder's engine is not installed.
+        InputError: The location is unusable, or cannot have server options.
+        DependencyError: Qdrant Edge is not installed.
         StoreError: The location cannot be opened.
     """
     resolved = _resolved(location)
     remote = "://" in resolved
-    if engine is not None and (engine not in ENGINES or remote or resolved == ":memory:"):
-        raise InputError(
-            f"The engine {engine!r} is named for {resolved}. A folder's may be one of "
-            f"{', '.join(ENGINES)}; other places have theirs."
-        )
     if server is not None and not (remote and isinstance(server, ServerOptions)):
         raise InputError(
             f"server={type(server).__name__} is given for {resolved}. A server's URL may have "
@@ -83,17 +69,15 @@ def acquire(
             key = f":memory: {next(_numbers)}"
         connection = _connections.setdefault(key, _Connection())
     with connection.lock:
-        if connection.engine is not None:
-            _check_engine(resolved, engine, connection.name)
-        elif remote:
+        if connection.engine is None and remote:
             connection.engine = ServerEngine.open(
                 resolved, api_key=api_key, timeout=timeout, options=server
             )
-        elif resolved == ":memory:":
-            connection.engine = QdrantEngine.in_memory()
-        else:
-            connection.name, connection.engine = open_folder(
-                Path(resolved), lock_seconds=lock_seconds, engine=engine
+        elif connection.engine is None:
+            connection.engine = (
+                QdrantEngine.in_memory()
+                if resolved == ":memory:"
+                else open_folder(Path(resolved), lock_seconds=lock_seconds)
             )
         connection.users += 1
         return key, connection.engine
@@ -120,73 +104,58 @@ def release(key: str, engine: Engine) -> None:
             engine.close()
 
 
-def open_folder(
-    folder: Path, *, lock_seconds: float = 0.0, engine: str | None = None
-) -> tuple[str, Engine]:
-    """Open a folder, created if needed, with its engine; return the engine's name too.
-
-    ``engine`` is that of a new folder, by default Edge if it is installed.
+def open_folder(folder: Path, *, lock_seconds: float = 0.0) -> EdgeEngine:
+    """Open a folder, created if needed, with Qdrant Edge.
 
     Raises:
-        InputError: The folder is a file, or was written by another engine.
-        DependencyError: Edge is needed, and is not installed.
+        InputError: The folder is a file, or was written by an engine of an older version.
+        DependencyError: Edge is not installed.
         StoreError: Another process holds the folder for longer than ``lock_seconds``, its files
             are damaged, or it cannot be created or used.
     """
-    deadline = time.monotonic() + lock_seconds
-    lock = hold_folder(folder, deadline)
+    lock = hold_folder(folder, time.monotonic() + lock_seconds)
     try:
         with usable(folder):
-            written = writer(folder)
-            if written:
-                _check_engine(folder, engine, written)
-            name = written or engine or ("edge" if _has_edge() else "local")
-            if name == "edge" and not _has_edge():
+            written = check_writer(folder)
+            try:
+                import qdrant_edge  # noqa: F401
+            except ImportError as error:
                 raise DependencyError(
                     f"The store's folder {folder} needs Qdrant Edge, which is not installed or "
                     "does not run here. Install it: pip install 'qdrant-edge-py>=0.9,<0.10'. Or "
-                    "delete the folder and build the store again, without it."
-                )
+                    "give a Qdrant server's URL."
+                ) from error
             if not written:
-                write_whole(folder / RECORD, json.dumps({"engine": name}))
-        if name == "edge":
-            return name, EdgeEngine(folder, lock)
-        return name, LocalEngine(folder, lock, deadline)
+                write_whole(folder / RECORD, json.dumps({"engine": ENGINE}))
+        return EdgeEngine(folder, lock)
     except BaseException:
         lock.close()
         raise
 
 
-def writer(folder: Path) -> str | None:
-    """Return the name of the engine that wrote a folder; ``None`` for a new one."""
+def check_writer(folder: Path) -> bool:
+    """Return whether a folder has its record of the engine.
+
+    Raises:
+        InputError: qdrant-client's local mode wrote it, as versions before 0.2 could.
+        StoreDamagedError: The record cannot be read.
+    """
     try:
         name = json.loads((folder / RECORD).read_text(encoding="utf-8"))["engine"]
     except FileNotFoundError:
         # Written by a version without a record, or the record is lost.
-        if (folder / "meta.json").exists() or (folder / "collection").exists():
-            return "local"
-        return "edge" if (folder / SHARDS).exists() else None
+        local = (folder / "meta.json").exists() or (folder / "collection").exists()
+        name = "local" if local else None
     except (ValueError, KeyError, TypeError) as error:
         raise damaged(folder, f"its {RECORD} cannot be read") from error
-    if name not in ENGINES:
-        raise damaged(folder, f"its {RECORD} names the engine {name!r}, which is not known")
-    return str(name)
-
-
-def _check_engine(folder: str | Path, wanted: str | None, written: str) -> None:
-    if wanted not in (None, written):
+    if name == "local":
         raise InputError(
-            f"The store's folder {folder} was written by the engine {written!r}, not by "
-            f"{wanted!r}. Name no engine, or build the store anew in another folder."
+            f"The store's folder {folder} was written by qdrant-client's local mode, which keeps "
+            "pickles and is not read any more. Build the store again in another folder."
         )
-
-
-def _has_edge() -> bool:
-    try:
-        import qdrant_edge  # noqa: F401
-    except ImportError:
-        return False
-    return True
+    if name not in (None, ENGINE):
+        raise damaged(folder, f"its {RECORD} names the engine {name!r}, which is not known")
+    return name is not None
 
 
 @atexit.register

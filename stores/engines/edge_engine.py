@@ -20,9 +20,7 @@ from casewright.stores.engines.engine import (
     NoCollectionError,
     Point,
     Ranked,
-    RecommendScoring,
     Where,
-    check_examples,
 )
 from casewright.stores.engines.folder import usable
 from casewright.stores.engines.payload import edge_payload
@@ -109,27 +107,6 @@ class EdgeEngine(InProcess):
         with self._using(collection) as (shard, _):
             answers = shard.query_batch(QueryBatchRequest(requests))
             return [[(str(record.id), record.score) for record in answer] for answer in answers]
-
-    def recommend(
-        self,
-        collection: str,
-        positive: Vectors,
-        negative: Vectors,
-        limit: int,
-        where: Where | None,
-        *,
-        strategy: RecommendScoring = "best_score",
-    ) -> list[Ranked]:
-        from qdrant_edge import Query, RecommendQuery
-
-        check_examples(positive, negative, strategy)
-        near = self._usable(collection, positive, (len(positive),)).tolist()
-        far = self._usable(collection, negative, (len(negative),)).tolist()
-        best = strategy == "best_score"
-        query = Query.RecommendBestScore if best else Query.RecommendSumScores
-        request = self._request(query(RecommendQuery(near, far)), limit, where)
-        with self._using(collection) as (shard, _):
-            return [(str(record.id), record.score) for record in shard.query(request)]
 
     def get(self, collection: str, ids: Sequence[str], *, vectors: bool = False) -> list[Point]:
         with self._using(collection) as (shard, disk):

@@ -5,11 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
-from typing import Any, Literal, Protocol, get_args
+from typing import Any, Protocol
 
-import numpy as np
-
-from casewright.errors import InputError, StoreError
+from casewright.errors import StoreError
 from casewright.stores.engines.upload import Ids, Payloads, Upload, Vectors
 
 #: A metadata field to its required value, values, or range of numbers as ``{"gte": 1, "lt": 5}``;
@@ -17,8 +15,6 @@ from casewright.stores.engines.upload import Ids, Payloads, Upload, Vectors
 Where = Mapping[str, "str | int | bool | Sequence[str | int] | Mapping[str, Any]"]
 #: The id of a point, and its score.
 Ranked = tuple[str, float]
-#: The score of a recommend query; see ``Engine.recommend``.
-RecommendScoring = Literal["best_score", "sum_scores"]
 
 
 class NoCollectionError(StoreError):
@@ -84,43 +80,6 @@ class Engine(Protocol):
     ) -> list[list[Ranked]]:
         """Search exactly for m vectors, array (m, dimension), in one pass."""
 
-    def recommend(
-        self,
-        collection: str,
-        positive: Vectors,
-        negative: Vectors,
-        limit: int,
-        where: Where | None,
-        *,
-        strategy: RecommendScoring = "best_score",
-    ) -> list[Ranked]:
-        """Search exactly for points near to some vectors and far from others, best first.
-
-        This is Qdrant's recommend query with raw vectors ("Explore the data" in its documentation).
-        For a point with vector v, let a be the highest dot product of v with a positive example,
-        and b that with a negative one, minus infinity without any. The scores are
-
-        - ``best_score``: s(a) if a > b, else -s(b), where s(x) = (1 + x / (1 + abs(x))) / 2 lies
-          between 0 and 1. A point equally near to examples of both kinds scores as negative, and
-          rounding may decide if the two are nearly equal. - ``sum_scores``: the sum of the dot
-          products of v with the positive examples, less the sum of those with the negative ones.
-
-        Qdrant's third strategy, ``average_vector``, is ``rank`` for twice the mean of the positive
-        examples less the mean of the negative ones, or for the mean of the positive ones alone.
-
-        Args:
-            collection: Its name.
-            positive: Array (p, dimension), p at least 1. Points equal to an example are found too.
-            negative: Array (n, dimension); n may be 0.
-            limit: The most points to return; the order of equal scores is the engine's.
-            where: A condition on the metadata; ``None`` for every point.
-            strategy: The score.
-
-        Raises:
-            InputError: See ``check_examples``; or no engine could answer the condition.
-            StoreError: The engine fails, or the dimension is not the collection's.
-        """
-
     def get(self, collection: str, ids: Sequence[str], *, vectors: bool = False) -> list[Point]:
         """Return the points that exist, in any order, optionally with vectors."""
 
@@ -154,28 +113,3 @@ class InProcess:
             done(len(ids))
 
         return nullcontext(upload)
-
-
-def check_examples(positive: Vectors, negative: Vectors, strategy: str) -> None:
-    """Raise ``InputError`` for bad examples of a recommend query, or an unknown strategy."""
-    strategies: tuple[str, ...] = get_args(RecommendScoring)
-    if strategy not in strategies:
-        raise InputError(
-            f"A recommend query has the strategy {strategy!r}. Give one of {', '.join(strategies)}."
-        )
-    if positive.ndim != 2 or negative.ndim != 2 or positive.shape[1] != negative.shape[1]:
-        raise InputError(
-            f"A recommend query has positive examples of shape {positive.shape} and negative ones "
-            f"of shape {negative.shape}. Give arrays (p, dimension) and (n, dimension); "
-            "(0, dimension) for no negative ones."
-        )
-    if not len(positive):
-        raise InputError(
-            "A recommend query has no positive example. Give at least one vector to be near to."
-        )
-    for name, vectors in (("positive", positive), ("negative", negative)):
-        if wrong := int((~np.isfinite(vectors)).sum()):
-            raise InputError(
-                f"Of a recommend query's {name} examples, {wrong} numbers are NaN or infinite. "
-                "Check the encoder."
-            )

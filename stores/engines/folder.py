@@ -1,40 +1,20 @@
-"""A store's folder: its lock, its errors, and opening it safely by qdrant-client's local mode.
-
-Local mode pickles every point. Reading a pickle may call any function that it names, so that a
-writer of the folder could run code in a reader's process.
-"""
+"""A store's folder: its lock and its errors."""
 
 from __future__ import annotations
 
-import json
-import pickle
-import threading
 import time
-import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
-from io import BytesIO
 from pathlib import Path
-from types import SimpleNamespace
-from typing import IO, TYPE_CHECKING, Any
+from typing import IO
 
 from casewright.errors import InputError, StoreDamagedError, StoreError, StoreLockedError
 from casewright.stores.room import as_disk_error
-
-if TYPE_CHECKING:
-    from qdrant_client import QdrantClient
 
 #: Held from before an engine reads the folder until the store closes. Qdrant's own lock is too
 #: late: it is taken after loading, so that a waiting process has loaded old data. Edge's even
 #: damages a shard that another process has loaded.
 LOCK_FILE = ".casewright.lock"
-QDRANT_LOCK_FILE = ".lock"
-#: The only class in a point's pickle; the rest is texts, numbers, lists and mappings.
-POINT = ("qdrant_client.http.models.models", "PointStruct")
-_unpickling = threading.Lock()
-
-# A warning at 20,000 cases. Set once, since catch_warnings is not thread-safe.
-warnings.filterwarnings("ignore", "Local mode is not recommended", UserWarning)
 
 
 def hold_folder(folder: Path, deadline: float) -> IO[str]:
@@ -52,50 +32,6 @@ def hold_folder(folder: Path, deadline: float) -> IO[str]:
             raise InputError(f"{folder} is a file. Give a folder for the case store.")
         folder.mkdir(parents=True, exist_ok=True)
         return _locked(folder, LOCK_FILE, deadline)
-
-
-def open_client(folder: Path, deadline: float) -> QdrantClient:
-    """Open a locked folder by qdrant-client's local mode.
-
-    Raises:
-        StoreLockedError: Another user of Qdrant has it open beyond the deadline.
-        StoreDamagedError: Its files cannot be read; they are left unchanged.
-    """
-    with usable(folder):
-        # Other users of Qdrant only take its own lock: wait for them before loading.
-        _locked(folder, QDRANT_LOCK_FILE, deadline).close()
-        return _client(folder)
-
-
-class _Points(pickle.Unpickler):
-    def find_class(self, module: str, name: str) -> Any:
-        if (module, name) != POINT:
-            raise pickle.UnpicklingError(f"it names {module}.{name}, which no case does")
-        return super().find_class(module, name)
-
-
-def read_point(text: bytes) -> Any:
-    """Return a point from its pickle; raise ``UnpicklingError`` for any other object."""
-    return _Points(BytesIO(text)).load()
-
-
-@contextmanager
-def points_only() -> Iterator[None]:
-    """Make local mode read only points inside the context.
-
-    It reads a collection once, when it is opened or made. Other users of qdrant-client in this
-    process are only affected during the context.
-    """
-    from qdrant_client.local import persistence as local
-
-    persistence: Any = local
-    data = SimpleNamespace(dumps=pickle.dumps, loads=read_point)
-    with _unpickling:
-        original, persistence.pickle = persistence.pickle, data
-        try:
-            yield
-        finally:
-            persistence.pickle = original
 
 
 @contextmanager
@@ -148,31 +84,3 @@ def _locked(folder: Path, name: str, deadline: float) -> IO[str]:
                 f"The store's folder {folder} cannot be locked: {error}. "
                 "Choose a folder on a disk whose files can be locked."
             ) from error
-
-
-def _client(folder: Path) -> QdrantClient:
-    from qdrant_client import QdrantClient
-
-    try:
-        _check_whole(folder)
-        with points_only():
-            return QdrantClient(path=str(folder))
-    except (OSError, StoreError):
-        raise
-    # A damaged file may raise anything.
-    except Exception as error:
-        if "already accessed" in str(error):
-            raise in_use(folder) from error
-        raise damaged(folder, f"{type(error).__name__}: {str(error)[:200]}") from error
-
-
-def _check_whole(folder: Path) -> None:
-    """Raise an error for a folder or collection that Qdrant would overwrite as a new one."""
-    collections, meta = folder / "collection", folder / "meta.json"
-    if meta.exists():
-        for name in json.loads(meta.read_text(encoding="utf-8"))["collections"]:
-            storage = collections / name / "storage.sqlite"
-            if not storage.is_file() or not storage.stat().st_size:
-                raise damaged(folder, f"the cases of its collection {name!r} are missing")
-    elif collections.is_dir() and any(collections.iterdir()):
-        raise damaged(folder, "it has collections, and its meta.json is missing")

@@ -6,9 +6,10 @@ from __future__ import annotations
 
 import re
 import threading
+import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
-from typing import IO, TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
@@ -18,11 +19,8 @@ from casewright.stores.engines.engine import (
     NoCollectionError,
     Point,
     Ranked,
-    RecommendScoring,
     Where,
-    check_examples,
 )
-from casewright.stores.engines.folder import points_only
 from casewright.stores.engines.upload import Ids, Payloads, Vectors
 from casewright.stores.where import qdrant_filter
 
@@ -33,6 +31,9 @@ if TYPE_CHECKING:
 PAGE = 1000
 Answer = TypeVar("Answer")
 
+# A warning at 20,000 cases. Set once, since catch_warnings is not thread-safe.
+warnings.filterwarnings("ignore", "Local mode is not recommended", UserWarning)
+
 
 class QdrantEngine(InProcess):
     """An engine over one ``QdrantClient`` in local mode.
@@ -40,14 +41,11 @@ class QdrantEngine(InProcess):
     Local mode is not thread-safe, so that every call holds one lock.
     """
 
-    def __init__(
-        self, client: QdrantClient, location: str, folder_lock: IO[str] | None = None
-    ) -> None:
+    def __init__(self, client: QdrantClient, location: str) -> None:
         self._client = client
         self._location = location
         self._lock: AbstractContextManager[Any] = threading.RLock()
         self._writing: AbstractContextManager[Any] = threading.RLock()
-        self._folder_lock = folder_lock
         self._layouts: dict[str, Mapping[str, Any]] = {}
 
     @classmethod
@@ -106,28 +104,6 @@ class QdrantEngine(InProcess):
         answers = self._read(lambda client: client.query_batch_points(collection, requests))
         return [[(str(p.id), p.score) for p in answer.points] for answer in answers]
 
-    def recommend(
-        self,
-        collection: str,
-        positive: Vectors,
-        negative: Vectors,
-        limit: int,
-        where: Where | None,
-        *,
-        strategy: RecommendScoring = "best_score",
-    ) -> list[Ranked]:
-        from qdrant_client import models
-
-        check_examples(positive, negative, strategy)
-        examples = models.RecommendInput(
-            positive=positive.tolist(),
-            negative=negative.tolist(),
-            strategy=models.RecommendStrategy(strategy),
-        )
-        query = models.RecommendQuery(recommend=examples)
-        points = self._queried(collection, query, limit, where, with_payload=False)
-        return [(str(point.id), point.score) for point in points]
-
     def get(self, collection: str, ids: Sequence[str], *, vectors: bool = False) -> list[Point]:
         records = self._read(
             lambda client: client.retrieve(
@@ -161,20 +137,16 @@ class QdrantEngine(InProcess):
     def close(self) -> None:
         with self._lock:
             self._client.close()
-            if self._folder_lock is not None:
-                self._folder_lock.close()
 
     def _create(self, collection: str, dimension: int, metadata: dict[str, Any]) -> None:
         from qdrant_client import models
 
         vector = models.VectorParams(size=dimension, distance=models.Distance.DOT)
-        # It reads any files at the new collection's path.
-        with points_only():
-            self._write(
-                lambda client: client.create_collection(
-                    collection, vectors_config=vector, metadata=metadata
-                )
+        self._write(
+            lambda client: client.create_collection(
+                collection, vectors_config=vector, metadata=metadata
             )
+        )
 
     def _queried(
         self,

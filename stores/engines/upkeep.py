@@ -12,11 +12,10 @@ from typing import IO, Any
 from urllib.parse import unquote
 
 from casewright.errors import InputError, StoreDamagedError
-from casewright.stores.engines.connections import RECORD, writer
+from casewright.stores.engines.connections import ENGINE, RECORD, check_writer
 from casewright.stores.engines.edge_child import examined, rebuilt
 from casewright.stores.engines.edge_shard import SHARDS, ShardFolder
 from casewright.stores.engines.folder import hold_folder
-from casewright.stores.engines.local_engine import LocalEngine, restore_local, salvaged_local
 from casewright.stores.whole_file import write_whole
 
 
@@ -55,8 +54,7 @@ def check_folder(folder: Path, *, lock_seconds: float = 0.0) -> list[CheckResult
     """
     with _held(folder, lock_seconds) as lock:
         try:
-            if writer(folder) == "local":
-                return _check_local(folder, lock)
+            check_writer(folder)
             return [_check_shard(disk, lock) for disk in _shards(folder)]
         except StoreDamagedError as error:
             return [CheckResult("", damage=str(error))]
@@ -72,12 +70,9 @@ def repair_folder(folder: Path, *, lock_seconds: float = 0.0) -> list[RepairResu
     """
     with _held(folder, lock_seconds) as lock:
         try:
-            name = writer(folder)
+            check_writer(folder)
         except StoreDamagedError:
-            name = "edge" if (folder / SHARDS).exists() else "local"
-            write_whole(folder / RECORD, json.dumps({"engine": name}))
-        if name == "local":
-            return _repair_local(folder, lock)
+            write_whole(folder / RECORD, json.dumps({"engine": ENGINE}))
         return [
             _repair_result(folder, disk.collection, rebuilt(disk, lock))
             for disk in _shards(folder)
@@ -109,26 +104,6 @@ def _check_shard(disk: ShardFolder, lock: IO[str]) -> CheckResult:
         return CheckResult(disk.collection, examined(disk, lock))
     except StoreDamagedError as error:
         return CheckResult(disk.collection, damage=str(error))
-
-
-def _check_local(folder: Path, lock: IO[str]) -> list[CheckResult]:
-    engine = LocalEngine(folder, lock, time.monotonic())
-    try:
-        return [CheckResult(name, cases) for name, cases in engine.check_cases().items()]
-    finally:
-        engine.close()
-
-
-def _repair_local(folder: Path, lock: IO[str]) -> list[RepairResult]:
-    try:
-        LocalEngine(folder, lock, time.monotonic()).close()
-        return []
-    except StoreDamagedError:
-        files = [path / "storage.sqlite" for path in sorted(folder.glob("collection/*"))]
-        if not files or not all(file.is_file() for file in files):
-            raise
-        restore_local(folder)
-    return [_repair_result(folder, file.parent.name, salvaged_local(file)) for file in files]
 
 
 def _repair_result(folder: Path, collection: str, salvage: dict[str, Any]) -> RepairResult:

@@ -13,7 +13,6 @@ from casewright.stores.feedback.offline_judge import JudgeModel, OfflineJudge
 from casewright.stores.feedback.strategies import (
     Feedback,
     NeighbourStrategy,
-    RecommendStrategy,
     RocchioStrategy,
     SentenceStrategy,
     Strategy,
@@ -29,7 +28,6 @@ __all__ = [
     "JudgeRequest",
     "NeighbourStrategy",
     "OfflineJudge",
-    "RecommendStrategy",
     "RocchioStrategy",
     "SentenceStrategy",
     "Strategy",

@@ -8,13 +8,12 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from numbers import Real
-from typing import Any, Protocol, get_args
+from typing import Any, Protocol
 
 import numpy as np
 
 from casewright.errors import InputError
 from casewright.stores.documents.cases import around, covering, place_of
-from casewright.stores.engines.engine import RecommendScoring
 from casewright.stores.feedback.judge import Candidate
 from casewright.stores.question import Found, Question
 from casewright.stores.select import check_counts
@@ -143,39 +142,6 @@ class RocchioStrategy:
             away = np.mean([c.hit.vector for c in feedback.irrelevant], axis=0)
             query = query - self.gamma * away
         return question.nearest(query[np.newaxis].astype(np.float32), k, exclude=feedback.seen)
-
-
-@dataclass(frozen=True, slots=True)
-class RecommendStrategy:
-    """Gives the stored vectors to Qdrant's recommend query; nothing is encoded.
-
-    The question is a positive example like the relevant cases.
-
-    Attributes:
-        kind: ``"best_score"`` or ``"sum_scores"``; see ``Engine.recommend``.
-        negatives: Use the irrelevant cases as negative examples.
-
-    Raises:
-        InputError: The kind is unknown.
-    """
-
-    kind: RecommendScoring = "best_score"
-    negatives: bool = False
-    name: str = "recommend"
-
-    def __post_init__(self) -> None:
-        if self.kind not in get_args(RecommendScoring):
-            kinds = " or ".join(map(repr, get_args(RecommendScoring)))
-            raise InputError(f"RecommendStrategy has kind={self.kind!r}. Give {kinds}.")
-
-    def search(self, question: Question, feedback: Feedback, k: int) -> list[Found]:
-        positive = np.array([question.units, *(c.hit.vector for c in feedback.relevant)])
-        negative = np.empty((0, positive.shape[1]), dtype=np.float32)
-        if self.negatives and feedback.irrelevant:
-            negative = np.array([c.hit.vector for c in feedback.irrelevant])
-        return question.recommended(
-            positive, negative, k, exclude=feedback.seen, strategy=self.kind
-        )
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,7 +16,6 @@ from casewright.graph.feedback import FeedbackResult
 from casewright.stores import CaseStore
 from casewright.stores.feedback import (
     JudgeRequest,
-    RecommendStrategy,
     RocchioStrategy,
     SentenceStrategy,
     TextStrategy,
@@ -38,7 +37,7 @@ from tests.support.examples import at_most
 
 Script = Callable[[JudgeRequest], Any]
 NAN = float("nan")
-STRATEGIES = [RocchioStrategy(), TextStrategy(), SentenceStrategy(), RecommendStrategy()]
+STRATEGIES = [RocchioStrategy(), TextStrategy(), SentenceStrategy()]
 MODES = pytest.mark.parametrize("mode", ["sync", "async"])
 JUDGES = pytest.mark.parametrize("kind", [Scripted, Awaited], ids=["blocking", "awaitable"])
 

@@ -16,7 +16,6 @@ from casewright.stores import CaseStore, Found, Question
 from casewright.stores.feedback import (
     Feedback,
     NeighbourStrategy,
-    RecommendStrategy,
     RocchioStrategy,
     SentenceStrategy,
     Strategy,
@@ -40,7 +39,6 @@ STRATEGIES = [
     RocchioStrategy(),
     TextStrategy(),
     SentenceStrategy(),
-    RecommendStrategy(),
     NeighbourStrategy(),
 ]
 MODES = pytest.mark.parametrize("mode", ["sync", "async"])

@@ -9,13 +9,12 @@ import certifi
 import pytest
 
 from casewright.stores import CaseStore
-from casewright.stores.engines.connections import ENGINES
 from tests.stores.helpers import new_folder, note_schema
 from tests.support.qdrant_server import QdrantServer, RealServer
 
 #: A real server, where there is one to run the tests of ``place`` against too; see docs/scale.md.
 URL, KEY = os.environ.get("CASEWRIGHT_QDRANT_URL"), os.environ.get("CASEWRIGHT_QDRANT_API_KEY", "")
-PLACES = ["memory", *ENGINES, "server", *(["real server"] if URL else [])]
+PLACES = ["memory", "edge", "server", *(["real server"] if URL else [])]
 
 
 @pytest.fixture(scope="session", autouse=True)
@@ -29,15 +28,10 @@ def _one_authority(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
         yield
 
 
-@pytest.fixture(params=ENGINES)
-def engine(request: pytest.FixtureRequest) -> str:
-    return str(request.param)
-
-
 @pytest.fixture
-def folder(engine: str, tmp_path: Path) -> Path:
-    """A new folder of each engine that runs in this process."""
-    return new_folder(tmp_path / "cases", engine)
+def folder(tmp_path: Path) -> Path:
+    """A folder with a store, and nothing in it yet."""
+    return new_folder(tmp_path / "cases")
 
 
 @pytest.fixture
@@ -67,8 +61,8 @@ def shared_place(
 def new_place(kind: str, folder: Path) -> Iterator[str]:
     if kind == "memory":
         yield ":memory:"
-    elif kind in ENGINES:
-        yield str(new_folder(folder, kind))
+    elif kind == "edge":
+        yield str(new_folder(folder))
     else:
         real = RealServer(URL, KEY) if URL and kind == "real server" else None
         with QdrantServer(real) as server:

@@ -42,9 +42,9 @@ def number_id(number: int) -> str:
     return f"00000000-0000-4000-8000-{number:012d}"
 
 
-def new_folder(folder: Path, engine: str) -> Path:
-    """Make a folder that the engine wrote, and nothing is in yet."""
-    CaseStore(note_schema(), folder, engine=engine).close()
+def new_folder(folder: Path) -> Path:
+    """Make a folder with a store, and nothing in it yet."""
+    CaseStore(note_schema(), folder).close()
     return folder
 
 

@@ -44,7 +44,7 @@ def used(folder: Path) -> int:
 def written(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
     """A folder that was closed, and one as a killed process left it; each test damages a copy."""
     place = tmp_path_factory.mktemp("written")
-    with CaseStore(note_schema(), place / "open", engine="edge") as store:
+    with CaseStore(note_schema(), place / "open") as store:
         store.add([note(f"question {number}", number) for number in range(CASES)])
     with CaseStore(note_schema(), place / "open") as store:
         store.delete(store.add([note("one more")]))
@@ -94,7 +94,7 @@ def test_copy_whose_holes_were_written_out_is_sound(closed: Path, tmp_path: Path
 
 @pytest.fixture
 def open_store(tmp_path: Path) -> Iterator[tuple[CaseStore, Path]]:
-    with CaseStore(note_schema(), tmp_path / "cases", engine="edge") as store:
+    with CaseStore(note_schema(), tmp_path / "cases") as store:
         store.add([note(f"question {number}", number) for number in range(20)])
         yield store, tmp_path / "cases"
 

@@ -18,7 +18,7 @@ SEGMENT = "shard/segments/*/"
 def sound(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with two collections, written once; every test damages a copy of it."""
     place = tmp_path_factory.mktemp("sound") / "cases"
-    with CaseStore(note_schema("letters"), place, engine="edge") as letters:
+    with CaseStore(note_schema("letters"), place) as letters:
         letters.add([note("a letter")])
     for turn in range(3):
         with CaseStore(note_schema(), place) as store:

@@ -21,8 +21,7 @@ LAYOUT = {"schema": "odd", "quality": {}}
 
 @pytest.fixture
 def edge(tmp_path: Path) -> Iterator[Engine]:
-    name, opened = open_folder(tmp_path / "cases", engine="edge")
-    assert name == "edge"
+    opened = open_folder(tmp_path / "cases")
     yield opened
     opened.close()
 
@@ -36,7 +35,7 @@ def test_collection_may_have_any_name(edge: Engine, name: str, tmp_path: Path) -
     edge.create(name, 2, LAYOUT)
     edge.upsert(name, [number_id(1)], vectors([1, 2]), [{"metadata": {}, "n": 1}])
     edge.close()
-    _, again = open_folder(tmp_path / "cases")
+    again = open_folder(tmp_path / "cases")
     assert again.layout(name) == LAYOUT
     assert [p.payload["n"] for p in again.scroll(name, None)] == [1]
     again.drop(name)

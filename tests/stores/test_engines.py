@@ -2,25 +2,25 @@ from __future__ import annotations
 
 import json
 import sys
+from functools import partial
 from pathlib import Path
 from urllib.parse import unquote
 
 import pytest
+from qdrant_client import QdrantClient, models
 
 from casewright.errors import DependencyError, InputError, StoreDamagedError
 from casewright.stores import CaseStore
 from casewright.stores.engines.edge_shard import folder_name
-from tests.stores.helpers import holder, new_folder, note, note_schema, tell
+from casewright.stores.engines.folder import LOCK_FILE
+from casewright.stores.engines.upkeep import check_folder, repair_folder
+from tests.stores.helpers import holder, note, note_schema, tell
+from tests.support.pickles import plant
 from tests.support.sparse import contents
 
 
 def written_by(folder: Path) -> str:
     return str(json.loads((folder / "engine.json").read_text())["engine"])
-
-
-@pytest.fixture
-def without_edge(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "qdrant_edge", None)
 
 
 def test_new_folder_is_written_by_edge_and_says_so(tmp_path: Path) -> None:
@@ -30,63 +30,41 @@ def test_new_folder_is_written_by_edge_and_says_so(tmp_path: Path) -> None:
     assert not (tmp_path / "cases" / "meta.json").exists()
 
 
-@pytest.mark.usefixtures("without_edge")
-def test_new_folder_is_written_by_qdrant_client_where_edge_is_missing(tmp_path: Path) -> None:
-    with CaseStore(note_schema(), tmp_path) as store:
+def test_folder_whose_record_is_lost_is_known_by_its_files(folder: Path) -> None:
+    with CaseStore(note_schema(), folder) as store:
         store.add([note("q")])
-        assert store.search("q")
-    assert written_by(tmp_path) == "local"
-    assert (tmp_path / "meta.json").is_file()
-
-
-def test_folder_stays_with_the_engine_that_wrote_it(folder: Path, engine: str) -> None:
-    for count in range(3):
-        with CaseStore(note_schema(), folder) as store:
-            assert store.count() == count
-            store.add([note(f"question {count}")])
-    assert written_by(folder) == engine
-    with CaseStore(note_schema(), folder, engine=engine) as store:
-        assert store.count() == 3
-
-
-@pytest.mark.parametrize("used", ["edge", "local"])
-def test_folder_whose_record_is_lost_is_known_by_its_files(tmp_path: Path, used: str) -> None:
-    with CaseStore(note_schema(), tmp_path, engine=used) as store:
-        store.add([note("q")])
-    (tmp_path / "engine.json").unlink()
-    with CaseStore(note_schema(), tmp_path) as store:
+    (folder / "engine.json").unlink()
+    with CaseStore(note_schema(), folder) as store:
         assert store.count() == 1
 
 
-def test_other_engine_than_the_folders_is_refused_as_input(folder: Path, engine: str) -> None:
-    other = {"edge": "local", "local": "edge"}[engine]
-    before = contents(folder)
-    with pytest.raises(InputError, match=f"{folder} was written by the engine '{engine}'"):
-        CaseStore(note_schema(), folder, engine=other)
-    assert contents(folder) == before
-    with CaseStore(note_schema(), folder), pytest.raises(InputError, match="written by"):
-        CaseStore(note_schema(), folder, engine=other)
-    with CaseStore(note_schema(), folder) as store:
-        assert store.count() == 0
+@pytest.mark.parametrize("recorded", [True, False])
+def test_folder_of_local_mode_is_refused_and_left_as_it_was(tmp_path: Path, recorded: bool) -> None:
+    place = tmp_path / "cases"
+    client = QdrantClient(path=str(place))
+    vectors = models.VectorParams(size=2, distance=models.Distance.DOT)
+    client.create_collection("notes", vectors_config=vectors)
+    client.upsert("notes", [models.PointStruct(id=1, vector=[0.0, 1.0])])
+    client.close()
+    plant(place / "collection" / "notes" / "storage.sqlite", tmp_path / "ran")
+    if recorded:
+        (place / "engine.json").write_text('{"engine": "local"}')
+    (place / LOCK_FILE).touch()
+    before = contents(place)
+    for use in (partial(CaseStore, note_schema()), check_folder, repair_folder):
+        with pytest.raises(InputError, match=f"{place} .* local mode, .* Build the store again"):
+            use(place)
+    assert contents(place) == before
+    assert not (tmp_path / "ran").exists()
 
 
-@pytest.mark.parametrize("where", [":memory:", "http://localhost:1", "folder"])
-def test_engine_is_named_for_folders_only_and_must_be_known(tmp_path: Path, where: str) -> None:
-    place, name = (tmp_path, "sqlite") if where == "folder" else (where, "edge")
-    with pytest.raises(InputError, match=name):
-        CaseStore(note_schema(), place, engine=name)
-    assert not list(tmp_path.iterdir())
-
-
-@pytest.mark.parametrize("named", [None, "edge"])
-def test_folder_of_edge_where_edge_is_missing_says_what_to_install(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, named: str | None
+def test_folder_where_edge_is_missing_says_what_to_install(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    new_folder(tmp_path, "edge")
     monkeypatch.setitem(sys.modules, "qdrant_edge", None)
     for _ in range(2):
         with pytest.raises(DependencyError, match="pip install 'qdrant-edge-py"):
-            CaseStore(note_schema(), tmp_path, engine=named)
+            CaseStore(note_schema(), folder)
 
 
 @pytest.mark.parametrize("record", ["", "{", "[]", "{}", '{"engine": "sqlite"}', '{"engine": 3}'])

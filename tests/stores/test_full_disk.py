@@ -12,7 +12,6 @@ import pytest
 from casewright.errors import DiskFullError
 from casewright.stores import CaseStore
 from casewright.stores.documents.ingest import ingest
-from casewright.stores.engines.connections import ENGINES
 from casewright.stores.room import as_disk_error
 from tests.stores.document_files import document_store, paragraph, write
 from tests.stores.helpers import ROOT, note, note_schema
@@ -71,9 +70,8 @@ def test_ingest_on_a_full_disk_is_one_error_and_the_next_run_is_whole(
         assert again.stdout == f"{fresh.count()}\n"
 
 
-@pytest.mark.parametrize("engine", ENGINES)
-def test_store_that_finds_no_room_keeps_what_it_has(disk: Path, engine: str) -> None:
-    with CaseStore(note_schema(), disk / "cases", engine=engine) as store:
+def test_store_that_finds_no_room_keeps_what_it_has(disk: Path) -> None:
+    with CaseStore(note_schema(), disk / "cases") as store:
         store.add([note(f"question {number}", number) for number in range(50)])
         filling = filled(disk, 1_000_000)
         with pytest.raises(DiskFullError, match="MB free"):

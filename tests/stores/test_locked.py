@@ -6,7 +6,6 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
-from qdrant_client import QdrantClient
 
 from casewright.errors import StoreLockedError
 from casewright.stores import CaseStore
@@ -69,10 +68,8 @@ def test_store_that_waited_sees_all_that_the_former_holder_wrote(
         timer.join()
 
 
-def test_waiting_for_one_folder_does_not_keep_other_places_from_opening(
-    engine: str, tmp_path: Path
-) -> None:
-    held = new_folder(tmp_path / "held", engine)
+def test_waiting_for_one_folder_does_not_keep_other_places_from_opening(tmp_path: Path) -> None:
+    held = new_folder(tmp_path / "held")
     with holder(held), ThreadPoolExecutor(1) as pool:
 
         def wait() -> None:
@@ -82,16 +79,7 @@ def test_waiting_for_one_folder_does_not_keep_other_places_from_opening(
         waiting = pool.submit(wait)
         time.sleep(0.2)
         start = time.monotonic()
-        with CaseStore(note_schema(), tmp_path / "free", engine=engine) as store:
+        with CaseStore(note_schema(), tmp_path / "free") as store:
             assert store.count() == 0
         assert time.monotonic() - start < 3
         waiting.result()
-
-
-def test_folder_held_by_another_user_of_qdrant_is_refused(tmp_path: Path) -> None:
-    client = QdrantClient(path=str(tmp_path))
-    with pytest.raises(StoreLockedError, match=str(tmp_path)):
-        CaseStore(note_schema(), tmp_path)
-    client.close()
-    with CaseStore(note_schema(), tmp_path) as store:
-        assert store.count() == 0

@@ -42,10 +42,10 @@ def test_quality_scale_outlives_the_store_that_made_it(folder: Path) -> None:
 
 
 def test_folder_is_made_with_its_parents_and_home_is_understood(
-    engine: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("HOME", str(tmp_path))
-    with CaseStore(note_schema(), "~/a/b/cases", engine=engine) as store:
+    with CaseStore(note_schema(), "~/a/b/cases") as store:
         store.add([note("q")])
     assert (tmp_path / "a" / "b" / "cases" / "engine.json").is_file()
 

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import sqlite3
-from contextlib import closing
 from pathlib import Path
 
 import numpy as np
@@ -22,7 +20,6 @@ from tests.support.sparse import copied
 CASES = 60
 #: Vectors that are damaged, more than cases are ever deleted here.
 SOME = 12
-STORAGE = "collection/notes/storage.sqlite"
 
 
 @pytest.fixture(scope="module")
@@ -30,7 +27,7 @@ def sound(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder that was written to by two processes, one after the other; tests damage a copy."""
     place = tmp_path_factory.mktemp("sound") / "cases"
     for turn in range(2):
-        with CaseStore(note_schema(), place, engine="edge") as store:
+        with CaseStore(note_schema(), place) as store:
             store.add([note(f"question {turn} {n}", f"answer {n}") for n in range(CASES // 2 + 1)])
             store.delete([case.id for case in store.all() if case.solution == f"answer {turn}"])
             # The one that was deleted of the first turn is written again by the second.
@@ -178,24 +175,6 @@ def test_folder_without_a_store_is_refused(tmp_path: Path) -> None:
     assert not list(tmp_path.iterdir())
 
 
-def local_store(folder: Path) -> Path:
-    with CaseStore(note_schema(), folder, engine="local") as store:
-        store.add([note(f"question {number}", number) for number in range(20)])
-    return folder
-
-
-def test_local_store_keeps_what_is_sound(tmp_path: Path) -> None:
-    place = local_store(tmp_path / "cases")
-    before = cases(place)
-    assert [(one.cases, one.damage) for one in check_folder(place)] == [(20, "")]
-    with closing(sqlite3.connect(place / STORAGE)) as db, db:
-        db.execute("UPDATE points SET point = ? WHERE rowid = 4", (b"garbage",))
-    assert check_folder(place)[0].damage
-    (made,) = repair_folder(place)
-    assert (made.cases, made.lost) == (19, 1)
-    assert cases(place).items() <= before.items()
-
-
 def test_deleted_cases_stay_deleted_where_the_log_is_damaged(folder: Path) -> None:
     with CaseStore(note_schema(), folder) as store:
         store.delete([case.id for case in store.all()][:2])
@@ -218,21 +197,3 @@ def test_deleted_cases_that_come_back_are_counted(folder: Path, tmp_path: Path) 
         cases(killed)
     (made,) = repair_folder(killed)
     assert (made.lost, made.back) == (0, 2) == (0, len(cases(killed)) - (CASES - 2))
-
-
-def test_local_store_that_has_lost_its_database_is_not_repaired(tmp_path: Path) -> None:
-    place = local_store(tmp_path / "cases")
-    (place / STORAGE).unlink()
-    with pytest.raises(StoreDamagedError):
-        repair_folder(place)
-
-
-def test_rows_that_a_damaged_database_passes_over_are_not_said_to_be_there(tmp_path: Path) -> None:
-    place = local_store(tmp_path / "cases")
-    # A page in the middle says that it has no rows.
-    with (place / STORAGE).open("r+b") as opened:
-        opened.seek(3 * 4096 + 3)
-        opened.write(bytes(2))
-    (made,) = repair_folder(place)
-    assert len(cases(place)) < 20
-    assert (made.lost, made.back) == (None, None)

@@ -11,6 +11,7 @@ from casewright.errors import InputError, SchemaMismatchError
 from casewright.stores import Case, CaseSchema, CaseStore, text_facet
 from tests.stores.helpers import note, note_schema, vector_facet
 from tests.support.encoders import HashingEncoder
+from tests.support.qdrant_server import QdrantServer
 from tests.support.sparse import contents
 
 ENCODER = HashingEncoder()
@@ -69,13 +70,13 @@ def test_other_quality_range_is_refused(folder: Path) -> None:
         CaseStore(schema(quality_range=(-20.0, 0.0)), folder)
 
 
-def test_collection_that_casewright_did_not_make_is_refused(tmp_path: Path) -> None:
-    client = QdrantClient(path=str(tmp_path))
+def test_collection_that_casewright_did_not_make_is_refused(server: QdrantServer) -> None:
+    client = QdrantClient(url=server.url, check_compatibility=False)
     config = models.VectorParams(size=ENCODER.dimension + 1, distance=models.Distance.DOT)
     client.create_collection("notes", vectors_config=config)
     client.close()
     with pytest.raises(SchemaMismatchError, match="notes"):
-        CaseStore(schema(), tmp_path)
+        CaseStore(schema(), server.url)
 
 
 def test_schema_needs_facets_of_different_names() -> None:

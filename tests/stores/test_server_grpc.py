@@ -9,7 +9,6 @@ from contextlib import contextmanager
 from typing import Any
 
 import grpc
-import numpy as np
 import pytest
 from qdrant_client import QdrantClient, models
 from qdrant_client import grpc as messages
@@ -17,10 +16,8 @@ from qdrant_client.conversions.conversion import GrpcToRest, RestToGrpc
 
 from casewright.errors import StoreUnavailableError
 from casewright.stores import CaseStore, Change
-from casewright.stores.engines import connections
-from casewright.stores.engines.engine import RecommendScoring
 from casewright.stores.engines.server_options import ServerOptions
-from tests.stores.helpers import note, note_schema, number_id
+from tests.stores.helpers import note, note_schema
 
 
 class LocalMode(grpc.GenericRpcHandler):
@@ -202,26 +199,6 @@ def test_store_works_over_grpc_as_over_http() -> None:
     assert indexes["metadata.year"].integer_index_params.lookup
     queries = [asked for call, asked in handler.calls if call == "Query"]
     assert all(asked.params.exact for asked in queries)
-
-
-@pytest.mark.parametrize("strategy", ["best_score", "sum_scores"])
-def test_recommend_gives_over_grpc_what_it_gives_in_memory(strategy: RecommendScoring) -> None:
-    vectors = np.random.default_rng(3).standard_normal((12, 4)).astype(np.float32)
-    answers = []
-    with serving(LocalMode()) as (url, options):
-        for place, server in ((url, options), (":memory:", None)):
-            key, engine = connections.acquire(place, server=server)
-            engine.create("notes", 4, {})
-            payloads = [{"metadata": {"year": i}} for i in range(12)]
-            engine.upsert("notes", [number_id(i) for i in range(12)], vectors, payloads)
-            where = {"year": {"gte": 2}}
-            answers.append(
-                engine.recommend("notes", vectors[:3], vectors[3:5], 9, where, strategy=strategy)
-            )
-            connections.release(key, engine)
-    over_grpc, in_memory = answers
-    assert [id_ for id_, _ in over_grpc] == [id_ for id_, _ in in_memory]
-    assert [s for _, s in over_grpc] == pytest.approx([s for _, s in in_memory], abs=1e-4)
 
 
 class Refusing(grpc.GenericRpcHandler):

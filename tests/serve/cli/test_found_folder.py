@@ -23,6 +23,6 @@ def test_neither_a_found_settings_file_nor_the_folder_it_names_runs_code(tmp_pat
     found.write_text('home = "h"\ndomain = "documents"\n', encoding="utf-8")
     told = one_line_error(run(home, "ask", "hello", folder=home.parent))
     assert told.startswith("home in casewright.toml names a place")
-    # Named, it is used, and what lies there is data all the same.
-    assert "damaged" in one_line_error(run(home, "ask", "hello", "--config", found))
+    # Named, it is used, and pickles that lie there are not read.
+    assert "local mode" in one_line_error(run(home, "ask", "hello", "--config", found))
     assert not (tmp_path / "ran").exists()

@@ -15,7 +15,6 @@ from casewright.stores.feedback import (
     Candidate,
     Feedback,
     NeighbourStrategy,
-    RecommendStrategy,
     RocchioStrategy,
     SentenceStrategy,
     Strategy,
@@ -37,8 +36,6 @@ STRATEGIES: list[Strategy] = [
     RocchioStrategy(alpha=0.0, beta=1.0, gamma=0.0),
     TextStrategy(),
     SentenceStrategy(),
-    RecommendStrategy(),
-    RecommendStrategy("sum_scores", negatives=True),
     NeighbourStrategy(),
 ]
 EACH = pytest.mark.parametrize(
@@ -200,7 +197,6 @@ def test_a_strategy_that_needs_no_encoding_encodes_nothing() -> None:
         given = feedback(question)
         for strategy, calls in (
             (RocchioStrategy(), 0),
-            (RecommendStrategy(), 0),
             (NeighbourStrategy(), 0),
             (TextStrategy(), 2),
             (SentenceStrategy(), 2),
@@ -291,9 +287,8 @@ def test_a_setting_out_of_its_range_is_an_input_error(made: Any) -> None:
         (lambda given: RocchioStrategy(alpha=given), "alpha='3'"),
         (lambda given: NeighbourStrategy(reach=given), "reach='3'"),
         (lambda given: NeighbourStrategy(reach=HALVES), "reach=1.5"),
-        (lambda given: RecommendStrategy(kind=given), "kind='3'.*'best_score' or 'sum_scores'"),
     ],
-    ids=["sentences", "texts", "alpha", "reach", "half", "kind"],
+    ids=["sentences", "texts", "alpha", "reach", "half"],
 )
 def test_a_setting_of_another_type_is_an_input_error(made: Any, word: str) -> None:
     with pytest.raises(InputError, match=word):
