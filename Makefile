@@ -91,7 +91,6 @@ bench: $(VENV)/.test ## Print the figures that docs/benchmarks quotes, but for t
 	$(BIN)/casewright bench decoding
 	$(BIN)/casewright bench latency
 	$(BIN)/casewright bench chat
-	$(BIN)/casewright bench training --size tiny --examples 24
 	$(BIN)/casewright bench stores
 	$(BIN)/casewright bench selection
 	$(BIN)/casewright bench feedback

@@ -22,9 +22,9 @@ from casewright.planner.fixed import FixedPlanner
 from casewright.planner.grammar import DONE, PlanGrammar
 
 if TYPE_CHECKING:
-    from casewright.planner import AnnotatedQuery, PlanRequest, Prompt
+    from casewright.planner import AnnotatedQuery, PlanRequest
     from casewright.planner.decoding import Written
-    from casewright.planner.language_model import LanguageModel, PromptTokens
+    from casewright.planner.language_model import LanguageModel
     from casewright.tools import Toolbox
 
 ONE_CALL, AGENT, STATELESS = "one call", "step agent", "step agent, stateless"
@@ -83,7 +83,7 @@ def measure_latency(trial: WritingTrial) -> Report:
         questions = list(_questions(trial, writer.model, toolbox, queries, scopes))
         if not questions:
             raise trial.no_tasks()
-        systems = _Systems(trial, writer.model, toolbox).named()
+        systems = _Systems(writer.model, toolbox).named()
         warmed = list(systems) if writer.warms else ()
         runs = take_turns(systems, questions, trial.repeats, "Asking", warmed)
     writer.measure_again()
@@ -132,8 +132,6 @@ def _questions(
         request = query.record.request(toolbox)
         try:
             script = scripts.script(grammar.plan(request), str(query.plan))
-            if not trial.fits(script.tokens):
-                continue
             lines = [*(f"s{number} = {step}" for number, step in enumerate(steps, 1)), DONE]
             step_scripts = [
                 scripts.script(grammar.next_step(request, query.plan.tools[:number]), line)
@@ -151,8 +149,7 @@ def _questions(
 class _Systems:
     """The compared systems, which share a model, a decoder and a grammar."""
 
-    def __init__(self, trial: WritingTrial, model: LanguageModel, toolbox: Toolbox) -> None:
-        self._trial = trial
+    def __init__(self, model: LanguageModel, toolbox: Toolbox) -> None:
         self._model = model
         self._grammar = PlanGrammar(model.grammar_tokenizer)
         self._decoder = Decoder(model)
@@ -165,7 +162,7 @@ class _Systems:
 
     def _one_call(self, question: Question) -> AgentRun:
         """Write the plan in one call, then let the graph run it."""
-        prompt = self._encoded(render_prompt(question.request))
+        prompt = self._model.encode(render_prompt(question.request))
         choose = question.script.choose()
 
         def planned() -> tuple[Written, Any]:
@@ -194,13 +191,10 @@ class _Systems:
         agent = StepAgent(self._model, self._grammar, self._decoder, stateless=stateless)
         return lambda question: agent.run(
             question.request,
-            self._encoded(agent_prompt(render_prompt(question.request))),
+            self._model.encode(agent_prompt(render_prompt(question.request))),
             question.scope,
             [script.choose() for script in question.steps],
         )
-
-    def _encoded(self, prompt: Prompt) -> PromptTokens:
-        return self._trial.fitted(self._model.encode(prompt))
 
 
 def _rows(parts: Mapping[int, Runs], step_limit: float) -> list[dict[str, Any]]:

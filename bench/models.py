@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import os
-import re
 from collections.abc import Iterable, Mapping, Sequence
 from copy import deepcopy
 from dataclasses import dataclass, field
 from importlib import import_module
-from itertools import cycle, islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -16,7 +14,6 @@ from casewright.bench.harness import Ground, timings
 from casewright.errors import InputError
 from casewright.finetune.training.base import new_mistral, train_tokenizer
 from casewright.planner import AnnotatedQuery
-from casewright.planner.language_model import PromptTokens
 from casewright.planner.language_model.device import check_names, find_device, find_dtype
 from casewright.planner.prompt import render_head
 from casewright.planner.shipped import SHIPPED, load_shipped
@@ -200,88 +197,21 @@ def measure_bandwidth(device: torch.device, size: int | None = None) -> float:
     return max(size / reading, 2 * size / copying)
 
 
-#: The fewest and most tokens of a plan; ``None`` for any.
-Range = tuple[int, int] | None
-
-
-@dataclass(frozen=True, slots=True)
-class PromptShape:
-    """The lengths in tokens that prompts are cut or padded to: the constant head, and the rest."""
-
-    head: int
-    tail: int
-
-    def fit(self, prompt: PromptTokens) -> PromptTokens:
-        """Return the prompt in these lengths, cut or with its tokens repeated."""
-        head = islice(cycle(prompt.head), self.head)
-        # The end of a prompt is its question.
-        tail = [*islice(cycle(reversed(prompt.tail)), self.tail)]
-        return PromptTokens(tuple(head), tuple(reversed(tail)))
-
-
-def read_shape(text: str | None) -> PromptShape | None:
-    """Return the lengths in a text such as ``700+100``; raises ``InputError``."""
-    numbers = None if text is None else _two_numbers(text, "+")
-    if text is None or (numbers and all(numbers)):
-        return numbers and PromptShape(*numbers)
-    raise InputError(
-        f"--prompt-tokens {text!r} cannot be read. Give those of the prompt that do not change "
-        "and those that do: 700+100."
-    )
-
-
-def read_range(text: str | None) -> Range:
-    """Return the range in a text such as ``30-60``; raises ``InputError``."""
-    numbers = None if text is None else _two_numbers(text, "-")
-    if text is None or (numbers and numbers[0] <= numbers[1]):
-        return numbers
-    raise InputError(f"--plan-tokens {text!r} cannot be read. Give the fewest and the most: 30-60.")
-
-
-def _two_numbers(text: str, sign: str) -> Range:
-    match = re.fullmatch(rf"(\d+)\{sign}(\d+)", text)
-    return (int(match[1]), int(match[2])) if match else None
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WritingTrial:
-    """The options of benches in which a model writes plans.
-
-    Raises:
-        InputError: A shape is given for the prompts of a trained model.
-    """
+    """The options of benches in which a model writes plans."""
 
     domain: str = "shopping"
     model: ModelChoice = field(default_factory=ModelChoice)
     plans: int = 5
     repeats: int = 1
-    shape: PromptShape | None = None
-    plan_tokens: Range = None
     seed: int = 0
-
-    def __post_init__(self) -> None:
-        if self.shape is not None and not self.model.random:
-            raise InputError(
-                "--prompt-tokens cuts prompts in the middle, which a trained model would misread. "
-                "Leave it out, or give --size."
-            )
-
-    def fits(self, tokens: Sequence[int]) -> bool:
-        """Return true if a plan of these tokens is in the range of lengths."""
-        return self.plan_tokens is None or (
-            self.plan_tokens[0] <= len(tokens) <= self.plan_tokens[1]
-        )
-
-    def fitted(self, prompt: PromptTokens) -> PromptTokens:
-        """Return a prompt in the lengths of ``shape``."""
-        return prompt if self.shape is None else self.shape.fit(prompt)
 
     def no_tasks(self) -> InputError:
         """Return the error that the domain has no annotated queries to plan for."""
-        lengths = " of {} to {} tokens".format(*self.plan_tokens) if self.plan_tokens else ""
         return InputError(
-            f"Domain {self.domain!r} has no annotated queries whose plans{lengths} can be written. "
-            "Take --domain shopping, and a wider range of --plan-tokens."
+            f"Domain {self.domain!r} has no annotated queries whose plans can be written. "
+            "Take --domain shopping."
         )
 
 
@@ -327,8 +257,6 @@ class Writer:
             **_described(self.model),
             "load_average_at_start": round(self._load, 2),
             "repeats": trial.repeats,
-            "prompts_brought_to": trial.shape and [trial.shape.head, trial.shape.tail],
-            "plan_tokens": trial.plan_tokens,
             "seed": trial.seed,
         }
 

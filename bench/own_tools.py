@@ -28,7 +28,7 @@ from casewright.errors import InputError
 from casewright.finetune.corpus import Split, read_corpus
 from casewright.finetune.evaluation import EvaluationItem, Figure, evaluate, items_of, plan_class
 from casewright.finetune.evaluation.intervals import Resamples, percentile_interval, shares
-from casewright.finetune.evaluation.outcome import Outcome
+from casewright.finetune.evaluation.outcome import PlanOutcome
 from casewright.planner import AnnotatedQuery, read_annotated
 from casewright.planner.named import ModelSettings
 from casewright.stores import CachedEncoder, default_encoder
@@ -157,7 +157,7 @@ def measure_own_tools(trial: OwnToolsTrial, encoder: CachedEncoder | None = None
     ]
     with told_progress("Planning", sum(len(run.sets) for _, run in pairs), "runs") as advance:
         for name, run in pairs:
-            outcomes: list[Outcome] = []
+            outcomes: list[PlanOutcome] = []
             cpu: list[float] = []
             for data in run.sets:
                 with stores_of([data], encoder) as (stores, empty):

@@ -8,7 +8,7 @@ token that continues the gold plan.
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -126,9 +126,8 @@ def make_tasks(
     toolbox: Toolbox,
     queries: Iterable[AnnotatedQuery],
     count: int,
-    fits: Callable[[Sequence[int]], bool] = lambda tokens: True,
 ) -> tuple[list[Task], int]:
-    """Return up to ``count`` tasks of queries whose plans fit, and how many cannot be written."""
+    """Return up to ``count`` tasks of queries, and how many plans cannot be written."""
     scripts, tasks, refused = ScriptWriter(model), list[Task](), 0
     for query in queries:
         if len(tasks) == count:
@@ -140,8 +139,7 @@ def make_tasks(
         except GrammarError:
             refused += 1
             continue
-        if fits(masked.tokens):
-            tasks.append(Task(query, request, forced, masked))
+        tasks.append(Task(query, request, forced, masked))
     return tasks, refused
 
 

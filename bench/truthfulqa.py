@@ -35,15 +35,14 @@ from casewright.finetune.demonstrations.calibrate import interval_of
 from casewright.finetune.demonstrations.cases_file import demonstration_schema, read_demonstrations
 from casewright.finetune.demonstrations.judged import CaseReading
 from casewright.finetune.demonstrations.measures import (
+    AnswerMeasures,
     Logprobs,
     Shown,
-    Verdicts,
     judged,
     score_all,
     shown_at_random,
     shown_by,
 )
-from casewright.finetune.demonstrations.model_scorer import is_chat
 from casewright.finetune.evaluation.intervals import Resamples
 from casewright.stores import Case, CaseStore, Encoder, MarginalSelector
 from casewright.stores.paths import data_folder
@@ -146,13 +145,7 @@ def measure_truthfulqa(study: Study, encoder: Encoder) -> Report:
     """
     all_questions = read_truthfulqa(study.data)
     pairs = None if study.primer is None else read_demonstrations(study.primer)
-    if is_chat(study.model):
-        raise InputError(
-            f"{study.model!r} is a chat model: it tells no probabilities of a demonstration, which "
-            "the bias is made of. Take a local model."
-        )
     scorer = open_scorer(study.model, adapter=study.adapter, device=study.device, dtype=study.dtype)
-    assert isinstance(scorer, ModelScorer)
     # A lower limit takes the first of a higher one's, whose scores are cached.
     shuffled = random.Random(study.seed).sample(all_questions, len(all_questions))
     questions = shuffled[: study.limit]
@@ -257,7 +250,7 @@ def _published_rows(columns: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
 
 
 def _row(
-    name: str, verdicts: Sequence[Verdicts], cosine: float | None, questions: int
+    name: str, verdicts: Sequence[AnswerMeasures], cosine: float | None, questions: int
 ) -> dict[str, Any]:
     """Return a retriever's measures as a row.
 

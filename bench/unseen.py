@@ -20,7 +20,7 @@ from casewright.finetune.corpus import CorpusToolbox, Split, read_corpus
 from casewright.finetune.corpus.counts import class_of, page_of
 from casewright.finetune.evaluation import Evaluation, EvaluationItem, Figure, evaluate, items_of
 from casewright.finetune.evaluation.figures import share
-from casewright.finetune.evaluation.outcome import Outcome
+from casewright.finetune.evaluation.outcome import PlanOutcome
 from casewright.finetune.instructions import tool_queries
 from casewright.finetune.instructions.readers.sealtools import FILES
 from casewright.planner import AnnotatedQuery, plan_store
@@ -272,7 +272,7 @@ def _rows(data: UnseenSet, evaluation: Evaluation) -> Iterator[dict[str, Any]]:
 
 
 def figures_of(
-    outcomes: Sequence[Outcome], share_of: Callable[[Sequence[bool]], Figure] = share
+    outcomes: Sequence[PlanOutcome], share_of: Callable[[Sequence[bool]], Figure] = share
 ) -> dict[str, Any]:
     """Return the figures of a planner's row; ``share_of`` gives a share its interval."""
     times = [o.result.milliseconds for o in outcomes if o.result is not None]
@@ -350,7 +350,7 @@ class Confidences:
         return figures
 
 
-def confidences(outcomes: Sequence[Outcome]) -> Confidences | None:
+def confidences(outcomes: Sequence[PlanOutcome]) -> Confidences | None:
     """Return a planner's confidence in its plans; ``None`` if it gives none."""
     plans = [
         (result.confidence, outcome.graph_arguments, result.asks_back)

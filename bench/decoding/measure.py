@@ -20,7 +20,6 @@ from casewright.bench.decoding.systems import (
     Generation,
     Systems,
     WrittenPlan,
-    compare_greedy,
 )
 from casewright.bench.harness import (
     Ground,
@@ -34,7 +33,7 @@ from casewright.bench.harness import (
     timed,
     verdicts_of,
 )
-from casewright.bench.models import ModelChoice, Writer, WritingTrial, tokenizer_texts
+from casewright.bench.models import Writer, WritingTrial
 from casewright.bench.planner import share_right
 from casewright.bench.report import Report
 from casewright.bench.scripts import ScriptWriter, make_tasks, other_plan_cases, shuffled_queries
@@ -45,8 +44,7 @@ from casewright.planner.grammar import PlanGrammar
 from casewright.planner.model_planner import ModelPlanner
 from casewright.planner.plan_cases import SELECTION, similar_plans
 from casewright.stores import CaseStore
-from casewright.stores.progress import note
-from casewright.tools import Parameter, Source, Toolbox, tool_from_record
+from casewright.tools import Toolbox, tool_from_record
 
 if TYPE_CHECKING:
     from casewright.planner import PlanRequest
@@ -57,8 +55,6 @@ if TYPE_CHECKING:
 COUNTS = (0, 1, 2, 4, 8)
 #: Tools of the larger toolboxes; tokens that a call of the network reads; calls of each width.
 SIZES, WIDTHS, ROUNDS = (30, 100), (1, 2, 4, 8, 32, 128), 5
-#: The random model in float32 that compares greedy plans, if the measured one has lower precision.
-EXACT = "100m"
 #: Plans by system, in the same order.
 Plans = Mapping[str, Sequence[WrittenPlan]]
 Figures = Iterator[tuple[str, float]]
@@ -75,7 +71,6 @@ class DecodingTrial(WritingTrial):
     plans: int = 20
     examples: int = 1
     pool: int | None = None
-    greedy: int = 20
     grammars: int = 200
     held_out: int = 100
 
@@ -93,7 +88,7 @@ def measure_decoding(trial: DecodingTrial) -> Report:
     model, shuffled = writer.model, shuffled_queries(queries, trial.seed)
     # The timed grammar must not know the plans already, as the one of the scripts does.
     scripting, grammar = (PlanGrammar(model.grammar_tokenizer) for _ in range(2))
-    tasks, refused = make_tasks(model, scripting, toolbox, shuffled, trial.plans, trial.fits)
+    tasks, refused = make_tasks(model, scripting, toolbox, shuffled, trial.plans)
     if not tasks:
         raise trial.no_tasks()
     measuring = [] if trial.model.random else ground.domain.measuring_queries()
@@ -106,7 +101,7 @@ def measure_decoding(trial: DecodingTrial) -> Report:
         def prompts_with(count: int) -> list[PromptTokens]:
             return [_prompt(model, task.request, store, count) for task in tasks]
 
-        prompts = [trial.fitted(prompt) for prompt in prompts_with(trial.examples)]
+        prompts = prompts_with(trial.examples)
         systems = Systems(model, grammar, prompts[0].head)
         ways: dict[str, tuple[Callable[..., WrittenPlan], Sequence[PromptTokens]]] = {
             name: (write, prompts) for name, write in systems.named().items()
@@ -126,7 +121,6 @@ def measure_decoding(trial: DecodingTrial) -> Report:
         chosen = _chosen(writer, trial, ground, unscripted, store) if unscripted else {}
         right = _right_tools(model, toolbox, held_out, store) if held_out else {}
         cases = store.count()
-    greedy = _greedy(model, trial, ground, shuffled)
     grammars = grammar_costs(model, toolbox, shuffled[: trial.grammars], queries)
     steps = _step_costs(model, prompts[0].head)
     writer.measure_again()
@@ -149,7 +143,6 @@ def measure_decoding(trial: DecodingTrial) -> Report:
         figures={
             **dict(_plan_figures(plans, [task.text for task in tasks], limits)),
             **(dict(_choice_figures(chosen)) if chosen else {}),
-            **{f"greedy_{part}": float(count) for part, count in greedy.items()},
             **dict(_grammar_figures(grammars)),
             **prompting,
             **{f"tool_accuracy_{count}_plan_cases": share for count, share in right.items()},
@@ -157,7 +150,7 @@ def measure_decoding(trial: DecodingTrial) -> Report:
             **writer.figures,
         },
         rows=_rows({**plans, **chosen}, right, limits, grammars),
-        notes=_notes(trial, model),
+        notes=_notes(trial),
         draw=lambda axes: _draw(axes, plans),
     )
 
@@ -188,17 +181,6 @@ def _chosen(
     warmed = (UNDRAFTED, DRAFTED) if writer.warms else ()
     label = "Writing plans of its own choice"
     return take_turns(ways, range(len(requests)), trial.repeats, label, warmed)
-
-
-def _greedy(
-    model: LanguageModel, trial: DecodingTrial, ground: Ground, queries: Sequence[AnnotatedQuery]
-) -> dict[str, int]:
-    if "float32" not in str(model.network.dtype):
-        note("Comparing greedy plans by a model in float32.")
-        exact = ModelChoice(size=EXACT, device=trial.model.device, dtype="float32")
-        model = exact.open(tokenizer_texts(ground.toolbox, ground.domain.queries()))
-    grammar = PlanGrammar(model.grammar_tokenizer)
-    return compare_greedy(model, grammar, ground.toolbox, queries[: trial.greedy])
 
 
 def _right_tools(
@@ -261,11 +243,8 @@ def grammar_costs(
 
     Larger ones are filled with the tools that the ``declared`` queries bring.
     """
-    toolboxes: dict[str, Toolbox] = {}
-    for size in (len(toolbox), *SIZES):
-        box = filled(toolbox, declared, size)
-        toolboxes[f"{len(box)}_tools"] = box
-        toolboxes[f"{len(box)}_tools_spans_only"] = with_spans_only(box)
+    boxes = [filled(toolbox, declared, size) for size in (len(toolbox), *SIZES)]
+    toolboxes = {f"{len(box)}_tools": box for box in boxes}
     scripts = ScriptWriter(model)
     costs = []
     with slow_progress("Timing grammars", len(toolboxes) * len(queries)) as advance:
@@ -287,19 +266,6 @@ def grammar_costs(
                 complete.append(spent + followed)
             costs.append(GrammarCost(name, first, ready, complete))
     return costs
-
-
-def with_spans_only(toolbox: Toolbox) -> Toolbox:
-    """Return the toolbox with spans in place of literals: its grammar contains the question."""
-
-    def spans_only(parameter: Parameter) -> Parameter:
-        if Source.LITERAL not in parameter.sources:
-            return parameter
-        return replace(parameter, sources=parameter.sources - {Source.LITERAL} | {Source.SPAN})
-
-    return Toolbox(
-        replace(tool, parameters=tuple(map(spans_only, tool.parameters))) for tool in toolbox
-    )
 
 
 def filled(toolbox: Toolbox, declared: Sequence[AnnotatedQuery], size: int) -> Toolbox:
@@ -432,7 +398,7 @@ def _draw(axes: Any, plans: Plans) -> None:
     finish(axes, "Writing the same plans with one model", ylim=(0, None))
 
 
-def _notes(trial: DecodingTrial, model: LanguageModel) -> list[str]:
+def _notes(trial: DecodingTrial) -> list[str]:
     notes = [
         "Every system writes the same plans, those of annotated queries: the network's logits are "
         "computed at each step, and a script then chooses the longest allowed token that goes on "
@@ -445,15 +411,9 @@ def _notes(trial: DecodingTrial, model: LanguageModel) -> list[str]:
         "“casewright, head kept”, over the bandwidth that was measured by reading and copying.",
         "network_: a call of the network behind the prompt's head. What reading forced tokens "
         "together saves depends on how little more a call of a few tokens costs than one of one.",
-        "greedy_: without a script, plans of two steps. explained: the first other token stands in "
-        "a text that the grammar forced, cut another way by the model.",
         f"Plan cases ({', '.join(map(str, COUNTS))} in the prompt) are picked by maximal marginal "
         "relevance with quality bias, none of them a neighbour of the query.",
     ]
-    if model.network.dtype.itemsize < 4:
-        notes.append(
-            f"greedy_ is by a model of {EXACT} in float32: rounded numbers are often equal."
-        )
     if trial.model.random:
         return [
             *notes,

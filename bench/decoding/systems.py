@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from copy import deepcopy
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
-from itertools import takewhile
 from typing import TYPE_CHECKING, Any
 
-from casewright.bench.harness import slow_progress, timed
+from casewright.bench.harness import timed
 from casewright.bench.scripts import Script, Task
-from casewright.planner import AnnotatedQuery, CasePlanner, render_prompt
+from casewright.planner import CasePlanner
 from casewright.planner.decoding import Decoder, greedy
 
 if TYPE_CHECKING:
@@ -19,7 +18,6 @@ if TYPE_CHECKING:
     from casewright.planner.grammar import PlanGrammar, PlanMatcher
     from casewright.planner.language_model import LanguageModel, PromptTokens
     from casewright.stores import CaseStore
-    from casewright.tools import Toolbox
 
 PLAIN, MASKED, OWN = "generate", "generate, masked", "casewright"
 #: The end of a system's name if it reuses the KV cache of the prompt's head.
@@ -28,8 +26,8 @@ KEPT = ", head kept"
 CHOICE = "own choice: "
 DRAFTED, UNDRAFTED = f"{CHOICE}{OWN}, drafted{KEPT}", f"{CHOICE}{OWN}{KEPT}"
 GENERATED = f"{CHOICE}{MASKED}{KEPT}"
-#: Most tokens under a mask; most steps of a plan without a script, which random weights reach.
-MOST, STEPS = 1024, 2
+#: Most tokens under a mask.
+MOST = 1024
 
 
 @dataclass(frozen=True, slots=True)
@@ -237,79 +235,3 @@ class Systems:
     ) -> WrittenPlan:
         read = len(prompt.tail) + (0 if cached else len(prompt.head))
         return WrittenPlan(self._model.decode(tokens), len(tokens), steps, read, spent)
-
-
-def compare_greedy(
-    model: LanguageModel, grammar: PlanGrammar, toolbox: Toolbox, queries: Sequence[AnnotatedQuery]
-) -> dict[str, int]:
-    """Return how the greedy plans of the decoder and of masked ``generate`` differ.
-
-    They part where the grammar forces a text: the decoder tokenizes it itself, without a model
-    step, and the model may have split it otherwise. From there on the context differs.
-
-    Args:
-        model: Best in float32: equal logits are rarer.
-
-    Returns:
-        How many ``plans`` were compared, have the ``same_tokens``, the ``same_text``; and how many
-        first differ in a forced text (``explained``) or elsewhere (``unexplained``).
-    """
-    generation, decoder = Generation(model), Decoder(model)
-    states, same, ends = None, 0, []
-    with slow_progress("Decoding greedily", len(queries)) as advance:
-        for query in queries:
-            request = replace(query.record.request(toolbox), max_steps=STEPS)
-            prompt = model.encode(render_prompt(request))
-            if states is None:
-                states = generation.head_states(prompt.head)
-            decoded = decoder.write(prompt, grammar.plan(request)).tokens
-            other = generation.masked(prompt, grammar.plan(request), deepcopy(states))
-            same += model.decode(decoded) == model.decode(other)
-            ends.append(first_difference(model, grammar, request, decoded, other))
-            advance(1)
-    return {
-        "plans": len(queries),
-        "same_tokens": ends.count("none"),
-        "same_text": same,
-        "explained": ends.count("forced"),
-        "unexplained": ends.count("chosen"),
-    }
-
-
-def first_difference(
-    model: LanguageModel,
-    grammar: PlanGrammar,
-    request: PlanRequest,
-    decoded: Sequence[int],
-    other: Sequence[int],
-) -> str:
-    """Return where the decoder's tokens first differ from others of the same request.
-
-    Returns:
-        ``none``; ``forced``, if the decoder wrote a forced text and the other token is a piece of
-        it, or begins with its rest; else ``chosen``.
-    """
-    pairs = zip(decoded, other, strict=False)
-    same = len(list(takewhile(lambda pair: pair[0] == pair[1], pairs)))
-    if same == len(decoded) == len(other):
-        return "none"
-    if same == min(len(decoded), len(other)):
-        return "chosen"
-    decode = model.grammar_tokenizer.decode_bytes
-    forced = decode(list(_forced_from(grammar.plan(request), decoded, same)))
-    piece = decode([other[same]])
-    matches = bool(forced) and (forced.startswith(piece) or piece.startswith(forced))
-    return "forced" if matches else "chosen"
-
-
-def _forced_from(matcher: PlanMatcher, tokens: Sequence[int], start: int) -> Sequence[int]:
-    """Return the forced tokens from ``start`` on, up to the next choice."""
-    index = 0
-    while True:
-        index += len(matcher.forced())
-        if index > start:
-            return tokens[start:index]
-        if index == start:
-            return ()
-        matcher.consume(tokens[index])
-        index += 1

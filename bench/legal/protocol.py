@@ -11,13 +11,12 @@ from typing import Any
 import numpy as np
 
 from casewright.bench.harness import panels
-from casewright.bench.legal.data import QaSet, find_sets
+from casewright.bench.legal.data import find_sets
 from casewright.bench.legal.retrieval import (
     KS,
     PAPERS_BEST,
     SHUFFLES,
     WEIGHTINGS,
-    CuedEncoder,
     Scores,
     Trial,
     Weighting,
@@ -46,15 +45,11 @@ def measure_legal(
     encoder: Encoder,
     *,
     only: str | None = None,
-    cue: str | None = None,
     limit: int | None = None,
 ) -> Report:
     """Measure F1@k under the paper's six weightings, and under the best one of a grid.
 
     The best one is selected on half of each set's questions, and scored on the others.
-
-    Args:
-        cue: A text before queries, also measured, on half of the questions.
     """
     sets = find_sets(data, only, limit)
     with ExitStack() as stack:
@@ -72,10 +67,6 @@ def measure_legal(
         "ratio_papers_best_weighting_over_random_order": papers / chance,
         **figures,
     }
-    if cue is not None:
-        cued_rows, differences = _cued(sets, encoder, cue)
-        rows |= cued_rows
-        figures |= differences
     paper_panels: dict[str, Panel] = {}
     for name, table in published("cbr_rag")["f1_at_k"].items():
         panel: Panel = {label_of(w): row for w, row in zip(WEIGHTINGS, table, strict=True)}
@@ -83,7 +74,7 @@ def measure_legal(
         rows |= {f"paper, {name}: {label}": np.array(scores) for label, scores in panel.items()}
     return Report(
         bench="legal",
-        settings={"sets": sizes, "encoder": encoder.name, "cue": cue, "best_here": list(best)},
+        settings={"sets": sizes, "encoder": encoder.name, "best_here": list(best)},
         figures=figures,
         rows=[
             {
@@ -142,31 +133,6 @@ def _searched(trials: Sequence[Trial]) -> tuple[dict[str, Rows], Weighting, dict
     if base:
         figures["ratio_test_half_best_here_over_papers_best_weighting"] = best_f1 / base
     return _with_mean(groups), best, figures
-
-
-def _cued(sets: Sequence[QaSet], encoder: Encoder, cue: str) -> tuple[Rows, dict[str, float]]:
-    """Return the development halves' scores with a cue before queries and without any."""
-    rows: Rows = {}
-    by_question: list[dict[Weighting, list[Scores]]] = []
-    for name, text in (("with the cue", cue), ("without a cue", "")):
-        scores: dict[Weighting, list[Scores]] = {weights: [] for weights in WEIGHTINGS}
-        for data in sets:
-            half, _ = data.halves()
-            with Trial(data, CuedEncoder(encoder, text)) as trial:
-                for weights, parts in scores.items():
-                    parts.append(trial.scores(weights)[half])
-        for weights, parts in scores.items():
-            mean = np.mean([part.mean(axis=0) for part in parts], axis=0)
-            rows[f"{name} (development half): {label_of(weights)}"] = mean
-        by_question.append(
-            {w: [part.mean(axis=1) for part in parts] for w, parts in scores.items()}
-        )
-    names = {"support_alone": WEIGHTINGS[1], "entities_alone": WEIGHTINGS[2]}
-    figures: dict[str, float] = {}
-    for name, weights in {**names, "papers_best_weighting": PAPERS_BEST}.items():
-        pair = (scores[weights] for scores in by_question)
-        figures |= _difference(f"f1_difference_by_the_cue_{name}", *pair)
-    return rows, figures
 
 
 def _with_mean(groups: dict[str, Rows]) -> dict[str, Rows]:

@@ -43,18 +43,6 @@ STEPS = 20
 NOT_FOUND = 1_000_000
 
 
-class CuedEncoder:
-    """An encoder with its cue, the text before queries, replaced."""
-
-    def __init__(self, encoder: Encoder, cue: str) -> None:
-        self._encoder = encoder
-        self.name, self.dimension, self.cue = encoder.name, encoder.dimension, cue
-
-    def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
-        """Embed n texts as an array (n, dimension)."""
-        return self._encoder.embed(texts)
-
-
 class Trial:
     """A set's cases in a store in memory, to be used in a ``with`` block.
 

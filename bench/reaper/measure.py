@@ -2,12 +2,8 @@
 
 from __future__ import annotations
 
-import os
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from concurrent.futures import ProcessPoolExecutor, as_completed
-from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass, replace
-from multiprocessing import get_context
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from casewright.bench.reaper.asking import (
@@ -45,8 +41,6 @@ from casewright.stores.progress import note, told_progress
 _TITLES = {FIRST: "Table 1", "2": "Table 2", "3": "Table 3", STUDIES: "Generalisation studies"}
 #: Columns that are hidden if all lines of a table have the same value.
 _SAME = ("questions", "class", "planner")
-#: In a child process, the lock for opening the domain's stores.
-_OPENING: AbstractContextManager[Any] = nullcontext()
 _NOTES = (
     "tools: share of plans with the right tool sequence, with its 95 % interval (Wilson); "
     "arguments: and every argument right; arguments_paper: the same over plans with prod_search or "
@@ -61,88 +55,65 @@ _NOTES = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class _Run:
-    """A trial with everything that it opens; ``rows`` are those that need a training."""
-
-    trial: ReaperTrial
-    recipe: Recipe
-    material: Material
-    work: Workplace
-    rows: tuple[Row, ...]
-
-    def lines(self) -> RowLines:
-        """Return the lines of rows, after making the model that rows start from."""
-        data, trial = self.recipe.data, self.trial
-        if trial.start is not None:
-            start = given_start(trial.start, self.material.toolbox)
-        else:
-            start = self.work.start(_common(self.material, data, trial))
-        return RowLines(self.material, self.work, start, data.tevo.shots, trial.seed)
-
-    def finish(self, lines: RowLines, name: str) -> None:
-        """Train and measure the rows of one training; their figures are cached."""
-        for row in self.rows:
-            if row.training is not None and row.training.name == name:
-                lines.of(row)
-
-
 def measure_reaper(trial: ReaperTrial) -> Report:
     """Train and measure the rows that are not cached, and return the report of all of them."""
-    run = _open(trial)
-    # First of all: a missing file must end the command before hours of training.
-    first = FirstTable.of(trial, run.material, run.work) if FIRST in trial.tables else None
-    lines: list[Line] = []
-    if first is not None:
-        note("Table 1: asking the planners on the frozen questions.")
-        lines += first.lines()
-    if names := [training.name for training in trainings_of(run.rows)]:
-        measured = run.lines()
-        with told_progress("Training and measuring", len(names), "trainings") as advance:
-            if trial.jobs > 1:
-                measure_beside(trial, names, finish, lambda name: advance(1))
-            else:
-                for name in names:
-                    note(f"Training {name}.")
-                    run.finish(measured, name)
-                    advance(1)
-        # In the order of the tables, from the cache.
-        lines += [line for row in run.rows for line in measured.of(row)]
-    return Report(
-        bench="reaper",
-        settings={
-            "domain": run.material.domain.name,
-            "tables": list(trial.tables),
-            "recipe": run.recipe.model_dump(mode="json", exclude_none=True, exclude={"data"}),
-            "steps": run.work.training.steps,
-            "plan_cases_in_a_prompt": run.recipe.data.tevo.shots,
-            "left_out_tool": trial.tool,
-            "frozen_questions": len(run.material.frozen),
-            "queries": len(run.material.queries),
-            "instructions": trial.instructions is not None,
-            "start": "another model" if trial.start is not None else run.recipe.model.base,
-            "seed": trial.seed,
-            **(first.settings if first is not None else {}),
-        },
-        figures=_figures(lines),
-        rows=lines,
-        notes=[*_NOTES, *_training_notes(trial, run.work.training.steps)],
-        draw=lambda axes: draw_rows(axes, lines),
-        titles=_TITLES,
-        cells=_shown,
-    )
-
-
-def _open(trial: ReaperTrial) -> _Run:
     recipe = Recipe.read(find_recipe(trial.recipe))
     if recipe.data.toolbox is not None or recipe.data.queries is not None:
         raise InputError(
             f"{trial.recipe}: data.toolbox and data.queries have no frozen questions to measure "
             "by. Write data.domain alone."
         )
-    with _OPENING:
-        material = open_material(recipe.data.domain)
+    material = open_material(recipe.data.domain)
     work = Workplace(trial.folder, recipe, material.encoder, steps=trial.steps)
+    rows = _trained_rows(trial, recipe, material)
+    # First of all: a missing file must end the command before hours of training.
+    first = FirstTable.of(trial, material, work) if FIRST in trial.tables else None
+    lines: list[Line] = []
+    if first is not None:
+        note("Table 1: asking the planners on the frozen questions.")
+        lines += first.lines()
+    if names := [training.name for training in trainings_of(rows)]:
+        if trial.start is not None:
+            start = given_start(trial.start, material.toolbox)
+        else:
+            start = work.start(_common(material, recipe.data, trial))
+        measured = RowLines(material, work, start, recipe.data.tevo.shots, trial.seed)
+        with told_progress("Training and measuring", len(names), "trainings") as advance:
+            for name in names:
+                note(f"Training {name}.")
+                for row in rows:
+                    if row.training is not None and row.training.name == name:
+                        measured.of(row)
+                advance(1)
+        # In the order of the tables, from the cache.
+        lines += [line for row in rows for line in measured.of(row)]
+    return Report(
+        bench="reaper",
+        settings={
+            "domain": material.domain.name,
+            "tables": list(trial.tables),
+            "recipe": recipe.model_dump(mode="json", exclude_none=True, exclude={"data"}),
+            "steps": work.training.steps,
+            "plan_cases_in_a_prompt": recipe.data.tevo.shots,
+            "left_out_tool": trial.tool,
+            "frozen_questions": len(material.frozen),
+            "queries": len(material.queries),
+            "instructions": trial.instructions is not None,
+            "start": "another model" if trial.start is not None else recipe.model.base,
+            "seed": trial.seed,
+            **(first.settings if first is not None else {}),
+        },
+        figures=_figures(lines),
+        rows=lines,
+        notes=[*_NOTES, *_training_notes(trial, work.training.steps)],
+        draw=lambda axes: draw_rows(axes, lines),
+        titles=_TITLES,
+        cells=_shown,
+    )
+
+
+def _trained_rows(trial: ReaperTrial, recipe: Recipe, material: Material) -> list[Row]:
+    """Return the rows that need a training."""
     rows: list[Row] = []
     if {SECOND, THIRD} & set(trial.tables):
         ablations = ablation_rows(material, recipe.data, trial.instructions)
@@ -150,8 +121,7 @@ def _open(trial: ReaperTrial) -> _Run:
     if STUDIES in trial.tables:
         rows += study_rows(material, recipe.data, trial)
     limit, seed = trial.limit, trial.seed
-    short = tuple(replace(row, questions=row.questions.limited(limit, seed)) for row in rows)
-    return _Run(trial, recipe, material, work, short)
+    return [replace(row, questions=row.questions.limited(limit, seed)) for row in rows]
 
 
 def _common(material: Material, data: Any, trial: ReaperTrial) -> Training:
@@ -165,47 +135,6 @@ def _common(material: Material, data: Any, trial: ReaperTrial) -> Training:
     ]
     section = mixture(data, instruction_sources(trial.instructions))
     return Training("common", section, material.ingredients(queries, toolbox))
-
-
-def measure_beside(
-    trial: ReaperTrial,
-    names: Sequence[str],
-    finish: Callable[[ReaperTrial, str], None],
-    finished: Callable[[str], None],
-) -> None:
-    """Measure the rows of every training by ``trial.jobs`` processes.
-
-    ``finish`` measures the rows of one training; a process must be able to import it.
-
-    Raises:
-        InputError: A training failed; running ones end first.
-    """
-    context = get_context("spawn")
-    threads = max(1, (os.cpu_count() or 1) // trial.jobs)
-    with ProcessPoolExecutor(
-        trial.jobs, context, initializer=_begin, initargs=(context.Lock(), threads)
-    ) as pool:
-        running = {pool.submit(finish, trial, name): name for name in names}
-        try:
-            for future in as_completed(running):
-                future.result()
-                finished(running[future])
-        except BaseException:
-            pool.shutdown(wait=False, cancel_futures=True)
-            raise
-
-
-def _begin(lock: Any, threads: int) -> None:
-    global _OPENING
-    _OPENING = lock
-    # Torch reads it once, when it is imported.
-    os.environ["OMP_NUM_THREADS"] = str(threads)
-
-
-def finish(trial: ReaperTrial, name: str) -> None:
-    """Train and measure the rows of one training in this process; see ``measure_beside``."""
-    run = _open(trial)
-    run.finish(run.lines(), name)
 
 
 def _shown(lines: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:

@@ -34,7 +34,7 @@ TABLES = (FIRST, SECOND, THIRD, STUDIES)
 
 @dataclass(frozen=True, slots=True)
 class ReaperTrial:
-    """The options of the command; it can be pickled, for processes of their own.
+    """The options of the command.
 
     Trainings and figures are cached in ``folder``, each under a hash of its settings: an
     interrupted run can be continued.
@@ -53,7 +53,6 @@ class ReaperTrial:
     #: No other class of the shop resembles it.
     tool: str = "customer_support"
     limit: int = 100
-    jobs: int = 1
     seed: int = 0
 
     def __post_init__(self) -> None:
@@ -67,9 +66,8 @@ class ReaperTrial:
                 f"--instructions {self.instructions} is no folder. Give one with generic "
                 "instructions."
             )
-        for name, value in (("limit", self.limit), ("jobs", self.jobs)):
-            if value < 1:
-                raise InputError(f"--{name} is {value}. Give 1 at least.")
+        if self.limit < 1:
+            raise InputError(f"--limit is {self.limit}. Give 1 at least.")
 
 
 @dataclass(frozen=True, slots=True)

@@ -32,16 +32,14 @@ from casewright.bench.stores.worker import (
     TURN,
     WARM,
     Measured,
-    Spec,
     Timed,
     measure_size,
 )
 from casewright.errors import InputError
 from casewright.stores.progress import note
 
-ENGINES = ("edge", "local")
-#: The smallest case base; the largest for local mode, slow to write, by default.
-SMALLEST, LARGEST_LOCAL = 100, 10_000
+#: The smallest case base.
+SMALLEST = 100
 #: Other systems' exact searches, by the name of their ratio to ours.
 RATIOS = {"merged": "merged_all", "formula": "formula_all"}
 RATIOS |= {name: name for name in ("cbrkit", "cbrkit_documented")}
@@ -67,9 +65,7 @@ NOTES = (
 )
 
 
-def measure_stores(
-    sizes: Sequence[int], queries: int, engine: str | None = None, seed: int = 0
-) -> Report:
+def measure_stores(sizes: Sequence[int], queries: int, seed: int = 0) -> Report:
     """Build every system at every size, let them take turns at the queries, and compare."""
     if not sizes or min(sizes) < SMALLEST or len(set(sizes)) < len(sizes):
         raise InputError(
@@ -78,8 +74,6 @@ def measure_stores(
         )
     if queries < len(WEIGHTS):
         raise InputError(f"{queries} queries do not ask all {len(WEIGHTS)} weight sets. Ask more.")
-    if engine not in (None, *ENGINES):
-        raise InputError(f"There is no engine {engine!r}. Give one of {', '.join(ENGINES)}.")
     check_cbrkit()
     rows: list[dict[str, Any]] = []
     figures: dict[str, float] = {}
@@ -90,7 +84,7 @@ def measure_stores(
             write_vectors(folder / CASES, size, seed, stream=0)
             write_vectors(folder / QUERIES, queries, seed, stream=1)
             scores = exact_scores(np.load(folder / CASES, "r"), np.load(folder / QUERIES))
-            measured = measure_size(folder, _specs(engine, size), queries)
+            measured = measure_size(folder, queries)
         new = [row for system in measured for row in _rows(size, system, scores)]
         rows += new
         figures |= _figures(size, measured, new)
@@ -98,7 +92,6 @@ def measure_stores(
         bench="stores",
         settings={
             "sizes": list(sizes),
-            "engine": engine or f"edge, and local up to {LARGEST_LOCAL}",
             "queries": queries,
             "k": K,
             "dimension": DIMENSION,
@@ -115,18 +108,12 @@ def measure_stores(
     )
 
 
-def _specs(engine: str | None, size: int) -> list[Spec]:
-    chosen = [engine] if engine else [e for e in ENGINES if e == "edge" or size <= LARGEST_LOCAL]
-    kinds = ("casewright", "named_vectors")
-    return [*(Spec(kind, name) for name in chosen for kind in kinds), Spec("cbrkit")]
-
-
 def _rows(size: int, measured: Measured, scores: NDArray[np.float64]) -> list[dict[str, Any]]:
     costs = measured.costs
     return [
         {
             "cases": size,
-            "search": name + measured.spec.ending,
+            "search": name,
             "ms_p50": p50(_times(timed)),
             "ms_p95": p95(_times(timed)),
             "recall": mean([recall(t.numbers, scores[t.query]) for t in timed]),
@@ -155,18 +142,14 @@ def _figures(
     for system in measured:
         for name, value in system.costs._asdict().items():
             if value is not None:
-                figures[f"{name}_{system.spec.name}_{size}"] = value
-        for name, timed in system.searches.items():
-            times[name + system.spec.ending] = _times(timed)
-    for ending in ("", "_local"):
-        if (ours := times.get(f"casewright{ending}")) is None:
-            continue
-        for ratio_name, name in RATIOS.items():
-            # cbrkit has no engine: its time is compared with that of each of ours.
-            other = times.get(name + ending) or times.get(name, [])
-            both = min(len(ours), len(other))
-            ratio = p50(other[:both]) / p50(ours[:both])
-            figures[f"ratio_{ratio_name}_over_casewright{ending}_{size}"] = ratio
+                figures[f"{name}_{system.system}_{size}"] = value
+        times |= {name: _times(timed) for name, timed in system.searches.items()}
+    ours = times["casewright"]
+    for ratio_name, name in RATIOS.items():
+        other = times[name]
+        both = min(len(ours), len(other))
+        ratio = p50(other[:both]) / p50(ours[:both])
+        figures[f"ratio_{ratio_name}_over_casewright_{size}"] = ratio
     return figures
 
 
@@ -182,22 +165,17 @@ def _version(package: str) -> str | None:
 
 
 def _draw(axes: Any, rows: Sequence[Mapping[str, Any]]) -> None:
-    for search in dict.fromkeys(row["search"] for row in rows):
-        name = search.removesuffix("_local")
-        local = name != search
-        # Two lines of local mode, for legibility.
-        if local and name not in ("casewright", "merged_all"):
-            continue
-        subset = [row for row in rows if row["search"] == search]
+    for name in dict.fromkeys(row["search"] for row in rows):
+        subset = [row for row in rows if row["search"] == name]
         exact = all(row["recall"] == 1 for row in subset)
         axes.plot(
             [row["cases"] for row in subset],
             [row["ms_p50"] for row in subset],
             color=_COLOURS[name.split("_")[0]],
-            linestyle=":" if local else "-" if exact else "--",
+            linestyle="-" if exact else "--",
             marker=_MARKERS.get(name, "o"),
             linewidth=2.5 if name == "casewright" else 1.2,
-            label=search,
+            label=name,
         )
     axes.set(xscale="log", yscale="log", xlabel="cases", ylabel="ms a search, median")
     axes.set_title("Ten cases by three weighted facets (dashed: not exact)")

@@ -60,15 +60,14 @@ class Casewright(System):
     Vectors are looked up by the number in a text: no encoder's time is measured.
     """
 
-    def __init__(self, folder: Path, engine: str) -> None:
+    def __init__(self, folder: Path) -> None:
         self._folder = folder
-        self._engine = engine
         self._rows = np.empty((len(FACETS), 0, DIMENSION), dtype=np.float32)
         self._schema = CaseSchema("bench", tuple(self._facet(n) for n in range(len(FACETS))))
 
     def build(self, cases: Vectors) -> None:
         """Add all cases by one call; see ``System``."""
-        self._store = CaseStore(self._schema, self._folder, engine=self._engine)
+        self._store = CaseStore(self._schema, self._folder)
         new = (Case(**texts_of(n), id=str(UUID(int=n))) for n in range(cases.shape[1]))
         empty, self._rows = self._rows, cases
         self._store.add(new, progress=False)
@@ -180,7 +179,6 @@ def _cosine(x: Vectors, y: Vectors) -> float:
 
 #: Points that are written together.
 BATCH = 1000
-COLLECTION = "bench"
 
 
 class Point(NamedTuple):
@@ -222,17 +220,79 @@ class NamedVectors(System):
     def __init__(self, folder: Path) -> None:
         self._folder = folder
 
-    @abstractmethod
+    def build(self, cases: Vectors) -> None:
+        """Write all cases in batches; see ``System``."""
+        import qdrant_edge as edge
+
+        self._folder.mkdir()
+        params = edge.EdgeVectorParams(size=DIMENSION, distance=edge.Distance.Dot)
+        config = edge.EdgeConfig(vectors=dict.fromkeys(FACETS, params))
+        self._shard = edge.EdgeShard.create(str(self._folder), config)
+        for numbers in _batches(cases):
+            points = [
+                edge.Point(n, {name: cases[at, n] for at, name in enumerate(FACETS)}, texts_of(n))
+                for n in numbers
+            ]
+            self._shard.update(edge.UpdateOperation.upsert_points(points))
+
+    def open(self) -> None:
+        """Load the shard; see ``System``."""
+        import qdrant_edge as edge
+
+        self._shard = edge.EdgeShard.load(str(self._folder))
+        self.count = self._shard.info().points_count
+
     def search(self, requests: Sequence[Request]) -> list[Scored]:
-        """Return the results of exact searches, by one request."""
+        """Search exactly, in one batch."""
+        import qdrant_edge as edge
 
-    @abstractmethod
+        queries = [
+            edge.QueryRequest(
+                query=edge.Query.Nearest(request.vector.tolist(), using=request.name),
+                limit=request.limit,
+                filter=edge.Filter(must=[edge.HasIdCondition(set(request.among))])
+                if request.among
+                else None,
+                params=edge.SearchParams(exact=True),
+                with_payload=False,
+                with_vector=False,
+            )
+            for request in requests
+        ]
+        return list(map(Scored.of, self._shard.query_batch(edge.QueryBatchRequest(queries))))
+
     def payloads(self, numbers: Sequence[int]) -> dict[int, Mapping[str, Any]]:
-        """Return the payloads of these cases."""
+        """Return payloads by number."""
+        records = self._shard.retrieve(list(numbers), True, False)
+        return {int(str(record.id)): record.payload or {} for record in records}
 
-    @abstractmethod
     def formula(self, query: Query, weights: Weights, candidates: int) -> list[Point]:
-        """Return the best by the weighted sum, of prefetched candidates by each vector."""
+        """Score prefetched candidates by a sum of products."""
+        import qdrant_edge as edge
+
+        prefetches = [
+            edge.Prefetch(
+                query=edge.Query.Nearest(query[name].tolist(), using=name),
+                limit=candidates,
+                params=edge.SearchParams(exact=True),
+            )
+            for name in weights
+        ]
+        make = edge.Expression
+        terms = [make.Mult([make.Constant(n), make.Variable(of)]) for n, of in _terms(weights)]
+        missing = {of: 0.0 for _, of in _terms(weights)}
+        request = edge.QueryRequest(
+            prefetches=prefetches,
+            query=edge.Formula(make.Sum(terms), missing),
+            limit=K,
+            with_payload=True,
+        )
+        points = self._shard.query(request)
+        return [Point(int(str(p.id)), p.score, p.payload or {}) for p in points]
+
+    def close(self) -> None:
+        """Close the shard; see ``System``."""
+        self._shard.close()
 
     def searches(self) -> Mapping[str, Search]:
         """Return merged searches and formulas; see ``System``."""
@@ -315,158 +375,3 @@ def _batches(cases: Vectors) -> Iterator[range]:
 def _terms(weights: Weights) -> list[tuple[float, str]]:
     """Return each weight with the formula's name of its prefetch's score."""
     return [(share, f"$score[{number}]") for number, share in enumerate(weights.values())]
-
-
-class EdgeNamed(NamedVectors):
-    """A shard of Qdrant Edge."""
-
-    def build(self, cases: Vectors) -> None:
-        """Write all cases in batches; see ``System``."""
-        import qdrant_edge as edge
-
-        self._folder.mkdir()
-        params = edge.EdgeVectorParams(size=DIMENSION, distance=edge.Distance.Dot)
-        config = edge.EdgeConfig(vectors=dict.fromkeys(FACETS, params))
-        self._shard = edge.EdgeShard.create(str(self._folder), config)
-        for numbers in _batches(cases):
-            points = [
-                edge.Point(n, {name: cases[at, n] for at, name in enumerate(FACETS)}, texts_of(n))
-                for n in numbers
-            ]
-            self._shard.update(edge.UpdateOperation.upsert_points(points))
-
-    def open(self) -> None:
-        """Load the shard; see ``System``."""
-        import qdrant_edge as edge
-
-        self._shard = edge.EdgeShard.load(str(self._folder))
-        self.count = self._shard.info().points_count
-
-    def search(self, requests: Sequence[Request]) -> list[Scored]:
-        """Search exactly, in one batch; see ``NamedVectors``."""
-        import qdrant_edge as edge
-
-        queries = [
-            edge.QueryRequest(
-                query=edge.Query.Nearest(request.vector.tolist(), using=request.name),
-                limit=request.limit,
-                filter=edge.Filter(must=[edge.HasIdCondition(set(request.among))])
-                if request.among
-                else None,
-                params=edge.SearchParams(exact=True),
-                with_payload=False,
-                with_vector=False,
-            )
-            for request in requests
-        ]
-        return list(map(Scored.of, self._shard.query_batch(edge.QueryBatchRequest(queries))))
-
-    def payloads(self, numbers: Sequence[int]) -> dict[int, Mapping[str, Any]]:
-        """Return payloads by number; see ``NamedVectors``."""
-        records = self._shard.retrieve(list(numbers), True, False)
-        return {int(str(record.id)): record.payload or {} for record in records}
-
-    def formula(self, query: Query, weights: Weights, candidates: int) -> list[Point]:
-        """Score prefetched candidates by a sum of products; see ``NamedVectors``."""
-        import qdrant_edge as edge
-
-        prefetches = [
-            edge.Prefetch(
-                query=edge.Query.Nearest(query[name].tolist(), using=name),
-                limit=candidates,
-                params=edge.SearchParams(exact=True),
-            )
-            for name in weights
-        ]
-        make = edge.Expression
-        terms = [make.Mult([make.Constant(n), make.Variable(of)]) for n, of in _terms(weights)]
-        missing = {of: 0.0 for _, of in _terms(weights)}
-        request = edge.QueryRequest(
-            prefetches=prefetches,
-            query=edge.Formula(make.Sum(terms), missing),
-            limit=K,
-            with_payload=True,
-        )
-        points = self._shard.query(request)
-        return [Point(int(str(p.id)), p.score, p.payload or {}) for p in points]
-
-    def close(self) -> None:
-        """Close the shard; see ``System``."""
-        self._shard.close()
-
-
-class LocalNamed(NamedVectors):
-    """A collection of qdrant-client's local mode, which searches exactly."""
-
-    def build(self, cases: Vectors) -> None:
-        """Write all cases in batches; see ``System``."""
-        from qdrant_client import QdrantClient, models
-
-        self._client = QdrantClient(path=str(self._folder))
-        params = models.VectorParams(size=DIMENSION, distance=models.Distance.DOT)
-        self._client.create_collection(COLLECTION, vectors_config=dict.fromkeys(FACETS, params))
-        for numbers in _batches(cases):
-            part = cases[:, numbers.start : numbers.stop]
-            points = models.Batch(
-                ids=list(numbers),
-                vectors={name: part[facet].tolist() for facet, name in enumerate(FACETS)},
-                payloads=list(map(texts_of, numbers)),
-            )
-            self._client.upsert(COLLECTION, points=points)
-
-    def open(self) -> None:
-        """Load the collection; see ``System``."""
-        from qdrant_client import QdrantClient
-
-        self._client = QdrantClient(path=str(self._folder))
-        self.count = self._client.count(COLLECTION).count
-
-    def search(self, requests: Sequence[Request]) -> list[Scored]:
-        """Search exactly, in one batch; see ``NamedVectors``."""
-        from qdrant_client import models
-
-        queries = [
-            models.QueryRequest(
-                query=request.vector.tolist(),
-                using=request.name,
-                limit=request.limit,
-                filter=models.Filter(must=[models.HasIdCondition(has_id=list(request.among))])
-                if request.among
-                else None,
-                with_payload=False,
-                with_vector=False,
-            )
-            for request in requests
-        ]
-        answers = self._client.query_batch_points(COLLECTION, requests=queries)
-        return [Scored.of(answer.points) for answer in answers]
-
-    def payloads(self, numbers: Sequence[int]) -> dict[int, Mapping[str, Any]]:
-        """Return payloads by number; see ``NamedVectors``."""
-        records = self._client.retrieve(COLLECTION, list(numbers), with_payload=True)
-        return {int(record.id): record.payload or {} for record in records}
-
-    def formula(self, query: Query, weights: Weights, candidates: int) -> list[Point]:
-        """Score prefetched candidates by a sum of products; see ``NamedVectors``."""
-        from qdrant_client import models
-
-        prefetches = [
-            models.Prefetch(query=query[name].tolist(), using=name, limit=candidates)
-            for name in weights
-        ]
-        total = models.SumExpression(
-            sum=[models.MultExpression(mult=list(term)) for term in _terms(weights)]
-        )
-        missing = {of: 0.0 for _, of in _terms(weights)}
-        answer = self._client.query_points(
-            COLLECTION,
-            prefetch=prefetches,
-            query=models.FormulaQuery(formula=total, defaults=missing),
-            limit=K,
-            with_payload=True,
-        )
-        return [Point(int(p.id), p.score, p.payload or {}) for p in answer.points]
-
-    def close(self) -> None:
-        """Close the client; see ``System``."""
-        self._client.close()

@@ -18,7 +18,7 @@ import numpy as np
 
 from casewright.bench.harness import resident_bytes, timed
 from casewright.bench.stores.data import WEIGHTS, query_of, weights_of
-from casewright.bench.stores.systems import Casewright, Cbrkit, EdgeNamed, LocalNamed, System
+from casewright.bench.stores.systems import Casewright, Cbrkit, NamedVectors, System
 from casewright.errors import StoreError
 from casewright.stores.progress import note
 
@@ -33,30 +33,12 @@ _system: System
 _folder: Path
 
 
-class Spec(NamedTuple):
-    """A system by its kind, and by its engine; empty for a system in memory."""
-
-    kind: str
-    engine: str = ""
-
-    @property
-    def name(self) -> str:
-        """The name in figures."""
-        return f"{self.kind}{self.ending}"
-
-    @property
-    def ending(self) -> str:
-        """The ending of the names of local mode."""
-        return "_local" if self.engine == "local" else ""
-
-    def system(self, folder: Path) -> System:
-        """Return the system over a folder."""
-        if self.kind == "casewright":
-            return Casewright(folder / self.name, self.engine)
-        if self.kind == "cbrkit":
-            return Cbrkit()
-        path = folder / self.name
-        return EdgeNamed(path) if self.engine == "edge" else LocalNamed(path)
+#: The systems by their names in figures, over a folder; cbrkit keeps its cases in memory.
+SYSTEMS: Mapping[str, Callable[[Path], System]] = {
+    "casewright": Casewright,
+    "named_vectors": NamedVectors,
+    "cbrkit": lambda folder: Cbrkit(),
+}
 
 
 class Timed(NamedTuple):
@@ -80,7 +62,7 @@ class Costs(NamedTuple):
 class Measured(NamedTuple):
     """The measurements of one system."""
 
-    spec: Spec
+    system: str
     costs: Costs
     searches: Mapping[str, Sequence[Timed]]
 
@@ -88,11 +70,11 @@ class Measured(NamedTuple):
 class Worker:
     """A process with one system, which calls the functions below."""
 
-    def __init__(self, spec: Spec, folder: Path) -> None:
+    def __init__(self, name: str, folder: Path) -> None:
         # A fork would have this process's memory, too.
         context = multiprocessing.get_context("spawn")
-        self._name = spec.name
-        self._pool = ProcessPoolExecutor(1, context, initializer=_begin, initargs=(spec, folder))
+        self._name = name
+        self._pool = ProcessPoolExecutor(1, context, initializer=_begin, initargs=(name, folder))
 
     def do(self, work: Callable[..., Result], *arguments: Any) -> Result:
         """Return a function's result in the process; ``StoreError`` if the process ended."""
@@ -120,14 +102,14 @@ class Worker:
         self._pool.shutdown()
 
 
-def measure_size(folder: Path, specs: Sequence[Spec], queries: int) -> list[Measured]:
+def measure_size(folder: Path, queries: int) -> list[Measured]:
     """Build each system from the cases in the folder, and time its searches, in turns."""
     with ExitStack() as stack:
-        systems: list[tuple[Spec, Worker, Costs, dict[str, list[Timed]]]] = []
-        for spec in specs:
-            note(f"  building {spec.name}")
-            worker, costs = _build(stack, spec, folder)
-            systems.append((spec, worker, costs, {name: [] for name in worker.do(searches)}))
+        systems: list[tuple[str, Worker, Costs, dict[str, list[Timed]]]] = []
+        for system in SYSTEMS:
+            note(f"  building {system}")
+            worker, costs = _build(stack, system, folder)
+            systems.append((system, worker, costs, {name: [] for name in worker.do(searches)}))
         note("  searching in turns")
         for start in range(0, queries, TURN):
             turn = range(start, min(start + TURN, queries))
@@ -136,24 +118,24 @@ def measure_size(folder: Path, specs: Sequence[Spec], queries: int) -> list[Meas
                     if sum(timed.milliseconds for timed in timings) < SECONDS * 1000:
                         timings += worker.do(search, name, turn)
         measured = []
-        for spec, worker, costs, results in systems:
+        for system, worker, costs, results in systems:
             costs = costs._replace(memory_mb=worker.do(resident))
-            measured.append(Measured(spec, costs, results))
+            measured.append(Measured(system, costs, results))
             worker.close()
         return measured
 
 
-def _build(stack: ExitStack, spec: Spec, folder: Path) -> tuple[Worker, Costs]:
+def _build(stack: ExitStack, system: str, folder: Path) -> tuple[Worker, Costs]:
     """Build a system, and return a process that has it open and ends with the stack."""
-    worker = stack.enter_context(Worker(spec, folder))
+    worker = stack.enter_context(Worker(system, folder))
     seconds, memory = worker.do(build)
-    if not spec.engine:
+    if system == "cbrkit":
         return worker, Costs(seconds, memory)
     worker.close()
     # Files may be sparse.
-    files = (file for file in (folder / spec.name).rglob("*") if file.is_file())
+    files = (file for file in (folder / system).rglob("*") if file.is_file())
     disk = sum(file.stat().st_blocks * 512 for file in files) / 1e6
-    worker = stack.enter_context(Worker(spec, folder))
+    worker = stack.enter_context(Worker(system, folder))
     return worker, Costs(seconds, memory, worker.do(open_), disk_mb=disk)
 
 
@@ -175,11 +157,11 @@ def _one_thread() -> Iterator[None]:
         os.environ.update(before)
 
 
-def _begin(spec: Spec, folder: Path) -> None:
+def _begin(name: str, folder: Path) -> None:
     global _system, _folder
     # Control-C reaches all processes of a terminal; the parent ends this one.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    _system, _folder = spec.system(folder), folder
+    _system, _folder = SYSTEMS[name](folder / name), folder
 
 
 def build() -> tuple[float, float | None]:

@@ -23,7 +23,6 @@ MEASURED = {
     "frozen": "planner domains/shopping",
     "latency": "planner graph bench/scripts.py bench/models.py",
     "legal": "domains/legal stores",
-    "legal-pairs": "domains/legal bench/legal/pair_writing.py",
     "math24": "packages/casewright_math24 packages/casewright_mcbr",
     "narrowing": "planner finetune/corpus",
     "own-tools": "planner finetune/corpus",
@@ -33,7 +32,6 @@ MEASURED = {
     "serve": "serve graph bench/service.py",
     "soak": "stores graph serve",
     "stores": "stores",
-    "training": "finetune/training",
     "truthfulqa": "finetune/demonstrations stores",
     "unseen": "planner finetune/corpus",
 }

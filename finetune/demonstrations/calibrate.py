@@ -18,9 +18,9 @@ import numpy as np
 from casewright.errors import InputError
 from casewright.finetune.demonstrations.judged import AnswerScorer, CaseReading, JudgedQuestion
 from casewright.finetune.demonstrations.measures import (
+    AnswerMeasures,
     Floats,
     Shown,
-    Verdicts,
     score_all,
     shown_at_random,
     shown_by,
@@ -44,7 +44,7 @@ FOLDS = 5
 _TRIED = 8
 
 #: What a calibration can optimise, as a number of a question's measures.
-MEASURES: dict[str, Callable[[Verdicts], float]] = {
+MEASURES: dict[str, Callable[[AnswerMeasures], float]] = {
     "margin": lambda verdict: verdict.margin,
     "dpo": lambda verdict: verdict.preference,
     "mass": lambda verdict: float("nan") if verdict.mass is None else verdict.mass,
@@ -197,7 +197,6 @@ def calibrate(
     Raises:
         InputError: A case is no demonstration, there are fewer than two questions, or they lack
             the wrong answers that the measure needs.
-        ScoringError: See ``AnswerScorer``.
     """
     prepared = prepare(store, scorer, questions, sweep, reading=reading, progress=progress)
     return run(prepared, scorer, progress=progress)
@@ -293,7 +292,7 @@ def _cost(
 
 def _rows(
     prepared: PreparedCalibration,
-    measured: Sequence[Sequence[Verdicts]],
+    measured: Sequence[Sequence[AnswerMeasures]],
     benefit: Floats,
     resamples: Resamples,
 ) -> list[SettingResult]:

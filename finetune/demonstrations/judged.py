@@ -43,6 +43,10 @@ class AnswerScorer(Protocol):
     def name(self) -> str:
         """The model's name."""
 
+    @property
+    def signature(self) -> str:
+        """The model's name with an identifier of its weights."""
+
     def keys(self, question: Asked) -> Sequence[str]:
         """Return a key for each answer, unique among all models, prompts and answers."""
 
@@ -54,16 +58,7 @@ class AnswerScorer(Protocol):
 
         Raises:
             InputError: A prompt is too long.
-            ScoringError: The model failed, or returns no probabilities.
         """
-
-
-class LocalScorer(AnswerScorer, Protocol):
-    """A scorer of answers as texts, by a model whose weights are known."""
-
-    @property
-    def signature(self) -> str:
-        """The model's name with an identifier of its weights."""
 
 
 @dataclass(frozen=True, slots=True)

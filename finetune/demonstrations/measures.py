@@ -105,7 +105,7 @@ def _mean_cosine(hits: Sequence[Hit], store: CaseStore, selector: MarginalSelect
 
 
 @dataclass(frozen=True, slots=True)
-class Verdicts:
+class AnswerMeasures:
     """The measures of one question; all but ``margins`` are ``None`` without wrong answers.
 
     Attributes:
@@ -144,7 +144,7 @@ def measure(
     wrong: Sequence[float],
     right_alone: Sequence[float],
     wrong_alone: Sequence[float],
-) -> Verdicts:
+) -> AnswerMeasures:
     """Return the measures of one question from its answers' log-probabilities.
 
     Args:
@@ -169,12 +169,12 @@ def measure(
     if not all(np.isfinite(numbers).all() for numbers in (r, w, r0, w0)):
         raise InputError("A log-probability is not finite. Score the answers again.")
     if not len(w):
-        return Verdicts((r - r0)[:, None], None, None, None, None)
+        return AnswerMeasures((r - r0)[:, None], None, None, None, None)
     above = w.max()
     apart = np.logaddexp.reduce(r) - np.logaddexp.reduce(w)
     with np.errstate(over="ignore"):
         ratio = float(np.exp(apart))
-    return Verdicts(
+    return AnswerMeasures(
         margins=(r - r0)[:, None] - (w - w0)[None, :],
         mc1=float(r[0] > above),
         share_above=float((r > above).mean()),
@@ -212,7 +212,7 @@ def verdicts(
     shown: Sequence[Sequence[Shown]],
     *,
     progress: bool | None = None,
-) -> list[list[Verdicts]]:
+) -> list[list[AnswerMeasures]]:
     """Return the measures of each question for each selection (a row of ``shown``)."""
     rows = [[Shown()] * len(questions), *shown]
     prompts = [
@@ -230,7 +230,7 @@ def verdicts(
     ]
 
 
-def judged(question: JudgedQuestion, logprobs: Logprobs, alone: Logprobs) -> Verdicts:
+def judged(question: JudgedQuestion, logprobs: Logprobs, alone: Logprobs) -> AnswerMeasures:
     """Return a question's measures from its answers' log-probabilities, right answers first."""
     split = len(question.right)
     return measure(logprobs[:split], logprobs[split:], alone[:split], alone[split:])

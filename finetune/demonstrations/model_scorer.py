@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from casewright.errors import InputError
 from casewright.finetune.demonstrations.answer_tokens import AnswerTokenizer, AnswerTokens
-from casewright.finetune.demonstrations.judged import AnswerScorer, Asked, Likelihood, QuestionForm
-from casewright.planner import chat_model
+from casewright.finetune.demonstrations.judged import Asked, Likelihood, QuestionForm
 from casewright.planner.shipped import SHIPPED, shipped_planner
 from casewright.stores.select import check_counts
 
@@ -178,29 +177,24 @@ def open_scorer(
     device: str | None = None,
     dtype: str | None = None,
     form: QuestionForm | None = None,
-) -> AnswerScorer:
+) -> ModelScorer:
     """Return a scorer of answers.
 
     Args:
-        name: ``mistral`` for the model that ships; a causal language model's folder or name at
-            Hugging Face; or a chat model as ``provider:model`` whose API returns log-probabilities.
-        adapter: A PEFT adapter for a local model; as ``device`` and ``dtype``, see
-            ``load_language_model``.
-        form: Prompt template for a local model.
+        name: ``mistral`` for the model that ships; or a causal language model's folder or name at
+            Hugging Face.
+        adapter: A PEFT adapter; as ``device`` and ``dtype``, see ``load_language_model``.
+        form: Prompt template.
 
     Raises:
-        InputError: There is no such model, or a chat model got an option of a local one.
+        InputError: There is no such model, or it is a chat model.
         DependencyError: A required package is not installed.
     """
-    if is_chat(name):
-        if adapter or device or dtype:
-            raise InputError(
-                f"{name!r} is a chat model. Leave out adapter, device and dtype, which are for a "
-                "local one."
-            )
-        from casewright.finetune.demonstrations.chat_scorer import ChatScorer
-
-        return ChatScorer(chat_model(name), name)
+    if ":" in name and not name.startswith(_LOCAL) and not Path(name).is_dir():
+        raise InputError(
+            f"{name!r} is a chat model: its API returns no probabilities of given answers. Take a "
+            "local model."
+        )
     from casewright.planner.language_model import load_language_model
 
     ships = name == SHIPPED
@@ -208,8 +202,3 @@ def open_scorer(
     options = {"adapter": adapter, "device": device, "dtype": dtype}
     model = load_language_model(source, **options, title=name if ships else None)
     return ModelScorer(model, form=form)
-
-
-def is_chat(name: str) -> bool:
-    """Return whether a name is a chat model's."""
-    return ":" in name and not name.startswith(_LOCAL) and not Path(name).is_dir()

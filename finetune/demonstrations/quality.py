@@ -8,7 +8,7 @@ answers teach it more is the paper's section 4.3, and a λ_b above 1.
 from __future__ import annotations
 
 from casewright.errors import InputError
-from casewright.finetune.demonstrations.judged import Asked, CaseReading, LocalScorer
+from casewright.finetune.demonstrations.judged import AnswerScorer, Asked, CaseReading
 from casewright.stores import CaseStore, Change
 from casewright.stores.progress import progress_bar
 
@@ -20,7 +20,7 @@ _WRITTEN = 256
 
 def measure_quality(
     store: CaseStore,
-    scorer: LocalScorer,
+    scorer: AnswerScorer,
     reading: CaseReading | None = None,
     *,
     progress: bool | None = None,
@@ -31,8 +31,8 @@ def measure_quality(
     resumes.
 
     Raises:
-        InputError: The schema's ``quality_range`` does not reach below 0, a case is no
-            demonstration, or the model returns no probabilities of texts.
+        InputError: The schema's ``quality_range`` does not reach below 0, or a case is no
+            demonstration.
     """
     low, high = store.schema.quality_range
     if not can_hold_quality(store):

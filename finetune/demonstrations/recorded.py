@@ -8,10 +8,9 @@ from collections.abc import Container, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
-from typing import cast
 
 from casewright.errors import InputError, told
-from casewright.finetune.demonstrations.judged import AnswerScorer, Asked, Likelihood, LocalScorer
+from casewright.finetune.demonstrations.judged import AnswerScorer, Asked, Likelihood
 
 
 class RecordedScorer:
@@ -39,18 +38,8 @@ class RecordedScorer:
 
     @property
     def signature(self) -> str:
-        """The scorer's signature; ``InputError`` if it does not score texts."""
-        if not self.scores_texts:
-            raise InputError(
-                f"{self.name!r} returns no probabilities of given texts, from which the "
-                "demonstrations' quality is measured. Take a local model, or leave quality out."
-            )
-        return cast("LocalScorer", self.scorer).signature
-
-    @property
-    def scores_texts(self) -> bool:
-        """True if it scores answers as texts, not as letters of a list."""
-        return hasattr(self.scorer, "signature")
+        """The scorer's signature."""
+        return self.scorer.signature
 
     def keys(self, question: Asked) -> Sequence[str]:
         """Return the scorer's keys."""

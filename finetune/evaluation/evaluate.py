@@ -18,7 +18,7 @@ from casewright.finetune.evaluation.figures import (
 from casewright.finetune.evaluation.intervals import RESAMPLES, Resamples
 from casewright.finetune.evaluation.item import EvaluationItem
 from casewright.finetune.evaluation.outcome import (
-    Outcome,
+    PlanOutcome,
     ask_all,
     only_provided,
     outcome,
@@ -42,7 +42,7 @@ class Evaluation:
         settings: The arguments of the evaluation, JSON-plain.
     """
 
-    outcomes: Mapping[str, Sequence[Outcome]]
+    outcomes: Mapping[str, Sequence[PlanOutcome]]
     figures: Mapping[str, Mapping[str, Figure]]
     rows: Sequence[Mapping[str, Any]]
     differences: Sequence[Mapping[str, Any]]
@@ -113,7 +113,7 @@ def evaluate(
     drawn = Resamples(len(items), tuple(groups), seed, resamples)
     requests = [item.request for item in items]
     without = with_a_tool_removed(items, seed) if removal is not None else []
-    outcomes: dict[str, list[Outcome]] = {}
+    outcomes: dict[str, list[PlanOutcome]] = {}
     figures: dict[str, dict[str, Figure]] = {}
     for label, planner in planners.items():
         answers = ask_all(planner, requests, f"Planner {label}")

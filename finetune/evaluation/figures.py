@@ -21,7 +21,7 @@ from casewright.finetune.evaluation.outcome import (
     ABSENT,
     ARGUMENT,
     STEP,
-    Outcome,
+    PlanOutcome,
     inventions,
     known_tools,
 )
@@ -98,7 +98,7 @@ def _mean_f1(verdicts: Sequence[Verdict], resamples: Resamples) -> Floats:
 
 
 def class_rows(
-    planner: str, outcomes: Sequence[Outcome], resamples: Resamples
+    planner: str, outcomes: Sequence[PlanOutcome], resamples: Resamples
 ) -> list[dict[str, Any]]:
     """Return a row a gold class, then ``all``; ``…_low`` and ``…_high`` are 95 % intervals.
 
@@ -130,7 +130,7 @@ COMPARED = ("tools", "arguments", "graph", "graph_arguments", "f1")
 
 
 def differences(
-    outcomes: Mapping[str, Sequence[Outcome]], resamples: Resamples
+    outcomes: Mapping[str, Sequence[PlanOutcome]], resamples: Resamples
 ) -> list[dict[str, Any]]:
     """Return, for each planner but the first and each figure, its difference from the first's.
 
@@ -157,7 +157,9 @@ def differences(
     return rows
 
 
-def _compared(outcomes: Sequence[Outcome], name: str, resamples: Resamples) -> tuple[float, Floats]:
+def _compared(
+    outcomes: Sequence[PlanOutcome], name: str, resamples: Resamples
+) -> tuple[float, Floats]:
     """Return a figure, and its values over resamples."""
     verdicts = [o.verdict for o in outcomes]
     if name == "f1":
@@ -236,7 +238,7 @@ def share(values: Sequence[bool], note: str = "") -> Figure:
 
 
 def planner_figures(
-    outcomes: Sequence[Outcome],
+    outcomes: Sequence[PlanOutcome],
     resamples: Resamples,
     *,
     new_class: str = "",
@@ -283,7 +285,7 @@ def planner_figures(
     return {**results, **_costs(outcomes)}
 
 
-def _costs(outcomes: Sequence[Outcome]) -> dict[str, Figure]:
+def _costs(outcomes: Sequence[PlanOutcome]) -> dict[str, Figure]:
     results = [o.result for o in outcomes if o.result is not None]
     # A planner that reports no time took some all the same.
     times = [result.milliseconds for result in results if result.milliseconds]

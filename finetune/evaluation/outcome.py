@@ -149,7 +149,7 @@ def _is_valid(item: EvaluationItem, plan: Plan) -> bool:
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
+class PlanOutcome:
     """Comparison of an answer with the gold plan; a planner that raised is wrong in everything.
 
     Attributes:
@@ -173,15 +173,15 @@ class Outcome:
         return self.answered.result
 
 
-def outcome(item: EvaluationItem, answered: Answered) -> Outcome:
+def outcome(item: EvaluationItem, answered: Answered) -> PlanOutcome:
     """Compare a planner's answer with the item's gold plan."""
     query, result = item.query, answered.result
     if result is None:
         paper = bool(PAPER_ARGUMENT_TOOLS & set(query.plan.tools))
         wrong = Verdict(query.label, "", tools=False, arguments=False, paper=paper, milliseconds=0)
-        return Outcome(item, answered, wrong, False, False, (), False)
+        return PlanOutcome(item, answered, wrong, False, False, (), False)
     plan = result.plan
-    return Outcome(
+    return PlanOutcome(
         item,
         answered,
         judge(query, plan, result.milliseconds),
@@ -192,7 +192,7 @@ def outcome(item: EvaluationItem, answered: Answered) -> Outcome:
     )
 
 
-def wrong_plans(outcomes: Sequence[Outcome]) -> list[dict[str, Any]]:
+def wrong_plans(outcomes: Sequence[PlanOutcome]) -> list[dict[str, Any]]:
     """Return a JSON-plain row for every answer whose plan is not the gold plan's graph.
 
     ``wrong`` is ``tools`` where other tools are called, else ``arguments``; ``note`` is the reason

@@ -47,7 +47,7 @@ from casewright.stores.progress import progress_bar
 from casewright.tools import Toolbox, ToolSpec
 
 if TYPE_CHECKING:
-    from langchain_core.language_models import BaseChatModel
+    pass
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,8 +82,6 @@ def make_training_set(
     data: DataSection,
     inputs: Ingredients,
     encoder: Encoder,
-    *,
-    chat: BaseChatModel | None = None,
 ) -> TrainingSet:
     """Make a training set: sampling, TEvo, TTG, other tool sets, instructions, mixture, validation.
 
@@ -94,7 +92,6 @@ def make_training_set(
 
     Args:
         encoder: Embeds questions for neighbours, validation and sampling.
-        chat: Evolves instructions if the recipe says that a chat model does.
 
     Raises:
         InputError: The queries do not fit the toolbox, there are too few queries, too few
@@ -102,7 +99,7 @@ def make_training_set(
     """
     facts = _Facts(query_pool(inputs.queries, inputs.toolbox, inputs.measuring))
     planning = _planning(facts, data, inputs, encoder) if data.ttg.tasks_per_query else []
-    others = instructions(data.instructions, data.seed, chat, refused=facts.refused)
+    others = instructions(data.instructions, data.seed, refused=facts.refused)
     facts.instructions = others.pool
     mixed = [*planning, *others.examples]
     random.Random(f"{data.seed}:mixture").shuffle(mixed)

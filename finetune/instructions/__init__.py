@@ -4,7 +4,6 @@ REAPER (Joshi et al. 2024, section 4.2.4) mixes generic instructions among the p
 planner goes on following instructions.
 """
 
-from casewright.finetune.instructions.chat_evolver import ChatEvolution, ChatEvolver
 from casewright.finetune.instructions.constraint import KINDS, Constraint, holds
 from casewright.finetune.instructions.instruction import Instruction, PlannedQuery
 from casewright.finetune.instructions.mixture import (
@@ -20,8 +19,6 @@ from casewright.finetune.instructions.rules import RuleEvolver
 __all__ = [
     "KINDS",
     "READERS",
-    "ChatEvolution",
-    "ChatEvolver",
     "Constraint",
     "Instruction",
     "InstructionSettings",

@@ -37,17 +37,13 @@ class ConstraintKind:
     """A kind of constraint.
 
     Attributes:
-        says: Its description in a chat model's prompt.
         governs: The parts of an answer that it constrains, separated by spaces; kinds with a common
             part are not combined.
         check: Verifies an answer, from the parameters and the answer.
-        parameters: Name to type, ``int`` or ``str``.
     """
 
-    says: str
     governs: str
     check: Callable[[Mapping[str, Any], str], bool]
-    parameters: Mapping[str, type] = field(default_factory=dict)
 
     @property
     def parts(self) -> frozenset[str]:
@@ -88,70 +84,18 @@ def _plan_without(forbidden: Callable[[str, Mapping[str, Any]], bool]) -> Callab
     return check
 
 
-#: Kinds of constraints on a text, by name; p are the parameters and a is the answer.
-TEXT_KINDS: Mapping[str, ConstraintKind] = {
-    "at_most_words": ConstraintKind(
-        "at most n words", "length", lambda p, a: len(a.split()) <= p["n"], {"n": int}
-    ),
-    "begins_with": ConstraintKind(
-        "the answer begins with this phrase, exactly",
-        "start",
-        lambda p, a: a.startswith(p["phrase"]),
-        {"phrase": str},
-    ),
-    "ends_with": ConstraintKind(
-        "the answer ends with this phrase, exactly",
-        "end",
-        lambda p, a: a.endswith(p["phrase"]),
-        {"phrase": str},
-    ),
-    "quoted": ConstraintKind(
-        "the whole answer between double quotation marks",
-        "start end",
-        lambda p, a: len(a) > 2 and a[0] == a[-1] == '"' and '"' not in a[1:-1],
-    ),
-    "json": ConstraintKind(
-        "the answer is a JSON object with this one key, whose value is a text",
-        "start end comma length",
-        _json,
-        {"key": str},
-    ),
-    "no_commas": ConstraintKind("no commas", "comma", lambda p, a: "," not in a),
-    "includes": ConstraintKind(
-        "the answer holds this word", "words", lambda p, a: has_word(a, p["word"]), {"word": str}
-    ),
-    "excludes": ConstraintKind(
-        "the answer does not hold this word",
-        "words",
-        lambda p, a: not has_word(a, p["word"]),
-        {"word": str},
-    ),
-}
-#: All kinds by name, with those on a plan's tools.
+#: The kinds by name, the last two on a plan's tools; p are the parameters and a is the answer.
 KINDS: Mapping[str, ConstraintKind] = {
-    **TEXT_KINDS,
-    "only_tools": ConstraintKind(
-        "no tool but these", "plan", _plan_without(lambda tool, p: tool not in p["tools"])
+    "at_most_words": ConstraintKind("length", lambda p, a: len(a.split()) <= p["n"]),
+    "begins_with": ConstraintKind("start", lambda p, a: a.startswith(p["phrase"])),
+    "ends_with": ConstraintKind("end", lambda p, a: a.endswith(p["phrase"])),
+    "quoted": ConstraintKind(
+        "start end", lambda p, a: len(a) > 2 and a[0] == a[-1] == '"' and '"' not in a[1:-1]
     ),
-    "without_tool": ConstraintKind(
-        "this tool is not called", "plan", _plan_without(lambda tool, p: tool == p["tool"])
-    ),
+    "json": ConstraintKind("start end comma length", _json),
+    "no_commas": ConstraintKind("comma", lambda p, a: "," not in a),
+    "includes": ConstraintKind("words", lambda p, a: has_word(a, p["word"])),
+    "excludes": ConstraintKind("words", lambda p, a: not has_word(a, p["word"])),
+    "only_tools": ConstraintKind("plan", _plan_without(lambda tool, p: tool not in p["tools"])),
+    "without_tool": ConstraintKind("plan", _plan_without(lambda tool, p: tool == p["tool"])),
 }
-
-
-def read_constraint(record: Any) -> Constraint | None:
-    """Return the constraint on a text of a decoded ``{"kind": …, "parameters": {…}}``, if valid."""
-    name = record.get("kind") if isinstance(record, dict) else None
-    kind = TEXT_KINDS.get(name) if isinstance(name, str) else None
-    values = record.get("parameters") or {} if kind is not None else None
-    if kind is None or not isinstance(values, dict) or set(values) != set(kind.parameters):
-        return None
-    if not all(_usable(values[name], type_) for name, type_ in kind.parameters.items()):
-        return None
-    return Constraint(str(name), dict(values))
-
-
-def _usable(value: Any, type_: type) -> bool:
-    if type_ is int:
-        return type(value) is int and value > 0
-    return isinstance(value, str) and bool(value.strip())

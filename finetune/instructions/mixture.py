@@ -9,28 +9,22 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Self, TypeVar
+from typing import Annotated, Self, TypeVar
 
 from pydantic import AfterValidator, Field, ValidationInfo, field_validator, model_validator
 
 from casewright.errors import InputError
 from casewright.finetune.example import TrainingExample
-from casewright.finetune.instructions.chat_evolver import ChatEvolver
 from casewright.finetune.instructions.instruction import Instruction
 from casewright.finetune.instructions.readers.calls import Refuse
 from casewright.finetune.instructions.readers.hugging_face import check_fields, read_hugging_face
 from casewright.finetune.instructions.readers.registry import HUGGING_FACE, READERS, reader
 from casewright.finetune.instructions.rules import MOST_CONSTRAINTS, RuleEvolver
 from casewright.finetune.section import Section, beside, folder_of, looked_for
-from casewright.planner import AnnotatedQuery, chat_model
+from casewright.planner import AnnotatedQuery
 from casewright.tools import Toolbox
 
-if TYPE_CHECKING:
-    from langchain_core.language_models import BaseChatModel
-
-
 T = TypeVar("T")
-BY_RULES = "rules"
 
 
 def _resolved(path: str, info: ValidationInfo) -> str:
@@ -96,42 +90,17 @@ class InstructionSettings(Section):
         share: The share of the sources' instructions that is taken, as in the paper's Table 3
             (60,000 of 147,000 are 40 %).
         evolved: The share of these that gets constraints.
-        by: What adds them: ``rules``, or a chat model as ``provider:model``.
         constraints: Most constraints by rules in one instruction.
         length_bins: Number of ranges of prompt length, which have equal shares.
         max_characters: Longest prompt and answer together.
-        chat_calls: Most calls of the chat model.
-        chat_seconds: Deadline of all calls together.
-        chat_cache: File of the chat model's outcomes, from which a later run resumes; may be empty.
-        keep_unchecked: Whether instructions whose constraint cannot be verified are kept.
     """
 
     sources: tuple[InstructionSource, ...] = ()
     share: float = Field(default=0.0, ge=0, le=1)
     evolved: float = Field(default=0.5, ge=0.0, le=1.0)
-    by: str = BY_RULES
     constraints: int = Field(default=MOST_CONSTRAINTS, ge=1, le=MOST_CONSTRAINTS)
     length_bins: int = Field(default=8, ge=1, le=1000)
     max_characters: int = Field(default=6000, ge=1)
-    chat_calls: int = Field(default=10_000, ge=1)
-    chat_seconds: float = Field(default=3600.0, gt=0.0, allow_inf_nan=False)
-    chat_cache: str = ""
-    keep_unchecked: bool = False
-
-    @field_validator("by")
-    @classmethod
-    def _nameable(cls, name: str) -> str:
-        if name != BY_RULES and not all(name.partition(":")):
-            raise ValueError(
-                f"{name!r} is neither {BY_RULES!r} nor a chat model. Write provider:model, for "
-                "example openai:gpt-4o-mini."
-            )
-        return name
-
-    @field_validator("chat_cache")
-    @classmethod
-    def _beside(cls, file: str, info: ValidationInfo) -> str:
-        return file and str(beside(info, file))
 
     @model_validator(mode="after")
     def _some_source(self) -> Self:
@@ -158,18 +127,15 @@ class Taken:
 def instructions(
     settings: InstructionSettings,
     seed: int,
-    chat: BaseChatModel | None = None,
     *,
     refused: Counter[str] | None = None,
 ) -> Taken:
     """Return a share of the sources' instructions, the same for the same settings, files and seed.
 
-    While there are enough, evolved instructions come from others than the plain ones. If a chat
-    model evolves too few, rules evolve the rest. The share is as in REAPER (Joshi et al. 2024,
-    Table 3).
+    While there are enough, evolved instructions come from others than the plain ones. The
+    share is as in REAPER (Joshi et al. 2024, Table 3).
 
     Args:
-        chat: Adds the constraints, instead of the model that the settings name.
         refused: Counter of the reasons why records were left out; updated.
 
     Raises:
@@ -190,7 +156,7 @@ def instructions(
     plain = equal_shares(pool, settings.length_bins, count - wanted, rng)
     taken = {item.id for item in plain}
     rest = [item for item in pool if item.id not in taken]
-    evolved = _evolved(settings, [rest, plain], wanted, rng, chat, refused) if wanted else []
+    evolved = _evolved(settings, [rest, plain], wanted, rng) if wanted else []
     chosen = _with_unique_ids([*plain, *evolved])
     rng.shuffle(chosen)
     return Taken([item.to_example() for item in chosen], len(pool))
@@ -254,14 +220,10 @@ def _evolved(
     pools: Sequence[Sequence[Instruction]],
     count: int,
     rng: random.Random,
-    chat: BaseChatModel | None,
-    refused: Counter[str],
 ) -> list[Instruction]:
     evolved: list[Instruction] = []
-    if chat is not None or settings.by != BY_RULES:
-        evolved = _by_chat(settings, chat or chat_model(settings.by), pools, count, rng, refused)
     evolver = RuleEvolver(rng, settings.constraints)
-    seen = {item.key() for item in evolved}
+    seen: set[str] = set()
     for pool in [pool for _ in range(_ROUNDS) for pool in pools]:
         groups = length_ranges(pool, settings.length_bins, rng)
         for instruction in in_turns([filter(None, map(evolver.evolve, group)) for group in groups]):
@@ -276,30 +238,6 @@ def _evolved(
             "Lower share or evolved, or add sources."
         )
     return evolved
-
-
-def _by_chat(
-    settings: InstructionSettings,
-    model: BaseChatModel,
-    pools: Sequence[Sequence[Instruction]],
-    count: int,
-    rng: random.Random,
-    refused: Counter[str],
-) -> list[Instruction]:
-    evolver = ChatEvolver(
-        model,
-        cache=Path(settings.chat_cache) if settings.chat_cache else None,
-        seconds=settings.chat_seconds,
-        calls=settings.chat_calls,
-        keep_unchecked=settings.keep_unchecked,
-    )
-    texts = [item for pool in pools for item in pool if item.planned is None]
-    ordered = list(in_turns(length_ranges(texts, settings.length_bins, rng)))
-    result = evolver.evolve(ordered, count)
-    refused.update({f"chat: {why}": times for why, times in result.refused.items()})
-    if result.stopped:
-        refused[f"chat: stopped: {result.stopped}"] += 1
-    return result.evolved
 
 
 def _with_unique_ids(instructions: Sequence[Instruction]) -> list[Instruction]:

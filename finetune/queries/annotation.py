@@ -1,4 +1,4 @@
-"""From an annotation sheet to annotated queries; a chat model may write the empty plans.
+"""From an annotation sheet to annotated queries.
 
 No line is lost: correct lines are added to the output, and all others are written unchanged to a
 file of their own, which can be completed and given as the next sheet.
@@ -7,16 +7,15 @@ file of their own, which can be completed and given as the next sheet.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from casewright.errors import InputError, PlanError
 from casewright.finetune.evaluation import MULTI_STEP, plan_class
-from casewright.finetune.queries.no_answer import MOST_FAILURES
 from casewright.finetune.queries.query_files import ResumedLines, read_text
-from casewright.planner import AnnotatedQuery, ChatPlanner, PlanRequest, QueryRecord
+from casewright.planner import AnnotatedQuery, PlanRequest, QueryRecord
 from casewright.planner.spans import normalized
 from casewright.stores.case import check_text
 from casewright.tools import Toolbox
@@ -77,17 +76,14 @@ class AnnotationReport:
     """The results of checking a sheet.
 
     Attributes:
-        added: Number of annotated queries written, those by the model included.
+        added: Number of annotated queries written.
         problems: One for each line that was not taken; ``rest`` are these lines.
-        stopped: Why the model got no more requests; empty if it got all.
     """
 
     added: int = 0
-    by_model: int = 0
     already: int = 0
     problems: list[Problem] = field(default_factory=list)
     rest: list[str] = field(default_factory=list)
-    stopped: str = ""
 
     @property
     def wrong(self) -> int:
@@ -109,9 +105,6 @@ def annotate(
     output: ResumedLines,
     toolbox: Toolbox,
     classes: Collection[str] = (),
-    *,
-    planner: ChatPlanner | None = None,
-    advance: Callable[[int], None] = lambda count: None,
 ) -> AnnotationReport:
     """Check the lines of a sheet, and write the correct ones.
 
@@ -119,47 +112,32 @@ def annotate(
         lines: See ``sheet_lines``.
         output: Annotated queries are added here; a line that it holds already is skipped.
         classes: Known classes, beside the tools' names.
-        planner: Writes the empty plans. It must have no fallback planner: only the model's own
-            plans are taken, and only if they are valid after at most one repair.
     """
     report = AnnotationReport()
     known = {_key(record) for record in output.records}
-    failures = 0
     for number, text in lines:
         record: Any = None
-        problem: Problem | None = None
         try:
             record = json.loads(text)
             request_of(record, toolbox)
             if _key(record) in known:
                 report.already += 1
                 continue
-            if by_model := _is_empty(record):
-                why, answered = report.stopped, True
-                if planner is not None and not why:
-                    record, why, answered = _with_plan(planner, record, toolbox)
-                failures = 0 if answered else failures + 1
-                if failures == MOST_FAILURES:
-                    report.stopped = f"It failed {MOST_FAILURES} times in a row. {why}"
-                if _is_empty(record):
-                    mend = "Write the plan, or ask another model."
-                    if not why:
-                        why, mend = "The plan is empty.", "Write it, or give --model."
-                    problem = Problem(number, str(record.get("id") or ""), why, mend, empty=True)
-                    continue
-            query = checked_record(record, toolbox, classes)
+            if _is_empty(record):
+                reason, name = "The plan is empty.", str(record.get("id") or "")
+                problem = Problem(number, name, reason, "Write it.", empty=True)
+            else:
+                problem = None
+                query = checked_record(record, toolbox, classes)
         except (PlanError, InputError, ValueError, RecursionError) as error:
             problem = _problem(number, record, error)
-        else:
+        if problem is None:
             output.append(query)
             known.add(_key(query))
             report.added += 1
-            report.by_model += by_model
-        finally:
-            if problem is not None:
-                report.problems.append(problem)
-                report.rest.append(text)
-            advance(1)
+        else:
+            report.problems.append(problem)
+            report.rest.append(text)
     return report
 
 
@@ -179,17 +157,6 @@ def rest_file(output: Path, path: Path | None = None) -> Path:
 def _is_empty(record: Mapping[str, Any]) -> bool:
     plan = record.get("plan")
     return plan is None or (isinstance(plan, str) and not plan.strip())
-
-
-def _with_plan(
-    planner: ChatPlanner, record: Mapping[str, Any], toolbox: Toolbox
-) -> tuple[Mapping[str, Any], str, bool]:
-    """Return the record with the model's plan, why it has none, and whether the model answered."""
-    result = planner.plan(request_of(record, toolbox))
-    if result.fallback:
-        # The planner counts its own last resort as an attempt.
-        return record, result.fallback, result.attempts > 1
-    return {**record, "plan": str(result.plan), "plan_by": result.planner}, "", True
 
 
 def _problem(line: int, record: Any, error: Exception) -> Problem:

@@ -8,14 +8,14 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from pydantic import Field
 
 from casewright.errors import CasewrightError, InputError, PlanError
 from casewright.finetune.evaluation import plan_class
@@ -23,10 +23,8 @@ from casewright.finetune.folds import SAME_GROUP
 from casewright.finetune.plan_shape import shape
 from casewright.finetune.queries.annotation import request_of
 from casewright.finetune.queries.choose import best_similarity
-from casewright.finetune.queries.no_answer import MOST_FAILURES, no_answer
-from casewright.finetune.section import Section
 from casewright.planner import AnnotatedQuery, ListValue, Literal, Plan, is_span, parse_plan
-from casewright.planner.chat_call import ask
+from casewright.planner.chat_call import ask, failure, place
 from casewright.planner.chat_planner import model_name, plan_lines
 from casewright.planner.prompt import render_head
 from casewright.planner.spans import normalized
@@ -62,13 +60,11 @@ class Wanted:
         return shape(plan) == self.shape if self.shape else self.tool in plan.tools
 
 
-def wanted_shapes(
-    queries: Iterable[AnnotatedQuery], toolbox: Toolbox, most: int | None = None
-) -> list[Wanted]:
+def wanted_shapes(queries: Iterable[AnnotatedQuery], toolbox: Toolbox) -> list[Wanted]:
     """Return the kinds of plans to write queries for: shapes, and tools that no query uses.
 
-    Queries that change the toolbox or do not fit it are left out. ``most`` limits the shapes, the
-    most frequent first.
+    The most frequent shapes come first. Queries that change the toolbox or do not fit it are left
+    out.
     """
     by_shape: dict[str, list[AnnotatedQuery]] = defaultdict(list)
     for query in queries:
@@ -76,7 +72,7 @@ def wanted_shapes(
         if not changed and all(tool in toolbox for tool in query.plan.tools):
             by_shape[shape(query.plan)].append(query)
     # The sort is stable: of equally frequent shapes, the first in the file comes first.
-    shapes = sorted(by_shape.items(), key=lambda item: -len(item[1]))[:most]
+    shapes = sorted(by_shape.items(), key=lambda item: -len(item[1]))
     used = {tool for group in by_shape.values() for query in group for tool in query.plan.tools}
     wanted = [Wanted(template, "", _examples_of(group)) for template, group in shapes]
     for tool in toolbox:
@@ -116,7 +112,6 @@ class Dropped(StrEnum):
     SPAN = "literal that is not in the question"
     KNOWN = "question that is there already"
     ALIKE = "question too like one that is there"
-    SURPLUS = "more than were wanted"
 
 
 class UnusableError(CasewrightError):
@@ -245,37 +240,20 @@ SPARE_CALLS = 2
 SHOWN = 10
 
 
-class WriterSettings(Section):
-    """The settings of ``QueryWriter``; ``seconds`` is the deadline of a call.
-
-    Attributes:
-        per_shape: Queries for each shape of plan, those of earlier runs included.
-        per_request: Queries of one request to the model.
-        shapes: Limit on the shapes, the most frequent first.
-    """
-
-    per_shape: int = Field(default=10, ge=1, le=10_000)
-    per_request: int = Field(default=10, ge=1, le=50)
-    shapes: int | None = Field(default=None, ge=1)
-    seconds: float = Field(default=120.0, gt=0)
+#: Queries of one request; failures in a row after which the model gets no more requests.
+PER_REQUEST, MOST_FAILURES = 10, 3
 
 
 @dataclass(slots=True)
 class WritingReport:
-    """The counts of a writing run; ``written`` and ``missing`` by the name of the kind of plan.
+    """The queries of a writing run.
 
     Attributes:
-        dropped: Written queries that were not taken, by reason.
-        failure: Why the last failed call failed.
+        records: The written queries, as records of annotated queries.
         stopped: Why the run ended early, or empty.
     """
 
-    written: Counter[str] = field(default_factory=Counter)
-    missing: Counter[str] = field(default_factory=Counter)
-    dropped: Counter[Dropped] = field(default_factory=Counter)
-    calls: int = 0
-    failed: int = 0
-    failure: str = ""
+    records: list[dict[str, Any]] = field(default_factory=list)
     stopped: str = ""
 
 
@@ -283,7 +261,8 @@ class QueryWriter:
     """Asks a chat model for queries with plans, and keeps those that pass every check.
 
     No new query may resemble the annotated ones, which give shapes and examples, nor those in
-    ``apart``, such as questions of an evaluation, which the model does not see.
+    ``apart``, such as questions of an evaluation, which the model does not see. ``seconds`` is the
+    deadline of a call.
     """
 
     def __init__(
@@ -292,70 +271,49 @@ class QueryWriter:
         toolbox: Toolbox,
         queries: Sequence[AnnotatedQuery],
         encoder: Encoder,
-        settings: WriterSettings | None = None,
         *,
         apart: Sequence[str] = (),
+        seconds: float = 120.0,
     ) -> None:
         self._model = model
         self._toolbox = toolbox
         self._encoder = encoder
-        self._settings = settings or WriterSettings()
+        self._seconds = seconds
         self._known = [query.query for query in queries] + list(apart)
         fields = {name for query in queries for name in query.record.context}
         self._fields = fields if queries else None
-        self.wanted = wanted_shapes(queries, toolbox, self._settings.shapes)
+        self.wanted = wanted_shapes(queries, toolbox)
 
     def write(
-        self,
-        take: Callable[[Mapping[str, Any]], None],
-        already: Sequence[Mapping[str, Any]] = (),
-        advance: Callable[[int], None] = lambda count: None,
+        self, per_kind: int, advance: Callable[[int], None] = lambda count: None
     ) -> WritingReport:
-        """Write the missing queries of each kind.
-
-        Args:
-            take: Called with each new record, an annotated query.
-            already: Records of earlier runs; they count.
-            advance: Called with 1 after each kind of plan.
-        """
+        """Write so many queries of each kind of plan; call ``advance`` with 1 after each kind."""
         report = WritingReport()
         seen = SeenQuestions(self._encoder, SAME_GROUP)
-        earlier = [(str(record["query"]), _plan_of(record)) for record in already]
-        seen.add([*self._known, *(text for text, _ in earlier)])
+        seen.add(self._known)
         failures = 0
         for wanted in self.wanted:
-            texts = [text for text, plan in earlier if plan is not None and wanted.fits(plan)]
-            missing = max(0, self._settings.per_shape - len(texts))
-            calls = -(-missing // self._settings.per_request) + SPARE_CALLS
-            while missing and calls and not report.stopped:
+            texts: list[str] = []
+            calls = -(-per_kind // PER_REQUEST) + SPARE_CALLS
+            while len(texts) < per_kind and calls and not report.stopped:
                 calls -= 1
-                report.calls += 1
                 try:
-                    answer = self._ask(wanted, min(missing, self._settings.per_request), texts)
+                    answer = self._ask(wanted, min(per_kind - len(texts), PER_REQUEST), texts)
                 except Exception as error:  # noqa: BLE001 - a model may fail in any way
-                    report.failed += 1
-                    report.failure = no_answer(self._model, error, self._settings.seconds)
                     failures += 1
                     if failures == MOST_FAILURES:
                         report.stopped = (
-                            f"It failed {MOST_FAILURES} times in a row. {report.failure}"
+                            f"It failed {MOST_FAILURES} times in a row. {self._failure(error)}"
                         )
                     continue
                 failures = 0
                 for fields in written_objects(answer):
-                    try:
-                        if not missing:
-                            raise UnusableError(Dropped.SURPLUS)
+                    if len(texts) == per_kind:
+                        break
+                    with suppress(UnusableError):
                         record = self._read(fields, wanted, seen)
-                    except UnusableError as unusable:
-                        report.dropped[unusable.why] += 1
-                        continue
-                    take(record)
-                    texts.append(record["query"])
-                    report.written[wanted.name] += 1
-                    missing -= 1
-            if missing:
-                report.missing[wanted.name] = missing
+                        report.records.append(record)
+                        texts.append(record["query"])
             advance(1)
         return report
 
@@ -364,7 +322,12 @@ class QueryWriter:
             ("system", render_head(self._toolbox, role=ROLE)),
             ("user", _request(wanted, count, known)),
         ]
-        return str(ask(self._model, messages, self._settings.seconds).text)
+        return str(ask(self._model, messages, self._seconds).text)
+
+    def _failure(self, error: Exception) -> str:
+        if isinstance(error, TimeoutError):
+            return f"The model{place(self._model)} gave no answer within {self._seconds:g} s."
+        return failure(self._model, error).rstrip(".") + "."
 
     def _read(
         self, fields: Mapping[str, Any], wanted: Wanted, seen: SeenQuestions
@@ -373,13 +336,6 @@ class QueryWriter:
         seen.take(record["query"])
         key = hashlib.sha256(normalized(record["query"]).encode()).hexdigest()[:12]
         return {"id": f"w-{key}", **record, "source": f"written by {model_name(self._model)}"}
-
-
-def _plan_of(record: Mapping[str, Any]) -> Plan | None:
-    try:
-        return parse_plan(str(record.get("plan", "")))
-    except PlanError:
-        return None
 
 
 def _request(wanted: Wanted, count: int, known: Sequence[str]) -> str:

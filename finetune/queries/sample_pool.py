@@ -1,11 +1,10 @@
-"""Samples of a pool of queries: an annotation sheet, figures, a picture."""
+"""Samples of a pool of queries: an annotation sheet, and figures."""
 
 from __future__ import annotations
 
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -16,7 +15,6 @@ from casewright.finetune.queries import choose
 from casewright.finetune.queries.annotation import sheet_record
 from casewright.finetune.queries.choose import METHODS, Floats, Method, Vectors, units
 from casewright.stores import Encoder
-from casewright.stores.plot_file import plot_file
 from casewright.stores.progress import note, progress_bar
 
 
@@ -57,16 +55,6 @@ def pool_figures(sample: Vectors, large: Vectors, by_initial: Floats) -> PoolFig
     )
 
 
-def principal_axes(vectors: Vectors) -> tuple[Floats, Floats]:
-    """Return the mean of unit vectors, array (d), and their two principal axes, array (d, 2)."""
-    rows = units(vectors)
-    _, directions = np.linalg.eigh(np.atleast_2d(np.cov(rows.T, bias=True)))
-    axes = directions[:, ::-1][:, :2]
-    # The solver leaves the sign of an axis open.
-    axes = axes * np.where(axes[np.abs(axes).argmax(axis=0), range(axes.shape[1])] < 0, -1.0, 1.0)
-    return rows.mean(axis=0), np.pad(axes, ((0, 0), (0, 2 - axes.shape[1])))
-
-
 #: Texts of one batch for the encoder; between batches, the progress bar moves.
 BATCH = 512
 
@@ -79,19 +67,16 @@ class SampledPool:
         sheet: The sample as records to annotate.
         read: Number of queries in the large pool's file, repeated and initial ones included.
         figures: By the name of the sample: ``initial``, the method, ``random``.
-        initial: Array (n, d).
-        large: Array (N, d), each text once; ``rows_sampled`` are rows of it.
+        distinct: Number of different queries in the large pool that are not in the initial pool.
     """
 
     sheet: Sequence[Mapping[str, Any]]
     method: Method
     seed: int
     read: int
+    distinct: int
     figures: Mapping[str, PoolFigures]
     seconds: Mapping[str, float]
-    initial: Vectors
-    large: Vectors
-    rows_sampled: Sequence[int]
 
     def rows(self) -> list[dict[str, Any]]:
         """Return the figures as rows; figures that were not measured are null."""
@@ -103,7 +88,7 @@ class SampledPool:
     def notes(self) -> list[str]:
         """Return sentences that explain the figures."""
         lines = [
-            f"{self.read:,} queries in the pool, {len(self.large):,} different ones that are not "
+            f"{self.read:,} queries in the pool, {self.distinct:,} different ones that are not "
             f"in the initial pool; embedded in {self.seconds['embedding']:.1f} s.",
             "coverage: mean over the pool of the highest similarity to the sample. "
             "near_duplicates: share of the sample with another of it above 0.9.",
@@ -116,40 +101,17 @@ class SampledPool:
         return lines
 
     def to_json(self) -> dict[str, Any]:
-        """Return the JSON-plain form, without the vectors."""
+        """Return the JSON-plain form."""
         return {
             "method": self.method,
             "seed": self.seed,
             "sampled": len(self.sheet),
             "pool_read": self.read,
-            "pool_distinct": len(self.large),
+            "pool_distinct": self.distinct,
             "embedding_seconds": self.seconds["embedding"],
             "rows": self.rows(),
             "notes": self.notes(),
         }
-
-    def draw(self, file: Path) -> None:
-        """Draw the large pool in grey, beside it the initial pool (before) and the sample (after).
-
-        The plane is that of the large pool's two principal axes; the file's suffix is the format.
-        """
-        mean, axes = principal_axes(self.large)
-        sampled = self.large[list(self.rows_sampled)]
-        panels = (
-            (self.initial, "tab:blue", f"before: the initial pool, {len(self.initial):,}"),
-            (sampled, "tab:red", f"after: sampled by {self.method}, {len(sampled):,}"),
-        )
-        settings = {"nrows": 1, "ncols": 2, "figsize": (11, 5), "sharex": True, "sharey": True}
-        with plot_file(file, **settings) as (figure, plots):
-            for plot, (vectors, colour, title) in zip(plots, panels, strict=True):
-                # Rasterized: thousands of shapes would make a vector file large.
-                for part, size, shade in ((self.large, 3, "0.8"), (vectors, 9, colour)):
-                    points = (units(part) - mean) @ axes
-                    plot.scatter(*points.T, s=size, color=shade, rasterized=True)
-                plot.set_title(title)
-                plot.set_xlabel("first principal component of the large pool")
-            plots[0].set_ylabel("second")
-            figure.suptitle(f"In grey: the large pool, {len(self.large):,} queries")
 
 
 def sample_pool(
@@ -212,7 +174,7 @@ def sample_pool(
             chosen = rows
     return SampledPool(
         [sheet_record(large[new[row]]) for row in chosen],
-        *(known, seed, len(texts), figures, seconds, *pools, chosen),
+        *(known, seed, len(texts), len(new), figures, seconds),
     )
 
 

@@ -33,8 +33,7 @@ def calibrate(
     model: Annotated[
         str,
         Option(
-            help="mistral; a local model's folder or name; or a chat model with log-probabilities, "
-            "as provider:model.",
+            help="mistral, or a local model's folder or name.",
             metavar="NAME",
         ),
     ],
@@ -209,7 +208,7 @@ def _with_quality(
     from casewright.finetune.demonstrations.quality import can_hold_quality
     from casewright.stores.progress import note
 
-    can = can_hold_quality(store) and scorer.scores_texts
+    can = can_hold_quality(store)
     tried = wanted or (LAMBDAS_B if can else (1.0,))
     if min(tried) == 1:
         return tried
@@ -218,8 +217,8 @@ def _with_quality(
             measure_quality(store, scorer, reading)
     elif all(case.quality is None for case in store.all()):
         raise InputError(
-            "--lambda-b weighs the cases' quality, and they have none. Take a local model and a "
-            "schema whose quality_range is (-20, 0), which lets it be measured; or leave it out."
+            "--lambda-b weighs the cases' quality, and they have none. Take a schema "
+            "whose quality_range is (-20, 0), which lets it be measured; or leave it out."
         )
     else:
         note("The cases' own quality is used: it cannot be this model's log-probability.")

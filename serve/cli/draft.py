@@ -109,22 +109,22 @@ def _written(
     tools: OwnTools, generator: str, templates: Sequence[dict[str, Any]], count: int, seconds: float
 ) -> list[dict[str, Any]]:
     """Return messages that a language model writes, of the templates' kinds of plans."""
-    from casewright.finetune.queries.query_writer import QueryWriter, WriterSettings
+    from casewright.finetune.queries.query_writer import QueryWriter
     from casewright.planner import AnnotatedQuery
     from casewright.stores.progress import note, progress_bar
 
     queries = [*tools.queries, *(AnnotatedQuery.read(template) for template in templates)]
     chat = _chat(generator)
-    kinds = len(QueryWriter(chat, tools.toolbox, queries, tools.encoder).wanted)
-    settings = WriterSettings(per_shape=-(-count // max(1, kinds)), seconds=seconds)
-    writer = QueryWriter(chat, tools.toolbox, queries, tools.encoder, settings, apart=tools.apart)
+    writer = QueryWriter(
+        chat, tools.toolbox, queries, tools.encoder, apart=tools.apart, seconds=seconds
+    )
+    kinds = len(writer.wanted)
     note(f"Asking {generator} for messages of {kinds} kinds of plans …")
-    records: list[dict[str, Any]] = []
     with progress_bar("Writing", kinds, show=sys.stderr.isatty()) as advance:
-        report = writer.write(lambda record: records.append(dict(record)), (), advance)
-    if report.stopped and not records:
+        report = writer.write(-(-count // max(1, kinds)), advance)
+    if report.stopped and not report.records:
         fail(f"Nothing was written. {report.stopped}")
-    return records
+    return report.records
 
 
 def _chat(generator: str) -> Any:

@@ -13,7 +13,7 @@ from casewright.serve.cli.output import print_json, print_table, visible
 
 if TYPE_CHECKING:
     from casewright.finetune.evaluation import Evaluation
-    from casewright.finetune.evaluation.outcome import Outcome
+    from casewright.finetune.evaluation.outcome import PlanOutcome
     from casewright.planner.named import ModelSettings
 
 app = Typer(add_completion=False)
@@ -76,7 +76,7 @@ def _report(evaluation: Evaluation, notes: Sequence[str]) -> dict[str, Any]:
     from casewright.finetune.evaluation.outcome import wrong_plans
 
     ((name, outcomes),) = evaluation.outcomes.items()
-    by_class: dict[str, list[Outcome]] = {}
+    by_class: dict[str, list[PlanOutcome]] = {}
     for outcome in outcomes:
         by_class.setdefault(outcome.item.query.label, []).append(outcome)
     figures = evaluation.figures[name]
@@ -94,7 +94,7 @@ def _report(evaluation: Evaluation, notes: Sequence[str]) -> dict[str, Any]:
     }
 
 
-def _shares(outcomes: Sequence[Outcome]) -> dict[str, Any]:
+def _shares(outcomes: Sequence[PlanOutcome]) -> dict[str, Any]:
     from casewright.finetune.evaluation.figures import share
 
     return {
@@ -103,7 +103,7 @@ def _shares(outcomes: Sequence[Outcome]) -> dict[str, Any]:
     }
 
 
-def _asked_back(outcomes: Sequence[Outcome]) -> dict[str, Any]:
+def _asked_back(outcomes: Sequence[PlanOutcome]) -> dict[str, Any]:
     """Return how often the planner asks back, and how many of these plans would be wrong."""
     from casewright.finetune.evaluation.figures import share
 

@@ -31,14 +31,6 @@ class OwnTools:
     apart: Sequence[str] = ()
     stored: CaseStore | None = None
 
-    def plan_cases(self) -> CaseStore | None:
-        """Return a store of the queries as plan cases, if there are any."""
-        from casewright.planner import plan_store
-
-        if self.stored is not None or not self.queries:
-            return self.stored
-        return plan_store(self.queries, self.encoder)
-
 
 @contextmanager
 def own_tools(

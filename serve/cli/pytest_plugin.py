@@ -18,7 +18,7 @@ from casewright.errors import CasewrightError, InputError
 from casewright.serve.cli.evaluate import indented
 
 if TYPE_CHECKING:
-    from casewright.finetune.evaluation.outcome import Outcome
+    from casewright.finetune.evaluation.outcome import PlanOutcome
 
 PLANS, DOMAIN, PLANNER, ADAPTER, GATE = (
     f"casewright_{name}" for name in ("plans", "domain", "planner", "adapter", "gate")
@@ -93,7 +93,7 @@ class PlanItem(pytest.Item):
         if right < gate * len(outcomes):
             raise WrongPlansError(summary)
 
-    def _outcomes(self) -> Sequence[Outcome]:
+    def _outcomes(self) -> Sequence[PlanOutcome]:
         from casewright.domains.python_file import is_place
         from casewright.planner.named import ModelSettings, of_adapter
         from casewright.serve.cli.evaluate import measured
@@ -145,7 +145,7 @@ def _accepted(file: Path) -> Mapping[str, bool]:
     return right
 
 
-def _flipped(outcomes: Sequence[Outcome], before: Mapping[str, bool]) -> Iterator[str]:
+def _flipped(outcomes: Sequence[PlanOutcome], before: Mapping[str, bool]) -> Iterator[str]:
     """Yield lines for messages that flipped since the accepted run, or are new and wrong."""
     for outcome in outcomes:
         name, now = _name(outcome), outcome.graph_arguments
@@ -161,6 +161,6 @@ def _flipped(outcomes: Sequence[Outcome], before: Mapping[str, bool]) -> Iterato
             yield indented("wrote", wrote)
 
 
-def _name(outcome: Outcome) -> str:
+def _name(outcome: PlanOutcome) -> str:
     record = outcome.item.query.record
     return str(record.query if record.id is None else record.id)

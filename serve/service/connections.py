@@ -16,8 +16,11 @@ from casewright.errors import InputError
 if TYPE_CHECKING:
     import asyncio
 
-#: Connections that the system accepts before the service does; asyncio accepts as many at a time.
+#: Connections that the system accepts before the service does.
 BACKLOG = 64
+#: Connections that asyncio accepts at a time. It accepts twice more before the first ones replace
+#: others.
+ACCEPTED = 16
 #: Open files reserved for the service's work, beside those of connections being accepted.
 FILES = 32
 #: Fewer connections than these are no service.
@@ -161,7 +164,7 @@ def room_for(wanted: int) -> int:
     most, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
     if most == resource.RLIM_INFINITY:
         return wanted
-    left = most - max(most // 4, BACKLOG + FILES) - len(os.listdir("/dev/fd"))
+    left = most - max(most // 4, 3 * ACCEPTED + FILES) - len(os.listdir("/dev/fd"))
     if left < FEWEST:
         raise InputError(
             f"This process may open {most} files, which leaves none for connections. Raise the "

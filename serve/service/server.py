@@ -18,7 +18,13 @@ import uvicorn
 from fastapi import FastAPI
 
 from casewright.errors import InputError, StoreError
-from casewright.serve.service.connections import BACKLOG, BoundedProtocol, Connections, room_for
+from casewright.serve.service.connections import (
+    ACCEPTED,
+    BACKLOG,
+    BoundedProtocol,
+    Connections,
+    room_for,
+)
 
 #: Extra time of a connection beyond its request's, in which cancelled work ends.
 END_SECONDS = 15.0
@@ -38,6 +44,12 @@ class _Server(uvicorn.Server):
     def __init__(self, config: uvicorn.Config, connections: Connections) -> None:
         super().__init__(config)
         self._connections = connections
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        await super().startup(sockets)
+        for listener in sockets or ():
+            # asyncio has set it to what it accepts at a time.
+            listener.listen(BACKLOG)
 
     async def on_tick(self, counter: int) -> bool:
         if counter % 10 == 0:
@@ -118,7 +130,7 @@ def run(
         app,
         http=protocol,
         ws="none",
-        backlog=BACKLOG,
+        backlog=ACCEPTED,
         log_config=None,
         log_level=log_level,
         access_log=log_level == "debug",

@@ -15,7 +15,7 @@ NAME = "casewright.toml"
 #: The environment variable that names the file.
 VARIABLE = "CASEWRIGHT_CONFIG"
 #: Settings that are a model's name, or a folder that holds one.
-MODELS = ("encoder", "adapter", "planner")
+MODELS = ("encoder", "adapter", "planner", "generator", "feedback")
 
 
 def find_settings_file(config: Path | None = None) -> Path | None:

@@ -97,10 +97,6 @@ class GrammarError(CasewrightError):
     """A grammar of plans could not be made or followed; the message says what to use instead."""
 
 
-class ScoringError(CasewrightError):
-    """A model did not say how likely it holds an answer to be."""
-
-
 # What introduces a secret, kept, and the secret, masked.
 _SECRET = re.compile(
     r"""(?ix)

@@ -13,7 +13,6 @@ from casewright.bench.legal.data import find_sets
 from casewright.bench.legal.retrieval import (
     KS,
     WEIGHTINGS,
-    CuedEncoder,
     Trial,
     label_of,
     random_f1_at_k,
@@ -29,6 +28,10 @@ LABELS = [label_of(weights) for weights in WEIGHTINGS]
 SETS = ("hotpotqa", "musique")
 
 
+class CuedEncoder(HashingEncoder):
+    cue = "Cue: "
+
+
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     document = multihop_folder(tmp_path_factory.mktemp("data"))
@@ -37,7 +40,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def report(folder: Path) -> Report:
-    return legal.measure_legal(folder, HashingEncoder(512), cue="Represent this: ")
+    return legal.measure_legal(folder, HashingEncoder(512))
 
 
 def rows_of(report: Report) -> dict[str, Any]:
@@ -114,28 +117,12 @@ def test_papers_figures_of_three_encoders_stand_beside(report: Report) -> None:
     assert max(best[f"k{k}"] for k in KS) == 0.3
 
 
-def test_cue_is_measured_on_the_development_half_with_and_without(report: Report) -> None:
-    rows, figures = rows_of(report), report.figures
-    means = {}
-    for cue_label in ("with the cue", "without a cue"):
-        half = f"{cue_label} (development half): "
-        assert [name for name in rows if name.startswith(half)] == [
-            half + weighting for weighting in LABELS
-        ]
-        means[cue_label] = [rows[half + weighting]["mean"] for weighting in LABELS]
-    for index, name in ((1, "support_alone"), (2, "entities_alone"), (5, "papers_best_weighting")):
-        with_cue, without = (scores[index] for scores in means.values())
-        assert figures[f"f1_difference_by_the_cue_{name}"] == pytest.approx(with_cue - without)
-    # Questions are compared with questions: no cue is put before them.
-    assert means["with the cue"][0] == means["without a cue"][0]
-
-
 def test_cue_stands_before_queries_to_supports_and_entities_and_before_no_case(
     folder: Path,
 ) -> None:
-    encoder = HashingEncoder(64)
+    encoder = CuedEncoder(64)
     (data_set,) = find_sets(folder, "musique", 4)
-    with Trial(data_set, CuedEncoder(encoder, "Cue: ")) as trial:
+    with Trial(data_set, encoder) as trial:
         trial.scores(WEIGHTINGS[-1])
     texts = [text for call in encoder.calls for text in call]
     question = data_set.questions[0].text

@@ -12,7 +12,7 @@ from typer.testing import CliRunner
 
 from casewright.bench import harness
 from casewright.bench.reaper.asking import Asking
-from casewright.bench.reaper.measure import draw_rows, measure_beside
+from casewright.bench.reaper.measure import draw_rows
 from casewright.bench.reaper.rows import (
     ENSEMBLE,
     REAPER,
@@ -37,7 +37,6 @@ from casewright.planner.fallback import fallback_plan, in_place_of
 from casewright.serve.cli.commands import app
 from casewright.stores import CachedEncoder, Encoder
 from tests.bench.reaper_toy import FROZEN, QUERIES, RECIPE, query
-from tests.bench.reaper_worker import measured_nothing
 from tests.planner.helpers import SHOP
 from tests.support.encoders import HashingEncoder
 from tests.support.tiny_mistral import save_tiny
@@ -433,10 +432,10 @@ def test_like_questions_are_on_one_side_of_a_study(material: Material) -> None:
     [
         ({"tables": ("4",)}, "There is no table '4'"),
         ({"tables": ()}, "No table"),
-        ({"jobs": 0}, "--jobs"),
+        ({"limit": 0}, "--limit"),
         ({"instructions": Path("nowhere at all")}, "no folder"),
     ],
-    ids=["table", "none", "jobs", "instructions"],
+    ids=["table", "none", "limit", "instructions"],
 )
 def test_a_run_that_cannot_be_is_refused(arguments: Mapping[str, Any], expected: str) -> None:
     with pytest.raises(InputError, match=expected):
@@ -468,14 +467,6 @@ def test_rows_do_not_start_from_a_model_that_knows_the_tools(
         else:
             with pytest.raises(InputError, match="trained to plan with desk"):
                 given_start(folder, material.toolbox)
-
-
-def test_trainings_beside_each_other_are_told_of_as_they_end() -> None:
-    completed: list[str] = []
-    measure_beside(ReaperTrial(jobs=2), ("a", "bb", "ccc"), measured_nothing, completed.append)
-    assert sorted(completed) == ["a", "bb", "ccc"]
-    with pytest.raises(InputError, match="astray"):
-        measure_beside(ReaperTrial(jobs=1), ("bad",), measured_nothing, completed.append)
 
 
 class Broken:

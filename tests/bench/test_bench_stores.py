@@ -24,12 +24,11 @@ from casewright.bench.stores.measure import measure_stores
 from casewright.bench.stores.systems import (
     Casewright,
     Cbrkit,
-    EdgeNamed,
-    LocalNamed,
+    NamedVectors,
     System,
     check_cbrkit,
 )
-from casewright.bench.stores.worker import Spec, Worker, build, searches
+from casewright.bench.stores.worker import Worker, build, searches
 from casewright.errors import DependencyError, InputError, StoreError
 from casewright.serve.cli.bench.options import read_numbers
 from tests.serve.helpers import Done, one_line_error, result, run
@@ -109,15 +108,13 @@ def test_drawn_cases_are_those_of_the_seed_and_none_is_a_query(
     assert all((queries[f] @ cases[f].T).max() < 0.999 for f in range(len(FACETS)))
 
 
-@pytest.mark.parametrize("kind", ["casewright", "casewright_local", "edge", "local", "cbrkit"])
+@pytest.mark.parametrize("kind", ["casewright", "named_vectors", "cbrkit"])
 def test_exact_searches_find_what_numpy_finds(
     vectors: tuple[Any, Any], tmp_path: Path, kind: str
 ) -> None:
     systems: dict[str, System] = {
-        "casewright": Casewright(tmp_path / "store", "edge"),
-        "casewright_local": Casewright(tmp_path / "store", "local"),
-        "edge": EdgeNamed(tmp_path / "store"),
-        "local": LocalNamed(tmp_path / "store"),
+        "casewright": Casewright(tmp_path / "store"),
+        "named_vectors": NamedVectors(tmp_path / "store"),
         "cbrkit": Cbrkit(),
     }
     system = systems[kind]
@@ -146,7 +143,7 @@ def test_fifty_candidates_miss_cases_that_rescoring_or_more_candidates_find(tmp_
     cases[:, :, 0], cases[:, :, 1] = ranked, np.sqrt(1 - ranked**2)
     query = np.zeros((3, 384), dtype=np.float32)
     query[:, 0] = 1
-    system = EdgeNamed(tmp_path / "store")
+    system = NamedVectors(tmp_path / "store")
     system.build(cases)
     system.close()
     system.open()
@@ -179,21 +176,18 @@ def completed(picture: Path) -> Done:
 def test_stores_bench_prints_every_figure_and_ours_is_exact(completed: Done, picture: Path) -> None:
     report = result(completed)
     figures = report["figures"]
-    own = {f"{name}{end}" for name in ("casewright", "named_vectors") for end in ("", "_local")}
     merged = {"merged_all", "merged_50", "merged_50_rescored"}
     qdrant = {*merged, "formula_50", "formula_100", "formula_all"}
     searches = {
-        *(f"{name}{end}" for name in ("casewright", *qdrant) for end in ("", "_local")),
-        "cbrkit",
-        "cbrkit_documented",
+        *("casewright", *qdrant, "cbrkit", "cbrkit_documented"),
     }
     assert {row["search"] for row in report["rows"]} == searches
     for name in searches:
         assert figures[f"search_ms_p50_{name}_150"] > 0
-        exact = name.removesuffix("_local") in EXACT
+        exact = name in EXACT
         recalled = figures[f"recall_at_10_{name}_150"]
         assert recalled == 1 if exact else 0 < recalled <= 1, name
-    for name in own:
+    for name in ("casewright", "named_vectors"):
         for what in ("build_s", "open_s", "memory_mb", "build_memory_mb", "disk_mb"):
             assert figures[f"{what}_{name}_150"] > 0
     assert figures["build_s_cbrkit_150"] > 0
@@ -220,13 +214,6 @@ def test_unusable_sizes_are_an_error_of_the_user(tmp_path: Path) -> None:
     assert "--sizes" in one_line_error(run(tmp_path, "bench", "stores", "--sizes", "many"))
 
 
-def test_unknown_engine_is_an_error_of_the_user(tmp_path: Path) -> None:
-    message = one_line_error(
-        run(tmp_path, "bench", "stores", "--sizes", "200", "--engine", "faiss")
-    )
-    assert "edge, local" in message
-
-
 def test_too_few_queries_for_the_weight_sets_are_refused() -> None:
     with pytest.raises(InputError, match="weight sets"):
         measure_stores([200], len(WEIGHTS) - 1)
@@ -245,7 +232,7 @@ def test_cbrkit_with_another_interface_is_told(monkeypatch: pytest.MonkeyPatch) 
 
 
 def test_process_that_ends_is_told_with_its_system(tmp_path: Path) -> None:
-    with Worker(Spec("cbrkit"), tmp_path) as worker:
+    with Worker("cbrkit", tmp_path) as worker:
         assert worker.do(searches)
         for process in multiprocessing.active_children():
             process.kill()

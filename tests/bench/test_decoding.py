@@ -16,7 +16,6 @@ from casewright.bench.decoding.measure import (
     DecodingTrial,
     filled,
     measure_decoding,
-    with_spans_only,
 )
 from casewright.bench.decoding.systems import (
     CHOICE,
@@ -26,14 +25,10 @@ from casewright.bench.decoding.systems import (
     OWN,
     UNDRAFTED,
     Systems,
-    first_difference,
 )
 from casewright.bench.models import (
     ModelChoice,
-    PromptShape,
     measure_bandwidth,
-    read_range,
-    read_shape,
     tokenizer_texts,
     weight_bytes,
 )
@@ -65,7 +60,7 @@ def at_home(home: Path) -> Iterator[None]:
 
 @pytest.fixture(scope="module")
 def measured(at_home: None) -> Report:
-    return measure_decoding(DecodingTrial(model=TINY, plans=2, greedy=1, grammars=3, pool=60))
+    return measure_decoding(DecodingTrial(model=TINY, plans=2, grammars=3, pool=60))
 
 
 @pytest.fixture(scope="module")
@@ -105,13 +100,6 @@ def test_every_system_writes_the_same_plans(report: Bench) -> None:
     assert report["figures"]["scripted_plans_right_masked_generate"] == 1
 
 
-def test_decoder_differs_from_masked_greedy_decoding_only_in_forced_text(report: Bench) -> None:
-    figures = report["figures"]
-    assert figures["greedy_plans"] == 1
-    assert figures["greedy_unexplained"] == 0
-    assert figures["greedy_same_tokens"] + figures["greedy_explained"] == 1
-
-
 def test_kept_heads_are_no_part_of_what_is_read(report: Bench) -> None:
     read = {row["system"]: row["prompt_tokens"] for row in report["rows"]}
     head = report["settings"]["head_tokens"]
@@ -139,9 +127,10 @@ def test_report_names_the_model_and_says_what_random_weights_cannot_show(report:
 def test_table_has_a_row_for_every_size_of_toolbox_and_the_memorys_limit(report: Bench) -> None:
     rows = {row["system"]: row for row in report["rows"]}
     for tools in (7, 30, 100):
-        for box in (f"{tools} tools", f"{tools} tools spans only"):
-            ready, complete = (rows[f"grammar, {box}: {part}"] for part in ("ready", "whole plan"))
-            assert 0 < ready["ms_p50"] < complete["ms_p95"]
+        ready, complete = (
+            rows[f"grammar, {tools} tools: {part}"] for part in ("ready", "whole plan")
+        )
+        assert 0 < ready["ms_p50"] < complete["ms_p95"]
     limit = rows["limit of memory for casewright, head kept"]
     assert 0 < limit["ms_p50"] < rows[OWN + KEPT]["ms_p50"]
     assert all(list(row) == list(report["rows"][0]) for row in report["rows"])
@@ -169,7 +158,7 @@ def test_trained_model_is_scored_on_queries_that_were_kept_from_it(
     model.network.save_pretrained(tmp_path)
     model.tokenizer.save_pretrained(tmp_path)
     chosen = ModelChoice(name=str(tmp_path))
-    trial = DecodingTrial(model=chosen, plans=1, greedy=0, grammars=1, held_out=1, pool=20)
+    trial = DecodingTrial(model=chosen, plans=1, grammars=1, held_out=1, pool=20)
     measured = measure_decoding(trial)
     assert measured.settings["model"] == str(tmp_path)
     shares = [row["tools_right"] for row in measured.rows if "plan cases" in row["system"]]
@@ -199,37 +188,6 @@ def test_model_steps_are_calls_of_the_network(
             assert len(calls) == plan.model_steps + pieces, name
     finally:
         counting.remove()
-
-
-@pytest.mark.parametrize(
-    ("position", "expected"),
-    [("forced", "forced"), ("chosen", "chosen"), ("end", "chosen"), ("none", "none")],
-)
-def test_difference_from_masked_decoding_is_explained_by_forced_text_alone(
-    model: LanguageModel, grammar: PlanGrammar, shop: Toolbox, position: str, expected: str
-) -> None:
-    request = PlanRequest("where is my lamp", shop)
-    text = 's1 = order_lookup(query="lamp")\ns2 = shipment_status(order_id=s1.order_id)'
-    script = ScriptWriter(model).script(grammar.plan(request), text)
-    own = list(script.tokens)
-    other = list(own)
-    at = own.index(script.choices[0])
-    if position == "forced":
-        # The first letter of a piece that was forced, as a token of its own.
-        at = next(i for i in range(at) if len(model.decode(own[i : i + 1])) > 1)
-        other[at:] = model.encode_plan(model.decode(own[at:])[0])
-    elif position == "chosen":
-        other[at] = next(int(t) for t in _allowed(grammar, request, own[:at]) if t != own[at])
-    elif position == "end":
-        del other[-1]
-    assert first_difference(model, grammar, request, own, other) == expected
-
-
-def _allowed(grammar: PlanGrammar, request: PlanRequest, before: list[int]) -> list[int]:
-    matcher = grammar.plan(request)
-    for token in before:
-        matcher.consume(token)
-    return [int(token) for token in matcher.allowed()]
 
 
 def test_script_writes_its_text_in_fewer_choices_than_tokens(
@@ -269,42 +227,12 @@ def test_larger_toolboxes_hold_the_domains_tools_and_as_many_as_are_asked_for(
     assert len(filled(shop, [], 30)) == len(shop)
 
 
-def test_toolbox_with_spans_only_admits_no_text_that_the_question_lacks(
-    grammar: PlanGrammar, model: LanguageModel, shop: Toolbox
-) -> None:
-    request = PlanRequest("do you sell a red lamp", with_spans_only(shop))
-    writer = ScriptWriter(model)
-    writer.script(grammar.plan(request), 's1 = prod_search(query="red lamp")')
-    with pytest.raises(GrammarError):
-        writer.script(grammar.plan(request), 's1 = prod_search(query="blue lamp")')
-
-
 def test_plan_cases_of_the_query_and_of_its_neighbours_are_left_out() -> None:
     known = shuffled_queries(QUERIES, 0)[:30]
     with other_plan_cases(known, [known[3]], HashingEncoder()) as store:
         keys = {case.metadata["key"] for case in store.all()}
     assert str(known[3].record.id) not in keys
     assert 20 < len(keys) < 30
-
-
-def test_prompts_are_brought_to_the_lengths_asked_for_and_keep_their_end() -> None:
-    shape = read_shape("5+2")
-    assert shape == PromptShape(5, 2)
-    assert shape.fit(PromptTokens((1, 2, 3), (7, 8, 9))) == PromptTokens((1, 2, 3, 1, 2), (8, 9))
-    assert shape.fit(PromptTokens(tuple(range(9)), (4,))) == PromptTokens((0, 1, 2, 3, 4), (4, 4))
-
-
-@pytest.mark.parametrize("text", ["", "700", "700+", "0+100", "700-100", "7.5+1"])
-def test_lengths_that_cannot_be_read_are_refused(text: str) -> None:
-    with pytest.raises(InputError, match="--prompt-tokens"):
-        read_shape(text)
-
-
-@pytest.mark.parametrize("text", ["", "30", "60-30", "a-b", "30+60"])
-def test_ranges_that_cannot_be_read_are_refused(text: str) -> None:
-    assert read_range("30-60") == (30, 60)
-    with pytest.raises(InputError, match="--plan-tokens"):
-        read_range(text)
 
 
 def test_models_that_cannot_be_had_are_refused() -> None:
@@ -318,8 +246,6 @@ def test_models_that_cannot_be_had_are_refused() -> None:
         ModelChoice(dtype="int8")
     with pytest.raises(InputError, match="cuda:9"):
         measure_decoding(DecodingTrial(model=ModelChoice(device="cuda:9")))
-    with pytest.raises(InputError, match="--prompt-tokens"):
-        DecodingTrial(model=ModelChoice(name="here"), shape=PromptShape(7, 1))
 
 
 def test_step_reads_all_weights_but_the_embedding(model: LanguageModel) -> None:

@@ -10,9 +10,8 @@ from typing import Any
 import pytest
 
 from casewright.bench.latency import measure_latency
-from casewright.bench.models import ModelChoice, PromptShape, WritingTrial
+from casewright.bench.models import ModelChoice, WritingTrial
 from casewright.bench.report import Report
-from casewright.errors import InputError
 from casewright.serve.cli.bench.report import show
 
 Bench = dict[str, Any]
@@ -72,8 +71,3 @@ def test_latency_is_drawn_over_the_number_of_steps(
     svg = (tmp_path / "l.svg").read_text(encoding="utf-8")
     assert "<svg" in svg
     assert "over_one_call" in capsys.readouterr().out
-
-
-def test_trained_models_are_given_whole_prompts() -> None:
-    with pytest.raises(InputError, match="--prompt-tokens"):
-        WritingTrial(model=ModelChoice(name="here"), shape=PromptShape(7, 1))

@@ -1,4 +1,4 @@
-"""From a sheet to annotated queries, by hand and by a chat model."""
+"""From a sheet to annotated queries."""
 
 from __future__ import annotations
 
@@ -16,11 +16,9 @@ from casewright.finetune.queries.annotation import (
     sheet_lines,
     sheet_record,
 )
-from casewright.finetune.queries.no_answer import MOST_FAILURES
 from casewright.finetune.queries.query_files import ResumedLines, write_new
-from casewright.planner import ChatPlanner, read_annotated
+from casewright.planner import read_annotated
 from tests.planner.helpers import ASKED, OWNED, PAGE, SHOP
-from tests.planner.models import HangingModel, ScriptedModel, scripted
 
 LAMP = 's1 = find(query="a lamp")'
 
@@ -36,13 +34,9 @@ def sheet(folder: Path, *records: dict[str, Any] | str) -> Path:
     return file
 
 
-def annotated(
-    source: Path, model: ScriptedModel | None = None, seconds: float = 20, **more: Any
-) -> tuple[AnnotationReport, Path]:
+def annotated(source: Path, **more: Any) -> tuple[AnnotationReport, Path]:
     output = source.with_name("out.jsonl")
-    planner = None if model is None else ChatPlanner(model, seconds=seconds)
-    lines = sheet_lines(source)
-    return annotate(lines, ResumedLines(output), SHOP, planner=planner, **more), output
+    return annotate(sheet_lines(source), ResumedLines(output), SHOP, **more), output
 
 
 def test_what_is_right_becomes_annotated_queries(tmp_path: Path) -> None:
@@ -149,58 +143,6 @@ def test_a_sheet_filled_in_bit_by_bit_gives_each_query_once(tmp_path: Path) -> N
     report, output = annotated(sheet(tmp_path, first, {**second, "plan": ASKED}))
     assert (report.added, report.already, report.problems) == (1, 1, [])
     assert [q.record.id for q in read_annotated(output)] == ["n1", "n2"]
-
-
-def test_a_model_fills_in_what_is_empty_and_nothing_else(tmp_path: Path) -> None:
-    model = scripted(ASKED)
-    source = sheet(tmp_path, record(1, "a lamp", LAMP), record(2, "can I return it"))
-    report, output = annotated(source, model)
-    assert (report.added, report.by_model, report.problems) == (2, 1, [])
-    assert len(model.heard) == 1
-    written = json.loads(output.read_text(encoding="utf-8").splitlines()[1])
-    assert (written["plan"], written["class"]) == (ASKED, "desk")
-    assert written["plan_by"] == "chat:scripted"
-
-
-def test_a_plan_that_stays_invalid_after_one_repair_is_not_taken(tmp_path: Path) -> None:
-    model = scripted("s1 = buy()", "s1 = buy()", "s1 = buy()", LAMP)
-    source = sheet(tmp_path, record(1, "a chair"), record(2, "a lamp"))
-    report, output = annotated(source, model)
-    assert (report.added, report.by_model, len(model.heard)) == (1, 1, 4)
-    (problem,) = report.problems
-    assert problem.empty
-    assert "There is no tool buy" in problem.reason
-    assert [q.query for q in read_annotated(output)] == ["a lamp"]
-
-
-def test_what_a_model_planned_is_not_asked_again(tmp_path: Path) -> None:
-    source = sheet(tmp_path, *(record(n, f"can I return {n}") for n in range(4)))
-    model = scripted(ASKED, ASKED, KeyboardInterrupt())
-    with pytest.raises(KeyboardInterrupt):
-        annotated(source, model)
-    again = scripted(ASKED, ASKED)
-    report, output = annotated(source, again)
-    assert (report.already, report.added, len(again.heard)) == (2, 2, 2)
-    assert [q.record.id for q in read_annotated(output)] == ["n0", "n1", "n2", "n3"]
-
-
-def test_a_model_that_fails_is_asked_no_more(tmp_path: Path) -> None:
-    source = sheet(tmp_path, *(record(n, f"can I return {n}") for n in range(9)))
-    model = scripted(ASKED, *[ValueError("no credit")] * 9)
-    report, _ = annotated(source, model)
-    assert (report.added, len(model.heard), len(report.rest)) == (1, 1 + MOST_FAILURES, 8)
-    assert "3 times in a row" in report.stopped
-    assert "no credit" in report.stopped
-    assert all(problem.empty for problem in report.problems)
-
-
-def test_a_model_that_hangs_ends_within_its_time(tmp_path: Path) -> None:
-    source = sheet(tmp_path, *(record(n, f"can I return {n}") for n in range(9)))
-    model = HangingModel(answers=[])
-    report, _ = annotated(source, model, seconds=0.1)
-    model.released.set()
-    assert (report.added, len(report.rest)) == (0, 9)
-    assert "gave no plan within 0.1 s" in report.stopped
 
 
 def test_an_empty_sheet_is_refused(tmp_path: Path) -> None:

@@ -1,8 +1,7 @@
-"""Choosing annotated queries by a recipe's settings, and the figures and picture of a pool."""
+"""Choosing annotated queries by a recipe's settings, and the figures of a pool."""
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -17,7 +16,7 @@ from casewright.finetune.queries.choose import (
     best_similarity,
     choose_queries,
 )
-from casewright.finetune.queries.sample_pool import pool_figures, principal_axes, sample_pool
+from casewright.finetune.queries.sample_pool import pool_figures, sample_pool
 from casewright.planner import AnnotatedQuery
 from tests.support.encoders import HashingEncoder
 
@@ -182,23 +181,3 @@ def test_a_pool_smaller_than_the_sample_is_told_before_anything_is_embedded() ->
     with pytest.raises(InputError, match="15 queries are to be sampled, and the pool has 10"):
         sample_pool(records[:10], records, encoder, size=15)
     assert encoder.calls == []
-
-
-def test_the_principal_axes_are_those_of_the_singular_values() -> None:
-    rng = np.random.default_rng(3)
-    vectors = rng.normal(size=(300, 5)) * [3, 2, 1, 0.5, 0.1]
-    unit = vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
-    mean, axes = principal_axes(vectors)
-    _, _, wanted = np.linalg.svd(unit - unit.mean(axis=0))
-    assert np.allclose(mean, unit.mean(axis=0))
-    assert np.allclose(np.abs((axes * wanted[:2].T).sum(axis=0)), 1)
-
-
-@pytest.mark.parametrize("suffix", ["png", "svg"])
-def test_a_picture_of_the_pool_is_drawn(tmp_path: Path, suffix: str) -> None:
-    records = [{"id": str(n), "query": text(n)} for n in range(40)]
-    made = sample_pool(records[:5], records, ENCODER)
-    file = tmp_path / f"pool.{suffix}"
-    made.draw(file)
-    start = file.read_bytes()[:5]
-    assert start == (b"\x89PNG\r" if suffix == "png" else b"<?xml")

@@ -21,7 +21,6 @@ from casewright.finetune.instructions import (
     holds,
     reader,
 )
-from casewright.finetune.instructions.constraint import read_constraint
 from casewright.finetune.instructions.instruction import planned_instruction
 from casewright.finetune.instructions.rules import RULES, TOOL_RULES, Rule
 from casewright.planner import AnnotatedQuery
@@ -199,22 +198,6 @@ def test_evolved_example_has_its_own_task() -> None:
     evolved = rule.evolved(made("Why?", "So."), random.Random(0))
     assert evolved is not None
     assert evolved.to_example().task == "instruction:evolved"
-
-
-@pytest.mark.parametrize(
-    "record",
-    [
-        None,
-        {"kind": "rhymes", "parameters": {}},
-        {"kind": ["json"]},
-        {"kind": "json", "parameters": {}},
-        {"kind": "at_most_words", "parameters": {"n": True}},
-        {"kind": "at_most_words", "parameters": {"n": 0}},
-        {"kind": "only_tools", "parameters": {"tools": ["dig"]}},
-    ],
-)
-def test_record_that_names_no_constraint_on_a_text_is_none(record: Any) -> None:
-    assert read_constraint(record) is None
 
 
 @pytest.mark.skipif("CASEWRIGHT_DATA" not in os.environ, reason="CASEWRIGHT_DATA is not set")

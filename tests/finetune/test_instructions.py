@@ -10,7 +10,6 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from langchain_core.language_models import FakeListChatModel
 from pydantic import ValidationError
 
 from casewright.errors import InputError
@@ -129,7 +128,6 @@ def test_sources_are_not_read_where_none_are_asked_for(tmp_path: Path) -> None:
             r"\['ask'\] are no fields",
         ),
         ({"evolved": 1.5}, "evolved"),
-        ({"by": "gpt"}, "provider:model"),
         ({"constraints": 4}, "constraints"),
         ({"shares": 4}, "shares"),
     ],
@@ -137,21 +135,6 @@ def test_sources_are_not_read_where_none_are_asked_for(tmp_path: Path) -> None:
 def test_settings_that_cannot_be_are_refused(given: dict[str, Any], said: str) -> None:
     with pytest.raises(ValidationError, match=said):
         InstructionSettings.model_validate(given)
-
-
-def test_rules_make_what_the_chat_model_does_not(tmp_path: Path) -> None:
-    rewrite = (
-        '{"instruction": "Say it in three words at most.", '
-        '"constraint": {"kind": "at_most_words", "parameters": {"n": 3}}}'
-    )
-    chat = FakeListChatModel(responses=[rewrite, "Onions grow there.", "nonsense"])
-    refused: Counter[str] = Counter()
-    chosen = recipe(seed_tasks(tmp_path, 12), evolved=0.5, chat_calls=4)
-    found = instructions(chosen, 1, chat, refused=refused).examples
-    assert sum("~chat" in one.id for one in found) == 1
-    assert sum(one.task == "instruction:evolved" for one in found) == 6
-    assert refused["chat: no instruction was returned"] == 1
-    assert refused["chat: stopped: all calls are made"] == 1
 
 
 def sized(*lengths: int) -> list[Instruction]:

@@ -13,8 +13,6 @@ from casewright.finetune.queries.query_writer import (
     QueryWriter,
     UnusableError,
     Wanted,
-    WriterSettings,
-    WritingReport,
     read_written,
     wanted_shapes,
     written_objects,
@@ -46,16 +44,10 @@ def writer(
     queries: Sequence[AnnotatedQuery] = (),
     toolbox: Toolbox = SHOP,
     apart: Sequence[str] = (),
-    **settings: Any,
+    seconds: float = 20,
 ) -> QueryWriter:
-    given = {"per_shape": 2, "per_request": 2, "seconds": 20, **settings}
-    chosen = WriterSettings.model_validate(given)
-    return QueryWriter(model, toolbox, queries, HashingEncoder(512), chosen, apart=apart)
-
-
-def written(made: QueryWriter, already: Sequence[Any] = ()) -> tuple[list[Any], WritingReport]:
-    taken: list[Any] = []
-    return taken, made.write(taken.append, already)
+    encoder = HashingEncoder(512)
+    return QueryWriter(model, toolbox, queries, encoder, apart=apart, seconds=seconds)
 
 
 def test_shapes_are_wanted_by_frequency_and_tools_without_a_query_by_themselves() -> None:
@@ -79,8 +71,6 @@ def test_shapes_are_wanted_by_frequency_and_tools_without_a_query_by_themselves(
         "do you sell mugs",
         "do you sell rugs",
     ]
-    limited = wanted_shapes(annotated([*rows, *more]), SHOP, most=1)
-    assert [wanted.name for wanted in limited] == [SHAPE, "any with own", "any with no_evidence"]
 
 
 def test_a_toolbox_without_any_query_is_written_for_tool_by_tool() -> None:
@@ -160,79 +150,68 @@ def test_what_fails_a_check_is_not_taken(bad: dict[str, Any], why: Dropped) -> N
     assert told.value.why is why
 
 
+STOVES = annotated()[:1]
+
+
 def test_the_model_is_shown_tools_shape_examples_and_what_is_there() -> None:
-    model = scripted(listed(find("mugs")), listed(find("tall glasses")))
-    made = writer(model, annotated(), shapes=1, per_request=1, toolbox=SHOP)
-    taken, _ = written(made)
+    model = scripted(listed(find("mugs")), listed(find("tall glasses")), *["no"] * 99)
+    records = writer(model, STOVES).write(2).records
     system, human = (str(message.content) for message in model.heard[1])
     assert all(tool.signature() in system for tool in SHOP)
     assert SHAPE in human
-    assert '"query": "do you sell camping stoves"' in human
-    assert f"- {taken[0]['query']}" in human
+    assert f'"query": "{STOVES[0].query}"' in human
+    assert f"- {records[0]['query']}" in human
     assert "Write 1 as a JSON list" in human
 
 
 def test_what_is_written_is_valid_new_and_unalike() -> None:
-    known = "do you sell wool socks"
+    known = STOVES[0].query
+    thing = known.removeprefix("do you sell ")
     model = scripted(
         listed(
-            one(known.upper(), 's1 = find(query="WOOL SOCKS")'),
-            one("wool socks do you sell", 's1 = find(query="wool socks")'),
+            one(known.upper(), f's1 = find(query="{thing.upper()}")'),
+            one(f"{thing} do you sell", f's1 = find(query="{thing}")'),
             one("do you sell garden tables", 's1 = find(query="garden tables")'),
             one("do you sell garden tables?", 's1 = find(query="garden tables")'),
         ),
         listed(one("kept apart", 's1 = find(query="apart")'), find("mugs"), find("rugs")),
+        *["no"] * 99,
     )
-    made = writer(model, annotated(), shapes=1, apart=["kept apart"])
-    taken, report = written(made)
-    assert [record["query"] for record in taken] == [
+    records = writer(model, STOVES, apart=["kept apart"]).write(2).records
+    assert [record["query"] for record in records] == [
         "do you sell garden tables",
         "do you have mugs",
     ]
-    for record in taken:
+    for record in records:
         query = AnnotatedQuery.read(record)
         PlanRequest(query.query, SHOP, query.record.context).validate(query.plan)
-    assert len({record["id"] for record in taken}) == 2
-    assert taken[0]["source"] == "written by scripted"
-    assert report.dropped == {Dropped.KNOWN: 2, Dropped.ALIKE: 2, Dropped.SURPLUS: 1}
-    assert (report.written[SHAPE], report.calls, report.missing.total()) == (2, 2, 0)
+    assert len({record["id"] for record in records}) == 2
+    assert records[0]["source"] == "written by scripted"
 
 
 def test_calls_are_bounded_where_nothing_is_usable() -> None:
     model = scripted(*["I would rather not."] * 99)
-    taken, report = written(writer(model, toolbox=Toolbox([DESK]), per_shape=4))
-    # Two calls for four queries and two more, for each of the two tools.
-    assert (taken, report.calls, report.missing.total()) == ([], 8, 8)
-
-
-def test_a_later_run_asks_only_for_what_is_missing() -> None:
-    first = scripted(listed(find("mugs")), "no", "no")
-    taken, report = written(writer(first, annotated(), shapes=1))
-    assert (report.written, report.missing) == ({SHAPE: 1}, {SHAPE: 1})
-    again = scripted(listed(find("mugs"), find("rugs")))
-    more, report = written(writer(again, annotated(), shapes=1), taken)
-    assert [record["query"] for record in more] == ["do you have rugs"]
-    assert (report.calls, report.dropped) == (1, {Dropped.KNOWN: 1})
+    assert writer(model, toolbox=Toolbox([DESK])).write(4).records == []
+    # A call for four queries and two more, for each of the two tools.
+    assert len(model.heard) == 6
 
 
 def test_a_model_that_fails_is_asked_no_more() -> None:
     model = scripted(listed(find("mugs")), *[ValueError("no credit")] * 9)
-    taken, report = written(writer(model, annotated(), shapes=2))
-    assert (len(taken), report.calls, report.failed) == (1, 4, 3)
+    report = writer(model, STOVES).write(2)
+    assert (len(report.records), len(model.heard)) == (1, 4)
     assert "no credit" in report.stopped
 
 
-def test_a_failure_now_and_then_is_told_and_gone_on_from() -> None:
-    model = scripted(ValueError("busy"), listed(find("mugs"), find("rugs")))
-    made = writer(model, annotated(), shapes=1)
-    taken, report = written(made)
-    assert (len(taken), report.failed, report.stopped) == (2, 1, "")
-    assert "busy" in report.failure
+def test_a_failure_now_and_then_is_gone_on_from() -> None:
+    model = scripted(ValueError("busy"), listed(find("mugs"), find("rugs")), *["no"] * 99)
+    report = writer(model, STOVES).write(2)
+    assert (len(report.records), report.stopped) == (2, "")
 
 
 def test_a_model_that_hangs_ends_within_its_time() -> None:
     model = HangingModel(answers=[])
-    taken, report = written(writer(model, annotated(), seconds=0.1))
+    report = writer(model, annotated(), seconds=0.1).write(2)
     model.released.set()
-    assert (taken, report.failed) == ([], 3)
+    assert report.records == []
     assert "gave no answer within 0.1 s" in report.stopped

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from casewright.domains import find_domain
+from casewright.finetune import demonstrations
 from casewright.planner.reader import Reader
 from casewright.stores import CaseStore
 from tests.stores.helpers import note, note_schema
@@ -25,3 +26,8 @@ def test_the_former_name_of_a_reader_s_templates_warns_and_works() -> None:
     reader = Reader(folder)
     with pytest.warns(DeprecationWarning, match=r"now Reader\.templates"):
         assert reader.asks == reader.templates != []
+
+
+def test_the_former_name_of_the_measures_of_answers_warns_and_works() -> None:
+    with pytest.warns(DeprecationWarning, match="now AnswerMeasures"):
+        assert demonstrations.Verdicts is demonstrations.AnswerMeasures

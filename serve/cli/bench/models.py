@@ -8,8 +8,6 @@ from typing import TYPE_CHECKING, Annotated
 from typer import Option, Typer, echo
 
 from casewright.serve.cli.bench.options import (
-    PlanLengths,
-    PromptLengths,
     RandomSize,
     Seed,
     WorkFolder,
@@ -38,17 +36,12 @@ def bench_decoding(
     examples: Annotated[
         int, Option(min=0, help="Plan cases in the prompts that systems are compared on.")
     ] = 1,
-    greedy: Annotated[
-        int, Option(min=0, help="Plans compared with masked greedy decoding's.")
-    ] = 20,
     grammars: Annotated[
         int, Option(min=1, help="Queries that the grammar alone is timed on.")
     ] = 200,
     held_out: Annotated[
         int, Option(min=1, help="Queries that a trained model's own plans are scored on.")
     ] = 100,
-    prompt_tokens: PromptLengths = None,
-    plan_tokens: PlanLengths = None,
     seed: Annotated[int, Option(help="Draws the queries, and random weights.")] = 0,
 ) -> Report:
     """Write the same plans by transformers' generate, by its masked form and by the decoder.
@@ -56,7 +49,6 @@ def bench_decoding(
     A trained model writes its own plans too, with the case planner's as drafts and without.
     """
     from casewright.bench.decoding.measure import DecodingTrial, measure_decoding
-    from casewright.bench.models import read_range, read_shape
 
     trial = DecodingTrial(
         domain=domain,
@@ -64,11 +56,8 @@ def bench_decoding(
         plans=plans,
         repeats=repeats,
         examples=examples,
-        greedy=greedy,
         grammars=grammars,
         held_out=held_out,
-        shape=read_shape(prompt_tokens),
-        plan_tokens=read_range(plan_tokens),
         seed=seed,
     )
     return measure_decoding(trial)
@@ -86,8 +75,6 @@ def bench_latency(
         int, Option(min=1, help="Questions for each number of steps, one to four.")
     ] = 10,
     repeats: Annotated[int, Option(min=1, help="How often each is asked.")] = 1,
-    prompt_tokens: PromptLengths = None,
-    plan_tokens: PlanLengths = None,
     seed: Annotated[int, Option(help="Draws the questions, and random weights.")] = 0,
 ) -> Report:
     """Plan in one call and by an agent that is asked for one step at a time, with one model.
@@ -95,15 +82,13 @@ def bench_latency(
     Some twenty minutes on two cores.
     """
     from casewright.bench.latency import measure_latency
-    from casewright.bench.models import WritingTrial, read_range, read_shape
+    from casewright.bench.models import WritingTrial
 
     trial = WritingTrial(
         domain=domain,
         model=model_choice(model, adapter, size, device, dtype, seed),
         plans=plans,
         repeats=repeats,
-        shape=read_shape(prompt_tokens),
-        plan_tokens=read_range(plan_tokens),
         seed=seed,
     )
     return measure_latency(trial)
@@ -137,25 +122,6 @@ def bench_chat(
     return measure_chat(domain, queries, url=url, model=model, tokens=tokens, seconds=seconds)
 
 
-@measures(app, "training", plots=False)
-def bench_training(
-    size: Annotated[
-        str, Option(help="Of random weights: tiny, 100m or 7b.", metavar="SIZE")
-    ] = "100m",
-    recipe: Annotated[
-        str, Option(help="A recipe with an adapter: a TOML file, or one that ships.")
-    ] = "mistral-7b-80gb",
-    examples: Annotated[int, Option(min=1, help="Examples, trained on once.")] = 32,
-    repeats: Annotated[int, Option(min=1, help="How often each system trains.")] = 1,
-    device: Device = None,
-    seed: Annotated[int, Option(help="Draws examples and weights.")] = 0,
-) -> Report:
-    """Train an adapter by a recipe and by TRL's defaults: tokens a second, and memory."""
-    from casewright.bench.training import TrainingTrial, measure_training
-
-    return measure_training(TrainingTrial(size, recipe, examples, repeats, device, seed))
-
-
 @measures(app, "reaper")
 def bench_reaper(
     table: Annotated[
@@ -183,7 +149,6 @@ def bench_reaper(
         str, Option(help="Of the rows' trainings: a TOML file, or one that ships.")
     ] = "reaper",
     limit: Annotated[int, Option(min=1, help="Most questions of each test set.")] = 100,
-    jobs: Annotated[int, Option(min=1, help="Trainings at once, each a process.")] = 1,
     seed: Seed = 0,
 ) -> Report:
     """Print REAPER's tables at a small model's size: every row is a training, asked in four ways.
@@ -202,7 +167,6 @@ def bench_reaper(
         instructions=instructions,
         tool=tool,
         limit=limit,
-        jobs=jobs,
         seed=seed,
         **({} if work is None else {"folder": work}),
     )

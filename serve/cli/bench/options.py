@@ -29,13 +29,6 @@ WritingModel = Annotated[
 RandomSize = Annotated[
     str | None, Option(help="Random weights of a size: tiny, 100m, 7b.", metavar="SIZE")
 ]
-PromptLengths = Annotated[
-    str | None,
-    Option(help="Lengths of prompts' constant and variable parts: 700+100.", metavar="N+N"),
-]
-PlanLengths = Annotated[
-    str | None, Option(help="Only plans of so many tokens: 30-60.", metavar="N-N")
-]
 SplitName = Annotated[
     str, Option(help="Split of the corpus: measuring or validation.", metavar="NAME")
 ]

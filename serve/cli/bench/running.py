@@ -46,9 +46,6 @@ def bench_stores(
         str, Option(help="How many cases, each at least 100.", metavar="N,N,…")
     ] = "1000,10000,100000",
     queries: Annotated[int, Option(min=4, help="Queries for each size.")] = 48,
-    engine: Annotated[
-        str | None, Option(help="edge or local; both by default, local up to 10,000 cases.")
-    ] = None,
 ) -> Report:
     """Compare the case store with searches merged in Python, Qdrant's formula and cbrkit.
 
@@ -56,7 +53,7 @@ def bench_stores(
     """
     from casewright.bench.stores.measure import measure_stores
 
-    return measure_stores(read_numbers("--sizes", sizes), queries, engine)
+    return measure_stores(read_numbers("--sizes", sizes), queries)
 
 
 @measures(app, "selection")

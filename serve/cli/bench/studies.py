@@ -10,8 +10,7 @@ from typer import Option, Typer
 from casewright.errors import InputError
 from casewright.serve.cli.bench.options import EncoderModel, OnlySet, SetLimit, WorkFolder
 from casewright.serve.cli.bench.report import measures
-from casewright.serve.cli.options import Adapter, AsJson, Device, DType
-from casewright.serve.cli.output import print_json, print_table
+from casewright.serve.cli.options import Adapter, Device, DType
 
 if TYPE_CHECKING:
     from casewright.bench.report import Report
@@ -30,9 +29,6 @@ def bench_legal(
     ] = Path("shipped"),
     only: OnlySet = None,
     encoder: EncoderModel = None,
-    cue: Annotated[
-        str | None, Option(help="Also measure this text before queries, and none.")
-    ] = None,
     answers: Annotated[
         bool, Option("--answers", help="Measure answers in place of retrieval.")
     ] = False,
@@ -55,60 +51,17 @@ def bench_legal(
     from casewright.planner import chat_model
     from casewright.stores.encoders.sources import named_encoder
 
-    if (cue is not None) if answers else (generator != EXTRACTIVE or against is not None):
-        raise InputError("--generator goes with --answers, --against too; --cue goes without.")
+    if not answers and (generator != EXTRACTIVE or against is not None):
+        raise InputError("--generator goes with --answers, --against too.")
     folder = None if str(data) == SHIPPED else data
     if not answers:
-        return measure_legal(folder, named_encoder(encoder), only=only, cue=cue, limit=limit)
+        return measure_legal(folder, named_encoder(encoder), only=only, limit=limit)
     check_generator(generator)
     model = None if generator == EXTRACTIVE else chat_model(generator)
     other = None if against is None else named_encoder(against)
     return measure_answers(
         folder, named_encoder(encoder), model, against=other, only=only, limit=limit
     )
-
-
-@app.command("legal-pairs")
-def bench_legal_pairs(
-    output: Annotated[Path, Option(help="The file to write: pairs.jsonl beside qa.jsonl.")],
-    data: Annotated[
-        str, Option(help="ALQA's qa.jsonl, its name on Hugging Face, or shipped.", metavar="FILE")
-    ] = "shipped",
-    model: Annotated[
-        str | None, Option(help="The writing model, as provider:model.", metavar="NAME")
-    ] = None,
-    pairs: Annotated[int, Option(min=1, help="At most so many pairs of cases.")] = 50,
-    seed: Annotated[int, Option(min=0, help="Of the draw of the pairs.")] = 0,
-    extractor: Annotated[
-        str, Option(help="Who extracts entities: offline, or provider:model.", metavar="NAME")
-    ] = "offline",
-    as_json: AsJson = False,
-) -> None:
-    """Have a chat model write the questions of two cases each that bench legal reads.
-
-    A reply that holds no question with its answer is skipped and counted.
-    """
-    from dataclasses import asdict
-
-    from casewright.bench.legal.pair_writing import check_pairs_output, write_pairs
-    from casewright.domains.legal.chat_entities import OFFLINE, check_extractor
-    from casewright.planner import chat_model
-
-    if model is None:
-        raise InputError(
-            "Questions are written by a chat model. Give --model provider:model, for example "
-            "openai:gpt-4o-mini."
-        )
-    check_extractor(extractor, "--extractor")
-    check_pairs_output(output, data)
-    writer = chat_model(model)
-    reader = None if extractor == OFFLINE else chat_model(extractor)
-    counts = asdict(write_pairs(data, output, writer, pairs=pairs, seed=seed, extractor=reader))
-    if as_json:
-        print_json(counts)
-        return
-    skipped = [[f"skipped: {why}", count] for why, count in counts.pop("skipped").items()]
-    print_table(["pairs of cases", ""], [*map(list, counts.items()), *skipped])
 
 
 @measures(app, "encoder", plots=False)

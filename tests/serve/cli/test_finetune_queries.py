@@ -1,9 +1,8 @@
-"""The commands that sample, annotate and write queries, and the one that makes pools of words."""
+"""The commands that sample and annotate queries."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +10,6 @@ import pytest
 
 from casewright.planner import read_annotated
 from tests.serve.helpers import Done, new_home, one_line_error, result, run
-from tests.support.chat_server import ChatServer, chat_server, nobody_there
 
 TOOLS = [
     {
@@ -61,17 +59,8 @@ def annotated(own: Path, folder: Path, source: Path, *more: str | Path) -> Done:
     return run(own, "finetune", "annotate", "--input", source, *output, *tools, *more)
 
 
-@pytest.fixture
-def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[ChatServer]:
-    with chat_server(ROOM) as running:
-        monkeypatch.setenv("OPENAI_BASE_URL", running.url)
-        monkeypatch.delenv("OPENAI_API_KEY", raising=False)
-        yield running
-
-
 def test_a_pool_is_sampled_into_a_sheet_with_its_figures(own: Path, folder: Path) -> None:
-    plot = folder / "pool.png"
-    told = result(sampled(own, folder, "--compare", "--plot", plot, "--json"))
+    told = result(sampled(own, folder, "--compare", "--json"))
     lines = (folder / "out.jsonl").read_text(encoding="utf-8").splitlines()
     records = [json.loads(line) for line in lines]
     assert {record["query"] for record in records} <= set(POOL)
@@ -80,7 +69,6 @@ def test_a_pool_is_sampled_into_a_sheet_with_its_figures(own: Path, folder: Path
     by = {row["pool"]: row for row in told["rows"]}
     assert list(by) == ["initial", "dqs", "dqs_large", "facility_location", "random"]
     assert all(0 < row["coverage"] <= row["coverage_with_initial"] <= 1 for row in by.values())
-    assert plot.read_bytes().startswith(b"\x89PNG")
 
 
 def test_figures_are_a_table_for_people(own: Path, folder: Path) -> None:
@@ -96,10 +84,9 @@ def test_figures_are_a_table_for_people(own: Path, folder: Path) -> None:
         (("--size", "10"), "10 queries are to be sampled, and the pool has 9"),
         (("--method", "best"), "best"),
         (("--domain", "shopping"), "either --initial FILE or --domain NAME"),
-        (("--plot", "pool.txt"), "no picture's name"),
         (("--pool", "none.txt"), "none.txt cannot be read"),
     ],
-    ids=["size", "method", "both", "plot", "file"],
+    ids=["size", "method", "both", "file"],
 )
 def test_a_sample_that_cannot_be_had_is_one_line(
     own: Path, folder: Path, more: tuple[str, ...], why: str
@@ -141,45 +128,16 @@ def test_problems_are_a_table_for_people(own: Path, folder: Path) -> None:
     assert "The plan is empty." in done.stdout
 
 
-def test_a_chat_model_annotates_what_is_empty(own: Path, folder: Path, server: ChatServer) -> None:
-    source = sheet(
-        folder,
-        {"id": "1", "query": "rooms in Bremen", "plan": ""},
-        {"id": "2", "query": "rooms in Kiel", "plan": ""},
-    )
-    told = result(annotated(own, folder, source, "--model", "openai:m", "--json"))
-    assert (told["added"], told["by_model"], told["empty"]) == (1, 1, 1)
-    # Kiel has no Bremen in it: sent back once.
-    assert len(server.heard) == 3
-    again = result(annotated(own, folder, source, "--model", "openai:m", "--json"))
-    assert (again["already"], again["added"], len(server.heard)) == (1, 0, 5)
-    assert again["rest"] != told["rest"]
-
-
-def test_a_server_that_is_gone_is_told_and_nothing_is_lost(
-    own: Path, folder: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("OPENAI_BASE_URL", nobody_there())
-    records = [{"id": str(n), "query": f"room {n} in Kiel", "plan": ""} for n in range(5)]
-    done = annotated(own, folder, sheet(folder, *records), "--model", "openai:m", "--json")
-    assert done.returncode == 2
-    assert "asked no more. It failed 3 times in a row" in done.stderr
-    assert "Traceback" not in done.stderr
-    rest = Path(json.loads(done.stdout)["rest"])
-    assert len(rest.read_text(encoding="utf-8").splitlines()) == 5
-
-
 @pytest.mark.parametrize(
     ("more", "why"),
     [
         (("--domain", "shopping"), "either --domain NAME or --toolbox FILE"),
-        (("--model", "nobody"), "names no chat model"),
         (("--rest", "tools.json"), "is there already"),
         (("--output", "sheet.jsonl"), "is read by this command"),
         (("--input", "none.jsonl"), "cannot be read"),
         (("--queries", "none.jsonl"), "cannot be read"),
     ],
-    ids=["both", "model", "rest", "output", "input", "queries"],
+    ids=["both", "rest", "output", "input", "queries"],
 )
 def test_an_annotation_that_cannot_begin_is_one_line(
     own: Path, folder: Path, more: tuple[str, str], why: str
@@ -188,44 +146,3 @@ def test_an_annotation_that_cannot_begin_is_one_line(
     name = more[1] if "." not in more[1] else str(folder / more[1])
     assert why in one_line_error(annotated(own, folder, source, more[0], name))
     assert source.read_text(encoding="utf-8").count("\n") == 1
-
-
-def test_new_queries_are_written_for_own_tools(own: Path, folder: Path, server: ChatServer) -> None:
-    queries = [{"query": f"rooms in {t}", "plan": f's1 = find_room(town="{t}")'} for t in "AB"]
-    server.answer = lambda heard: heard.say(json.dumps(queries))
-    chosen = ("--toolbox", folder / "tools.json", "--model", "openai:m", "--per-shape", "1")
-    output = ("--output", folder / "new.jsonl")
-    told = result(run(own, "finetune", "write-queries", *chosen, *output, "--json"))
-    assert (told["written"], told["missing"], told["stopped"]) == (1, 2, None)
-    assert told["dropped"] == {
-        "plan of another kind than asked for": 12,
-        "more than were wanted": 1,
-    }
-    (query,) = read_annotated(folder / "new.jsonl")
-    assert (query.query, query.label) == ("rooms in A", "find_room")
-    done = run(own, "finetune", "write-queries", *chosen, *output)
-    assert done.returncode == 0, done.stderr
-    assert "plan of another kind" in done.stdout
-    assert len(read_annotated(folder / "new.jsonl")) == 1
-
-
-def test_pools_are_made_for_own_tools_and_those_that_failed_are_told_and_asked_for_again(
-    own: Path, folder: Path, server: ChatServer
-) -> None:
-    given = ("--toolbox", folder / "tools.json", "--model", "openai:m")
-    output = ("--output", folder / "pools.json")
-    usable = json.dumps({"names": [], "descriptions": ["Says it.", "Half a \ud800."]})
-    answers = iter([usable, "I cannot.", usable])
-    server.answer = lambda heard: heard.say(next(answers))
-    done = run(own, "finetune", "pools", *given, *output, "--json")
-    told = json.loads(done.stdout)
-    assert done.returncode == 2
-    assert "1 of 3 tools have no pool" in done.stderr
-    assert [row["dropped"] for row in told["tools"]] == [1, 1]
-    assert list(told["failed"]) == ["room_facts"]
-    server.answer = lambda heard: heard.say(usable)
-    assert result(run(own, "finetune", "pools", *given, *output, "--json"))["failed"] == {}
-    assert len(server.heard) == 4
-    nowhere = ("--output", folder / "none" / "pools.json")
-    assert "folder that exists" in one_line_error(run(own, "finetune", "pools", *given, *nowhere))
-    assert len(server.heard) == 4

@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
+import os
 import resource
+import signal
 import socket
 import time
-from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from collections.abc import AsyncIterator, Iterator
+from contextlib import ExitStack, asynccontextmanager, contextmanager
 from pathlib import Path
 
 import httpx
 import pytest
+from fastapi import FastAPI
 
 from casewright.errors import InputError
-from casewright.serve.service.connections import network_of, room_for
-from casewright.serve.service.server import Repeated
+from casewright.serve.service.connections import ACCEPTED, BACKLOG, network_of, room_for
+from casewright.serve.service.server import Repeated, listening, run
 from tests.serve.service.helpers import ACME, QUICK, Served, plan, served, until
 
 HALF = b"GET /healthz HTTP/1.1\r\nHost: localhost\r\nX-Half: "
@@ -70,6 +74,39 @@ def test_half_sent_requests_do_not_silence_a_service_that_may_open_few_files(
     assert "Too many open files" not in log
     assert "a quiet one is closed" in log
     assert len(log.splitlines()) < 60
+
+
+def test_however_many_connect_at_once_few_more_are_open_than_may_be() -> None:
+    most = 30
+    listener = listening("127.0.0.1", 0)
+    clients: list[socket.socket] = []
+    opened: list[int] = []
+
+    async def flood(before: int) -> None:
+        """Connect more in each turn of the service's loop than it may accept."""
+        for _ in range(20):
+            for _ in range(BACKLOG):
+                clients.append(socket.socket())
+                clients[-1].setblocking(False)
+                clients[-1].connect_ex(listener.getsockname())
+            await asyncio.sleep(0)
+            opened.append(len(os.listdir("/dev/fd")) - before - len(clients))
+        signal.raise_signal(signal.SIGTERM)
+
+    @asynccontextmanager
+    async def lifespan(app: FastAPI) -> AsyncIterator[None]:
+        loop = asyncio.get_running_loop()
+        before = len(os.listdir("/dev/fd"))
+        loop.call_later(0.2, lambda: tasks.append(loop.create_task(flood(before))))
+        yield
+
+    tasks: list[asyncio.Task[None]] = []
+    try:
+        run(FastAPI(lifespan=lifespan), listener, max_connections=most, log_level="error")
+    finally:
+        for client in clients:
+            client.close()
+    assert most < max(opened) <= most + 3 * ACCEPTED
 
 
 @pytest.fixture(scope="module")

@@ -103,6 +103,7 @@ def test_folders_and_files_are_named_from_the_settings_file_s_own_folder(tmp_pat
         *(f'encoder = "{place}"' for place in ("here", "./gone", "~/gone", "/gone")),
         'adapter = "here"',
         *(f'planner = "{kind}:here"' for kind in ("local", "agent:local", "parser")),
+        *(f'{name} = "huggingface:here"' for name in ("generator", "feedback")),
         'threads_url = "postgresql://evil/threads"',
     ],
 )
