@@ -18,7 +18,7 @@ from casewright.stores.question import Found, Question
 from casewright.stores.revise import Change, Revised, revise
 from casewright.stores.schema import CaseSchema
 from casewright.stores.select import Pick, Selection, select
-from casewright.stores.selectors import MarginalSelector, PrimerSelector, Selector
+from casewright.stores.selectors import MarginalSelector
 from casewright.stores.store import CaseStore
 
 __all__ = [
@@ -36,12 +36,10 @@ __all__ = [
     "IngestReport",
     "MarginalSelector",
     "Pick",
-    "PrimerSelector",
     "Question",
     "Retained",
     "Revised",
     "Selection",
-    "Selector",
     "ServerOptions",
     "as_encoder",
     "default_encoder",

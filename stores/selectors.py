@@ -1,24 +1,15 @@
-"""Selectors of demonstrations for a model: RAGSys's retrievers, and a fixed primer."""
+"""Selectors of demonstrations for a model: RAGSys's retrievers."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any
 
-from casewright.errors import InputError
-from casewright.stores.case import Case, canonical_id
 from casewright.stores.engines.engine import Where
 from casewright.stores.hit import Hit
 from casewright.stores.select import Pick, Selection, select
 from casewright.stores.store import CaseStore
-
-
-class Selector(Protocol):
-    """Chooses demonstrations for a question."""
-
-    def choose(self, store: CaseStore, query: str | Mapping[str, Any], k: int) -> list[Case]:
-        """Return at most k cases of a store, in the order of the prompt."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,10 +28,6 @@ class MarginalSelector:
     lambda_b: float = 0.95
     weights: Mapping[str, float] | None = None
     where: Where | None = None
-
-    def choose(self, store: CaseStore, query: str | Mapping[str, Any], k: int) -> list[Case]:
-        """Return the selected cases; see ``CaseStore.select``."""
-        return [hit.case for hit in self.select(store, query, k).hits]
 
     def select(
         self, store: CaseStore, query: str | Mapping[str, Any], k: int, where: Where | None = None
@@ -72,31 +59,3 @@ RELEVANCE = MarginalSelector(lambda_d=1.0, lambda_b=1.0)
 RELEVANCE_BIAS = MarginalSelector(lambda_d=1.0, lambda_b=0.95)
 RELEVANCE_DIVERSITY = MarginalSelector(lambda_d=0.75, lambda_b=1.0)
 RELEVANCE_DIVERSITY_BIAS = MarginalSelector(lambda_d=0.75, lambda_b=0.95)
-
-
-@dataclass(frozen=True, slots=True)
-class PrimerSelector:
-    """The same cases for every question, like a hand-written primer; ``ids`` are in order."""
-
-    ids: Sequence[str]
-
-    def __post_init__(self) -> None:
-        if isinstance(self.ids, str):
-            raise InputError(f"A primer was given the ids {self.ids!r}. Give a list of ids.")
-
-    def choose(self, store: CaseStore, query: str | Mapping[str, Any], k: int) -> list[Case]:
-        """Return the first k of the primer's cases, whatever the query is.
-
-        Raises:
-            InputError: The store lacks one of them.
-        """
-        wanted = list(self.ids)[: max(k, 0)]
-        cases = store.get(wanted)
-        if len(cases) < len(wanted):
-            known = {case.id for case in cases}
-            missing = next(id_ for id_ in wanted if canonical_id(id_) not in known)
-            raise InputError(
-                f"The primer's case {missing} is not in the store {store.schema.name!r}. Give the "
-                "ids of cases that it has."
-            )
-        return cases

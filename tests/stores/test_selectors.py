@@ -2,7 +2,6 @@ from __future__ import annotations
 
 import pytest
 
-from casewright.errors import InputError
 from casewright.stores import CaseStore
 from casewright.stores.selectors import (
     BIAS,
@@ -11,8 +10,6 @@ from casewright.stores.selectors import (
     RELEVANCE_DIVERSITY,
     RELEVANCE_DIVERSITY_BIAS,
     MarginalSelector,
-    PrimerSelector,
-    Selector,
 )
 from tests.stores.helpers import note, note_schema
 
@@ -31,8 +28,8 @@ def filled(store: CaseStore) -> CaseStore:
     return store
 
 
-def chosen(selector: Selector, store: CaseStore, k: int = 5) -> list[int]:
-    return [case.solution for case in selector.choose(store, "red apple pie", k)]
+def chosen(selector: MarginalSelector, store: CaseStore, k: int = 5) -> list[int]:
+    return [hit.case.solution for hit in selector.select(store, "red apple pie", k).hits]
 
 
 def test_bias_alone_is_the_order_of_quality(filled: CaseStore) -> None:
@@ -70,19 +67,3 @@ def test_named_variants_are_the_shares_of_the_one_algorithm(filled: CaseStore) -
             "red apple pie", 4, lambda_d=variant.lambda_d, lambda_b=variant.lambda_b
         )
         assert chosen(variant, filled, 4) == [hit.case.solution for hit in selection.hits]
-
-
-def test_primer_is_the_same_for_every_question_and_keeps_its_order(filled: CaseStore) -> None:
-    ids = [case.id for case in sorted(filled.all(), key=lambda case: -case.solution)]
-    primer = PrimerSelector(ids[:3])
-    assert chosen(primer, filled) == [4, 3, 2]
-    assert chosen(primer, filled, 2) == [4, 3]
-    assert [c.solution for c in primer.choose(filled, "blue plum", 3)] == [4, 3, 2]
-    assert chosen(primer, filled, 0) == []
-
-
-def test_primer_with_a_case_that_is_not_there_is_refused(filled: CaseStore) -> None:
-    ids = [case.id for case in filled.all()][:2]
-    filled.delete(ids[1])
-    with pytest.raises(InputError, match=ids[1]):
-        PrimerSelector(ids).choose(filled, "anything", 2)
