@@ -284,4 +284,9 @@ def _apart(options: Sequence[_Scored]) -> tuple[tuple[Argument, ...], float]:
                 for score, rest, taken in beam
             ]
         beam = sorted(longer, key=lambda item: -item[0])[:RUNS]
-    return beam[0][1], beam[0][0]
+    if beam[0][0] < -SHARED:
+        return beam[0][1], beam[0][0]
+    # The arguments' probability is shared among the combinations without a word in common.
+    scores = np.array([score for score, *_ in beam])
+    mass = sum(np.logaddexp.reduce([score for _, score in arguments]) for arguments in options)
+    return beam[0][1], float(scores[0] + min(0.0, mass) - np.logaddexp.reduce(scores))
