@@ -9,7 +9,7 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from casewright import __version__
 from casewright.finetune.example import TrainingExample, without_duplicates
@@ -45,9 +45,6 @@ from casewright.planner.prompt import prompt_hash
 from casewright.stores import Encoder
 from casewright.stores.progress import progress_bar
 from casewright.tools import Toolbox, ToolSpec
-
-if TYPE_CHECKING:
-    pass
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,7 +21,7 @@ from casewright.stores.engines.server_engine import ServerEngine
 from casewright.stores.engines.server_options import ServerOptions
 from casewright.stores.whole_file import write_whole
 
-#: The file in a folder with the name of the engine that wrote it.
+#: The file in a folder that names the engine which wrote it, and that name.
 RECORD, ENGINE = "engine.json", "edge"
 
 
@@ -137,7 +137,7 @@ def check_writer(folder: Path) -> bool:
     """Return whether a folder has its record of the engine.
 
     Raises:
-        InputError: qdrant-client's local mode wrote it, as versions before 0.2 could.
+        InputError: qdrant-client's local mode wrote it, as an earlier version could.
         StoreDamagedError: The record cannot be read.
     """
     try:

@@ -31,7 +31,7 @@ def hold_folder(folder: Path, deadline: float) -> IO[str]:
         if folder.exists() and not folder.is_dir():
             raise InputError(f"{folder} is a file. Give a folder for the case store.")
         folder.mkdir(parents=True, exist_ok=True)
-        return _locked(folder, LOCK_FILE, deadline)
+        return _locked(folder, deadline)
 
 
 @contextmanager
@@ -64,11 +64,11 @@ def damaged(folder: Path, reason: str) -> StoreDamagedError:
     )
 
 
-def _locked(folder: Path, name: str, deadline: float) -> IO[str]:
+def _locked(folder: Path, deadline: float) -> IO[str]:
     # Its import searches a writable folder, so it is imported only here.
     import portalocker
 
-    file = (folder / name).open("a")
+    file = (folder / LOCK_FILE).open("a")
     while True:
         try:
             portalocker.lock(file, portalocker.LOCK_EX | portalocker.LOCK_NB)
