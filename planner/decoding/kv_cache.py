@@ -52,7 +52,7 @@ class KVLayer(CacheLayerMixin):
     is_sliding = False
 
     def __init__(self, cache: KVCache) -> None:
-        super().__init__()  # type: ignore[no-untyped-call]
+        super().__init__()
         self._cache = cache
         self.length = 0
 

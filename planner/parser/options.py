@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from casewright.planner.parser.message import Message
 from casewright.planner.parser.plan_reading import NUMBER, PLAIN, QUESTION, SPAN, number_for
-from casewright.planner.parser.schema import Schema
+from casewright.planner.parser.schema import SAME_NAME, Schema, likeness
 from casewright.tools import NO_EVIDENCE, Parameter, Source
 
 Mask = NDArray[np.bool_]
@@ -61,6 +61,18 @@ class Options:
                 for field, name in enumerate(message.fields):
                     mask[number, field] = parameter.fits(context[name])
         return mask
+
+    def unlike_of(self, message: Message) -> Mask:
+        """Return True for fields that a parameter takes although others have its name.
+
+        Its columns are the context fields, or one without any, and the result fields.
+        """
+        names = [*(message.fields or [""]), *(name for _, name in self.schema.results)]
+        rows = []
+        for _, parameter in self.schema.parameters:
+            kinds = np.array([likeness(parameter.name, name) for name in names], dtype=np.int64)
+            rows.append((kinds == 0) & bool((kinds == SAME_NAME).any()))
+        return np.array(rows, dtype=bool).reshape(len(rows), len(names))
 
     def callable_with(self, able: Mask) -> Mask:
         """Return True for tools that may be called, given the parameters that have a value."""

@@ -102,3 +102,23 @@ def test_no_two_arguments_of_a_step_share_a_word(message: str) -> None:
                 if (start := message.find(json.loads(str(value)))) >= 0
             ]
             assert all(set(a).isdisjoint(b) for a, b in combinations(places, 2)), str(plan)
+
+
+def test_an_identifier_comes_from_the_field_of_its_name_whatever_was_learned(folder: Path) -> None:
+    ids, words = frozenset({Source.CONTEXT, Source.STEP}), frozenset({Source.SPAN})
+    toolbox = Toolbox(
+        [
+            ToolSpec("motions", "Find one.", (Parameter("what", sources=words),), ("motion_id",)),
+            ToolSpec("sittings", "Find one.", (Parameter("day", sources=words),), ("sitting_id",)),
+            ToolSpec("votes", "Who voted for a motion.", (Parameter("motion_id", sources=ids),)),
+            ToolSpec("papers", "The list of a sitting.", (Parameter("sitting_id", sources=ids),)),
+        ]
+    )
+    planner, identifiers = ParserPlanner(None, folder), []
+    for message in ("Who voted for the hall?", "the list of the youth council", "votes and papers"):
+        for context in ({}, {"sitting_id": "T-7"}, {"motion_id": "M-4"}):
+            plan = planner.plan(PlanRequest(message, toolbox, context=context)).plan
+            arguments = [argument for step in plan.steps for argument in step.arguments]
+            identifiers += [(name, str(value)) for name, value in arguments if name.endswith("_id")]
+    assert identifiers
+    assert [value for name, value in identifiers if not value.endswith(name)] == []
