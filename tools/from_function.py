@@ -31,6 +31,10 @@ def tool_from_function(
     sources: Mapping[str, Iterable[str]] | None = None,
     example: ToolExample | None = None,
     process: bool = False,
+    latency: float | None = None,
+    cost: float | None = None,
+    tokens: int | None = None,
+    approval: bool = False,
 ) -> ToolSpec:
     """Return the tool of a typed function, plain or async.
 
@@ -50,6 +54,7 @@ def tool_from_function(
         example: A question that it helps to answer, with the plan.
         process: Call it in its own process, which is killed when the call is cancelled or out of
             time; see ``casewright.tools.process``.
+        latency, cost, tokens, approval: See ``ToolSpec``.
 
     Raises:
         ToolError: A parameter has no type that JSON can hold, ``sources`` names no parameter, or
@@ -107,6 +112,10 @@ def tool_from_function(
         example=example,
         run=run,
         run_async=run_async,
+        latency=latency,
+        cost=cost,
+        tokens=tokens,
+        approval=approval,
     )
 
 
