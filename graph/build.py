@@ -28,7 +28,7 @@ from casewright.graph.generator import GenerationRequest, Generator, checked
 from casewright.graph.latencies import Latencies
 from casewright.graph.limits import Limits
 from casewright.graph.outcome import Outcome
-from casewright.graph.planning import plan_within, worst_price
+from casewright.graph.planning import check_tools, plan_within, worst_price
 from casewright.graph.state import AskInput, AskOutput, RunContext, RunState, run_context
 from casewright.graph.traces import TracedNode
 from casewright.planner import Plan, Planner, PlanRequest, parse_plan
@@ -133,6 +133,7 @@ class _Nodes:
         # The state's budget is that of the thread's last run.
         state = {**state, "budget": {}}
         context, request, limits = run_context(), self._request(state), self._limits(state)
+        check_tools(context.limits, request.toolbox)
         planner, measured = context.planner or self.planner, self.latencies.seconds()
         plan, planning = yield from plan_within(planner, request, limits, measured)
         price = worst_price(plan, request, limits, measured)

@@ -6,9 +6,11 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
+from casewright.errors import InputError
 from casewright.graph.limits import Limits
 from casewright.planner import Plan, Planner, PlanRequest, Step
 from casewright.planner.price import Price, price_plan, trimmed
+from casewright.tools import Toolbox
 from casewright.tools.body import Body, Work
 
 
@@ -57,6 +59,22 @@ def plan_within(
         "left_out": left_out,
     }
     return plan, planning
+
+
+def check_tools(limits: Limits | Mapping[str, Any] | None, toolbox: Toolbox) -> None:
+    """Raise ``InputError`` if the limits of a request count the calls of a tool that is not there.
+
+    A misspelt name would bound nothing.
+    """
+    if isinstance(limits, Limits):
+        limits = limits.budget()
+    tool_calls = (limits or {}).get("tool_calls", {})
+    unknown = [name for name in tool_calls if name not in toolbox] if tool_calls else []
+    if unknown:
+        raise InputError(
+            f"The budget names {str(unknown[0])!r:.80}, which is no tool. Tools are "
+            f"{', '.join(toolbox.names)}."
+        )
 
 
 def worst_price(
