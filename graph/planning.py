@@ -30,13 +30,15 @@ def plan_within(
 
     Returns:
         The plan, and JSON-plain how it was made, as in ``Answer.planner``: with its ``price``, and
-        with a sentence in ``left_out`` for each step that was.
+        with a sentence in ``left_out`` for each step, and each tool, that was.
     """
 
     def excess(plan: Plan) -> str:
         return limits.excess(price_plan(plan, request.toolbox, measured=measured))
 
-    beyond = [tool.name for tool in request.toolbox if excess(Plan((Step(tool.name),)))]
+    beyond = {
+        tool.name: why for tool in request.toolbox if (why := excess(Plan((Step(tool.name),))))
+    }
     bounded = replace(
         request,
         toolbox=request.toolbox.without(*beyond) if beyond else request.toolbox,
@@ -44,10 +46,13 @@ def plan_within(
     )
     result = yield Work(lambda: planner.plan(bounded), lambda: planner.aplan(bounded))
     plan = result.plan
-    left_out: list[str] = []
+    left_out = [
+        f"{tool} was not planned with, for the budget: {why}." for tool, why in beyond.items()
+    ]
     # A plan of more steps is refused before it runs.
     if len(plan.steps) <= limits.steps:
-        plan, left_out = trimmed(plan, excess)
+        plan, beyond_budget = trimmed(plan, excess)
+        left_out += beyond_budget
     planning = {
         "name": result.planner,
         "attempts": result.attempts,

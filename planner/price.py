@@ -42,13 +42,16 @@ class Price:
         parts = [
             f"{count} call{'' if count == 1 else 's'}" + (f" ({', '.join(names)})" * bool(count))
         ]
-        if self.seconds is not None:
-            parts.append(f"about {self.seconds:.3g} s")
+        parts.append("time unknown" if self.seconds is None else f"about {self.seconds:.3g} s")
         if self.cost is not None:
             parts.append(f"cost at most {self.cost:.6g}")
         if self.tokens is not None:
             parts.append(f"at most {self.tokens:,.0f} tokens")
-        unknown = (f"no {figure} of {', '.join(of)}" for figure, of in self.undeclared.items())
+        unknown = [
+            f"no {figure} of {', '.join(tools)}"
+            for figure, tools in self.undeclared.items()
+            if {*tools} < {*self.calls}
+        ]
         return "; ".join([*parts, *unknown])
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 from typer import Argument, Context, Option, Typer, echo
 
@@ -77,7 +77,7 @@ def ask(
     known, turns = read_context(context), read_history(history)
     whole_scope = command_scope(values.domain.scopes, scope, values.scope, tenant)
     limits = read_budget("--budget", budget)
-    above = read_budget("--approve-above", approve_above) or "declared"
+    above = read_budget("--approve-above", approve_above)
     if dry_run and (save is not None or approve or approve_above):
         raise InputError("--dry-run runs nothing. Leave out --save, --approve, --approve-above.")
     session = open_chosen(choice, whole_scope, values.opening, examples=examples)
@@ -86,7 +86,7 @@ def ask(
             print_dry_run(session, question, known, turns, limits, as_json=as_json)
             return
         graph = session.graph(choice.generator, InMemorySaver())
-        policy = "always" if approve else above
+        policy: Any = "always" if approve else above or "declared"
         dialogue = Dialogue(
             graph, whole_scope, turns, reply=reply_to, limits=limits, approve=policy
         )

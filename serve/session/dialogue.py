@@ -26,7 +26,7 @@ class Dialogue:
         graph: The graph; with ``reply``, one with a checkpointer.
         scope: The user's scope.
         turns: Earlier turns.
-        reply: Returns a person's reply to the value of an interrupt; without it a pause is an error.
+        reply: Returns a person's reply to an interrupt's value; without it a pause is an error.
         limits: The budgets of each question.
         approve: Plans that wait for approval; see ``build_graph``.
     """
