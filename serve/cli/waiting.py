@@ -1,4 +1,4 @@
-"""What a run waits for, or would do: its plan and price, shown to a person who may reply."""
+"""A plan and its price, shown before it runs; and replies typed to what a run waits for."""
 
 from __future__ import annotations
 
@@ -41,6 +41,7 @@ def reply_to(question: Any) -> Any:
 def _typed(prompt: str) -> str:
     echo(prompt, err=True, nl=False)
     if not (line := sys.stdin.readline()):
+        echo(err=True)
         raise InputError("The input ended before the reply: nothing more was run. Reply to it.")
     return line.strip()
 
