@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
 from itertools import islice
 from typing import Any, Literal
 
@@ -18,8 +17,7 @@ from casewright.tools import Toolbox
 #: above a price, such as ``{"calls": 3, "cost": 0.5}``.
 Approve = Literal["declared", "always"] | Mapping[str, Any]
 #: Most violations, and most characters of an edited plan, that the next card shows.
-_VIOLATIONS, SHOWN = 10, 8000
-_REPLIES = "Reply yes, no, or the plan as it should be, a step a line."
+_VIOLATIONS, _SHOWN = 10, 8000
 
 
 def check_approve(value: Any) -> None:
@@ -44,55 +42,32 @@ def why_approve(policy: Approve, plan: Plan, price: Price, toolbox: Toolbox) -> 
     return beyond and f"The price is above what runs by itself: {beyond}."
 
 
-def card(plan: str, planning: Mapping[str, Any], approval: Mapping[str, Any]) -> dict[str, Any]:
+def card(plan: str, planning: Mapping[str, Any], asked: Mapping[str, Any]) -> dict[str, Any]:
     """Return the value of the interrupt: the plan and its price, with what was wrong before."""
-    return {
-        "kind": "approval",
-        "why": approval["why"],
-        "plan": plan,
-        "price": planning["price"],
-        "left_out": planning["left_out"],
-        "edited": approval.get("edited", ""),
-        "violations": list(approval.get("violations", ())),
-        "replies": _REPLIES,
-    }
+    shown = {"kind": "approval", "plan": plan, "edited": "", "violations": [], **asked}
+    return {**shown, **{name: planning[name] for name in ("price", "left_out")}}
 
 
-@dataclass(frozen=True, slots=True)
-class Reply:
-    """A person's reply: ``yes``, ``no``, or ``edited`` with the text of a plan."""
-
-    kind: Literal["yes", "no", "edited"]
-    text: str = ""
-
-
-def read_reply(value: Any) -> Reply:
-    """Return what a resumption replies: true or "yes", false or "no", else an edited plan."""
-    if isinstance(value, Mapping):
-        value = value.get("plan")
-    if isinstance(value, bool):
-        return Reply("yes" if value else "no")
-    text = value.strip() if isinstance(value, str) else ""
-    if text.casefold() in ("yes", "no"):
-        return Reply("yes" if text.casefold() == "yes" else "no")
-    return Reply("edited", text)
+def edited_text(reply: Any) -> str | None:
+    """Return the text of an edited plan from a reply; ``None`` if that is yes or no."""
+    if isinstance(reply, Mapping):
+        reply = reply.get("plan")
+    if isinstance(reply, bool) or reply in ("yes", "no"):
+        return None
+    return reply.strip() if isinstance(reply, str) else ""
 
 
-def edited_plan(
+def read_plan(
     text: str, violations: Callable[[Plan], Iterable[PlanError]]
-) -> tuple[Plan | None, list[str]]:
-    """Return the plan of an edited text, or ``None`` with its violations, a sentence each.
-
-    Args:
-        text: The text of a plan.
-        violations: Yields the errors of a plan.
-    """
+) -> tuple[Plan | None, dict[str, Any]]:
+    """Return an edited plan; or ``None``, with its violations for the next card."""
+    plan = None
     try:
         plan = parse_plan(text)
+        wrong = [str(error) for error in islice(violations(plan), _VIOLATIONS)]
     except PlanError as error:
-        return None, [str(error) if text else f"The reply is no plan. {_REPLIES}"]
-    wrong = [str(error) for error in islice(violations(plan), _VIOLATIONS)]
-    return (None if wrong else plan), wrong
+        wrong = [f"The reply is not yes, not no, and no plan. {error}"]
+    return (None if wrong else plan), {"edited": text[:_SHOWN], "violations": wrong}
 
 
 def refused(plan: Plan) -> list[dict[str, Any]]:

@@ -28,11 +28,11 @@ from casewright.graph.generator import GenerationRequest, Generator, checked
 from casewright.graph.latencies import Latencies
 from casewright.graph.limits import Limits
 from casewright.graph.outcome import Outcome
-from casewright.graph.planning import check_tools, plan_within, worst_price
+from casewright.graph.planning import check_tools, plan_within
 from casewright.graph.state import AskInput, AskOutput, RunContext, RunState, run_context
 from casewright.graph.traces import TracedNode
 from casewright.planner import Plan, Planner, PlanRequest, parse_plan
-from casewright.planner.price import price_plan
+from casewright.planner.price import Price, price_plan
 from casewright.tools import CallContext, Toolbox
 from casewright.tools.body import Body, Work
 
@@ -136,7 +136,7 @@ class _Nodes:
         check_tools(context.limits, request.toolbox)
         planner, measured = context.planner or self.planner, self.latencies.seconds()
         plan, planning = yield from plan_within(planner, request, limits, measured)
-        price = worst_price(plan, request, limits, measured)
+        price = Price(**planning["price"])
         reasons = (
             approval.why_approve(policy, plan, price, request.toolbox)
             for policy in (self.approving, context.approve)
@@ -154,23 +154,24 @@ class _Nodes:
     def approve(self, state: RunState) -> Body[dict[str, Any]]:
         request, limits = self._request(state), self._limits(state)
         asked = approval.card(state["plan"], state["planning"], state["approval"])
-        reply = approval.read_reply(
-            (yield Work(lambda: interrupt(asked), lambda: _interrupt(asked)))
-        )
-        planning = {**state["planning"], "approval": reply.kind}
-        if reply.kind != "edited":
-            skipped = approval.refused(parse_plan(state["plan"])) if reply.kind == "no" else []
-            return {"planning": planning, "approval": {"reply": reply.kind}, "outcomes": skipped}
-        plan, wrong = approval.edited_plan(
-            reply.text, lambda plan: self._violations(plan, request, limits)
-        )
+        reply = yield Work(lambda: interrupt(asked), lambda: _interrupt(asked))
+        text = approval.edited_text(reply)
+        if text is None:
+            said = "no" if reply in (False, "no") else "yes"
+            planning = {**state["planning"], "approval": said}
+            skipped = approval.refused(parse_plan(state["plan"])) if said == "no" else []
+            return {"planning": planning, "approval": {"reply": said}, "outcomes": skipped}
+        plan, wrong = approval.read_plan(text, lambda plan: self._violations(plan, request, limits))
         if plan is None:
-            edited = {"edited": reply.text[: approval.SHOWN], "violations": wrong}
-            return {"approval": {"why": asked["why"], **edited}}
-        price = worst_price(plan, request, limits, self.latencies.seconds())
-        planning |= {"price": price.to_json(), "left_out": []}
+            # Asked in a new superstep: the question has an id of its own, and an earlier reply that
+            # is sent again answers nothing.
+            return {"approval": {"why": asked["why"], **wrong}}
+        attempts, measured = limits.retry.max_attempts, self.latencies.seconds()
+        price = price_plan(plan, request.toolbox, attempts=attempts, measured=measured)
+        planning = {**state["planning"], "price": price.to_json(), "left_out": []}
+        planning["approval"] = "edited"
         get_stream_writer()({"event": "plan", "plan": str(plan), "planner": planning})
-        return {"plan": str(plan), "planning": planning, "approval": {"reply": reply.kind}}
+        return {"plan": str(plan), "planning": planning, "approval": {"reply": "edited"}}
 
     def execute(self, state: RunState) -> Body[dict[str, Any]]:
         context, request, limits = run_context(), self._request(state), self._limits(state)

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 from casewright.errors import InputError
 from casewright.graph.limits import Limits
 from casewright.planner import Plan, Planner, PlanRequest, Step
-from casewright.planner.price import Price, price_plan, trimmed
+from casewright.planner.price import price_plan, trimmed
 from casewright.tools import Toolbox
 from casewright.tools.body import Body, Work
 
@@ -33,8 +34,10 @@ def plan_within(
         with a sentence in ``left_out`` for each step, and each tool, that was.
     """
 
+    priced = partial(price_plan, toolbox=request.toolbox, measured=measured)
+
     def excess(plan: Plan) -> str:
-        return limits.excess(price_plan(plan, request.toolbox, measured=measured))
+        return limits.excess(priced(plan))
 
     beyond = {
         tool.name: why for tool in request.toolbox if (why := excess(Plan((Step(tool.name),))))
@@ -60,34 +63,18 @@ def plan_within(
         "milliseconds": round(result.milliseconds, 3),
         "tokens": dict(result.tokens),
         **result.doubt(),
-        "price": worst_price(plan, request, limits, measured).to_json(),
+        "price": priced(plan, attempts=limits.retry.max_attempts).to_json(),
         "left_out": left_out,
     }
     return plan, planning
 
 
 def check_tools(limits: Limits | Mapping[str, Any] | None, toolbox: Toolbox) -> None:
-    """Raise ``InputError`` if the limits of a request count the calls of a tool that is not there.
-
-    A misspelt name would bound nothing.
-    """
-    if isinstance(limits, Limits):
-        limits = limits.budget()
-    tool_calls = (limits or {}).get("tool_calls", {})
-    unknown = [name for name in tool_calls if name not in toolbox] if tool_calls else []
-    if unknown:
-        raise InputError(
-            f"The budget names {str(unknown[0])!r:.80}, which is no tool. Tools are "
-            f"{', '.join(toolbox.names)}."
-        )
-
-
-def worst_price(
-    plan: Plan, request: PlanRequest, limits: Limits, measured: Mapping[str, float]
-) -> Price:
-    """Return the price of a plan whose steps need all attempts that the limits allow."""
-    attempts = limits.retry.max_attempts
-    price = price_plan(plan, request.toolbox, attempts=attempts, measured=measured)
-    cost = None if price.cost is None else min(price.cost, limits.cost)
-    tokens = None if price.tokens is None else min(price.tokens, limits.tokens)
-    return replace(price, cost=cost, tokens=tokens)
+    """Raise ``InputError`` if the limits of a request count calls of a tool that is not there."""
+    bounds = limits.budget() if isinstance(limits, Limits) else limits or {}
+    for name in bounds.get("tool_calls", {}):
+        if name not in toolbox:
+            raise InputError(
+                f"The budget names {str(name)!r:.80}, which is no tool. Tools are "
+                f"{', '.join(toolbox.names)}."
+            )

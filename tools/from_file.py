@@ -15,7 +15,7 @@ from pydantic_core import ErrorDetails
 from casewright.errors import InputError, ToolError
 from casewright.tools.alias import NAME, alias
 from casewright.tools.parameter import Parameter, Source, sources_of
-from casewright.tools.spec import FIGURES, NO_EVIDENCE, Toolbox, ToolExample, ToolSpec
+from casewright.tools.spec import NO_EVIDENCE, Toolbox, ToolExample, ToolSpec
 
 #: What to write in place of a value that has another type.
 _MENDS = {
@@ -26,8 +26,6 @@ _MENDS = {
     "dict_type": "Write an object of names and descriptions.",
     "model_type": "Write an object.",
 }
-#: Optional declarations of a tool beside its parameters; no planner sees them.
-_DECLARED = (*FIGURES, "approval")
 
 
 class _Example(BaseModel):
@@ -63,10 +61,6 @@ class _Record(BaseModel):
     results: list[str] = []
     description: str = ""
     example: _Example | None = None
-    latency: float | None = None
-    cost: float | None = None
-    tokens: int | None = None
-    approval: bool = False
 
     @field_validator("parameters", mode="before")
     @classmethod
@@ -114,7 +108,6 @@ def read_tool(record: Any, *, exact: bool = False) -> ToolSpec:
         parameters=tuple(p.parameter(n) for n, p in read.parameters.items()),
         results=tuple(read.results),
         example=ToolExample(read.example.query, read.example.plan) if read.example else None,
-        **{name: getattr(read, name) for name in _DECLARED},
     )
 
 
@@ -148,8 +141,7 @@ def toolbox_from_file(path: Path) -> Toolbox:
             "beds": {"description": "How many.", "kind": "integer", "required": false},
             "view": {"choices": ["sea", "street"]},
             "guest_id": {"sources": ["context"]}},
-         "example": {"query": "a room in Kiel", "plan": "s1 = find_room(town=\\"Kiel\\")"},
-         "latency": 0.3, "cost": 0.01, "tokens": 0, "approval": false}
+         "example": {"query": "a room in Kiel", "plan": "s1 = find_room(town=\\"Kiel\\")"}}
 
     A parameter is its description, or an object whose fields are all optional: ``description``;
     ``kind``, its JSON Schema type (``any``); ``sources``, the allowed sources of its argument (by
@@ -241,6 +233,4 @@ def _record(tool: ToolSpec) -> dict[str, Any]:
         },
         "results": list(tool.results),
         **({"example": {"query": example.query, "plan": example.plan}} if example else {}),
-        **{name: getattr(tool, name) for name in FIGURES if getattr(tool, name) is not None},
-        **({"approval": True} if tool.approval else {}),
     }

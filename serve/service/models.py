@@ -21,7 +21,15 @@ Scope = Annotated[
 ]
 
 
-Above = Annotated[float, Field(gt=0, allow_inf_nan=False)]
+#: Checked by ``Limits.within``.
+Budget = Annotated[
+    dict[str, JsonValue],
+    Field(
+        max_length=16,
+        description="Most calls, seconds, cost or tokens of a plan; tool_calls by tools' names.",
+        examples=[{"calls": 4, "tool_calls": {"prod_search": 2}}],
+    ),
+]
 
 
 class _Request(BaseModel):
@@ -46,22 +54,6 @@ class TurnBody(_Request):
     answer: str
 
 
-class BudgetBody(_Request):
-    """Bounds of a plan's price; the service's own bounds hold as well."""
-
-    calls: int | None = Field(None, ge=1, description="Calls of tools.")
-    seconds: Above | None = Field(None, description="Critical path, by the tools' latencies.")
-    cost: Above | None = Field(None, description="By the tools' declarations.")
-    tokens: int | None = Field(None, ge=1, description="By the tools' declarations.")
-    tool_calls: dict[str, Annotated[int, Field(ge=0)]] = Field(
-        default_factory=dict, max_length=64, description="Calls of single tools, by their names."
-    )
-
-    def bounds(self) -> dict[str, Any]:
-        """Return the bounds that are set, as ``Limits.within`` takes them."""
-        return {name: value for name, value in self.model_dump(exclude_none=True).items() if value}
-
-
 class PlanBody(_Request):
     """A question to plan for. Its tenant follows from the token alone."""
 
@@ -79,13 +71,13 @@ class PlanBody(_Request):
     )
     history: list[TurnBody] = Field(default_factory=list, max_length=50, examples=[[]])
     scope: Scope
-    budget: BudgetBody | None = None
+    budget: Budget | None = None
 
 
 class AskBody(PlanBody):
     """A question. Its tenant follows from the token alone."""
 
-    approve: Literal["declared", "always"] | BudgetBody = Field(
+    approve: Literal["declared", "always"] | Budget = Field(
         "declared",
         description="Plans that wait for approval, beside those that the service holds back: "
         "those with a tool that declares it, all, or those above a price. Needs a thread_id.",

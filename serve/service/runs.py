@@ -23,7 +23,7 @@ from casewright.serve.service.answers import Answers
 from casewright.serve.service.checkpoints import RecentThreads, thread_key
 from casewright.serve.service.events import Event
 from casewright.serve.service.limits import Slots
-from casewright.serve.service.models import AskBody, BudgetBody, PlanBody, ResumeBody
+from casewright.serve.service.models import AskBody, PlanBody, ResumeBody
 from casewright.serve.service.options import Parts, ServiceOptions
 from casewright.serve.service.planning import EarlierPlanner
 from casewright.serve.service.problems import RefusedError, answer_without_paths, paths_in, without
@@ -102,7 +102,7 @@ class Runs:
             InputError: Question, context, history, scope or budget are unusable.
             PlanError: The planner's plan is not valid.
         """
-        context = self._context(body.scope, caller, limits=_bounds(body.budget))
+        context = self._context(body.scope, caller, limits=body.budget)
         limits, toolbox = self._limits.within(context.limits), self.parts.toolbox
         check_tools(context.limits, toolbox)
         request = PlanRequest(
@@ -243,13 +243,7 @@ class Runs:
         """Run a question's graph, yield its events, and leave its last state in ``state``."""
         inputs: Any = {"question": body.question, "context": dict(body.context)}
         inputs["history"] = _turns(body)
-        approve = body.approve
-        context = self._context(
-            body.scope,
-            caller,
-            limits=_bounds(body.budget),
-            approve=approve.bounds() if isinstance(approve, BudgetBody) else approve,
-        )
+        context = self._context(body.scope, caller, limits=body.budget, approve=body.approve)
         graph, config, key = self._plain, None, None
         if body.thread_id is not None:
             key = self.key(body.thread_id, caller)
@@ -318,10 +312,6 @@ class Runs:
 
 def _turns(body: PlanBody) -> list[Turn]:
     return [Turn(question=turn.question, answer=turn.answer) for turn in body.history]
-
-
-def _bounds(budget: BudgetBody | None) -> dict[str, Any] | None:
-    return None if budget is None else budget.bounds()
 
 
 def unknown_thread() -> RefusedError:

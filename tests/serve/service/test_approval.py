@@ -121,7 +121,7 @@ def test_the_operator_s_budget_and_approval_hold_for_every_request(tmp_path: Pat
     [
         {"budget": {"calls": 0}},
         {"budget": {"tool_calls": {"qick": 1}}},
-        {"budget": {"rows": 2}},
+        {"budget": {"row": 2}},
         {"approve": "never"},
         {"approve": {}},
     ],
