@@ -121,8 +121,9 @@ def _read(context: Any) -> RunContext:
         values = {name: getattr(context, name) for name in names if hasattr(context, name)}
     else:
         values = {}
-    if values.get("scope", {}) is None:
-        del values["scope"]
+    for name in ("scope", "approve"):
+        if values.get(name, "") is None:
+            del values[name]
     return RunContext(**values)
 
 

@@ -10,7 +10,8 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from langgraph.types import RetryPolicy
+from langgraph.checkpoint.memory import InMemorySaver
+from langgraph.types import Command, RetryPolicy, interrupt
 
 from casewright.errors import InputError, ToolError
 from casewright.graph import Answer, Limits, RunContext, build_graph
@@ -46,7 +47,7 @@ def counting(name: str, calls: Counter[str], rng: random.Random) -> ToolSpec:
         calls[name] += 1
         await asyncio.sleep(0)
         if rng.random() < 0.4:
-            raise OSError("try again")
+            raise ConnectionError("try again")
         return "found"
 
     takes = ("seconds", *(f"in{i}" for i in range(MAX_NEEDS)))
@@ -93,6 +94,34 @@ def test_no_run_calls_more_than_its_budget(seed: int, budget: dict[str, Any]) ->
 @given(st.integers(0, 2**32), BUDGETS)
 def test_no_run_of_2000_calls_more_than_its_budget(seed: int, budget: dict[str, Any]) -> None:
     holds(seed, budget)
+
+
+@pytest.mark.parametrize("mode", ["sync", "async"])
+def test_attempts_before_a_pause_count_after_it(mode: str) -> None:
+    calls: Counter[str] = Counter()
+
+    def flaky(given: Given, context: CallContext) -> str:
+        calls["flaky"] += 1
+        if calls["flaky"] == 1:
+            raise ConnectionError("try again")
+        return "found"
+
+    def asks(given: Given, context: CallContext) -> str:
+        interrupt("go on?")
+        calls["asks"] += 1
+        raise ConnectionError("try again")
+
+    tools = [tool("flaky", flaky), tool("asks", asks)]
+    plan = "s1 = flaky()\ns2 = asks(a=s1.value)"
+    graph = graph_of(tools, plan, checkpointer=InMemorySaver(), retry=AT_ONCE, calls=3)
+    config: Any = {"configurable": {"thread_id": "one"}}
+    for given_ in ({"question": QUESTION}, Command(resume="yes")):
+        if mode == "sync":
+            state = graph.invoke(given_, config)
+        else:
+            state = asyncio.run(graph.ainvoke(given_, config))
+    assert [step["attempts"] for step in Answer.from_state(state).steps] == [2, 1]
+    assert calls == {"flaky": 2, "asks": 1}
 
 
 def find(query: str) -> str:
