@@ -54,7 +54,10 @@ def tool_from_function(
         example: A question that it helps to answer, with the plan.
         process: Call it in its own process, which is killed when the call is cancelled or out of
             time; see ``casewright.tools.process``.
-        latency, cost, tokens, approval: See ``ToolSpec``.
+        latency: Seconds that a call takes.
+        cost: Most that a call costs, in any one currency.
+        tokens: Most tokens that a call spends.
+        approval: No plan that calls it runs before a person has approved it.
 
     Raises:
         ToolError: A parameter has no type that JSON can hold, ``sources`` names no parameter, or
