@@ -160,7 +160,8 @@ class _Nodes:
             said = "no" if reply in (False, "no") else "yes"
             planning = {**state["planning"], "approval": said}
             skipped = approval.refused(parse_plan(state["plan"])) if said == "no" else []
-            return {"planning": planning, "approval": {"reply": said}, "outcomes": skipped}
+            replied = {"reply": said, "plan": state["plan"]}
+            return {"planning": planning, "approval": replied, "outcomes": skipped}
         plan, wrong = approval.read_plan(text, lambda plan: self._violations(plan, request, limits))
         if plan is None:
             # Asked in a new superstep: the question has an id of its own, and an earlier reply that
@@ -171,7 +172,8 @@ class _Nodes:
         planning = {**state["planning"], "price": price.to_json(), "left_out": []}
         planning["approval"] = "edited"
         get_stream_writer()({"event": "plan", "plan": str(plan), "planner": planning})
-        return {"plan": str(plan), "planning": planning, "approval": {"reply": "edited"}}
+        replied = {"reply": "edited", "plan": str(plan)}
+        return {"plan": str(plan), "planning": planning, "approval": replied}
 
     def execute(self, state: RunState) -> Body[dict[str, Any]]:
         context, request, limits = run_context(), self._request(state), self._limits(state)
@@ -179,6 +181,12 @@ class _Nodes:
         # A planner of another package, or an edit of the state, may have written it.
         for violation in self._violations(plan, request, limits):
             raise violation
+        approved = state.get("approval", {}).get("plan") == state["plan"]
+        if not approved and (tools := approval.declaring(plan, request.toolbox)):
+            raise PlanError(
+                f"The plan calls {', '.join(tools)}, and nobody has approved it.",
+                "Change a plan in the node approve, not after it.",
+            )
         execution = Execution(
             plan=plan,
             toolbox=request.toolbox,

@@ -89,7 +89,7 @@ def price_plan(
     def total(figure: str) -> float | None:
         if called and not {*called} & declared[figure].keys():
             return None
-        return attempts * sum(declared[figure].get(tool, 0) for tool in called)
+        return round(attempts * sum(declared[figure].get(tool, 0) for tool in called), 9)
 
     return Price(
         calls=dict(Counter(called)),

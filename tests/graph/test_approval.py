@@ -11,7 +11,7 @@ import pytest
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.types import Command
 
-from casewright.errors import InputError
+from casewright.errors import InputError, PlanError
 from casewright.graph import Answer, Limits, RunContext, build_graph
 from casewright.planner import parse_plan
 from casewright.planner.fixed import FixedPlanner
@@ -136,6 +136,15 @@ def test_a_plan_waits_where_a_tool_declares_that_it_needs_approval() -> None:
     assert Answer.from_state(desk.reply("yes")).steps[1]["status"] == "done"
     free = Desk(plan=ONLY_FIND, declares=True)
     assert "answer" in free.run({"question": QUESTION})
+
+
+def test_a_plan_that_is_changed_after_its_approval_calls_no_tool_that_needs_one() -> None:
+    desk = Desk(plan=ONLY_FIND, declares=True)
+    desk.graph.invoke({"question": QUESTION}, CONFIG, interrupt_before=["execute"])
+    desk.graph.update_state(CONFIG, {"plan": PLAN})
+    with pytest.raises(PlanError, match="calls order, and nobody has approved it"):
+        desk.run(None)
+    assert desk.called == []
 
 
 def test_a_plan_waits_above_a_price_and_not_below_it() -> None:
