@@ -52,13 +52,17 @@ def card(plan: str, planning: Mapping[str, Any], asked: Mapping[str, Any]) -> di
     return {**shown, **{name: planning[name] for name in ("price", "left_out")}}
 
 
-def edited_text(reply: Any) -> str | None:
-    """Return the text of an edited plan from a reply; ``None`` if that is yes or no."""
-    if isinstance(reply, Mapping):
-        reply = reply.get("plan")
-    if isinstance(reply, bool) or reply in ("yes", "no"):
-        return None
-    return reply.strip() if isinstance(reply, str) else ""
+def read_reply(reply: Any) -> tuple[str, str]:
+    """Return ``yes``, ``no`` or ``edited``, the last with the text of the plan.
+
+    True and "yes" approve, false and "no" do not; anything else is an edited plan.
+    """
+    said = reply.get("plan") if isinstance(reply, Mapping) else reply
+    if isinstance(said, bool):
+        said = "yes" if said else "no"
+    text = said.strip() if isinstance(said, str) else ""
+    word = text.casefold()
+    return (word, "") if word in ("yes", "no") else ("edited", text)
 
 
 def read_plan(

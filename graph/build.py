@@ -155,13 +155,13 @@ class _Nodes:
         request, limits = self._request(state), self._limits(state)
         asked = approval.card(state["plan"], state["planning"], state["approval"])
         reply = yield Work(lambda: interrupt(asked), lambda: _interrupt(asked))
-        text = approval.edited_text(reply)
-        if text is None:
-            said = "no" if reply in (False, "no") else "yes"
-            planning = {**state["planning"], "approval": said}
-            skipped = approval.refused(parse_plan(state["plan"])) if said == "no" else []
-            replied = {"reply": said, "plan": state["plan"]}
-            return {"planning": planning, "approval": replied, "outcomes": skipped}
+        said, text = approval.read_reply(reply)
+        planning = {**state["planning"], "approval": said}
+        if said == "yes":
+            return {"planning": planning, "approval": {"reply": said, "plan": state["plan"]}}
+        if said == "no":
+            skipped = approval.refused(parse_plan(state["plan"]))
+            return {"planning": planning, "approval": {"reply": said}, "outcomes": skipped}
         plan, wrong = approval.read_plan(text, lambda plan: self._violations(plan, request, limits))
         if plan is None:
             # Asked in a new superstep: the question has an id of its own, and an earlier reply that
@@ -169,10 +169,9 @@ class _Nodes:
             return {"approval": {"why": asked["why"], **wrong}}
         attempts, measured = limits.retry.max_attempts, self.latencies.seconds()
         price = price_plan(plan, request.toolbox, attempts=attempts, measured=measured)
-        planning = {**state["planning"], "price": price.to_json(), "left_out": []}
-        planning["approval"] = "edited"
+        planning |= {"price": price.to_json(), "left_out": []}
         get_stream_writer()({"event": "plan", "plan": str(plan), "planner": planning})
-        replied = {"reply": "edited", "plan": str(plan)}
+        replied = {"reply": said, "plan": str(plan)}
         return {"plan": str(plan), "planning": planning, "approval": replied}
 
     def execute(self, state: RunState) -> Body[dict[str, Any]]:

@@ -94,6 +94,23 @@ def test_a_plan_that_is_not_approved_calls_nothing_and_the_answer_says_so(mode: 
     assert answer.planner["approval"] == "no"
 
 
+@pytest.mark.parametrize("no", [False, "no", " No ", {"plan": False}, {"plan": "no"}])
+def test_every_no_is_a_no(no: Any) -> None:
+    desk = Desk(approve="always")
+    desk.asked()
+    assert Answer.from_state(desk.reply(no)).planner["approval"] == "no"
+    assert desk.called == []
+
+
+@pytest.mark.parametrize("neither", [None, 0, 1, {}, [], {"plan": 1}, "yes please"])
+def test_what_is_no_yes_approves_nothing(neither: Any) -> None:
+    desk = Desk(approve="always")
+    first = desk.run({"question": QUESTION})["__interrupt__"][0]
+    state = desk.run(Command(resume={first.id: neither}))
+    assert card(state)["violations"]
+    assert desk.called == []
+
+
 @MODES
 def test_an_edited_plan_runs_in_place_of_the_planner_s(mode: str) -> None:
     desk = Desk(mode, approve="always")

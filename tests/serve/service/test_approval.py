@@ -133,6 +133,7 @@ def test_an_unusable_budget_or_approval_is_refused(tmp_path: Path, wrong: Any) -
     assert in_service(tmp_path, use) == []
 
 
+@pytest.mark.slow
 def test_an_approval_outlives_a_killed_service(tmp_path: Path) -> None:
     kept = {"threads_file": str(tmp_path / "threads.db")}
     with served(tmp_path, **kept) as server, server.client() as client:
