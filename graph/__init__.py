@@ -1,6 +1,7 @@
 """State, executor, generators, and the compiled graph."""
 
 from casewright.graph.answer import Answer
+from casewright.graph.approval import Approve
 from casewright.graph.as_node import as_node
 from casewright.graph.as_runnable import AskRunnable, as_runnable
 from casewright.graph.as_tool import as_tool
@@ -9,12 +10,14 @@ from casewright.graph.chat_generator import ChatGenerator
 from casewright.graph.evidence import Evidence
 from casewright.graph.extractive import ExtractiveGenerator
 from casewright.graph.generator import Generation, GenerationRequest, Generator
+from casewright.graph.latencies import Latencies
 from casewright.graph.limits import Limits
 from casewright.graph.outcome import Outcome
 from casewright.graph.state import AskInput, AskOutput, RunContext, RunState
 
 __all__ = [
     "Answer",
+    "Approve",
     "AskInput",
     "AskOutput",
     "AskRunnable",
@@ -24,6 +27,7 @@ __all__ = [
     "Generation",
     "GenerationRequest",
     "Generator",
+    "Latencies",
     "Limits",
     "Outcome",
     "RunContext",

@@ -36,7 +36,8 @@ class Call:
     """One call of a tool with resolved arguments.
 
     After ``run`` or ``arun``: ``rows`` where it succeeded, else ``error`` or ``timed_out``; and
-    the ``reports`` of the last attempt, each of which was passed to ``on_report`` at once.
+    the ``reports`` of the last attempt, each of which was passed to ``on_report`` at once. Another
+    attempt is made if ``again`` returns true.
     """
 
     tool: ToolSpec
@@ -49,6 +50,7 @@ class Call:
     attempts: int = 0
     reports: list[Row] = field(default_factory=list)
     on_report: Callable[[Row], None] = field(default=lambda report: None)
+    again: Callable[[], bool] = field(default=lambda: True)
     _abandoned: threading.Event = field(default_factory=threading.Event)
 
     def run(self) -> None:
@@ -133,7 +135,8 @@ class Call:
                     return self._bounded(returned)
             except Exception as error:
                 final = isinstance(error, (GraphBubbleUp, ToolError)) or self._abandoned.is_set()
-                if final or self.attempts >= policy.max_attempts or not _retries(policy, error):
+                last = final or self.attempts >= policy.max_attempts
+                if last or not _retries(policy, error) or not self.again():
                     raise
             pause = policy.initial_interval * policy.backoff_factor ** (self.attempts - 1)
             pause = min(pause, policy.max_interval)

@@ -14,6 +14,7 @@ import asyncio
 import contextvars
 import threading
 import time
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -28,7 +29,8 @@ from casewright.graph.call import Call
 from casewright.graph.limits import Limits
 from casewright.graph.outcome import MissingReferenceError, Outcome, StepInputs
 from casewright.graph.traces import in_step
-from casewright.planner import Plan
+from casewright.planner import Plan, Step
+from casewright.planner.price import price_plan
 from casewright.tools import CallContext, Toolbox
 from casewright.tools.body import Body, Work, arun, run
 from casewright.tools.results import plain
@@ -57,6 +59,8 @@ class Execution:
     def __post_init__(self) -> None:
         self._began = time.perf_counter()
         self._futures: dict[int, Any] = {}
+        self._retries: Counter[int] = Counter()
+        self._alone = threading.Lock()
         self._slots = threading.Semaphore(self.limits.concurrency)
         self._aslots = asyncio.Semaphore(self.limits.concurrency)
 
@@ -194,7 +198,31 @@ class Execution:
             event = {"event": "step_report", "step": name, "report": row}
             here.copy().run(self.write, event)
 
-        return Call(tool, arguments, context, self.limits, on_report=on_report)
+        again = partial(self._may_retry, number)
+        return Call(tool, arguments, context, self.limits, on_report=on_report, again=again)
+
+    def _may_retry(self, number: int) -> bool:
+        """Return whether the budget has another call of a step's tool, and count it."""
+        if not self.limits.budget():
+            return True
+        with self._alone:
+            self._retries[number] += 1
+            retries = self._retries | self._retries_before()
+            again = [Step(self.plan.steps[n - 1].tool) for n in retries.elements()]
+            called = Plan((*self.plan.steps, *again))
+            if not self.limits.excess(price_plan(called, self.toolbox)):
+                return True
+            self._retries[number] -= 1
+            return False
+
+    def _retries_before(self) -> Counter[int]:
+        """Return the retries of the steps that have ended, those of a run before this one too."""
+        ended = {
+            number: future.result()["attempts"] - 1
+            for number, future in tuple(self._futures.items())
+            if future.done() and not future.cancelled() and not future.exception()
+        }
+        return Counter({number: retries for number, retries in ended.items() if retries > 0})
 
 
 def _pause(interrupts: Sequence[GraphInterrupt]) -> NoReturn:

@@ -11,6 +11,7 @@ from pydantic import BaseModel
 from typing_extensions import TypedDict
 
 from casewright.errors import InputError
+from casewright.graph.approval import Approve, check_approve
 from casewright.graph.limits import Limits
 from casewright.planner import Planner
 from casewright.planner.request import Turn
@@ -41,13 +42,16 @@ class RunState(AskInput, AskOutput, total=False):
     """State of a run.
 
     ``run_id`` names the run across resumptions. ``plan`` is the plan's text form; ``planning`` the
-    planner's name, time and doubts. ``outcomes`` holds one JSON-plain ``Outcome`` a step.
+    planner's name, time, doubts and price. ``outcomes`` holds one JSON-plain ``Outcome`` a step.
+    ``budget`` bounds what the run calls; ``approval`` holds what is asked of a person, if anything.
     """
 
     run_id: str
     plan: str
     planning: dict[str, Any]
     outcomes: list[dict[str, Any]]
+    budget: dict[str, Any]
+    approval: dict[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,6 +67,7 @@ class RunContext:
             them.
         tenant: The tenant whose cases this run is about. Tools find it in their scope as
             ``tenant``; stores whose tool is ``per_tenant`` are opened for it.
+        approve: Plans that wait for approval beside the graph's; see ``build_graph``.
     """
 
     scope: Mapping[str, str] = field(default_factory=dict)
@@ -70,6 +75,7 @@ class RunContext:
     planner: Planner | None = None
     limits: Limits | Mapping[str, float] | None = None
     tenant: str | None = None
+    approve: Approve = "declared"
 
 
 def run_context() -> RunContext:
@@ -88,6 +94,7 @@ def run_context() -> RunContext:
         raise _unusable("planner", context.planner, "a Planner")
     if context.limits is not None and not isinstance(context.limits, (Limits, Mapping)):
         raise _unusable("limits", context.limits, "Limits, or some of them by name")
+    check_approve(context.approve)
     if not isinstance(context.scope, Mapping):
         raise _unusable("scope", context.scope, 'a mapping such as {"customer": "C1"}')
     if context.tenant is None:
@@ -114,8 +121,9 @@ def _read(context: Any) -> RunContext:
         values = {name: getattr(context, name) for name in names if hasattr(context, name)}
     else:
         values = {}
-    if values.get("scope", {}) is None:
-        del values["scope"]
+    for name in ("scope", "approve"):
+        if values.get(name, "") is None:
+            del values[name]
     return RunContext(**values)
 
 

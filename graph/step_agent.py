@@ -13,7 +13,7 @@ import time
 import uuid
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import repeat
 from typing import TYPE_CHECKING, Any
 
@@ -92,6 +92,9 @@ class AgentPlanner:
 
         started = time.perf_counter()
         try:
+            # It calls tools while it plans, before anybody could approve that.
+            waiting = [tool.name for tool in request.toolbox if tool.approval]
+            request = replace(request, toolbox=request.toolbox.without(*waiting))
             _check_callable(request.toolbox)
             examples = similar_plans(self._plan_cases, request, self._examples)
             prompt = self._model.encode(agent_prompt(render_prompt(request, examples)))

@@ -18,6 +18,7 @@ from casewright.planner.plan import (
     format_plan,
 )
 from casewright.planner.plan_cases import plan_schema, plan_store
+from casewright.planner.price import Price, price_plan
 from casewright.planner.prompt import Prompt, render_prompt
 from casewright.planner.reader import Reader
 from casewright.planner.request import Planner, PlanRequest, PlanResult, Turn
@@ -37,6 +38,7 @@ __all__ = [
     "PlanRequest",
     "PlanResult",
     "Planner",
+    "Price",
     "Prompt",
     "QueryRecord",
     "QuestionRef",
@@ -51,6 +53,7 @@ __all__ = [
     "parse_plan",
     "plan_schema",
     "plan_store",
+    "price_plan",
     "read_annotated",
     "render_prompt",
     "validate_plan",

@@ -31,6 +31,10 @@ def tool_from_function(
     sources: Mapping[str, Iterable[str]] | None = None,
     example: ToolExample | None = None,
     process: bool = False,
+    latency: float | None = None,
+    cost: float | None = None,
+    tokens: int | None = None,
+    approval: bool = False,
 ) -> ToolSpec:
     """Return the tool of a typed function, plain or async.
 
@@ -50,6 +54,10 @@ def tool_from_function(
         example: A question that it helps to answer, with the plan.
         process: Call it in its own process, which is killed when the call is cancelled or out of
             time; see ``casewright.tools.process``.
+        latency: Seconds that a call takes.
+        cost: Most that a call costs, in any one currency.
+        tokens: Most tokens that a call spends.
+        approval: No plan that calls it runs before a person has approved it.
 
     Raises:
         ToolError: A parameter has no type that JSON can hold, ``sources`` names no parameter, or
@@ -107,6 +115,10 @@ def tool_from_function(
         example=example,
         run=run,
         run_async=run_async,
+        latency=latency,
+        cost=cost,
+        tokens=tokens,
+        approval=approval,
     )
 
 

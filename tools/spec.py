@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
 from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, NewType
@@ -12,6 +13,8 @@ from casewright.errors import ToolError
 from casewright.tools.alias import NAME
 from casewright.tools.parameter import Parameter
 
+#: Figures of one call that a tool may declare.
+FIGURES = ("latency", "cost", "tokens")
 Report = Callable[[Mapping[str, Any]], None]
 #: A function's parameter of this type is filled with the request's tenant.
 Tenant = NewType("Tenant", str)
@@ -80,6 +83,10 @@ class ToolSpec:
         example: For the prompt, and a plan case of every request that has this tool.
         run: Calls it, blocking.
         run_async: Calls it on the running event loop.
+        latency: Seconds that a call takes; ``None`` if not declared.
+        cost: Most that a call costs, in any one currency; ``None`` if not declared.
+        tokens: Most tokens that a call spends; ``None`` if not declared.
+        approval: No plan that calls it runs before a person has approved it.
 
     A tool without ``run`` and ``run_async`` can be planned with, not executed.
     """
@@ -91,6 +98,10 @@ class ToolSpec:
     example: ToolExample | None = None
     run: Run | None = None
     run_async: RunAsync | None = None
+    latency: float | None = None
+    cost: float | None = None
+    tokens: int | None = None
+    approval: bool = False
 
     def __post_init__(self) -> None:
         if not NAME.fullmatch(self.name):
@@ -106,6 +117,12 @@ class ToolSpec:
                 f"Tool {self.name!r} declares the result fields {bad}. "
                 "Fields are letters, digits and underscores, and do not start with a digit."
             )
+        for figure in FIGURES:
+            value = getattr(self, figure)
+            if value is not None and not 0 <= value < math.inf:
+                raise ToolError(
+                    f"Tool {self.name!r} declares {figure}={value!r}. Give a number from 0 on."
+                )
 
     def parameter(self, name: str) -> Parameter | None:
         """Return the parameter of this name, if there is one."""
@@ -124,6 +141,9 @@ NO_EVIDENCE = ToolSpec(
     results=(),
     example=ToolExample("thanks, have a nice day", "s1 = no_evidence()"),
     run=lambda arguments, context: [],
+    latency=0.0,
+    cost=0.0,
+    tokens=0,
 )
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 from typer import Argument, Context, Option, Typer, echo
 
@@ -29,6 +29,17 @@ def ask(
     context: options.ContextText = None,
     history: options.HistoryFile = None,
     examples: options.Examples = None,
+    budget: options.Budget = None,
+    approve: Annotated[
+        bool, Option("--approve", help="Show the plan and its price, and wait for yes or no.")
+    ] = False,
+    approve_above: Annotated[
+        list[str] | None,
+        Option(help="The same above a price only; as for --budget.", metavar="NAME=NUMBER"),
+    ] = None,
+    dry_run: Annotated[
+        bool, Option("--dry-run", help="Show the plan and its price, and look nothing up.")
+    ] = False,
     save: Annotated[
         Path | None, Option(help="Also save the run; casewright show opens it.", metavar="FILE")
     ] = None,
@@ -55,15 +66,30 @@ def ask(
     if choice.encoder is None:
         # In parallel to the imports below, which take as long.
         preload(default_encoder())
+    from langgraph.checkpoint.memory import InMemorySaver
+
+    from casewright.serve.cli.waiting import print_dry_run, reply_to
+    from casewright.serve.session.budget import read_budget
     from casewright.serve.session.dialogue import Dialogue, read_context, read_history
     from casewright.serve.session.scopes import command_scope
     from casewright.serve.session.session import open_chosen
 
     known, turns = read_context(context), read_history(history)
     whole_scope = command_scope(values.domain.scopes, scope, values.scope, tenant)
+    limits = read_budget("--budget", budget)
+    above = read_budget("--approve-above", approve_above)
+    if dry_run and (save is not None or approve or approve_above):
+        raise InputError("--dry-run runs nothing. Leave out --save, --approve, --approve-above.")
     session = open_chosen(choice, whole_scope, values.opening, examples=examples)
     try:
-        dialogue = Dialogue(session.graph(choice.generator), whole_scope, turns)
+        if dry_run:
+            print_dry_run(session, question, known, turns, limits, as_json=as_json)
+            return
+        graph = session.graph(choice.generator, InMemorySaver())
+        policy: Any = "always" if approve else above or "declared"
+        dialogue = Dialogue(
+            graph, whole_scope, turns, reply=reply_to, limits=limits, approve=policy
+        )
         result = dialogue.ask(question, known)
     finally:
         session.close()

@@ -44,7 +44,10 @@ def chat(
     A line is a question; "/context JSON" says what page is open from now on. An empty line or
     Ctrl-D ends it. With --json, each answer is one line.
     """
+    from langgraph.checkpoint.memory import InMemorySaver
+
     from casewright.planner.request import check_question
+    from casewright.serve.cli.waiting import reply_to
     from casewright.serve.session.choice import read_choice
     from casewright.serve.session.dialogue import Dialogue, read_context, read_history
     from casewright.serve.session.scopes import command_scope
@@ -56,7 +59,8 @@ def chat(
     whole_scope = command_scope(values.domain.scopes, scope, values.scope, tenant)
     session = open_chosen(choice, whole_scope, values.opening)
     try:
-        dialogue = Dialogue(session.graph(choice.generator), whole_scope, turns)
+        graph = session.graph(choice.generator, InMemorySaver())
+        dialogue = Dialogue(graph, whole_scope, turns, reply=reply_to)
         for line in _lines():
             try:
                 if line.split()[0] == CONTEXT:

@@ -87,6 +87,14 @@ FeedbackJudge = Annotated[
         metavar="JUDGE",
     ),
 ]
+Budget = Annotated[
+    list[str] | None,
+    Option(
+        help="Most calls, seconds, cost or tokens of the plan, or calls of a tool by its name; "
+        "repeatable.",
+        metavar="NAME=NUMBER",
+    ),
+]
 AsJson = Annotated[bool, Option("--json", help="Print JSON for machines.")]
 
 

@@ -2,7 +2,7 @@
 
 import { byId, show } from "./dom.js";
 import { learn, request, scope, token } from "./form.js";
-import { failed, happened, newRun, resumed, waits } from "./run.js";
+import { failed, happened, newRun, planned, resumed, waits } from "./run.js";
 import { Refused, postJson, streamed } from "./service.js";
 import { changed, does, draw, look, page, tell } from "./view.js";
 
@@ -64,6 +64,12 @@ async function resume(run, reply) {
         run.steps.forEach((step, at) => { step.status = statuses[at]; });
       }
       throw error;
+    }
+    // Another plan than the one that was shown: it was edited.
+    const calls = (steps) => JSON.stringify(steps.map((step) => step.call));
+    if (calls(answer.plan_steps) !== calls(run.steps)) {
+      planned(run, answer.plan_steps, answer.planner);
+      if (page.shown === run) look(run);
     }
     if (answer.questions) waits(run, answer.questions);
     else happened(run, { name: "done", data: answer });

@@ -33,6 +33,11 @@ function history(asked) {
 function request(question) {
   const asked = { question, context: context(), scope: scope() };
   if (byId("thread").value) asked.thread_id = byId("thread").value;
+  if (byId("first").checked) {
+    asked.approve = "always";
+    // A run that waits is kept.
+    asked.thread_id ??= `page-${Date.now().toString(36)}-${Math.random().toString(36).slice(2)}`;
+  }
   if (byId("follow").checked) asked.history = history(asked);
   return asked;
 }

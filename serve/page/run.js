@@ -101,4 +101,4 @@ function fileOf(run) {
   return JSON.stringify(file, null, 1) + "\n";
 }
 
-export { failed, fileOf, happened, newRun, openRun, resumed, savedRun, waits };
+export { failed, fileOf, happened, newRun, openRun, planned, resumed, savedRun, waits };

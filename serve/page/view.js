@@ -1,5 +1,6 @@
 // The shown run, and the list of all runs of this page.
 
+import { approvalCard, priced } from "./approval.js";
 import { drawAnswer, plannedBy } from "./answer.js";
 import { byId, counted, duration, element, show } from "./dom.js";
 import { drawGraph, drawTimeline } from "./graph.js";
@@ -54,6 +55,7 @@ function draw() {
   const own = page.asking?.run === run;
   byId("run").dataset.state = run.state;
   text("planner", plannedBy(run.planner));
+  text("price", priced(run.planner?.price));
   if (!graph && run.steps.length) graph = drawGraph(byId("graph"), run.steps, toStep);
   graph?.update(run);
   drawSteps(byId("steps"), run);
@@ -102,7 +104,7 @@ function statusOf(run) {
     case "planning": return "Planning…";
     case "running": return running.length ? `Looking up: ${running.join(", ")}…` : "Looking up…";
     case "wording": return "Wording the answer…";
-    case "waiting": return "A tool waits for a reply.";
+    case "waiting": return approving(run) ? "The plan waits for approval." : "A tool waits for a reply.";
     case "interrupted": return "It was interrupted, and can go on.";
     case "stopped": return "Stopped.";
     case "failed": return "";
@@ -123,7 +125,9 @@ function toStep(id) {
   place.focus({ preventScroll: true });
 }
 
-/** The open questions of tools, with a field for the reply to the first. */
+const approving = (run) => run.questions[0]?.question?.kind === "approval";
+
+/** The open questions, with a field for the reply to the first. */
 function drawWaiting(run) {
   const place = byId("waiting");
   show(place, run.state === "waiting");
@@ -131,6 +135,7 @@ function drawWaiting(run) {
   const key = `${run.number} ${JSON.stringify(run.questions)}`;
   if (place.dataset.key === key && place.childElementCount) return;
   place.dataset.key = key;
+  if (approving(run)) return place.replaceChildren(approvalCard(run.questions[0].question, (said) => does.resume(run, said)));
   const reply = element("input", { required: true, autocomplete: "off" });
   const shown = (value) => (typeof value === "string" ? value : JSON.stringify(value));
   const answers = (event) => {

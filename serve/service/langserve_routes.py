@@ -102,7 +102,7 @@ def answering(app: FastAPI, most: int) -> Runnable[Any, Any]:
         finally:
             var_child_runnable_config.reset(outer)
         if isinstance(result, Waiting):
-            raise RefusedError(409, "A tool waits for a reply. Send it to /threads/…/resume.")
+            raise RefusedError(409, "The run waits for a reply. Send it to /threads/…/resume.")
         return result
 
     runnable: Any = _Answering(blocking, answer, most)

@@ -21,6 +21,17 @@ Scope = Annotated[
 ]
 
 
+#: Checked by ``Limits.within``.
+Budget = Annotated[
+    dict[str, JsonValue],
+    Field(
+        max_length=16,
+        description="Most calls, seconds, cost or tokens of a plan; tool_calls by tools' names.",
+        examples=[{"calls": 4, "tool_calls": {"prod_search": 2}}],
+    ),
+]
+
+
 class _Request(BaseModel):
     model_config = ConfigDict(extra="forbid", strict=True)
 
@@ -43,8 +54,8 @@ class TurnBody(_Request):
     answer: str
 
 
-class AskBody(_Request):
-    """A question. Its tenant follows from the token alone."""
+class PlanBody(_Request):
+    """A question to plan for. Its tenant follows from the token alone."""
 
     question: str = Field(
         min_length=1,
@@ -60,6 +71,17 @@ class AskBody(_Request):
     )
     history: list[TurnBody] = Field(default_factory=list, max_length=50, examples=[[]])
     scope: Scope
+    budget: Budget | None = None
+
+
+class AskBody(PlanBody):
+    """A question. Its tenant follows from the token alone."""
+
+    approve: Literal["declared", "always"] | Budget = Field(
+        "declared",
+        description="Plans that wait for approval, beside those that the service holds back: "
+        "those with a tool that declares it, all, or those above a price. Needs a thread_id.",
+    )
     thread_id: ThreadId | None = Field(
         None,
         description="Keeps the run under this name, so that it can be resumed and read. "
@@ -72,7 +94,11 @@ class ResumeBody(_Request):
     """The resumption of a run."""
 
     scope: Scope
-    reply: JsonValue = Field(None, description="The reply to a tool.", examples=["the red one"])
+    reply: JsonValue = Field(
+        None,
+        description='The reply to a tool; to an approval "yes", "no", or the text of a plan.',
+        examples=["the red one"],
+    )
     reply_to: str | None = Field(
         None, max_length=128, description="The question's id.", examples=["7a1c….9f02…"]
     )
@@ -145,6 +171,14 @@ class PlanStepBody(_Response):
     needs: list[str] = Field(description="The steps whose results it refers to.")
 
 
+class PlannedBody(_Response):
+    """A plan that was not run."""
+
+    plan: str
+    plan_steps: list[PlanStepBody]
+    planner: dict[str, Any] = Field(description="Also its price, and what a budget left out.")
+
+
 class ResumedBody(AnswerBody):
     """The answer of a resumed run, with its plan's steps."""
 
@@ -161,7 +195,7 @@ class FinishedStep(_Response):
 
 
 class QuestionBody(_Response):
-    """A tool's open question."""
+    """An open question, of a tool or of an approval."""
 
     id: str = Field(description="The reply_to of a reply to it.")
     question: Any
@@ -172,13 +206,13 @@ class ThreadBody(_Response):
 
     thread_id: str
     status: Literal["answered", "running", "interrupted", "waiting"] = Field(
-        description="waiting: a tool waits for a reply; interrupted: the run can be resumed."
+        description="waiting: for a reply to a question; interrupted: the run can be resumed."
     )
     question: str
     plan: str | None = None
     plan_steps: list[PlanStepBody] = Field([], description="The plan's steps; not in /ask's 202.")
     steps: list[FinishedStep] = Field([], description="The finished steps.")
-    questions: list[QuestionBody] = Field([], description="The open questions of tools.")
+    questions: list[QuestionBody] = Field([], description="The open questions.")
     answer: dict[str, Any] | None = None
 
 

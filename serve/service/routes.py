@@ -29,6 +29,8 @@ from casewright.serve.service.models import (
     CorrectionBody,
     HealthBody,
     KeptBody,
+    PlanBody,
+    PlannedBody,
     ResumeBody,
     ResumedBody,
     RunBody,
@@ -91,7 +93,7 @@ corrections = APIRouter(tags=["corrections"], dependencies=[BEARER])
 health = APIRouter(tags=["health"])
 ROUTERS = (asking, threads, saved_runs, kept_answers, corrections, health)
 WAITING: dict[int | str, dict[str, Any]] = {
-    202: {"description": "A tool waits for a reply.", "model": ThreadBody}
+    202: {"description": "The run waits for a reply.", "model": ThreadBody}
 }
 _EVENTS = """\
 Server-sent events; the data of each is JSON.
@@ -102,7 +104,7 @@ Server-sent events; the data of each is JSON.
 | `step` | `id`, `tool`, `status`; at its end also `milliseconds`, `results`, `error` |
 | `report` | `id`, `report`: what a step's tool tells on the way |
 | `token` | `text`: the next piece of the answer |
-| `waiting` | `thread_id`, `questions`: a tool waits for a reply |
+| `waiting` | `thread_id`, `questions`: the run waits for a reply |
 | `done` | the whole answer, as `/ask` returns it |
 | `error` | a problem document |
 
@@ -133,6 +135,14 @@ async def ask(body: AskBody, runs: TheRuns, caller: TheCaller, key: TheKey = Non
         return reply(result)
 
     return await runs.repeats.once(attempt, work)
+
+
+@asking.post(
+    "/plan", response_model=PlannedBody, responses=responses(), summary="Plan, and run nothing"
+)
+async def plan(body: PlanBody, runs: TheRuns, caller: TheCaller) -> Response:
+    """Plan a question, and price the plan."""
+    return reply(await runs.plan(body, caller))
 
 
 @asking.post(
@@ -174,10 +184,10 @@ async def look(thread_id: ThreadPath, runs: TheRuns, caller: TheCaller) -> Respo
 async def resume(
     thread_id: ThreadPath, body: ResumeBody, runs: TheRuns, caller: TheCaller, key: TheKey = None
 ) -> Response:
-    """Continue a run after a crash, after its client disconnected, or to reply to a tool.
+    """Continue a run after a crash or a disconnection, or reply to a tool or to an approval.
 
     No finished step is repeated. A reply names its question; if several tools ask, the others ask
-    again.
+    again. What an edited plan breaks comes back in a new question.
     """
     content = body.model_dump(exclude_unset=True)
     attempt = runs.attempt(key, caller, thread_id, "resume", content)

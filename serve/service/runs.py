@@ -15,14 +15,15 @@ from langgraph.store.memory import InMemoryStore
 from langgraph.types import Command
 
 from casewright.errors import PlanError, StoreDamagedError
-from casewright.graph import ChatGenerator, RunContext, build_graph
+from casewright.graph import Approve, ChatGenerator, Latencies, Limits, RunContext, build_graph
 from casewright.graph.checkpoint_reading import strict
-from casewright.planner import parse_plan
+from casewright.graph.planning import check_tools, plan_within
+from casewright.planner import PlanRequest, Turn, parse_plan
 from casewright.serve.service.answers import Answers
 from casewright.serve.service.checkpoints import RecentThreads, thread_key
 from casewright.serve.service.events import Event
 from casewright.serve.service.limits import Slots
-from casewright.serve.service.models import AskBody, ResumeBody
+from casewright.serve.service.models import AskBody, PlanBody, ResumeBody
 from casewright.serve.service.options import Parts, ServiceOptions
 from casewright.serve.service.planning import EarlierPlanner
 from casewright.serve.service.problems import RefusedError, answer_without_paths, paths_in, without
@@ -34,6 +35,7 @@ from casewright.serve.service.tokens import Caller
 from casewright.serve.session.scopes import check_whole, scope_of
 from casewright.serve.session.threaded import off_loop
 from casewright.stores import Case
+from casewright.tools.body import arun
 
 #: Runs of all tenants that can still be approved.
 MOST_RECENT = 1000
@@ -43,7 +45,7 @@ _PIECE = re.compile(r"\s*\S+(?:\s+\S+){0,5}|\s+")
 
 @dataclass(frozen=True, slots=True)
 class Waiting:
-    """A run whose tools wait for replies: ``questions``, each with the ``id`` a reply names."""
+    """A run that waits for replies: ``questions``, each with the ``id`` a reply names."""
 
     questions: Sequence[Mapping[str, Any]]
 
@@ -80,12 +82,38 @@ class Runs:
         self._modes: list[Any] = ["custom", "values"]
         if isinstance(generator, ChatGenerator):
             self._modes.append("messages")
-        self._plain = build_graph(parts.toolbox, self._planner, generator)
-        self.graph = build_graph(parts.toolbox, self._planner, generator, checkpointer=self.saver)
+        bounds = {"calls": options.max_calls, "cost": options.max_cost}
+        self._limits = Limits().within({n: bound for n, bound in bounds.items() if bound})
+        self._latencies = Latencies()
+        building: Any = {"limits": self._limits, "latencies": self._latencies}
+        building["approve"] = options.approve
+        parted = (parts.toolbox, self._planner, generator)
+        self._plain = build_graph(*parted, **building)
+        self.graph = build_graph(*parted, checkpointer=self.saver, **building)
 
     def close(self) -> None:
         """Shut the computing threads down."""
         self._pool.shutdown(wait=False, cancel_futures=True)
+
+    async def plan(self, body: PlanBody, caller: Caller) -> dict[str, Any]:
+        """Plan a question and price the plan; no tool is called.
+
+        Raises:
+            InputError: Question, context, history, scope or budget are unusable.
+            PlanError: The planner's plan is not valid.
+        """
+        context = self._context(body.scope, caller, limits=body.budget)
+        limits, toolbox = self._limits.within(context.limits), self.parts.toolbox
+        check_tools(context.limits, toolbox)
+        request = PlanRequest(
+            body.question, toolbox, dict(body.context), _turns(body), max_steps=limits.steps
+        )
+        planner = context.planner or self._planner
+        async with self._slots.hold(caller.tenant):
+            planning = plan_within(planner, request, limits, self._latencies.seconds())
+            plan, made = await arun(planning)
+        request.validate(plan)
+        return {"plan": str(plan), "plan_steps": plan_steps(str(plan)), "planner": made}
 
     async def ask(
         self, body: AskBody, caller: Caller, attempt: Attempt | None = None
@@ -213,9 +241,9 @@ class Runs:
         state: dict[str, Any],
     ) -> AsyncGenerator[Event, None]:
         """Run a question's graph, yield its events, and leave its last state in ``state``."""
-        history = [{"question": turn.question, "answer": turn.answer} for turn in body.history]
-        inputs: Any = {"question": body.question, "context": dict(body.context), "history": history}
-        context = self._context(body.scope, caller)
+        inputs: Any = {"question": body.question, "context": dict(body.context)}
+        inputs["history"] = _turns(body)
+        context = self._context(body.scope, caller, limits=body.budget, approve=body.approve)
         graph, config, key = self._plain, None, None
         if body.thread_id is not None:
             key = self.key(body.thread_id, caller)
@@ -237,7 +265,13 @@ class Runs:
                     yield event
 
     def _context(
-        self, scope: Mapping[str, str], caller: Caller, *, resumed: bool = False
+        self,
+        scope: Mapping[str, str],
+        caller: Caller,
+        *,
+        resumed: bool = False,
+        limits: Mapping[str, Any] | None = None,
+        approve: Approve = "declared",
     ) -> RunContext:
         planner = None
         if self.answers is not None and self.options.retain != "off":
@@ -246,7 +280,8 @@ class Runs:
         if resumed or self.options.tokens:
             check_whole(self.parts.scopes, scope)
         scope = scope_of(self.parts.scopes, scope)
-        return RunContext(scope={**scope, "tenant": caller.tenant}, planner=planner)
+        scope = {**scope, "tenant": caller.tenant}
+        return RunContext(scope, planner=planner, limits=limits, approve=approve)
 
     async def _result(
         self, state: Mapping[str, Any], body: AskBody, caller: Caller, thread_id: str | None
@@ -254,7 +289,7 @@ class Runs:
         """Return the result of a run; keep its answer as a case if the options say so."""
         if state.get("__interrupt__"):
             if thread_id is None:
-                raise RefusedError(409, "A tool waits for a reply. Ask again with a thread_id.")
+                raise RefusedError(409, "The run waits for a reply. Ask again with a thread_id.")
             thread = await self.state(self.key(thread_id, caller))
             return Waiting(thread.questions if thread is not None else [])
         answer = answer_without_paths(state["answer"])
@@ -273,6 +308,10 @@ class Runs:
             self.answers.retain, caller.tenant, run.question, run.answer, kept_by
         )
         return {"id": kept.id, "outcome": kept.outcome, "reason": kept.reason}
+
+
+def _turns(body: PlanBody) -> list[Turn]:
+    return [Turn(question=turn.question, answer=turn.answer) for turn in body.history]
 
 
 def unknown_thread() -> RefusedError:
@@ -317,10 +356,10 @@ def _reply(thread: ThreadState, body: ResumeBody, *, begun: bool) -> Command[Any
         return None
     if body.reply_to is not None:
         raise RefusedError(
-            409, "No tool waits for a reply to that question any more. Look at the thread."
+            409, "Nothing waits for a reply to that question any more. Look at the thread."
         )
     if thread.questions:
-        raise RefusedError(409, 'A tool waits for a reply. Send "reply" and "reply_to".')
+        raise RefusedError(409, 'The run waits for a reply. Send "reply" and "reply_to".')
     if thread.answered:
         raise RefusedError(409, "The thread's last question is answered: ask a new one.")
     return None

@@ -10,7 +10,7 @@ from casewright.errors import told
 from casewright.serve.service.checkpoint_sums import damaged_thread
 
 #: The graph's nodes in their order, after the input by LangGraph's name.
-NODES = ("__start__", "plan", "execute", "generate")
+NODES = ("__start__", "plan", "approve", "execute", "generate")
 #: LangGraph's channel of a task's return value, until its node has ended.
 _RETURNED = "__return__"
 #: LangGraph's channel of a task's interrupts.
@@ -27,7 +27,7 @@ class ThreadState:
         done: How many of ``NODES`` have ended.
         values: The graph's state; values of nodes that have not ended are of an earlier run.
         outcomes: The finished steps, JSON-plain, in the order in which they ended.
-        questions: The tools' open questions, each with the ``id`` that a reply names.
+        questions: The open questions of tools or an approval, each with the ``id`` of its reply.
         interrupts: LangGraph's interrupt ids by those ids.
         request: The request that began the run, if it had an Idempotency-Key.
     """

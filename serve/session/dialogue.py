@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+import uuid
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -11,6 +12,7 @@ from casewright.errors import InputError
 from casewright.planner.request import Turn, check_context, check_history
 
 if TYPE_CHECKING:
+    from casewright.graph import Approve
     from casewright.graph.build import Graph
 
 #: Maximum of turns kept: earlier ones are seldom referred to.
@@ -18,22 +20,48 @@ KEPT = 20
 
 
 class Dialogue:
-    """A conversation with a graph in one scope. It keeps the turns, which the graph does not."""
+    """A conversation with a graph in one scope. It keeps the turns, which the graph does not.
 
-    def __init__(self, graph: Graph, scope: Mapping[str, str], turns: Sequence[Turn] = ()) -> None:
+    Args:
+        graph: The graph; with ``reply``, one with a checkpointer.
+        scope: The user's scope.
+        turns: Earlier turns.
+        reply: Returns a person's reply to an interrupt's value; without it a pause is an error.
+        limits: The budgets of each question.
+        approve: Plans that wait for approval; see ``build_graph``.
+    """
+
+    def __init__(
+        self,
+        graph: Graph,
+        scope: Mapping[str, str],
+        turns: Sequence[Turn] = (),
+        *,
+        reply: Callable[[Any], Any] | None = None,
+        limits: Mapping[str, Any] | None = None,
+        approve: Approve = "declared",
+    ) -> None:
         self._graph = graph
         self._scope = scope
+        self._reply = reply
+        self._limits = limits
+        self._approve = approve
         self.turns: list[Turn] = list(turns)
 
     def ask(self, question: str, context: Mapping[str, Any]) -> dict[str, Any]:
         """Return the graph's state after an answer; a question that fails leaves no turn."""
-        from casewright.graph import RunContext
+        from langgraph.types import Command
 
-        result: dict[str, Any] = self._graph.invoke(
-            {"question": question, "context": dict(context), "history": self.turns},
-            context=RunContext(scope=self._scope),
-        )
-        turn = Turn(question=question, answer=str(result["answer"]["text"]))
+        from casewright.graph import Answer, RunContext
+
+        given: Any = {"question": question, "context": dict(context), "history": self.turns}
+        config: Any = {"configurable": {"thread_id": str(uuid.uuid4())}}
+        asker = RunContext(scope=self._scope, limits=self._limits, approve=self._approve)
+        result: dict[str, Any] = self._graph.invoke(given, config, context=asker)
+        while self._reply is not None and "__interrupt__" in result:
+            replies = {pause.id: self._reply(pause.value) for pause in result["__interrupt__"]}
+            result = self._graph.invoke(Command(resume=replies), config, context=asker)
+        turn = Turn(question=question, answer=Answer.from_state(result).text)
         self.turns = [*self.turns, turn][-KEPT:]
         return result
 

@@ -38,11 +38,12 @@ class Session:
         """Return the generator of this name, for this domain."""
         return make_generator(name, self.encoder, self.domain.generator)
 
-    def graph(self, generator: str) -> Graph:
+    def graph(self, generator: str, checkpointer: Any = None) -> Graph:
         """Compile the graph, with the generator of this name."""
         from casewright.graph import build_graph
 
-        return build_graph(self.opened.toolbox, self.planner, self.generator(generator))
+        made = self.generator(generator)
+        return build_graph(self.opened.toolbox, self.planner, made, checkpointer=checkpointer)
 
     def close(self) -> None:
         """Close the stores."""

@@ -151,6 +151,13 @@ class Settings(BaseSettings):
     max_connections_per_address: int = Field(
         256, ge=1, description="open connections of one address, from 1 on"
     )
+    max_calls: int | None = Field(None, ge=1, description="calls of tools of a run, from 1 on")
+    max_cost: Seconds | None = Field(
+        None, description="cost of a run's calls by the tools' declarations, above 0"
+    )
+    approve: Literal["declared", "always"] = Field(
+        "declared", description="plans that wait for approval: declared or always"
+    )
     header_seconds: Seconds = Field(10.0, description="seconds a connection may be idle, above 0")
     request_seconds: Seconds = Field(60.0, description="seconds a request may take, above 0")
     shutdown_seconds: Seconds = Field(30.0, description="seconds for open requests to end, above 0")

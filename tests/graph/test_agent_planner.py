@@ -64,6 +64,13 @@ def test_its_steps_are_a_valid_plan_and_each_was_called_in_its_order(model: Lang
     assert all(scope == {"hall": "B"} for _, scope, _ in CALLS)
 
 
+def test_a_tool_that_needs_approval_is_not_called_while_it_plans(model: LanguageModel) -> None:
+    CALLS.clear()
+    waiting = [replace(tool, approval=tool.name == "find_machine") for tool in PLANT]
+    result = AgentPlanner(model).plan(asked(Toolbox(waiting)))
+    assert "find_machine" not in [*result.plan.tools, *(name for name, _, _ in CALLS)]
+
+
 def test_it_says_how_often_the_model_was_asked_and_what_that_took(model: LanguageModel) -> None:
     result = AgentPlanner(model).plan(asked())
     assert result.tokens["model_calls"] == len(result.plan.steps) + 1

@@ -95,6 +95,7 @@ def test_state_holds_the_documented_keys_and_nothing_else(ask: Ask) -> None:
     ask(graph, asked, CONFIG)
     kept = graph.get_state(CONFIG).values
     documented = {"question", "context", "history", "run_id", "plan", "planning", "outcomes"}
+    documented |= {"budget", "approval"}
     assert set(kept) == {*documented, "answer"}
     assert json.loads(json.dumps(kept)) == kept
 

@@ -1,0 +1,87 @@
+"""Approval of a plan by a person, after it is planned and before anything runs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from itertools import islice
+from typing import Any, Literal
+
+from casewright.errors import InputError, PlanError
+from casewright.graph.limits import BUDGET, Limits
+from casewright.graph.outcome import Outcome
+from casewright.planner import Plan, parse_plan
+from casewright.planner.price import Price
+from casewright.tools import Toolbox
+
+#: Plans that wait for approval beside those with a tool that declares it: none, all, or those
+#: above a price, such as ``{"calls": 3, "cost": 0.5}``.
+Approve = Literal["declared", "always"] | Mapping[str, Any]
+#: Most violations, and most characters of an edited plan, that the next card shows.
+_VIOLATIONS, _SHOWN = 10, 8000
+
+
+def check_approve(value: Any) -> None:
+    """Raise ``InputError`` unless this is an ``Approve``."""
+    if isinstance(value, Mapping) and value and value.keys() <= {*BUDGET}:
+        Limits().within(value)
+    elif value not in ("declared", "always"):
+        raise InputError(
+            f'approve={value!r:.80} says of no plan that it needs approval. Give "always", '
+            f"\"declared\", or a price by some of {', '.join(BUDGET)}, such as {{'calls': 3}}."
+        )
+
+
+def declaring(plan: Plan, toolbox: Toolbox) -> list[str]:
+    """Return the tools of a plan that declare that it needs approval."""
+    return sorted({tool for tool in plan.tools if tool in toolbox and toolbox[tool].approval})
+
+
+def why_approve(policy: Approve, plan: Plan, price: Price, toolbox: Toolbox) -> str:
+    """Return the reason why a plan waits for approval, as a sentence; empty if it does not."""
+    if declared := declaring(plan, toolbox):
+        return f"Approval is declared by {', '.join(declared)}."
+    if policy == "always":
+        return "Every plan is approved first."
+    beyond = Limits().within(policy).excess(price) if isinstance(policy, Mapping) else ""
+    return beyond and f"The price is above what runs by itself: {beyond}."
+
+
+def card(plan: str, planning: Mapping[str, Any], asked: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the value of the interrupt: the plan and its price, with what was wrong before."""
+    shown = {"kind": "approval", "plan": plan, "edited": "", "violations": [], **asked}
+    return {**shown, **{name: planning[name] for name in ("price", "left_out")}}
+
+
+def read_reply(reply: Any) -> tuple[str, str]:
+    """Return ``yes``, ``no`` or ``edited``, the last with the text of the plan.
+
+    True and "yes" approve, false and "no" do not; anything else is an edited plan.
+    """
+    said = reply.get("plan") if isinstance(reply, Mapping) else reply
+    if isinstance(said, bool):
+        said = "yes" if said else "no"
+    text = said.strip() if isinstance(said, str) else ""
+    word = text.casefold()
+    return (word, "") if word in ("yes", "no") else ("edited", text)
+
+
+def read_plan(
+    text: str, violations: Callable[[Plan], Iterable[PlanError]]
+) -> tuple[Plan | None, dict[str, Any]]:
+    """Return an edited plan; or ``None``, with its violations for the next card."""
+    plan = None
+    try:
+        plan = parse_plan(text)
+        wrong = [str(error) for error in islice(violations(plan), _VIOLATIONS)]
+    except PlanError as error:
+        wrong = [f"The reply is not yes, not no, and no plan. {error}"]
+    return (None if wrong else plan), {"edited": text[:_SHOWN], "violations": wrong}
+
+
+def refused(plan: Plan) -> list[dict[str, Any]]:
+    """Return the outcomes of a plan that was not approved: every step was skipped."""
+    why = "The plan was not approved."
+    return [
+        Outcome(f"s{number}", step.tool, "skipped", error=why).to_json()
+        for number, step in enumerate(plan.steps, 1)
+    ]

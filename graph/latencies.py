@@ -1,0 +1,28 @@
+"""Latencies of tools, measured while a process answers."""
+
+from __future__ import annotations
+
+from collections import defaultdict, deque
+from collections.abc import Iterable, Mapping
+from statistics import median
+from typing import Any
+
+#: The latest calls of a tool that are measured by.
+_CALLS = 50
+
+
+class Latencies:
+    """Measured seconds of each tool's calls; threads may share it."""
+
+    def __init__(self) -> None:
+        self._calls: defaultdict[str, deque[float]] = defaultdict(lambda: deque(maxlen=_CALLS))
+
+    def add(self, outcomes: Iterable[Mapping[str, Any]]) -> None:
+        """Count the calls of finished steps, each the JSON form of an ``Outcome``."""
+        for outcome in outcomes:
+            if outcome["attempts"]:
+                self._calls[outcome["tool"]].append(outcome["milliseconds"] / 1000)
+
+    def seconds(self) -> dict[str, float]:
+        """Return the median of the latest calls, by tool."""
+        return {tool: median(tuple(calls)) for tool, calls in tuple(self._calls.items())}

@@ -1,0 +1,80 @@
+"""Planning within a budget: the plan, its price, and what was left out of it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from functools import partial
+from typing import Any
+
+from casewright.errors import InputError
+from casewright.graph.limits import Limits
+from casewright.planner import Plan, Planner, PlanRequest, Step
+from casewright.planner.price import price_plan, trimmed
+from casewright.tools import Toolbox
+from casewright.tools.body import Body, Work
+
+
+def plan_within(
+    planner: Planner, request: PlanRequest, limits: Limits, measured: Mapping[str, float]
+) -> Body[tuple[Plan, dict[str, Any]]]:
+    """Plan a request within the budget of its limits.
+
+    The planner sees no tool one call of which is beyond the budget, and no more steps than calls.
+    What it writes beyond the budget all the same is left out.
+
+    Args:
+        planner: The planner.
+        request: The question, with all tools.
+        limits: The budgets.
+        measured: Seconds of a call by tool, for tools that declare no latency.
+
+    Returns:
+        The plan, and JSON-plain how it was made, as in ``Answer.planner``: with its ``price``, and
+        with a sentence in ``left_out`` for each step, and each tool, that was.
+    """
+
+    priced = partial(price_plan, toolbox=request.toolbox, measured=measured)
+
+    def excess(plan: Plan) -> str:
+        return limits.excess(priced(plan))
+
+    beyond = {
+        tool.name: why for tool in request.toolbox if (why := excess(Plan((Step(tool.name),))))
+    }
+    bounded = replace(
+        request,
+        toolbox=request.toolbox.without(*beyond) if beyond else request.toolbox,
+        max_steps=int(min(request.max_steps, limits.calls)),
+    )
+    result = yield Work(lambda: planner.plan(bounded), lambda: planner.aplan(bounded))
+    plan = result.plan
+    left_out = [
+        f"{tool} was not planned with, for the budget: {why}." for tool, why in beyond.items()
+    ]
+    # A plan of more steps is refused before it runs.
+    if len(plan.steps) <= limits.steps:
+        plan, beyond_budget = trimmed(plan, excess)
+        left_out += beyond_budget
+    planning = {
+        "name": result.planner,
+        "attempts": result.attempts,
+        "fallback": result.fallback,
+        "milliseconds": round(result.milliseconds, 3),
+        "tokens": dict(result.tokens),
+        **result.doubt(),
+        "price": priced(plan, attempts=limits.retry.max_attempts).to_json(),
+        "left_out": left_out,
+    }
+    return plan, planning
+
+
+def check_tools(limits: Limits | Mapping[str, Any] | None, toolbox: Toolbox) -> None:
+    """Raise ``InputError`` if the limits of a request count calls of a tool that is not there."""
+    bounds = limits.budget() if isinstance(limits, Limits) else limits or {}
+    for name in bounds.get("tool_calls", {}):
+        if name not in toolbox:
+            raise InputError(
+                f"The budget names {str(name)!r:.80}, which is no tool. Tools are "
+                f"{', '.join(toolbox.names)}."
+            )

@@ -1,0 +1,126 @@
+"""The price of a plan, before anything runs."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+from casewright.planner.plan import Plan, Step
+from casewright.tools import NO_EVIDENCE, Toolbox
+
+
+@dataclass(frozen=True, slots=True)
+class Price:
+    """Calls, time and expense of a plan.
+
+    A figure that none of its tools declares is ``None``; a tool that declares none counts as 0.
+
+    Attributes:
+        calls: Calls by tool, a call a step; ``no_evidence`` is none.
+        seconds: Length of the critical path, by the tools' latencies.
+        cost: Most that the calls cost.
+        tokens: Most tokens that the calls spend.
+        undeclared: Figure (``latency``, ``cost``, ``tokens``) to the tools that do not declare it.
+    """
+
+    calls: Mapping[str, int]
+    seconds: float | None = None
+    cost: float | None = None
+    tokens: float | None = None
+    undeclared: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the JSON-plain form."""
+        tools = {figure: list(names) for figure, names in self.undeclared.items()}
+        return {**asdict(self), "calls": dict(self.calls), "undeclared": tools}
+
+    def __str__(self) -> str:
+        count = sum(self.calls.values())
+        names = (f"{tool} ×{n}" if n > 1 else tool for tool, n in self.calls.items())
+        parts = [
+            f"{count} call{'' if count == 1 else 's'}" + (f" ({', '.join(names)})" * bool(count))
+        ]
+        parts.append("time unknown" if self.seconds is None else f"about {self.seconds:.3g} s")
+        if self.cost is not None:
+            parts.append(f"cost at most {self.cost:.6g}")
+        if self.tokens is not None:
+            parts.append(f"at most {self.tokens:,.0f} tokens")
+        unknown = [
+            f"no {figure} of {', '.join(tools)}"
+            for figure, tools in self.undeclared.items()
+            if {*tools} < {*self.calls}
+        ]
+        return "; ".join([*parts, *unknown])
+
+
+def price_plan(
+    plan: Plan,
+    toolbox: Toolbox,
+    *,
+    attempts: int = 1,
+    measured: Mapping[str, float] | None = None,
+) -> Price:
+    """Return the price of a plan.
+
+    Args:
+        plan: The plan; it need not be valid.
+        toolbox: Its tools, with their declarations.
+        attempts: Most calls of one step, counted in cost and tokens.
+        measured: Tool to seconds of a call, for tools that declare no latency.
+    """
+    called = [step.tool for step in plan.steps if step.tool != NO_EVIDENCE.name]
+    declared: dict[str, dict[str, float]] = {
+        "latency": dict(measured or {}),
+        "cost": {},
+        "tokens": {},
+    }
+    for tool in toolbox:
+        for figure, by_tool in declared.items():
+            if (value := getattr(tool, figure)) is not None:
+                by_tool[tool.name] = value
+    missing = {f: tuple(sorted({*called} - by_tool.keys())) for f, by_tool in declared.items()}
+    ends: list[float] = []
+    for number, step in enumerate(plan.steps):
+        before = [ends[ref.step - 1] for ref in step.references() if 1 <= ref.step <= number]
+        ends.append(declared["latency"].get(step.tool, 0.0) + max(before, default=0.0))
+
+    def total(figure: str) -> float | None:
+        if called and not {*called} & declared[figure].keys():
+            return None
+        return round(attempts * sum(declared[figure].get(tool, 0) for tool in called), 9)
+
+    return Price(
+        calls=dict(Counter(called)),
+        seconds=None if total("latency") is None else max(ends, default=0.0),
+        cost=total("cost"),
+        tokens=total("tokens"),
+        undeclared={figure: tools for figure, tools in missing.items() if tools},
+    )
+
+
+def trimmed(plan: Plan, excess: Callable[[Plan], str]) -> tuple[Plan, list[str]]:
+    """Return the plan without the steps that are beyond a budget, and a sentence for each of them.
+
+    Earlier steps come first; a step that refers to one that was left out is left out too.
+
+    Args:
+        plan: The plan.
+        excess: Says what of a plan is beyond the budget; empty if nothing is.
+    """
+    if not excess(plan):
+        return plan, []
+    steps: list[Step] = []
+    numbers: dict[int, int] = {}
+    left_out: list[str] = []
+    for number, step in enumerate(plan.steps, 1):
+        lacking = [ref.step for ref in step.references() if ref.step not in numbers]
+        longer = [*steps, step.renumbered(numbers)]
+        why = f"it needs s{lacking[0]}" if lacking else excess(Plan(tuple(longer)))
+        if why:
+            left_out.append(f"s{number} ({step.tool}) was left out for the budget: {why}.")
+        else:
+            steps = longer
+            numbers[number] = len(steps)
+    return Plan(tuple(steps) or (Step(NO_EVIDENCE.name),)), left_out

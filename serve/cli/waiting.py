@@ -1,0 +1,80 @@
+"""A plan and its price, shown before it runs; and replies typed to what a run waits for."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from typer import echo
+
+from casewright.errors import InputError
+from casewright.serve.cli.output import print_json, visible
+
+if TYPE_CHECKING:
+    from casewright.planner import Turn
+    from casewright.serve.session.session import Session
+
+
+def reply_to(question: Any) -> Any:
+    """Show an interrupt's value on stderr, and return the reply that is typed.
+
+    Raises:
+        InputError: The input ended without one: nothing more is run.
+    """
+    if not isinstance(question, Mapping) or question.get("kind") != "approval":
+        echo(visible(question if isinstance(question, str) else json.dumps(question)), err=True)
+        return _typed("Reply: ")
+    _tell(question["plan"], question, question["why"])
+    for violation in question["violations"]:
+        echo(visible(f"Not possible: {violation}"), err=True)
+    while True:
+        reply = _typed("Run it? yes, no, or edit: ").casefold()
+        if reply in ("yes", "no"):
+            return reply
+        if reply == "edit":
+            echo("The plan as it should be, a step a line, then an empty line:", err=True)
+            return "\n".join(iter(lambda: sys.stdin.readline().strip(), ""))
+
+
+def _typed(prompt: str) -> str:
+    echo(prompt, err=True, nl=False)
+    if not (line := sys.stdin.readline()):
+        echo(err=True)
+        raise InputError("The input ended before the reply: nothing more was run. Reply to it.")
+    return line.strip()
+
+
+def _tell(plan: str, priced: Mapping[str, Any], why: str = "", *, err: bool = True) -> None:
+    """Print a plan, its price, and what was left out of it for the budget."""
+    from casewright.planner import Price
+
+    lines = [why, plan, f"Price: {Price(**priced['price'])}.", *priced["left_out"]]
+    echo(visible("\n".join(filter(None, lines))), err=err)
+
+
+def print_dry_run(
+    session: Session,
+    question: str,
+    context: Mapping[str, Any],
+    history: Sequence[Turn],
+    budget: Mapping[str, Any],
+    *,
+    as_json: bool,
+) -> None:
+    """Plan a question within its budget, and print plan and price; no tool is called."""
+    from casewright.graph import Limits
+    from casewright.graph.planning import check_tools, plan_within
+    from casewright.planner import PlanRequest
+    from casewright.tools.body import run
+
+    limits, toolbox = Limits().within(budget), session.opened.toolbox
+    check_tools(budget, toolbox)
+    request = PlanRequest(question, toolbox, context, history, max_steps=limits.steps)
+    plan, planning = run(plan_within(session.planner, request, limits, {}))
+    request.validate(plan)
+    if as_json:
+        print_json({"plan": str(plan), "planner": planning})
+    else:
+        _tell(str(plan), planning, err=False)

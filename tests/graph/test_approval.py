@@ -1,0 +1,257 @@
+"""A plan that needs approval waits before anything runs, and runs as a person says."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from langgraph.checkpoint.memory import InMemorySaver
+from langgraph.types import Command
+
+from casewright.errors import InputError, PlanError
+from casewright.graph import Answer, Limits, RunContext, build_graph
+from casewright.planner import parse_plan
+from casewright.planner.fixed import FixedPlanner
+from casewright.tools import Toolbox, tool_from_function
+from tests.graph.helpers import QUESTION, fresh_process
+
+CONFIG: Any = {"configurable": {"thread_id": "one"}}
+MODES = pytest.mark.parametrize("mode", ["sync", "async"])
+PLAN = 's1 = find(query="phone")\ns2 = order(item_id=s1.item_id)'
+ONLY_FIND = "s1 = find(query=question)"
+
+
+class Desk:
+    """A graph over two tools that note their calls."""
+
+    def __init__(
+        self, mode: str = "sync", plan: str = PLAN, *, declares: bool = False, **more: Any
+    ):
+        self.mode = mode
+        self.called: list[str] = []
+
+        def find(query: str) -> dict[str, str]:
+            """Finds."""
+            self.called.append("find")
+            return {"item_id": query}
+
+        def order(item_id: str) -> str:
+            """Orders."""
+            self.called.append("order")
+            return f"ordered {item_id}"
+
+        toolbox = Toolbox(
+            [
+                tool_from_function(find, results=("item_id",), cost=0.1),
+                tool_from_function(order, cost=2.0, approval=declares),
+            ]
+        )
+        planner = FixedPlanner(parse_plan(plan))
+        self.graph = build_graph(toolbox, planner, checkpointer=InMemorySaver(), **more)
+
+    def run(self, given: Any, **context: Any) -> Any:
+        more = {"context": RunContext(**context)}
+        if self.mode == "sync":
+            return self.graph.invoke(given, CONFIG, **more)
+        return asyncio.run(self.graph.ainvoke(given, CONFIG, **more))
+
+    def asked(self, **context: Any) -> Any:
+        return card(self.run({"question": QUESTION}, **context))
+
+    def reply(self, reply: Any) -> Any:
+        return self.run(Command(resume=reply))
+
+
+def card(state: Any) -> Any:
+    (pause,) = state["__interrupt__"]
+    return pause.value
+
+
+@MODES
+def test_a_plan_waits_with_its_price_and_runs_once_it_is_approved(mode: str) -> None:
+    desk = Desk(mode, approve="always")
+    asked = desk.asked()
+    assert desk.called == []
+    assert (asked["kind"], asked["plan"]) == ("approval", PLAN)
+    assert asked["price"]["calls"] == {"find": 1, "order": 1}
+    assert asked["price"]["cost"] == pytest.approx(4.2)
+    answer = Answer.from_state(desk.reply("yes"))
+    assert desk.called == ["find", "order"]
+    assert answer.planner["approval"] == "yes"
+
+
+@MODES
+def test_a_plan_that_is_not_approved_calls_nothing_and_the_answer_says_so(mode: str) -> None:
+    desk = Desk(mode, approve="always")
+    desk.asked()
+    answer = Answer.from_state(desk.reply(False))
+    assert desk.called == []
+    assert [step["status"] for step in answer.steps] == ["skipped", "skipped"]
+    assert answer.missing[0] == "s1 (find) was skipped. The plan was not approved."
+    assert answer.planner["approval"] == "no"
+
+
+@pytest.mark.parametrize("no", [False, "no", " No ", {"plan": False}, {"plan": "no"}])
+def test_every_no_is_a_no(no: Any) -> None:
+    desk = Desk(approve="always")
+    desk.asked()
+    assert Answer.from_state(desk.reply(no)).planner["approval"] == "no"
+    assert desk.called == []
+
+
+@pytest.mark.parametrize("neither", [None, 0, 1, {}, [], {"plan": 1}, "yes please"])
+def test_what_is_no_yes_approves_nothing(neither: Any) -> None:
+    desk = Desk(approve="always")
+    first = desk.run({"question": QUESTION})["__interrupt__"][0]
+    state = desk.run(Command(resume={first.id: neither}))
+    assert card(state)["violations"]
+    assert desk.called == []
+
+
+@MODES
+def test_an_edited_plan_runs_in_place_of_the_planner_s(mode: str) -> None:
+    desk = Desk(mode, approve="always")
+    desk.asked()
+    answer = Answer.from_state(desk.reply({"plan": ONLY_FIND}))
+    assert desk.called == ["find"]
+    assert (answer.plan, answer.planner["approval"]) == (ONLY_FIND, "edited")
+    assert answer.planner["price"]["calls"] == {"find": 1}
+
+
+@MODES
+@pytest.mark.parametrize(
+    ("edited", "said"),
+    [
+        ('s1 = order(item_id="P99")', "item_id may not be the text"),
+        ("s1 = delete()", "There is no tool delete"),
+        ("maybe", "no, and no plan"),
+        ("", "no, and no plan"),
+        (["s1"], "no, and no plan"),
+        ("\n".join(f"s{n} = find(query=question)" for n in range(1, 4)), "calls 3, at most 2"),
+    ],
+)
+def test_what_an_edited_plan_breaks_comes_back_in_a_new_interrupt(
+    mode: str, edited: Any, said: str
+) -> None:
+    desk = Desk(mode, approve="always", limits=Limits(calls=2))
+    first = desk.run({"question": QUESTION})["__interrupt__"][0]
+    second = desk.reply(edited)["__interrupt__"][0]
+    assert first.id != second.id
+    assert said in second.value["violations"][0]
+    assert second.value["plan"] == PLAN
+    assert desk.called == []
+    assert Answer.from_state(desk.reply(True)).plan == PLAN
+    assert desk.called == ["find", "order"]
+
+
+def test_a_plan_waits_where_a_tool_declares_that_it_needs_approval() -> None:
+    desk = Desk(declares=True)
+    assert desk.asked()["why"] == "Approval is declared by order."
+    assert Answer.from_state(desk.reply("yes")).steps[1]["status"] == "done"
+    free = Desk(plan=ONLY_FIND, declares=True)
+    assert "answer" in free.run({"question": QUESTION})
+
+
+def test_a_plan_that_is_changed_after_its_approval_calls_no_tool_that_needs_one() -> None:
+    desk = Desk(plan=ONLY_FIND, declares=True)
+    desk.graph.invoke({"question": QUESTION}, CONFIG, interrupt_before=["execute"])
+    desk.graph.update_state(CONFIG, {"plan": PLAN})
+    with pytest.raises(PlanError, match="calls order, and nobody has approved it"):
+        desk.run(None)
+    assert desk.called == []
+
+
+def test_a_plan_waits_above_a_price_and_not_below_it() -> None:
+    assert "cost 4.2, at most 3" in Desk(approve={"cost": 3}).asked()["why"]
+    assert "answer" in Desk(approve={"cost": 5}).run({"question": QUESTION})
+
+
+def test_a_request_can_ask_for_approval_and_cannot_wave_it() -> None:
+    assert "Every plan" in Desk().asked(approve="always")["why"]
+    assert "Every plan" in Desk(approve="always").asked(approve="declared")["why"]
+    assert "answer" in Desk().run({"question": QUESTION})
+
+
+def test_an_edited_plan_is_bound_by_the_budget_that_the_run_began_with() -> None:
+    desk = Desk(plan=ONLY_FIND, approve="always")
+    desk.asked(limits={"calls": 1})
+    assert "calls 2, at most 1" in card(desk.reply(PLAN))["violations"][0]
+
+
+def test_the_next_question_of_a_thread_waits_anew_with_a_budget_of_its_own() -> None:
+    desk = Desk(approve="always")
+    desk.asked(limits={"calls": 1})
+    desk.reply("no")
+    asked = desk.asked()
+    assert asked["price"]["calls"] == {"find": 1, "order": 1}
+    assert Answer.from_state(desk.reply("yes")).missing == []
+
+
+@pytest.mark.parametrize("approve", ["never", {}, {"rows": 3}, {"cost": -1}, 5])
+def test_an_unusable_policy_is_refused(approve: Any) -> None:
+    with pytest.raises(InputError):
+        Desk(approve=approve)
+    with pytest.raises(InputError):
+        Desk().asked(approve=approve)
+
+
+#: Each stage in a forked process, which kills itself where the stage says so.
+STAGES = """
+import json, os, signal, sys
+from pathlib import Path
+from langgraph.checkpoint.sqlite import SqliteSaver
+from langgraph.types import Command
+from casewright.graph import build_graph
+from casewright.planner import parse_plan
+from casewright.planner.fixed import FixedPlanner
+from casewright.tools import Toolbox, tool_from_function
+
+folder = Path(sys.argv[1])
+CONFIG = {"configurable": {"thread_id": "one"}}
+
+def stage(name, given, last=None):
+    if child := os.fork():
+        os.waitpid(child, 0)
+        return
+    def step(query: str) -> str:
+        with (folder / "log").open("a") as log:
+            log.write(f"{name} {query}\\n")
+        if query == last:
+            os.kill(os.getpid(), signal.SIGKILL)
+        return "b"
+    sources = {"query": ("literal", "step")}
+    toolbox = Toolbox([tool_from_function(step, sources=sources, approval=True)])
+    class Planner(FixedPlanner):
+        def plan(self, request):
+            with (folder / "log").open("a") as log:
+                log.write(f"{name} planned\\n")
+            return super().plan(request)
+    planner = Planner(parse_plan('s1 = step(query="a")\\ns2 = step(query=s1.evidence)'))
+    with SqliteSaver.from_conn_string(str(folder / "threads.db")) as saver:
+        state = build_graph(toolbox, planner, checkpointer=saver).invoke(given, CONFIG)
+        if "__interrupt__" in state:
+            os.kill(os.getpid(), signal.SIGKILL)
+        (folder / "answer").write_text(json.dumps(state["answer"]["steps"]))
+    os._exit(0)
+
+stage("ask", {"question": "anything"})
+stage("look", None)
+stage("approve", Command(resume="yes"), last="b")
+stage("go on", None)
+"""
+
+
+def test_approval_and_what_ran_survive_a_kill_and_no_step_is_repeated(tmp_path: Path) -> None:
+    ended = fresh_process(STAGES, str(tmp_path), seconds=60)
+    assert ended.stderr == ""
+    assert (tmp_path / "log").read_text().splitlines() == [
+        "ask planned",
+        "approve a",
+        "approve b",
+        "go on b",
+    ]
+    steps = json.loads((tmp_path / "answer").read_text())
+    assert [step["status"] for step in steps] == ["done", "done"]

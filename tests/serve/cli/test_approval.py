@@ -1,0 +1,126 @@
+"""`ask` prices a plan, keeps it within a budget, and runs it once it is approved."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.serve.helpers import Done, one_line_error, result, run
+
+PLANT = '''
+from pathlib import Path
+
+from casewright import Toolbox, own_domain, tool
+
+
+def called(name: str) -> None:
+    with Path("called").open("a") as log:
+        log.write(name + " ")
+
+
+@tool(results=("machine_id",), latency=0.2, cost=0.01)
+def find_machine(query: str) -> str:
+    """Finds a machine of this plant."""
+    called("find_machine")
+    return "M7"
+
+
+@tool(sources={"machine_id": ("step", "context")}, latency=1.5, cost=0.2)
+def read_sensor(machine_id: str) -> str:
+    """The latest temperature of one machine."""
+    called("read_sensor")
+    return f"{machine_id}: 61"
+
+
+@tool(sources={"machine_id": ("step", "context")}, approval=True)
+def stop_machine(machine_id: str) -> str:
+    """Stops a machine."""
+    called("stop_machine")
+    return f"{machine_id} stopped"
+
+
+found = 's1 = find_machine(query="mill")'
+cases = {
+    "how warm is the mill": found + "\\ns2 = read_sensor(machine_id=s1.machine_id)",
+    "stop the mill": found + "\\ns2 = stop_machine(machine_id=s1.machine_id)",
+}
+domain = own_domain("plant", Toolbox([find_machine, read_sensor, stop_machine]), cases)
+'''
+WARM, STOP = "how warm is the mill", "stop the mill"
+
+
+@pytest.fixture
+def plant(tmp_path: Path) -> Path:
+    (tmp_path / "plant.py").write_text(PLANT, encoding="utf-8")
+    return tmp_path
+
+
+def ask(home: Path, plant: Path, *given: str, typed: str | None = None) -> Done:
+    return run(home, "ask", "--domain", "plant.py:domain", *given, folder=plant, typed=typed)
+
+
+def called(plant: Path) -> list[str]:
+    log = plant / "called"
+    return log.read_text().split() if log.exists() else []
+
+
+def test_a_dry_run_prices_the_plan_and_calls_nothing(home: Path, plant: Path) -> None:
+    planned = result(ask(home, plant, WARM, "--dry-run", "--json"))
+    assert planned["plan"].startswith("s1 = find_machine(")
+    assert planned["planner"]["price"]["calls"] == {"find_machine": 1, "read_sensor": 1}
+    assert "about 1.7 s; cost at most 0.42" in ask(home, plant, WARM, "--dry-run").stdout
+    assert called(plant) == []
+
+
+def test_a_budget_bounds_the_calls_and_the_answer_says_so(home: Path, plant: Path) -> None:
+    answer = result(ask(home, plant, WARM, "--budget", "read_sensor=0", "--json"))
+    assert "read_sensor was not planned with" in answer["missing"][0]
+    assert "read_sensor" not in called(plant)
+
+
+def test_a_plan_runs_once_yes_is_typed(home: Path, plant: Path) -> None:
+    done = ask(home, plant, WARM, "--approve", "--json", typed="perhaps\nyes\n")
+    assert [step["status"] for step in result(done)["steps"]] == ["done", "done"]
+    assert "cost at most 0.42" in done.stderr
+    assert called(plant) == ["find_machine", "read_sensor"]
+
+
+def test_a_tool_that_declares_it_waits_though_nobody_asked_for_approval(
+    home: Path, plant: Path
+) -> None:
+    done = ask(home, plant, STOP, "--json", typed="no\n")
+    assert "Approval is declared by stop_machine." in done.stderr
+    assert "not approved" in result(done)["text"]
+    assert called(plant) == []
+
+
+def test_an_edited_plan_is_checked_and_runs(home: Path, plant: Path) -> None:
+    typed = 'edit\ns1 = read_sensor(machine_id="M1")\n\nedit\ns1 = find_machine(query=question)\n\n'
+    done = ask(home, plant, WARM, "--approve", "--json", typed=typed)
+    assert "Not possible: s1: machine_id may not be" in done.stderr
+    assert result(done)["planner"]["approval"] == "edited"
+    assert called(plant) == ["find_machine"]
+
+
+def test_nothing_runs_where_the_input_ends_before_a_reply(home: Path, plant: Path) -> None:
+    done = ask(home, plant, WARM, "--approve-above", "calls=1", typed="")
+    assert done.returncode == 2
+    assert done.stderr.splitlines()[-1].startswith("error: The input ended before the reply")
+    assert called(plant) == []
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        (["--budget", "calls"], "Write NAME=NUMBER"),
+        (["--budget", "calls=0"], "calls=0"),
+        (["--budget", "sensor=1"], "which is no tool"),
+        (["--approve-above", "cost=x"], "--approve-above"),
+        (["--dry-run", "--approve"], "--dry-run runs nothing"),
+    ],
+)
+def test_unusable_options_are_one_line(
+    home: Path, plant: Path, given: list[str], said: str
+) -> None:
+    assert said in one_line_error(ask(home, plant, WARM, *given))

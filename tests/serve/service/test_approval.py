@@ -1,0 +1,146 @@
+"""Plans are priced, bounded and approved over HTTP before anything runs."""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+
+from tests.serve.service.helpers import plan, replied, served
+from tests.serve.service.in_process import asking
+
+TWO = plan("s1 = quick(a=question); s2 = quick(a=s1.value)")
+ALWAYS = {**TWO, "approve": "always", "thread_id": "t"}
+Use = Callable[[httpx.AsyncClient], Awaitable[None]]
+
+
+def in_service(folder: Path, use: Use, **options: Any) -> list[str]:
+    """Use a service, and return what its tools did."""
+
+    async def serving() -> None:
+        async with asking(folder, **options) as client:
+            await use(client)
+
+    asyncio.run(serving())
+    log = folder / "log"
+    return log.read_text().splitlines() if log.exists() else []
+
+
+async def reply(client: httpx.AsyncClient, reply: object) -> httpx.Response:
+    (question,) = (await client.get("/threads/t")).json()["questions"]
+    body = {"reply": reply, "reply_to": question["id"]}
+    return await client.post("/threads/t/resume", json=body)
+
+
+def test_a_plan_is_priced_and_nothing_runs(tmp_path: Path) -> None:
+    async def use(client: httpx.AsyncClient) -> None:
+        planned = (await client.post("/plan", json=TWO)).json()
+        assert [step["id"] for step in planned["plan_steps"]] == ["s1", "s2"]
+        assert planned["planner"]["price"]["calls"] == {"quick": 2}
+        bounded = {**TWO, "budget": {"tool_calls": {"quick": 1}}}
+        planned = (await client.post("/plan", json=bounded)).json()
+        assert planned["plan"] == "s1 = quick(a=question)"
+        assert planned["planner"]["left_out"]
+
+    assert in_service(tmp_path, use) == []
+
+
+def test_a_plan_waits_for_yes_and_then_runs(tmp_path: Path) -> None:
+    async def use(client: httpx.AsyncClient) -> None:
+        waiting = await client.post("/ask", json=ALWAYS)
+        assert waiting.status_code == 202
+        (question,) = waiting.json()["questions"]
+        assert question["question"]["kind"] == "approval"
+        assert question["question"]["price"]["calls"] == {"quick": 2}
+        state = (await client.get("/threads/t")).json()
+        assert (state["status"], state["steps"]) == ("waiting", [])
+        assert state["plan"] == question["question"]["plan"]
+        answer = (await reply(client, "yes")).json()
+        assert [step["status"] for step in answer["steps"]] == ["done", "done"]
+
+    assert len(in_service(tmp_path, use)) == 2
+
+
+def test_a_plan_that_is_refused_calls_nothing(tmp_path: Path) -> None:
+    async def use(client: httpx.AsyncClient) -> None:
+        await client.post("/ask", json=ALWAYS)
+        answer = (await reply(client, False)).json()
+        assert "The plan was not approved." in answer["text"]
+        assert (await client.get("/threads/t")).json()["status"] == "answered"
+
+    assert in_service(tmp_path, use) == []
+
+
+def test_violations_of_an_edited_plan_are_a_new_question_and_replies_name_theirs(
+    tmp_path: Path,
+) -> None:
+    async def use(client: httpx.AsyncClient) -> None:
+        first = (await client.post("/ask", json=ALWAYS)).json()["questions"][0]["id"]
+        again = await reply(client, "s1 = delete()")
+        assert again.status_code == 202
+        (question,) = again.json()["questions"]
+        assert "There is no tool delete" in question["question"]["violations"][0]
+        stale = {"reply": "yes", "reply_to": first}
+        assert (await client.post("/threads/t/resume", json=stale)).status_code == 409
+        answer = (await reply(client, "s1 = quick(a=question)")).json()
+        assert answer["plan"] == "s1 = quick(a=question)"
+        assert [step["id"] for step in answer["plan_steps"]] == ["s1"]
+
+    assert len(in_service(tmp_path, use)) == 1
+
+
+def test_a_request_waits_above_its_price_and_needs_a_thread(tmp_path: Path) -> None:
+    async def use(client: httpx.AsyncClient) -> None:
+        above = {**TWO, "approve": {"calls": 1}}
+        assert (await client.post("/ask", json=above)).status_code == 409
+        assert (await client.post("/ask", json={**above, "thread_id": "t"})).status_code == 202
+        below = {**TWO, "approve": {"calls": 2}}
+        assert (await client.post("/ask", json=below)).status_code == 200
+
+    assert len(in_service(tmp_path, use)) == 2
+
+
+def test_the_operator_s_budget_and_approval_hold_for_every_request(tmp_path: Path) -> None:
+    async def use(client: httpx.AsyncClient) -> None:
+        asked = {**TWO, "budget": {"calls": 9}, "thread_id": "t"}
+        (question,) = (await client.post("/ask", json=asked)).json()["questions"]
+        assert question["question"]["price"]["calls"] == {"quick": 1}
+        again = await reply(client, "s1 = quick()\ns2 = quick()")
+        assert "calls 2, at most 1" in again.json()["questions"][0]["question"]["violations"][0]
+
+    assert in_service(tmp_path, use, max_calls=1, approve="always") == []
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"budget": {"calls": 0}},
+        {"budget": {"tool_calls": {"qick": 1}}},
+        {"budget": {"row": 2}},
+        {"approve": "never"},
+        {"approve": {}},
+    ],
+)
+def test_an_unusable_budget_or_approval_is_refused(tmp_path: Path, wrong: Any) -> None:
+    async def use(client: httpx.AsyncClient) -> None:
+        assert (await client.post("/ask", json={**TWO, **wrong})).status_code == 422
+
+    assert in_service(tmp_path, use) == []
+
+
+@pytest.mark.slow
+def test_an_approval_outlives_a_killed_service(tmp_path: Path) -> None:
+    kept = {"threads_file": str(tmp_path / "threads.db")}
+    with served(tmp_path, **kept) as server, server.client() as client:
+        first = client.post("/ask", json=ALWAYS).json()["questions"]
+        server.stop(signal.SIGKILL)
+    with served(tmp_path, **kept) as server, server.client() as client:
+        assert client.get("/threads/t").json()["questions"] == first
+        answer = replied(client, "t", "yes").json()
+        assert [step["status"] for step in answer["steps"]] == ["done", "done"]
+        assert server.did("quick") == 2
