@@ -38,6 +38,8 @@ SOURCE = "CBR-RAG, section 6, F1@k"
 Rows = dict[str, Scores]
 #: Rows of a heat map: the label and the F1 at every k of each.
 Panel = dict[str, Sequence[float]]
+#: Numbers of a set's questions: the development half and the test half.
+Halves = tuple[list[int], list[int]]
 
 
 def measure_legal(
@@ -128,11 +130,29 @@ def _searched(trials: Sequence[Trial]) -> tuple[dict[str, Rows], Weighting, dict
         "f1_test_half_best_here": best_f1,
         "f1_test_half_papers_best_weighting": base,
         **_difference("f1_test_half_difference", ours, papers),
+        **_chosen_k(trials, halves),
         "share_of_rankings_alike_by_store_and_by_cosines": float(np.mean(same)),
     }
     if base:
         figures["ratio_test_half_best_here_over_papers_best_weighting"] = best_f1 / base
     return _with_mean(groups), best, figures
+
+
+def _chosen_k(trials: Sequence[Trial], halves: Sequence[Halves]) -> dict[str, float]:
+    """Return the k that is best on the development halves, and its F1 on the test halves."""
+    scores = [trial.scores(PAPERS_BEST) for trial in trials]
+    development, test = (
+        np.mean(
+            [s[pair[part]].mean(axis=0) for s, pair in zip(scores, halves, strict=True)], axis=0
+        )
+        for part in (0, 1)
+    )
+    best = int(np.argmax(development))
+    return {
+        "k_of_best_f1_development_half": float(KS[best]),
+        "f1_test_half_at_that_k": float(test[best]),
+        "f1_test_half_at_papers_k_3": float(test[KS.index(3)]),
+    }
 
 
 def _with_mean(groups: dict[str, Rows]) -> dict[str, Rows]:

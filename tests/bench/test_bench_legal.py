@@ -210,3 +210,20 @@ def test_unknown_set_is_an_input_error_that_names_those_there(folder: Path) -> N
         find_sets(folder, "squad")
     with pytest.raises(InputError, match=r"There are: shipped.*hotpotqa, 2wikimultihop, musique"):
         find_sets(None, "squad")
+
+
+def test_k_is_chosen_on_one_half_and_scored_on_the_other(report: Report, folder: Path) -> None:
+    halves, scores = [], []
+    for data in find_sets(folder, None, None):
+        with Trial(data, HashingEncoder(512)) as trial:
+            halves.append(data.halves())
+            scores.append(trial.scores(legal.PAPERS_BEST))
+    development, test = (
+        sum(s[pair[part]].mean(axis=0) for s, pair in zip(scores, halves, strict=True))
+        / len(scores)
+        for part in (0, 1)
+    )
+    best = int(development.argmax())
+    assert report.figures["k_of_best_f1_development_half"] == KS[best]
+    assert report.figures["f1_test_half_at_that_k"] == pytest.approx(test[best])
+    assert report.figures["f1_test_half_at_papers_k_3"] == pytest.approx(test[1])

@@ -49,12 +49,12 @@ class Labels:
         return Verdicts(frozenset(one.id for one in request.candidates) & self.relevant)
 
 
-def chunks(text: str) -> list[str]:
+def chunks(text: str, longest: int = LONGEST) -> list[str]:
     """Cut a file at blank lines, before each comment of a definition and where a chunk is full."""
     made: list[str] = []
     for part in re.split(r"\n\s*\n", text):
         begins = part.lstrip().startswith("/**")
-        if begins or not made or len(made[-1]) + len(part) > LONGEST:
+        if begins or not made or len(made[-1]) + len(part) > longest:
             made.append(part)
         else:
             made[-1] += f"\n\n{part}"
@@ -72,9 +72,8 @@ def store() -> Iterator[CaseStore]:
         yield made
 
 
-def half(store: CaseStore, words: str) -> str:
-    """Return the id of the chunk of Elkan's class that has these words."""
-    name = "ElkanKMeansPlusPlusClusterer.java"
+def half(store: CaseStore, words: str, name: str = "ElkanKMeansPlusPlusClusterer.java") -> str:
+    """Return the id of the chunk of a file that has these words."""
     texts = {case.id: str(case.problem["text"]) for case in store.all()}
     (found,) = [id_ for id_, text in texts.items() if text.startswith(name) and words in text]
     return found
