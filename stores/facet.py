@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from casewright.errors import CasewrightError, FacetError, InputError, told
+from casewright.errors import CasewrightError, DependencyError, FacetError, InputError, told
 from casewright.stores.case import Binary, check_text
 from casewright.stores.encoders.encoder import Encoder, float_rows
 
@@ -88,6 +88,9 @@ class Facet:
         readable = [problems[row] for row in present]
         try:
             answer = embed(readable)
+        except DependencyError:
+            # No other problem fares better.
+            raise
         except Exception as error:  # noqa: BLE001
             at, first = _first_failure(embed, readable, error)
             reason = str(first) if isinstance(first, CasewrightError) else f"{told(first)}."
