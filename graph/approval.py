@@ -13,8 +13,8 @@ from casewright.planner import Plan, parse_plan
 from casewright.planner.price import Price
 from casewright.tools import Toolbox
 
-#: Plans that wait for approval beside those with a tool that declares it: none, all, or those
-#: above a price, such as ``{"calls": 3, "cost": 0.5}``.
+#: The rule of approval. A plan that calls a tool with ``approval`` always waits; "declared" adds
+#: no other plan, "always" every plan, a mapping those above a price: ``{"calls": 3, "cost": 0.5}``.
 Approve = Literal["declared", "always"] | Mapping[str, Any]
 #: Most violations, and most characters of an edited plan, that the next card shows.
 _VIOLATIONS, _SHOWN = 10, 8000
@@ -26,7 +26,7 @@ def check_approve(value: Any) -> None:
         Limits().within(value)
     elif value not in ("declared", "always"):
         raise InputError(
-            f'approve={value!r:.80} says of no plan that it needs approval. Give "always", '
+            f'approve={value!r:.80} is no rule of approval. Give "always", '
             f"\"declared\", or a price by some of {', '.join(BUDGET)}, such as {{'calls': 3}}."
         )
 
@@ -46,9 +46,9 @@ def why_approve(policy: Approve, plan: Plan, price: Price, toolbox: Toolbox) -> 
     return beyond and f"The price is above what runs by itself: {beyond}."
 
 
-def card(plan: str, planning: Mapping[str, Any], asked: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the value of the interrupt: the plan and its price, with what was wrong before."""
-    shown = {"kind": "approval", "plan": plan, "edited": "", "violations": [], **asked}
+def card(plan: str, planning: Mapping[str, Any], approval: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the value of the interrupt: plan, price, and the violations of an edited plan."""
+    shown = {"kind": "approval", "plan": plan, "edited": "", "violations": [], **approval}
     return {**shown, **{name: planning[name] for name in ("price", "left_out")}}
 
 
@@ -57,10 +57,10 @@ def read_reply(reply: Any) -> tuple[str, str]:
 
     True and "yes" approve, false and "no" do not; anything else is an edited plan.
     """
-    said = reply.get("plan") if isinstance(reply, Mapping) else reply
-    if isinstance(said, bool):
-        said = "yes" if said else "no"
-    text = said.strip() if isinstance(said, str) else ""
+    value = reply.get("plan") if isinstance(reply, Mapping) else reply
+    if isinstance(value, bool):
+        value = "yes" if value else "no"
+    text = value.strip() if isinstance(value, str) else ""
     word = text.casefold()
     return (word, "") if word in ("yes", "no") else ("edited", text)
 

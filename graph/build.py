@@ -153,25 +153,25 @@ class _Nodes:
 
     def approve(self, state: RunState) -> Body[dict[str, Any]]:
         request, limits = self._request(state), self._limits(state)
-        asked = approval.card(state["plan"], state["planning"], state["approval"])
-        reply = yield Work(lambda: interrupt(asked), lambda: _interrupt(asked))
-        said, text = approval.read_reply(reply)
-        planning = {**state["planning"], "approval": said}
-        if said == "yes":
-            return {"planning": planning, "approval": {"reply": said, "plan": state["plan"]}}
-        if said == "no":
+        question = approval.card(state["plan"], state["planning"], state["approval"])
+        reply = yield Work(lambda: interrupt(question), lambda: _interrupt(question))
+        decision, text = approval.read_reply(reply)
+        planning = {**state["planning"], "approval": decision}
+        if decision == "yes":
+            return {"planning": planning, "approval": {"reply": decision, "plan": state["plan"]}}
+        if decision == "no":
             skipped = approval.refused(parse_plan(state["plan"]))
-            return {"planning": planning, "approval": {"reply": said}, "outcomes": skipped}
+            return {"planning": planning, "approval": {"reply": decision}, "outcomes": skipped}
         plan, wrong = approval.read_plan(text, lambda plan: self._violations(plan, request, limits))
         if plan is None:
-            # Asked in a new superstep: the question has an id of its own, and an earlier reply that
-            # is sent again answers nothing.
-            return {"approval": {"why": asked["why"], **wrong}}
+            # A new superstep gives the next question its own id: an earlier reply that is sent
+            # again answers nothing.
+            return {"approval": {"why": question["why"], **wrong}}
         attempts, measured = limits.retry.max_attempts, self.latencies.seconds()
         price = price_plan(plan, request.toolbox, attempts=attempts, measured=measured)
         planning |= {"price": price.to_json(), "left_out": []}
         get_stream_writer()({"event": "plan", "plan": str(plan), "planner": planning})
-        replied = {"reply": said, "plan": str(plan)}
+        replied = {"reply": decision, "plan": str(plan)}
         return {"plan": str(plan), "planning": planning, "approval": replied}
 
     def execute(self, state: RunState) -> Body[dict[str, Any]]:

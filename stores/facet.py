@@ -78,6 +78,7 @@ class Facet:
 
         Raises:
             FacetError: A problem cannot be embedded, or its embedding is not finite.
+            DependencyError: The encoder is not installed.
             InputError: The embedding does not have the declared shape.
         """
         out = np.zeros((len(problems), self.dimension), dtype=np.float32)
@@ -89,7 +90,7 @@ class Facet:
         try:
             answer = embed(readable)
         except DependencyError:
-            # No other problem fares better.
+            # The fault is not the problem's: none can be embedded.
             raise
         except Exception as error:  # noqa: BLE001
             at, first = _first_failure(embed, readable, error)

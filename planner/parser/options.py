@@ -63,9 +63,9 @@ class Options:
         return mask
 
     def unlike_of(self, message: Message) -> Mask:
-        """Return True for fields that a parameter takes although others have its name.
+        """Return True for fields unlike a parameter's name where another field has that name.
 
-        Its columns are the context fields, or one without any, and the result fields.
+        Shape (parameters, max(1, context fields) + result fields).
         """
         names = [*(message.fields or [""]), *(name for _, name in self.schema.results)]
         rows = []

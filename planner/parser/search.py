@@ -36,8 +36,8 @@ BEAM, TOOLS, VALUES = 3, 3, 2
 #: Runs of words that are tried where two arguments of a step would share a word, and what it
 #: costs to share one: no step of the training toolboxes does.
 RUNS, SHARED = 8, 30.0
-#: What a field costs that does not have the parameter's name where another field does: the share
-#: of such references in the plans of the training toolboxes, in nats.
+#: Penalty, in nats, of a reference to a field without the parameter's name where another field has
+#: that name: minus the logarithm of the share of such references in the training toolboxes' plans.
 UNLIKE = 5.8
 #: Least probability of a plan that looks nothing up; chosen on the toolboxes for validation, since
 #: training episodes have more messages without an answer than people send.

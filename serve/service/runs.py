@@ -111,9 +111,9 @@ class Runs:
         planner = context.planner or self._planner
         async with self._slots.hold(caller.tenant):
             planning = plan_within(planner, request, limits, self._latencies.seconds())
-            plan, made = await arun(planning)
+            plan, described = await arun(planning)
         request.validate(plan)
-        return {"plan": str(plan), "plan_steps": plan_steps(str(plan)), "planner": made}
+        return {"plan": str(plan), "plan_steps": plan_steps(str(plan)), "planner": described}
 
     async def ask(
         self, body: AskBody, caller: Caller, attempt: Attempt | None = None

@@ -54,13 +54,13 @@ class Dialogue:
 
         from casewright.graph import Answer, RunContext
 
-        given: Any = {"question": question, "context": dict(context), "history": self.turns}
+        inputs: Any = {"question": question, "context": dict(context), "history": self.turns}
         config: Any = {"configurable": {"thread_id": str(uuid.uuid4())}}
-        asker = RunContext(scope=self._scope, limits=self._limits, approve=self._approve)
-        result: dict[str, Any] = self._graph.invoke(given, config, context=asker)
+        run = RunContext(scope=self._scope, limits=self._limits, approve=self._approve)
+        result: dict[str, Any] = self._graph.invoke(inputs, config, context=run)
         while self._reply is not None and "__interrupt__" in result:
             replies = {pause.id: self._reply(pause.value) for pause in result["__interrupt__"]}
-            result = self._graph.invoke(Command(resume=replies), config, context=asker)
+            result = self._graph.invoke(Command(resume=replies), config, context=run)
         turn = Turn(question=question, answer=Answer.from_state(result).text)
         self.turns = [*self.turns, turn][-KEPT:]
         return result

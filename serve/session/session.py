@@ -42,8 +42,8 @@ class Session:
         """Compile the graph, with the generator of this name."""
         from casewright.graph import build_graph
 
-        made = self.generator(generator)
-        return build_graph(self.opened.toolbox, self.planner, made, checkpointer=checkpointer)
+        chosen = self.generator(generator)
+        return build_graph(self.opened.toolbox, self.planner, chosen, checkpointer=checkpointer)
 
     def close(self) -> None:
         """Close the stores."""

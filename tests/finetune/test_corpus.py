@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import random
 from collections import defaultdict
 from collections.abc import Callable, Iterable
@@ -29,7 +30,9 @@ from casewright.finetune.examples.corpus_examples import guests, strangers
 from casewright.finetune.plan_shape import plan_class
 from casewright.finetune.shots import plain
 from casewright.finetune.tool_pools import read_pools
-from casewright.planner import read_annotated
+from casewright.planner import ContextRef, StepRef, read_annotated
+from casewright.planner.parser.schema import SAME_NAME, likeness
+from casewright.planner.parser.search import UNLIKE
 from casewright.serve.cli.commands import app
 from casewright.tools import NO_EVIDENCE, toolbox_from_file
 from tests.support.encoders import HashingEncoder
@@ -208,3 +211,21 @@ def test_a_plan_that_is_not_valid_is_refused_with_its_message(tmp_path: Path) ->
     (tmp_path / "airq_net.json").write_text(json.dumps(told), encoding="utf-8")
     with pytest.raises(InputError, match=rf"{told['queries'][3]['id']}: "):
         read_corpus(folder=tmp_path)
+
+
+def test_the_parser_s_penalty_of_a_field_without_the_parameter_s_name_is_that_of_the_corpus(
+    boxes: list[CorpusToolbox],
+) -> None:
+    unlike = []
+    for box in boxes:
+        fields = {field for tool in box.toolbox for field in tool.results}
+        for query in box.queries if box.split == "training" else ():
+            names = fields | set(query.record.context)
+            for step in query.plan.steps:
+                unlike += [
+                    likeness(name, value.field) == 0
+                    for name, value in step.arguments
+                    if isinstance(value, StepRef | ContextRef)
+                    and any(likeness(name, other) == SAME_NAME for other in names)
+                ]
+    assert -math.log(sum(unlike) / len(unlike)) == pytest.approx(UNLIKE, abs=0.1)

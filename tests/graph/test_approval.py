@@ -200,7 +200,7 @@ def test_an_unusable_policy_is_refused(approve: Any) -> None:
 
 #: Each stage in a forked process, which kills itself where the stage says so.
 STAGES = """
-import json, os, signal, sys
+import json, os, signal, sys, threading
 from pathlib import Path
 from langgraph.checkpoint.sqlite import SqliteSaver
 from langgraph.types import Command
@@ -211,6 +211,13 @@ from casewright.tools import Toolbox, tool_from_function
 
 folder = Path(sys.argv[1])
 CONFIG = {"configurable": {"thread_id": "one"}}
+saved = threading.Event()
+
+class Saver(SqliteSaver):
+    def put_writes(self, config, writes, *more):
+        super().put_writes(config, writes, *more)
+        if any(channel == "__return__" for channel, _ in writes):
+            saved.set()
 
 def stage(name, given, last=None):
     if child := os.fork():
@@ -220,6 +227,8 @@ def stage(name, given, last=None):
         with (folder / "log").open("a") as log:
             log.write(f"{name} {query}\\n")
         if query == last:
+            # A step is finished once its result is kept.
+            saved.wait(20)
             os.kill(os.getpid(), signal.SIGKILL)
         return "b"
     sources = {"query": ("literal", "step")}
@@ -230,7 +239,7 @@ def stage(name, given, last=None):
                 log.write(f"{name} planned\\n")
             return super().plan(request)
     planner = Planner(parse_plan('s1 = step(query="a")\\ns2 = step(query=s1.evidence)'))
-    with SqliteSaver.from_conn_string(str(folder / "threads.db")) as saver:
+    with Saver.from_conn_string(str(folder / "threads.db")) as saver:
         state = build_graph(toolbox, planner, checkpointer=saver).invoke(given, CONFIG)
         if "__interrupt__" in state:
             os.kill(os.getpid(), signal.SIGKILL)

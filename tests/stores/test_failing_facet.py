@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from casewright.errors import FacetError, InputError, StoreError
+from casewright.errors import DependencyError, FacetError, InputError, StoreError
 from casewright.stores import Case, CaseSchema, CaseStore, Facet
 from casewright.stores.facet import Components
 from tests.stores.helpers import number_id, vector_facet
@@ -184,3 +184,16 @@ def test_query_whose_embedding_is_not_finite_is_refused_by_facet(place: str, val
             with pytest.raises(FacetError, match="NaN or infinity") as caught:
                 ask({"a": [1, 1, 1], "b": [0, value, 1]})
             assert caught.value.facet == "b"
+
+
+@pytest.mark.parametrize("on_error", [None, lambda case, error: None])
+def test_a_missing_encoder_is_told_alone_and_is_no_fault_of_a_case(on_error: Any) -> None:
+    def embed(problems: Sequence[Components]) -> Any:
+        raise DependencyError("No encoder. Run: pip install it")
+
+    facet = replace(vector_facet("b", 3), embed_case=embed)
+    with (
+        CaseStore(CaseSchema("missing", (facet,))) as store,
+        pytest.raises(DependencyError, match=r"^No encoder\. Run: pip install it$"),
+    ):
+        store.add([Case({"n": 1, "b": [1.0, 0.0, 0.0]})], on_error=on_error)

@@ -9,10 +9,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from casewright.graph.feedback import FeedbackLimits, FeedbackResult, build_feedback
 from casewright.stores import Case, CaseSchema, CaseStore, default_encoder, text_facet
-from casewright.stores.feedback import TextStrategy
-from tests.domains.code.test_post_example import Labels, chunks, half
+from tests.domains.code.test_post_example import check_two_rounds, chunks, half
 
 QUESTION = "show the full fill method in the CrateLoader class containing all its lines"
 #: Chunks that a round fetches.
@@ -92,14 +90,4 @@ def test_a_method_cut_in_two_is_found_whole_in_two_rounds_and_the_loop_stops(
     store: CaseStore,
 ) -> None:
     first, second = (half(store, words, "CrateLoader.java") for words in (CUT, REST))
-    assert first != second
-    single = [hit.case.id for hit in store.search(QUESTION, FETCHED)]
-    assert first in single
-    assert second not in single
-
-    limits = FeedbackLimits(first=FETCHED, more=FETCHED, candidates=30, seconds=60)
-    loop = build_feedback(store, Labels(frozenset({first, second})), TextStrategy(), limits=limits)
-    result = FeedbackResult.from_state(loop.invoke({"question": QUESTION}))
-    assert [hit["id"] for hit in result.hits] == [first, second]
-    assert [summary["relevant"] for summary in result.rounds] == [1, 1, 0]
-    assert result.reason == "settled"
+    check_two_rounds(store, QUESTION, first, second, FETCHED)

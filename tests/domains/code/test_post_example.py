@@ -79,19 +79,25 @@ def half(store: CaseStore, words: str, name: str = "ElkanKMeansPlusPlusClusterer
     return found
 
 
+def check_two_rounds(
+    store: CaseStore, question: str, first: str, second: str, fetched: int
+) -> None:
+    """A single search finds the first half alone; the loop finds the second by it, and stops."""
+    assert first != second
+    single = [hit.case.id for hit in store.search(question, fetched)]
+    assert first in single
+    assert second not in single
+    limits = FeedbackLimits(first=fetched, more=fetched, candidates=100, seconds=60)
+    loop = build_feedback(store, Labels(frozenset({first, second})), TextStrategy(), limits=limits)
+    result = FeedbackResult.from_state(loop.invoke({"question": question}))
+    assert [hit["id"] for hit in result.hits] == [first, second]
+    assert [summary["relevant"] for summary in result.rounds] == [1, 1, 0]
+    assert result.reason == "settled"
+
+
 def test_the_loop_finds_the_second_half_by_the_first_in_two_rounds_and_stops(
     store: CaseStore,
 ) -> None:
     first, second = half(store, CUT), half(store, REST)
-    assert first != second
     assert store.get([first])[0].problem["text"].endswith(CUT)
-    single = [hit.case.id for hit in store.search(QUESTION, FETCHED)]
-    assert first in single
-    assert second not in single
-
-    limits = FeedbackLimits(first=FETCHED, more=FETCHED, candidates=100, seconds=60)
-    loop = build_feedback(store, Labels(frozenset({first, second})), TextStrategy(), limits=limits)
-    result = FeedbackResult.from_state(loop.invoke({"question": QUESTION}))
-    assert [hit["id"] for hit in result.hits] == [first, second]
-    assert [one["relevant"] for one in result.rounds] == [1, 1, 0]
-    assert result.reason == "settled"
+    check_two_rounds(store, QUESTION, first, second, FETCHED)
