@@ -34,7 +34,7 @@ PIECE = re.compile(r"\S{1,60}\s*|\s+")
 
 
 def text_sizes(texts: Sequence[str]) -> list[int]:
-    """Return the size of each text in tokens; sizes of lines add up to that of their text."""
+    """Return the size of each text in tokens; its lines' sizes add up to no less."""
     return [size for at in range(0, len(texts), TEXTS) for size in _sizes(texts[at : at + TEXTS])]
 
 
