@@ -1,10 +1,12 @@
-"""The compiled graph: plan → execute → generate."""
+"""The compiled graph: plan → execute → generate; or execute → revise → execute once."""
 
 from __future__ import annotations
 
 import time
 import uuid
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from math import isinf
 from typing import Any, cast
 
 from langchain_core.runnables import RunnableConfig
@@ -13,6 +15,7 @@ from langgraph.config import get_config, get_stream_writer
 from langgraph.graph import END, START, StateGraph
 from langgraph.graph.state import CompiledStateGraph
 
+from casewright.errors import told
 from casewright.graph import traces
 from casewright.graph.answer import Answer
 from casewright.graph.call import since
@@ -22,10 +25,12 @@ from casewright.graph.execute import Execution
 from casewright.graph.extractive import ExtractiveGenerator
 from casewright.graph.generator import GenerationRequest, Generator, checked
 from casewright.graph.limits import Limits
+from casewright.graph.mend import Mend, broken, check_mend, lesson, mended, rest_request
 from casewright.graph.outcome import Outcome
 from casewright.graph.state import AskInput, AskOutput, RunContext, RunState, run_context
 from casewright.graph.traces import TracedNode
-from casewright.planner import Planner, PlanRequest, parse_plan
+from casewright.planner import Plan, Planner, PlanRequest, PlanResult, parse_plan
+from casewright.planner.fallback import FallbackPlanner, in_place_of
 from casewright.tools import CallContext, Toolbox
 from casewright.tools.body import Body, Work
 
@@ -41,6 +46,8 @@ def build_graph(
     *,
     limits: Limits | None = None,
     checkpointer: Any = None,
+    mend: Mend = "off",
+    retain: Callable[[Mapping[str, Any]], object] | None = None,
 ) -> Graph:
     """Compile the graph that plans, executes and answers.
 
@@ -56,22 +63,35 @@ def build_graph(
         checkpointer: By default none is compiled in: a program that embeds the graph supplies one,
             and then had better run it with ``durability="sync"``, as is done here with one. The
             checkpointer reads nothing but plain values; see ``strict``.
+        mend: Lets the planner write the rest of a plan anew, once, where steps failed
+            (``"failure"``), or also where they found nothing (``"empty"``). No step runs twice.
+        retain: Receives what a mended run taught as the record of an annotated query (``query``,
+            ``plan``, and ``context`` and ``history`` if there were any): the steps that found
+            something, unless a tool failed. It may be called again if the process dies.
+
+    Raises:
+        InputError: There is no such mode of mending.
 
     Raises (when invoked):
         InputError: Question, context or run context are unusable.
         PlanError: The planner's plan, or an edited one, is not valid for the request: nothing of
             it is run.
     """
-    nodes = _Nodes(toolbox, planner, generator or ExtractiveGenerator(), limits or Limits())
+    generator, limits = generator or ExtractiveGenerator(), limits or Limits()
+    nodes = _Nodes(toolbox, planner, generator, limits, check_mend(mend), retain)
     graph = StateGraph(
         RunState, context_schema=RunContext, input_schema=AskInput, output_schema=AskOutput
     )
     graph.add_node("plan", TracedNode(nodes.plan, planned=False))
     graph.add_node("execute", TracedNode(nodes.execute, planned=True))
+    graph.add_node("revise", TracedNode(nodes.revise, planned=True))
+    graph.add_node("retain", TracedNode(nodes.retained, planned=True))
     graph.add_node("generate", TracedNode(nodes.generate, planned=True))
     graph.add_edge(START, "plan")
     graph.add_edge("plan", "execute")
-    graph.add_edge("execute", "generate")
+    graph.add_conditional_edges("execute", nodes.after_execute, ["revise", "retain", "generate"])
+    graph.add_conditional_edges("revise", nodes.after_revise, ["execute", "generate"])
+    graph.add_edge("retain", "generate")
     graph.add_edge("generate", END)
     compiled = graph.compile(checkpointer=strict(checkpointer), name=traces.NAME)
     # A synchronous run gives every step a thread; a step that waits holds its own.
@@ -102,30 +122,27 @@ def nested_config(outer: RunnableConfig) -> RunnableConfig:
 
 @dataclass(frozen=True)
 class _Nodes:
-    """The three nodes, each as the body of a blocking and of an awaiting call."""
+    """The nodes, each as the body of a blocking and of an awaiting call, and the branches."""
 
     toolbox: Toolbox
     planner: Planner
     generator: Generator
     limits: Limits
+    mend: Mend
+    retain: Callable[[Mapping[str, Any]], object] | None
 
     def plan(self, state: RunState) -> Body[dict[str, Any]]:
-        planner, request = run_context().planner or self.planner, self._request(state)
-        result = yield Work(lambda: planner.plan(request), lambda: planner.aplan(request))
-        planning = {
-            "name": result.planner,
-            "attempts": result.attempts,
-            "fallback": result.fallback,
-            "milliseconds": round(result.milliseconds, 3),
-            "tokens": dict(result.tokens),
-            **result.doubt(),
-        }
+        result = yield from self._planned(self._request(state), self._limits().deadline)
+        # A resumed run mends as it began to.
+        mend = run_context().mend or self.mend
+        planning = {**_told(result), **({} if mend == "off" else {"mend": mend})}
         get_stream_writer()({"event": "plan", "plan": str(result.plan), "planner": planning})
         return {"plan": str(result.plan), "planning": planning, "run_id": str(uuid.uuid4())}
 
     def execute(self, state: RunState) -> Body[dict[str, Any]]:
         context, request = run_context(), self._request(state)
         plan = parse_plan(str(state["plan"]))
+        finished = _finished(state, plan)
         # A planner of another package, or an edit of the state, may have written it.
         request.validate(plan)
         execution = Execution(
@@ -136,15 +153,73 @@ class _Nodes:
             caller=CallContext(
                 run_id=state["run_id"], question=request.question, scope=dict(context.scope)
             ),
-            limits=self.limits.within(context.limits),
+            limits=self._limits(),
             write=get_stream_writer(),
+            finished=finished,
+            seconds=self._left(state, finished),
         )
         return {"outcomes": (yield Work(lambda: execution.run(get_config()), execution.arun))}
 
+    def after_execute(self, state: RunState) -> str:
+        """Return the node after the steps."""
+        outcomes, planning = state["outcomes"], state["planning"]
+        if "mended" not in planning:
+            late = self._left(state, outcomes) <= 0
+            again = not late and broken(planning.get("mend", "off"), _outcomes(state))
+            return "revise" if again else "generate"
+        return "retain" if self.retain and self._lesson(state) else "generate"
+
+    def revise(self, state: RunState) -> Body[dict[str, Any]]:
+        request, plan, outcomes = self._request(state), parse_plan(state["plan"]), _outcomes(state)
+        rest = rest_request(request, plan, outcomes)
+        result = yield from self._planned(rest, self._left(state, state["outcomes"]))
+        longer = mended(request, rest, plan, outcomes, result)
+        planning = {**state["planning"], "mended": {**_told(result), "plan": state["plan"]}}
+        if longer is None:
+            return {"planning": planning}
+        get_stream_writer()({"event": "plan", "plan": str(longer), "planner": planning})
+        return {"plan": str(longer), "planning": planning}
+
+    def after_revise(self, state: RunState) -> str:
+        """Return the node after a replanning."""
+        added = state["plan"] != state["planning"]["mended"]["plan"]
+        return "execute" if added else "generate"
+
+    def retained(self, state: RunState) -> Body[dict[str, Any]]:
+        record: dict[str, Any] = {"query": state["question"], "plan": str(self._lesson(state))}
+        record |= {name: value for name in ("context", "history") if (value := state.get(name))}
+        try:
+            yield Work(lambda: self.retain and self.retain(record))
+            retained = ""
+        except Exception as error:  # noqa: BLE001 - the answer does not depend on it
+            retained = f"It was not retained: {told(error)}"
+        summary = {**state["planning"]["mended"], "retained": retained or record["plan"]}
+        return {"planning": {**state["planning"], "mended": summary}}
+
+    def _lesson(self, state: RunState) -> Plan | None:
+        before = len(parse_plan(state["planning"]["mended"]["plan"]).steps)
+        return lesson(parse_plan(state["plan"]), _outcomes(state), before)
+
+    def _planned(self, request: PlanRequest, seconds: float) -> Body[PlanResult]:
+        planner = run_context().planner or self.planner
+        try:
+            result: PlanResult = yield Work(
+                lambda: planner.plan(request),
+                lambda: planner.aplan(request),
+                None if isinf(seconds) else seconds,
+            )
+            return result
+        except TimeoutError:
+            if isinf(seconds):
+                raise
+            other = FallbackPlanner().plan(request)
+            why = f"The run's deadline left {seconds:g} s for planning."
+            return in_place_of(planner.name, why, other, milliseconds=seconds * 1000)
+
     def generate(self, state: RunState) -> Body[dict[str, Any]]:
         started = time.perf_counter()
-        generator = self.generator
-        outcomes = [Outcome.from_json(outcome) for outcome in state["outcomes"]]
+        generator, left = self.generator, self._left(state, state["outcomes"])
+        outcomes = _outcomes(state)
         toolbox = run_context().toolbox or self.toolbox
         request = GenerationRequest(
             question=state["question"],
@@ -152,13 +227,22 @@ class _Nodes:
             missing=shortfalls(outcomes),
             history=_value(state, "history", ()),
         )
-        generation = yield Work(
-            lambda: generator.generate(request), lambda: generator.agenerate(request)
-        )
+        quotes = ExtractiveGenerator()
+        # Quotations take milliseconds, also after the deadline.
+        bounded = not isinf(left) and not isinstance(generator, ExtractiveGenerator)
+        try:
+            generation = yield Work(
+                lambda: generator.generate(request),
+                lambda: generator.agenerate(request),
+                max(left, 0.0) if bounded else None,
+            )
+        except TimeoutError:
+            if not bounded:
+                raise
+            generation = quotes.generate(request)
         text, citations = generation.text, generation.citations
         if citations is None:
             text, citations = checked(text, request.evidence)
-        ends = [step["started"] + step["milliseconds"] for step in state["outcomes"]]
         answer = Answer(
             text=text,
             citations=list(citations),
@@ -169,8 +253,8 @@ class _Nodes:
             generator=generation.generator or generator.name,
             steps=state["outcomes"],
             usage={
-                "planning_ms": state["planning"]["milliseconds"],
-                "execution_ms": round(max(ends, default=0.0), 3),
+                "planning_ms": _planning_ms(state),
+                "execution_ms": round(_end(state["outcomes"]), 3),
                 "generation_ms": since(started),
                 "planner_tokens": state["planning"]["tokens"],
                 "generator_tokens": dict(generation.tokens),
@@ -181,6 +265,13 @@ class _Nodes:
         # The next question on this thread starts with a context and a history of its own.
         return {"answer": answer, "context": {}, "history": []}
 
+    def _limits(self) -> Limits:
+        return self.limits.within(run_context().limits)
+
+    def _left(self, state: RunState, outcomes: Sequence[Mapping[str, Any]]) -> float:
+        """Return the seconds before the deadline, given what planning and these steps took."""
+        return self._limits().deadline - (_planning_ms(state) + _end(outcomes)) / 1000
+
     def _request(self, state: RunState) -> PlanRequest:
         context = run_context()
         return PlanRequest(
@@ -188,8 +279,42 @@ class _Nodes:
             toolbox=context.toolbox or self.toolbox,
             context=_value(state, "context", {}),
             history=_value(state, "history", ()),
-            max_steps=self.limits.within(context.limits).steps,
+            max_steps=self._limits().steps,
         )
+
+
+def _told(result: PlanResult) -> dict[str, Any]:
+    return {
+        "name": result.planner,
+        "attempts": result.attempts,
+        "fallback": result.fallback,
+        "milliseconds": round(result.milliseconds, 3),
+        "tokens": dict(result.tokens),
+        **result.doubt(),
+    }
+
+
+def _outcomes(state: RunState) -> list[Outcome]:
+    return [Outcome.from_json(outcome) for outcome in state["outcomes"]]
+
+
+def _finished(state: RunState, plan: Plan) -> list[dict[str, Any]]:
+    """Return the outcomes of the steps that a replanning let stand."""
+    if (summary := state["planning"].get("mended")) is None:
+        return []
+    before = parse_plan(summary["plan"]).steps
+    # A state may have been edited since.
+    same = plan.steps[: len(before)] == before
+    return state["outcomes"][: len(before)] if same else []
+
+
+def _end(outcomes: Sequence[Mapping[str, Any]]) -> float:
+    return max((step["started"] + step["milliseconds"] for step in outcomes), default=0.0)
+
+
+def _planning_ms(state: RunState) -> float:
+    planning = state["planning"]
+    return float(planning["milliseconds"] + planning.get("mended", {}).get("milliseconds", 0.0))
 
 
 def _value(state: RunState, name: str, empty: Any) -> Any:

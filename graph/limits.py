@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from math import isfinite
+from math import inf, isfinite
 from typing import Any
 
 from langgraph.types import RetryPolicy
@@ -13,7 +13,9 @@ from casewright.errors import InputError
 from casewright.planner import MAX_STEPS
 
 #: The budgets that are numbers: a request may set each by its name.
-_NUMBERS = ("steps", "step_seconds", "concurrency", "rows", "characters")
+_NUMBERS = ("steps", "step_seconds", "deadline", "concurrency", "rows", "characters")
+#: Those that need not be whole.
+_SECONDS = ("step_seconds", "deadline")
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,6 +25,9 @@ class Limits:
     Attributes:
         step_seconds: Most time for one step, all its attempts included; its clock starts when its
             inputs are there and a place to run is free.
+        deadline: Most seconds of the whole run, without pauses for replies: then it ends with an
+            answer of what is there, which says what is missing. Unlimited by default. A run that is
+            resumed in another process begins its present node's share anew.
         concurrency: Most steps that run at the same time.
         rows: Most results that are kept of a step.
         characters: Longest text that is kept in a result; longer ones are cut.
@@ -34,6 +39,7 @@ class Limits:
 
     steps: int = MAX_STEPS
     step_seconds: float = 20.0
+    deadline: float = inf
     concurrency: int = 8
     rows: int = 50
     characters: int = 20_000
@@ -86,10 +92,10 @@ def _checked(request: Any) -> dict[str, Any]:
                 f"{', '.join(_NUMBERS)}."
             )
         number = isinstance(value, (int, float)) and not isinstance(value, bool)
-        valid = name == "step_seconds" or isinstance(value, int)
+        valid = name in _SECONDS or isinstance(value, int)
         if not number or not valid or not isfinite(value) or value <= 0:
             raise InputError(
                 f"A request asks for {name}={value!r}. Give a "
-                f"{'number' if name == 'step_seconds' else 'whole number'} above 0."
+                f"{'number' if name in _SECONDS else 'whole number'} above 0."
             )
     return dict(request)

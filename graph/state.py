@@ -12,6 +12,7 @@ from typing_extensions import TypedDict
 
 from casewright.errors import InputError
 from casewright.graph.limits import Limits
+from casewright.graph.mend import Mend, check_mend
 from casewright.planner import Planner
 from casewright.planner.request import Turn
 from casewright.tools import Toolbox
@@ -41,7 +42,8 @@ class RunState(AskInput, AskOutput, total=False):
     """State of a run.
 
     ``run_id`` names the run across resumptions. ``plan`` is the plan's text form; ``planning`` the
-    planner's name, time and doubts. ``outcomes`` holds one JSON-plain ``Outcome`` a step.
+    planner's name, time and doubts, and those of a replanning as ``mended``. ``outcomes`` holds
+    one JSON-plain ``Outcome`` a step.
     """
 
     run_id: str
@@ -61,6 +63,7 @@ class RunContext:
         toolbox, planner: Replace the graph's.
         limits: Budgets of this run; see ``Limits.within``: they lower the graph's, never raise
             them.
+        mend: Replaces the graph's; see ``build_graph``.
         tenant: The tenant whose cases this run is about. Tools find it in their scope as
             ``tenant``; stores whose tool is ``per_tenant`` are opened for it.
     """
@@ -69,6 +72,7 @@ class RunContext:
     toolbox: Toolbox | None = None
     planner: Planner | None = None
     limits: Limits | Mapping[str, float] | None = None
+    mend: Mend | None = None
     tenant: str | None = None
 
 
@@ -88,6 +92,8 @@ def run_context() -> RunContext:
         raise _unusable("planner", context.planner, "a Planner")
     if context.limits is not None and not isinstance(context.limits, (Limits, Mapping)):
         raise _unusable("limits", context.limits, "Limits, or some of them by name")
+    if context.mend is not None:
+        check_mend(context.mend)
     if not isinstance(context.scope, Mapping):
         raise _unusable("scope", context.scope, 'a mapping such as {"customer": "C1"}')
     if context.tenant is None:
