@@ -38,9 +38,10 @@ def broken(mend: Mend, outcomes: Sequence[Outcome]) -> list[Outcome]:
 
 
 def rest_request(request: PlanRequest, plan: Plan, outcomes: Sequence[Outcome]) -> PlanRequest:
-    """Return the request for the rest of a plan, without the tools that gave nothing.
+    """Return the request for the rest of a plan.
 
-    A tool that gave something in another step stays; its call without results is barred.
+    It lacks the tools that failed, except where another step of them gave results. A tool that
+    found nothing may be called with other arguments.
     """
     done = {number for number, one in enumerate(outcomes, 1) if one.status == "done"}
     fixed, numbers = part_of(plan, done)
@@ -49,7 +50,7 @@ def rest_request(request: PlanRequest, plan: Plan, outcomes: Sequence[Outcome]) 
         for number, one in enumerate(outcomes, 1)
         if one.status in _REASONS
     }
-    barred = {step.tool for step in failures} - set(fixed.tools)
+    barred = {one.tool for one in outcomes if one.status in _AFTER["failure"]} - set(fixed.tools)
     left = request.max_steps - len(plan.steps)
     return replace(
         request,
