@@ -1,11 +1,12 @@
-"""The gain of mending: questions answered although a tool finds nothing or fails, with and without."""
+"""The gain of mending: questions answered although a tool finds nothing or fails."""
 
 from __future__ import annotations
 
 import random
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
-from typing import Any, Literal
+from typing import Any
+from typing import Literal as Choice
 
 from casewright.bench.harness import Ground, mean, open_ground, tracked
 from casewright.bench.report import Report
@@ -14,18 +15,28 @@ from casewright.errors import ToolError
 from casewright.graph import Answer, Limits, RunContext, build_graph
 from casewright.graph.evidence import collect
 from casewright.graph.mend import Mend
-from casewright.planner import AnnotatedQuery, Planner, PlanRequest, PlanResult
+from casewright.planner import (
+    AnnotatedQuery,
+    Literal,
+    Plan,
+    Planner,
+    PlanRequest,
+    PlanResult,
+    QuestionRef,
+)
 from casewright.planner.fallback import FallbackPlanner
 from casewright.planner.named import CASE_PLANNER, make_planner
+from casewright.planner.plan import Scalar
 from casewright.tools import NO_EVIDENCE, CallContext, Toolbox, ToolSpec
 
-Fault = Literal["none", "miss", "failure"]
-#: Each system's mode of mending, and whether the case planner replans or the fallback planner.
-SYSTEMS: Mapping[str, tuple[Mend, bool]] = {
-    "no mend": ("off", True),
-    "mend on failure": ("failure", True),
-    "mend on empty": ("empty", True),
-    "control: any tool with the question": ("empty", False),
+Fault = Choice["none", "miss", "failure"]
+#: Each system's mode of mending.
+SYSTEMS: Mapping[str, Mend] = {
+    "off": "off",
+    "failure": "failure",
+    "empty": "empty",
+    "any tool": "empty",
+    "same tool": "empty",
 }
 
 
@@ -38,10 +49,10 @@ class _Question:
     gold: frozenset[str]
 
 
-class _Control:
-    """A planner whose replanning is one tool with the whole question."""
+class _AnyTool:
+    """A control: its replanning is one tool with the whole question."""
 
-    name = "control"
+    name = "any tool"
 
     def __init__(self, planner: Planner) -> None:
         self._planner = planner
@@ -54,6 +65,26 @@ class _Control:
         return self.plan(request)
 
 
+class _Widened(_AnyTool):
+    """A control: its replanning is the same plan, with the whole question where texts missed."""
+
+    def plan(self, request: PlanRequest) -> PlanResult:
+        if not request.failures:
+            self._first = self._planner.plan(request)
+            return self._first
+        missed = {step.tool for step in request.failures}
+        steps = tuple(
+            step.mapped(_as_question) if step.tool in missed else step
+            for step in self._first.plan.steps
+        )
+        plan = Plan(steps)
+        return self._first if any(request.violations(plan)) else PlanResult(plan, self.name)
+
+
+def _as_question(value: Scalar) -> Scalar:
+    return QuestionRef() if isinstance(value, Literal) and isinstance(value.value, str) else value
+
+
 def measure_replan(domain_name: str, seeds: int) -> Report:
     """Answer the measuring queries, of whose plans one tool is made to find nothing or to fail.
 
@@ -64,12 +95,13 @@ def measure_replan(domain_name: str, seeds: int) -> Report:
         questions = list(_questions(ground))
         reader = ground.domain.open_reader()
         planner = make_planner(CASE_PLANNER, ground.opened.plan_cases, reader)
+        controls = {"any tool": _AnyTool(planner), "same tool": _Widened(planner)}
         rows: list[dict[str, Any]] = []
         faults: tuple[Fault, ...] = ("none", "miss", "failure")
         for fault in faults:
             draws = 1 if fault == "none" else seeds
-            for name, (mend, by_planner) in SYSTEMS.items():
-                system = planner if by_planner else _Control(planner)
+            for name, mend in SYSTEMS.items():
+                system = controls.get(name, planner)
                 ends = [
                     _answered(question, ground.toolbox, system, mend, fault, seed)
                     for question in tracked(f"{fault}, {name}", questions)
@@ -79,7 +111,7 @@ def measure_replan(domain_name: str, seeds: int) -> Report:
                 rows.append(
                     {
                         "fault": fault,
-                        "system": name,
+                        "mend": name,
                         "runs": len(ends),
                         "answered": mean(answered),
                         "some_evidence": mean(some),
@@ -87,12 +119,12 @@ def measure_replan(domain_name: str, seeds: int) -> Report:
                         "replanned": mean(mends),
                     }
                 )
-    share = {(row["fault"], row["system"]): row["answered"] for row in rows}
+    share = {(row["fault"], row["mend"]): row["answered"] for row in rows}
     return Report(
         bench="replan",
         settings={"domain": domain_name, "questions": len(questions), "seeds": seeds},
         figures={
-            f"gain_{fault}_{name.replace(' ', '_')}": share[fault, name] - share[fault, "no mend"]
+            f"gain_{fault}_{name.replace(' ', '_')}": share[fault, name] - share[fault, "off"]
             for fault in faults
             for name in list(SYSTEMS)[1:]
         },
@@ -100,7 +132,8 @@ def measure_replan(domain_name: str, seeds: int) -> Report:
         notes=[
             "Answered: the evidence has the first result of each last step of the gold plan. Miss: "
             "one tool of the planner's plan, drawn by the seed, finds nothing for the arguments of "
-            "its first call; failure: it fails in every call."
+            "its first call; failure: it fails in every call. Controls: any tool with the whole "
+            "question; the same tool with the whole question."
         ],
     )
 

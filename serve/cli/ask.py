@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 from typer import Argument, Context, Option, Typer, echo
 
@@ -31,6 +32,16 @@ def ask(
     examples: options.Examples = None,
     save: Annotated[
         Path | None, Option(help="Also save the run; casewright show opens it.", metavar="FILE")
+    ] = None,
+    mend: Annotated[
+        str, Option(help="Plan the rest anew, once, after steps that: failure, empty, or off.")
+    ] = "off",
+    corrections: Annotated[
+        Path | None,
+        Option(help="Keep the plan of a mended run as an annotated message.", metavar="FILE"),
+    ] = None,
+    deadline: Annotated[
+        float | None, Option(help="Answer with what is there after SECONDS.", metavar="SECONDS")
     ] = None,
     config: options.ConfigFile = None,
     as_json: options.AsJson = False,
@@ -60,10 +71,12 @@ def ask(
     from casewright.serve.session.session import open_chosen
 
     known, turns = read_context(context), read_history(history)
+    retain = _keeping(corrections)
     whole_scope = command_scope(values.domain.scopes, scope, values.scope, tenant)
     session = open_chosen(choice, whole_scope, values.opening, examples=examples)
     try:
-        dialogue = Dialogue(session.graph(choice.generator), whole_scope, turns)
+        graph = session.graph(choice.generator, mend=mend, retain=retain)
+        dialogue = Dialogue(graph, whole_scope, turns, deadline)
         result = dialogue.ask(question, known)
     finally:
         session.close()
@@ -73,6 +86,18 @@ def ask(
 
         save_run(save, Answer.from_state(result), question)
     (print_json if as_json else print_answer)(result["answer"])
+
+
+def _keeping(file: Path | None) -> Callable[[Mapping[str, Any]], object] | None:
+    """Return a function that adds an annotated message's record to a file."""
+    if file is None:
+        return None
+    from casewright.finetune.queries.correction import keep_correction
+    from casewright.finetune.queries.drafts import message_id
+    from casewright.finetune.queries.query_files import check_output
+
+    check_output(file)
+    return lambda record: keep_correction(file, {"id": message_id("m", record), **record})
 
 
 def _usage(values: DomainValues) -> str:

@@ -8,7 +8,7 @@ from collections import defaultdict
 from collections.abc import AsyncGenerator, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import aclosing, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, cast
 
 from langgraph.store.memory import InMemoryStore
@@ -215,7 +215,11 @@ class Runs:
         """Run a question's graph, yield its events, and leave its last state in ``state``."""
         history = [{"question": turn.question, "answer": turn.answer} for turn in body.history]
         inputs: Any = {"question": body.question, "context": dict(body.context), "history": history}
-        context = self._context(body.scope, caller)
+        context = replace(
+            self._context(body.scope, caller),
+            mend=body.mend,
+            limits=None if body.deadline is None else {"deadline": body.deadline},
+        )
         graph, config, key = self._plain, None, None
         if body.thread_id is not None:
             key = self.key(body.thread_id, caller)
@@ -360,7 +364,8 @@ def _custom_events(
     elif kind == "step_ended":
         error = str(chunk["error"])
         hidden |= paths_in([error])
-        data = {name: chunk[name] for name in ("tool", "status", "milliseconds", "results")}
+        names = ("tool", "status", "milliseconds", "results", "evidence", "sentences")
+        data = {name: chunk[name] for name in names}
         yield Event("step", {"id": chunk["step"], **data, "error": without(error, hidden)})
     elif kind == "step_report":
         yield Event("report", {"id": chunk["step"], "report": chunk["report"]})

@@ -18,11 +18,22 @@ KEPT = 20
 
 
 class Dialogue:
-    """A conversation with a graph in one scope. It keeps the turns, which the graph does not."""
+    """A conversation with a graph in one scope. It keeps the turns, which the graph does not.
 
-    def __init__(self, graph: Graph, scope: Mapping[str, str], turns: Sequence[Turn] = ()) -> None:
+    Args:
+        deadline: Most seconds of each run; see ``Limits``.
+    """
+
+    def __init__(
+        self,
+        graph: Graph,
+        scope: Mapping[str, str],
+        turns: Sequence[Turn] = (),
+        deadline: float | None = None,
+    ) -> None:
         self._graph = graph
         self._scope = scope
+        self._limits = None if deadline is None else {"deadline": deadline}
         self.turns: list[Turn] = list(turns)
 
     def ask(self, question: str, context: Mapping[str, Any]) -> dict[str, Any]:
@@ -31,7 +42,7 @@ class Dialogue:
 
         result: dict[str, Any] = self._graph.invoke(
             {"question": question, "context": dict(context), "history": self.turns},
-            context=RunContext(scope=self._scope),
+            context=RunContext(scope=self._scope, limits=self._limits),
         )
         turn = Turn(question=question, answer=str(result["answer"]["text"]))
         self.turns = [*self.turns, turn][-KEPT:]

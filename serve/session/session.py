@@ -38,11 +38,12 @@ class Session:
         """Return the generator of this name, for this domain."""
         return make_generator(name, self.encoder, self.domain.generator)
 
-    def graph(self, generator: str) -> Graph:
-        """Compile the graph, with the generator of this name."""
+    def graph(self, generator: str, **mending: Any) -> Graph:
+        """Compile the graph, with the generator of this name; ``mending`` as for the graph."""
         from casewright.graph import build_graph
 
-        return build_graph(self.opened.toolbox, self.planner, self.generator(generator))
+        worded = self.generator(generator)
+        return build_graph(self.opened.toolbox, self.planner, worded, **mending)
 
     def close(self) -> None:
         """Close the stores."""
