@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection
 
 from casewright.errors import PlanError
-from casewright.planner.plan import Plan
+from casewright.planner.plan import Literal, Plan, QuestionRef, Scalar
 from casewright.planner.request import PlanRequest
 from casewright.tools import NO_EVIDENCE
 
@@ -20,11 +20,14 @@ def part_of(plan: Plan, numbers: Collection[int]) -> tuple[Plan, dict[int, int]]
     return Plan(tuple(steps)), renumbered
 
 
-def continued(plan: Plan, request: PlanRequest) -> Plan | None:
+def continued(plan: Plan, request: PlanRequest, *, widen: bool = False) -> Plan | None:
     """Return the request's fixed steps, and behind them what else a plan looks up.
 
     A step of the plan that equals a fixed one stands for it, so any planner can continue a plan,
     also one that knows of no fixed steps.
+
+    Args:
+        widen: Replace the texts of a failed call by the whole question.
 
     Returns:
         ``None`` if the plan repeats a failed call, or looks up nothing else.
@@ -33,6 +36,8 @@ def continued(plan: Plan, request: PlanRequest) -> Plan | None:
     numbers: dict[int, int] = {}
     for number, written in enumerate(plan.steps, 1):
         step = written.renumbered(numbers)
+        if widen and step in request.failures:
+            step = step.mapped(_as_question)
         if step in request.failures:
             return None
         if step.tool == NO_EVIDENCE.name:
@@ -41,6 +46,10 @@ def continued(plan: Plan, request: PlanRequest) -> Plan | None:
             steps.append(step)
         numbers[number] = steps.index(step) + 1
     return Plan(tuple(steps)) if len(steps) > len(request.fixed.steps) else None
+
+
+def _as_question(value: Scalar) -> Scalar:
+    return QuestionRef() if isinstance(value, Literal) and isinstance(value.value, str) else value
 
 
 def checked(plan: Plan, request: PlanRequest) -> Plan:

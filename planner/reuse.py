@@ -46,8 +46,9 @@ def valid(plan: Plan, request: PlanRequest) -> bool:
 
 
 def _continued_readings(readings: Iterator[Reading], request: PlanRequest) -> Iterator[Reading]:
+    # The likeliest reading is the plan that has run: its literal may have been too narrow.
     for reading in readings:
-        if (plan := continued(reading.plan, request)) is not None:
+        if (plan := continued(reading.plan, request, widen=True)) is not None:
             yield reading._replace(plan=plan)
 
 
