@@ -25,7 +25,15 @@ from casewright.graph.execute import Execution
 from casewright.graph.extractive import ExtractiveGenerator
 from casewright.graph.generator import GenerationRequest, Generator, checked
 from casewright.graph.limits import Limits
-from casewright.graph.mend import Mend, broken, check_mend, lesson, mended, rest_request
+from casewright.graph.mend import (
+    Mend,
+    broken,
+    check_mend,
+    lesson,
+    mended,
+    rest_request,
+    without_replaced,
+)
 from casewright.graph.outcome import Outcome
 from casewright.graph.state import AskInput, AskOutput, RunContext, RunState, run_context
 from casewright.graph.traces import TracedNode
@@ -219,12 +227,13 @@ class _Nodes:
     def generate(self, state: RunState) -> Body[dict[str, Any]]:
         started = time.perf_counter()
         generator, left = self.generator, self._left(state, state["outcomes"])
-        outcomes = _outcomes(state)
+        plan, outcomes = parse_plan(state["plan"]), _outcomes(state)
+        told_of = without_replaced(outcomes, len(_finished(state, plan)))
         toolbox = run_context().toolbox or self.toolbox
         request = GenerationRequest(
             question=state["question"],
-            evidence=collect(parse_plan(state["plan"]), outcomes, toolbox),
-            missing=shortfalls(outcomes),
+            evidence=collect(plan, outcomes, toolbox),
+            missing=shortfalls(told_of),
             history=_value(state, "history", ()),
         )
         quotes = ExtractiveGenerator()

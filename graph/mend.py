@@ -92,6 +92,16 @@ def mended(
     return longer
 
 
+def without_replaced(outcomes: Sequence[Outcome], before: int) -> list[Outcome]:
+    """Return the outcomes but those of skipped steps whose tool an added step called."""
+    added = {one.tool for one in outcomes[before:]}
+    return [
+        one
+        for number, one in enumerate(outcomes)
+        if number >= before or one.status != "skipped" or one.tool not in added
+    ]
+
+
 def lesson(plan: Plan, outcomes: Sequence[Outcome], before: int) -> Plan | None:
     """Return the plan that a mended run taught: its steps that found something.
 

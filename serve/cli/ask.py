@@ -71,6 +71,8 @@ def ask(
     from casewright.serve.session.session import open_chosen
 
     known, turns = read_context(context), read_history(history)
+    if corrections is not None and mend == "off":
+        raise InputError("--corrections keeps plans of mended runs. Give --mend empty too.")
     retain = _keeping(corrections)
     whole_scope = command_scope(values.domain.scopes, scope, values.scope, tenant)
     session = open_chosen(choice, whole_scope, values.opening, examples=examples)
