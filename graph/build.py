@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 import uuid
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import isinf
 from typing import Any, cast
 
@@ -172,8 +172,8 @@ class _Nodes:
         """Return the node after the steps."""
         outcomes, planning = state["outcomes"], state["planning"]
         if "mended" not in planning:
-            late = self._left(state, outcomes) <= 0
-            again = not late and broken(planning.get("mend", "off"), _outcomes(state))
+            room = self._left(state, outcomes) > 0 and len(outcomes) < self._limits().steps
+            again = room and broken(planning.get("mend", "off"), _outcomes(state))
             return "revise" if again else "generate"
         return "retain" if self.retain and self._lesson(state) else "generate"
 
@@ -220,7 +220,7 @@ class _Nodes:
         except TimeoutError:
             if isinf(seconds):
                 raise
-            other = FallbackPlanner().plan(request)
+            other = replace(FallbackPlanner().plan(request), confidence=0.0)
             why = f"The run's deadline left {seconds:g} s for planning."
             return in_place_of(planner.name, why, other, milliseconds=seconds * 1000)
 
@@ -236,7 +236,6 @@ class _Nodes:
             missing=shortfalls(told_of),
             history=_value(state, "history", ()),
         )
-        quotes = ExtractiveGenerator()
         # Quotations take milliseconds, also after the deadline.
         bounded = not isinf(left) and not isinstance(generator, ExtractiveGenerator)
         try:
@@ -248,7 +247,7 @@ class _Nodes:
         except TimeoutError:
             if not bounded:
                 raise
-            generation = quotes.generate(request)
+            generation = ExtractiveGenerator().generate(request)
         text, citations = generation.text, generation.citations
         if citations is None:
             text, citations = checked(text, request.evidence)

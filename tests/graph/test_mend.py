@@ -108,6 +108,12 @@ def test_steps_beyond_the_budget_are_not_added(ask: Ask) -> None:
     assert ask(graph).plan == PLAN
 
 
+def test_a_planner_is_not_asked_again_where_no_step_may_be_added(ask: Ask) -> None:
+    planner = TwoPlans(PLAN, NEXT)
+    ask(mending(Shop(find=nothing), planner, limits=Limits(steps=3)))
+    assert len(planner.requests) == 1
+
+
 def test_a_planner_is_told_what_was_called_in_our_words_and_not_a_tool_s(ask: Ask) -> None:
     planner = TwoPlans(PLAN, NEXT)
     ask(mending(Shop(find=fails), planner))
