@@ -1,11 +1,12 @@
-"""The compiled graph: plan → approve, where a plan waits for approval → execute → generate."""
+"""The compiled graph: plan → execute → generate, with approve and revise where they are due."""
 
 from __future__ import annotations
 
 import time
 import uuid
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from math import isinf
 from typing import Any, cast
 
 from langchain_core.runnables import RunnableConfig
@@ -15,7 +16,7 @@ from langgraph.graph import END, START, StateGraph
 from langgraph.graph.state import CompiledStateGraph
 from langgraph.types import interrupt
 
-from casewright.errors import PlanError
+from casewright.errors import PlanError, told
 from casewright.graph import approval, traces
 from casewright.graph.answer import Answer
 from casewright.graph.approval import Approve
@@ -27,12 +28,21 @@ from casewright.graph.extractive import ExtractiveGenerator
 from casewright.graph.generator import GenerationRequest, Generator, checked
 from casewright.graph.latencies import Latencies
 from casewright.graph.limits import Limits
+from casewright.graph.mend import (
+    Mend,
+    broken,
+    check_mend,
+    lesson,
+    mended,
+    rest_request,
+    without_replaced,
+)
 from casewright.graph.outcome import Outcome
-from casewright.graph.planning import check_tools, plan_within
+from casewright.graph.planning import check_tools, plan_in_time, plan_within, summary
 from casewright.graph.state import AskInput, AskOutput, RunContext, RunState, run_context
 from casewright.graph.traces import TracedNode
-from casewright.planner import Plan, Planner, PlanRequest, parse_plan
-from casewright.planner.price import Price, price_plan
+from casewright.planner import Plan, Planner, PlanRequest, Step, parse_plan
+from casewright.planner.price import Price, price_plan, trimmed
 from casewright.tools import CallContext, Toolbox
 from casewright.tools.body import Body, Work
 
@@ -50,6 +60,8 @@ def build_graph(
     checkpointer: Any = None,
     approve: Approve = "declared",
     latencies: Latencies | None = None,
+    mend: Mend = "off",
+    retain: Callable[[Mapping[str, Any]], object] | None = None,
 ) -> Graph:
     """Compile the graph that plans, executes and answers.
 
@@ -70,6 +82,14 @@ def build_graph(
             a price, ``{"calls": 3, "cost": 0.5}``. A plan is resumed with ``"yes"``, ``"no"`` or
             the text of another plan; what that breaks comes back in a new interrupt.
         latencies: Measured latencies, by which plans are priced; the graph's own by default.
+        mend: Lets the planner write the rest of a plan anew, once, where steps failed
+            (``"failure"``), or also where they found nothing (``"empty"``). No step runs twice.
+        retain: Receives what a mended run taught as the record of an annotated query (``query``,
+            ``plan``, and ``context`` and ``history`` if there were any): the steps that found
+            something, unless a tool failed. It may be called again if the process dies.
+
+    Raises:
+        InputError: There is no such mode of mending.
 
     Raises (when invoked):
         InputError: Question, context or run context are unusable.
@@ -78,18 +98,25 @@ def build_graph(
     """
     approval.check_approve(approve)
     generator, limits = generator or ExtractiveGenerator(), limits or Limits()
-    nodes = _Nodes(toolbox, planner, generator, limits, approve, latencies or Latencies())
+    latencies = latencies or Latencies()
+    nodes = _Nodes(
+        toolbox, planner, generator, limits, approve, latencies, check_mend(mend), retain
+    )
     graph = StateGraph(
         RunState, context_schema=RunContext, input_schema=AskInput, output_schema=AskOutput
     )
     graph.add_node("plan", TracedNode(nodes.plan, planned=False))
     graph.add_node("approve", TracedNode(nodes.approve, planned=True))
     graph.add_node("execute", TracedNode(nodes.execute, planned=True))
+    graph.add_node("revise", TracedNode(nodes.revise, planned=True))
+    graph.add_node("retain", TracedNode(nodes.retained, planned=True))
     graph.add_node("generate", TracedNode(nodes.generate, planned=True))
     graph.add_edge(START, "plan")
     graph.add_conditional_edges("plan", _after_plan, ["approve", "execute"])
     graph.add_conditional_edges("approve", _after_approve, ["approve", "execute", "generate"])
-    graph.add_edge("execute", "generate")
+    graph.add_conditional_edges("execute", nodes.after_execute, ["revise", "retain", "generate"])
+    graph.add_conditional_edges("revise", _after_revise, ["approve", "execute", "generate"])
+    graph.add_edge("retain", "generate")
     graph.add_edge("generate", END)
     compiled = graph.compile(checkpointer=strict(checkpointer), name=traces.NAME)
     # A synchronous run gives every step a thread; a step that waits holds its own.
@@ -120,7 +147,7 @@ def nested_config(outer: RunnableConfig) -> RunnableConfig:
 
 @dataclass(frozen=True)
 class _Nodes:
-    """The nodes, each as the body of a blocking and of an awaiting call."""
+    """The nodes, each as the body of a blocking and of an awaiting call, and the branches."""
 
     toolbox: Toolbox
     planner: Planner
@@ -128,6 +155,8 @@ class _Nodes:
     limits: Limits
     approving: Approve
     latencies: Latencies
+    mend: Mend
+    retain: Callable[[Mapping[str, Any]], object] | None
 
     def plan(self, state: RunState) -> Body[dict[str, Any]]:
         # The state's budget is that of the thread's last run.
@@ -136,12 +165,10 @@ class _Nodes:
         check_tools(context.limits, request.toolbox)
         planner, measured = context.planner or self.planner, self.latencies.seconds()
         plan, planning = yield from plan_within(planner, request, limits, measured)
-        price = Price(**planning["price"])
-        reasons = (
-            approval.why_approve(policy, plan, price, request.toolbox)
-            for policy in (self.approving, context.approve)
-        )
-        why = next(filter(None, reasons), "")
+        # A resumed run mends as it began to.
+        mend = context.mend or self.mend
+        planning |= {} if mend == "off" else {"mend": mend}
+        why = self._why_approve(plan, Price(**planning["price"]), request.toolbox)
         get_stream_writer()({"event": "plan", "plan": str(plan), "planner": planning})
         return {
             "plan": str(plan),
@@ -159,17 +186,20 @@ class _Nodes:
         planning = {**state["planning"], "approval": decision}
         if decision == "yes":
             return {"planning": planning, "approval": {"reply": decision, "plan": state["plan"]}}
+        whole = parse_plan(state["plan"])
+        finished = _finished(state, whole)
         if decision == "no":
-            skipped = approval.refused(parse_plan(state["plan"]))
+            skipped = [*finished, *approval.refused(whole)[len(finished) :]]
             return {"planning": planning, "approval": {"reply": decision}, "outcomes": skipped}
-        plan, wrong = approval.read_plan(text, lambda plan: self._violations(plan, request, limits))
+        fixed = whole.steps[: len(finished)]
+        plan, wrong = approval.read_plan(
+            text, lambda plan: self._violations(plan, request, limits, fixed)
+        )
         if plan is None:
             # A new superstep gives the next question its own id: an earlier reply that is sent
             # again answers nothing.
             return {"approval": {"why": question["why"], **wrong}}
-        attempts, measured = limits.retry.max_attempts, self.latencies.seconds()
-        price = price_plan(plan, request.toolbox, attempts=attempts, measured=measured)
-        planning |= {"price": price.to_json(), "left_out": []}
+        planning |= {"price": self._price(plan, request, limits), "left_out": []}
         get_stream_writer()({"event": "plan", "plan": str(plan), "planner": planning})
         replied = {"reply": decision, "plan": str(plan)}
         return {"plan": str(plan), "planning": planning, "approval": replied}
@@ -177,6 +207,7 @@ class _Nodes:
     def execute(self, state: RunState) -> Body[dict[str, Any]]:
         context, request, limits = run_context(), self._request(state), self._limits(state)
         plan = parse_plan(str(state["plan"]))
+        finished = _finished(state, plan)
         # A planner of another package, or an edit of the state, may have written it.
         for violation in self._violations(plan, request, limits):
             raise violation
@@ -196,29 +227,101 @@ class _Nodes:
             ),
             limits=limits,
             write=get_stream_writer(),
+            finished=finished,
+            seconds=self._left(state, finished),
         )
         outcomes = yield Work(lambda: execution.run(get_config()), execution.arun)
-        self.latencies.add(outcomes)
+        self.latencies.add(outcomes[len(finished) :])
         return {"outcomes": outcomes}
+
+    def after_execute(self, state: RunState) -> str:
+        """Return the node after the steps."""
+        outcomes, planning = state["outcomes"], state["planning"]
+        if "mended" not in planning:
+            steps = self._limits(state).steps
+            room = self._left(state, outcomes) > 0 and len(outcomes) < steps
+            again = room and broken(planning.get("mend", "off"), _outcomes(state))
+            return "revise" if again else "generate"
+        return "retain" if self.retain and self._lesson(state) else "generate"
+
+    def revise(self, state: RunState) -> Body[dict[str, Any]]:
+        request, plan, outcomes = self._request(state), parse_plan(state["plan"]), _outcomes(state)
+        limits, rest = self._limits(state), rest_request(request, plan, outcomes)
+        planner, left = run_context().planner or self.planner, self._left(state, state["outcomes"])
+        result = yield from plan_in_time(planner, rest, left)
+        longer = mended(request, rest, plan, outcomes, result)
+        planning = {**state["planning"], "mended": {**summary(result), "plan": state["plan"]}}
+        if longer is None:
+            return {"planning": planning}
+        longer, left_out = trimmed(
+            longer, lambda plan: limits.excess(price_plan(plan, request.toolbox))
+        )
+        planning["left_out"] = [*planning["left_out"], *left_out]
+        if len(longer.steps) <= len(plan.steps):
+            return {"planning": planning}
+        planning["price"] = self._price(longer, request, limits)
+        added = Plan(longer.steps[len(plan.steps) :])
+        why = self._why_approve(added, Price(**planning["price"]), request.toolbox)
+        # What a person approved stands; the steps behind it need no approval, or wait for theirs.
+        approved = {**state["approval"], "plan": str(longer)} if state.get("approval") else {}
+        get_stream_writer()({"event": "plan", "plan": str(longer), "planner": planning})
+        return {
+            "plan": str(longer),
+            "planning": planning,
+            "approval": {"why": why} if why else approved,
+        }
+
+    def retained(self, state: RunState) -> Body[dict[str, Any]]:
+        record: dict[str, Any] = {"query": state["question"], "plan": str(self._lesson(state))}
+        record |= {name: value for name in ("context", "history") if (value := state.get(name))}
+        try:
+            yield Work(lambda: self.retain and self.retain(record))
+            retained = ""
+        except Exception as error:  # noqa: BLE001 - the answer does not depend on it
+            retained = f"It was not retained: {told(error)}"
+        told_of = {**state["planning"]["mended"], "retained": retained or record["plan"]}
+        return {"planning": {**state["planning"], "mended": told_of}}
+
+    def _lesson(self, state: RunState) -> Plan | None:
+        before = len(parse_plan(state["planning"]["mended"]["plan"]).steps)
+        return lesson(parse_plan(state["plan"]), _outcomes(state), before)
+
+    def _why_approve(self, plan: Plan, price: Price, toolbox: Toolbox) -> str:
+        policies = (self.approving, run_context().approve)
+        whys = (approval.why_approve(policy, plan, price, toolbox) for policy in policies)
+        return next(filter(None, whys), "")
+
+    def _price(self, plan: Plan, request: PlanRequest, limits: Limits) -> dict[str, Any]:
+        attempts, measured = limits.retry.max_attempts, self.latencies.seconds()
+        return price_plan(plan, request.toolbox, attempts=attempts, measured=measured).to_json()
 
     def generate(self, state: RunState) -> Body[dict[str, Any]]:
         started = time.perf_counter()
-        generator = self.generator
-        outcomes = [Outcome.from_json(outcome) for outcome in state["outcomes"]]
+        generator, left = self.generator, self._left(state, state["outcomes"])
+        plan, outcomes = parse_plan(state["plan"]), _outcomes(state)
+        told_of = without_replaced(outcomes, len(_finished(state, plan)))
         toolbox = run_context().toolbox or self.toolbox
         request = GenerationRequest(
             question=state["question"],
-            evidence=collect(parse_plan(state["plan"]), outcomes, toolbox),
-            missing=[*state["planning"].get("left_out", ()), *shortfalls(outcomes)],
+            evidence=collect(plan, outcomes, toolbox),
+            missing=[*state["planning"].get("left_out", ()), *shortfalls(told_of)],
             history=_value(state, "history", ()),
         )
-        generation = yield Work(
-            lambda: generator.generate(request), lambda: generator.agenerate(request)
-        )
+        # Quotations take milliseconds, also after the deadline.
+        bounded = not isinf(left) and not isinstance(generator, ExtractiveGenerator)
+        try:
+            generation = yield Work(
+                lambda: generator.generate(request),
+                lambda: generator.agenerate(request),
+                max(left, 0.0) if bounded else None,
+            )
+        except TimeoutError:
+            if not bounded:
+                raise
+            generation = ExtractiveGenerator().generate(request)
         text, citations = generation.text, generation.citations
         if citations is None:
             text, citations = checked(text, request.evidence)
-        ends = [step["started"] + step["milliseconds"] for step in state["outcomes"]]
         answer = Answer(
             text=text,
             citations=list(citations),
@@ -229,8 +332,8 @@ class _Nodes:
             generator=generation.generator or generator.name,
             steps=state["outcomes"],
             usage={
-                "planning_ms": state["planning"]["milliseconds"],
-                "execution_ms": round(max(ends, default=0.0), 3),
+                "planning_ms": _planning_ms(state),
+                "execution_ms": round(_end(state["outcomes"]), 3),
                 "generation_ms": since(started),
                 "planner_tokens": state["planning"]["tokens"],
                 "generator_tokens": dict(generation.tokens),
@@ -240,6 +343,10 @@ class _Nodes:
         get_stream_writer()({"event": "answer", "text": text, "citations": list(citations)})
         # The next question on this thread starts with a context and a history of its own.
         return {"answer": answer, "context": {}, "history": []}
+
+    def _left(self, state: RunState, outcomes: Sequence[Mapping[str, Any]]) -> float:
+        """Return the seconds before the deadline, given what planning and these steps took."""
+        return self._limits(state).deadline - (_planning_ms(state) + _end(outcomes)) / 1000
 
     def _request(self, state: RunState) -> PlanRequest:
         context = run_context()
@@ -255,10 +362,16 @@ class _Nodes:
         # A resumed run keeps the budget that it began with.
         return self.limits.within(run_context().limits).within(state.get("budget"))
 
-    def _violations(self, plan: Plan, request: PlanRequest, limits: Limits) -> Iterator[PlanError]:
+    def _violations(
+        self, plan: Plan, request: PlanRequest, limits: Limits, fixed: Sequence[Step] = ()
+    ) -> Iterator[PlanError]:
         yield from request.violations(plan)
         if excess := limits.excess(price_plan(plan, request.toolbox)):
             yield PlanError(f"The plan is beyond the budget: {excess}.", "Leave out steps.")
+        if plan.steps[: len(fixed)] != tuple(fixed):
+            yield PlanError(
+                f"The first {len(fixed)} steps have run.", "Leave them as they are, in front."
+            )
 
 
 async def _interrupt(value: Any) -> Any:
@@ -269,8 +382,37 @@ def _after_plan(state: RunState) -> str:
     return "approve" if state.get("approval") else "execute"
 
 
+def _after_revise(state: RunState) -> str:
+    if state["plan"] == state["planning"]["mended"]["plan"]:
+        return "generate"
+    return "approve" if "why" in state.get("approval", {}) else "execute"
+
+
 def _after_approve(state: RunState) -> str:
     return {"no": "generate", None: "approve"}.get(state["approval"].get("reply"), "execute")
+
+
+def _outcomes(state: RunState) -> list[Outcome]:
+    return [Outcome.from_json(outcome) for outcome in state["outcomes"]]
+
+
+def _finished(state: RunState, plan: Plan) -> list[dict[str, Any]]:
+    """Return the outcomes of the steps that a replanning let stand."""
+    if (summary := state["planning"].get("mended")) is None:
+        return []
+    before = parse_plan(summary["plan"]).steps
+    # A state may have been edited since.
+    same = plan.steps[: len(before)] == before
+    return state["outcomes"][: len(before)] if same else []
+
+
+def _end(outcomes: Sequence[Mapping[str, Any]]) -> float:
+    return max((step["started"] + step["milliseconds"] for step in outcomes), default=0.0)
+
+
+def _planning_ms(state: RunState) -> float:
+    planning = state["planning"]
+    return float(planning["milliseconds"] + planning.get("mended", {}).get("milliseconds", 0.0))
 
 
 def _value(state: RunState, name: str, empty: Any) -> Any:

@@ -37,14 +37,15 @@ class Evidence:
 
 
 def collect(plan: Plan, outcomes: Sequence[Outcome], toolbox: Toolbox) -> list[Evidence]:
-    """Return the results of all steps that ended ``done``, in plan order.
+    """Return the results of those of a plan's steps that ended ``done``, in the given order.
 
     Of a step that others needed, only the results that they referred to are evidence.
     """
     used = {(ref.step, ref.index) for step in plan.steps for ref in step.references()}
     needed = {number for number, _ in used}
     items: list[Evidence] = []
-    for number, outcome in enumerate(outcomes, 1):
+    for outcome in outcomes:
+        number = int(outcome.step[1:])
         results = toolbox[outcome.tool].results if outcome.tool in toolbox else ()
         for index, row in enumerate(outcome.rows):
             if number in needed and (number, index) not in used:

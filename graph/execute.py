@@ -18,6 +18,7 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
+from math import inf
 from typing import Any, NoReturn
 
 from langchain_core.runnables import RunnableConfig
@@ -26,6 +27,9 @@ from langgraph.func import task
 
 from casewright.errors import InputError
 from casewright.graph.call import Call
+from casewright.graph.evidence import collect
+from casewright.graph.extractive import ExtractiveGenerator
+from casewright.graph.generator import GenerationRequest
 from casewright.graph.limits import Limits
 from casewright.graph.outcome import MissingReferenceError, Outcome, StepInputs
 from casewright.graph.traces import in_step
@@ -46,6 +50,8 @@ class Execution:
     Attributes:
         caller: The tools' context of the call; step and key are filled in.
         write: Receives an event when a step starts and when it ends.
+        finished: JSON-plain outcomes of the first steps, which are not run again.
+        seconds: Time for the steps: what has not ended by then is given up.
     """
 
     plan: Plan
@@ -55,9 +61,14 @@ class Execution:
     caller: CallContext
     limits: Limits
     write: Callable[[Any], None]
+    finished: Sequence[dict[str, Any]] = ()
+    seconds: float = inf
 
     def __post_init__(self) -> None:
-        self._began = time.perf_counter()
+        # The steps that were added go on with the clock of those before.
+        earlier = (step["started"] + step["milliseconds"] for step in self.finished)
+        now = time.perf_counter()
+        self._began, self._ends = now - max(earlier, default=0.0) / 1000, now + self.seconds
         self._futures: dict[int, Any] = {}
         self._retries: Counter[int] = Counter()
         self._alone = threading.Lock()
@@ -82,12 +93,13 @@ class Execution:
         return await arun(self._steps(step))
 
     def _steps(self, run_step: Callable[[int], Any]) -> Body[list[dict[str, Any]]]:
-        numbers = range(1, len(self.plan.steps) + 1)
+        numbers = range(len(self.finished) + 1, len(self.plan.steps) + 1)
         for number in numbers:
             self._futures[number] = self._task(run_step, number)
         # On an event loop, a step that raises must not leave the others at work.
-        yield Work(lambda: None, lambda: asyncio.wait(list(self._futures.values())))
-        outcomes: list[dict[str, Any]] = []
+        if futures := list(self._futures.values()):
+            yield Work(lambda: None, lambda: asyncio.wait(futures))
+        outcomes = list(self.finished)
         interrupts: list[GraphInterrupt] = []
         for number in numbers:
             try:
@@ -106,7 +118,11 @@ class Execution:
         inputs: dict[int, Outcome] = {}
         try:
             for earlier in self._needs(number):
-                inputs[earlier] = Outcome.from_json((yield self._result(earlier)))
+                inputs[earlier] = Outcome.from_json(
+                    self.finished[earlier - 1]
+                    if earlier <= len(self.finished)
+                    else (yield self._result(earlier))
+                )
         except GraphInterrupt:
             _pause([])
         name, tool = f"s{number}", self.plan.steps[number - 1].tool
@@ -119,6 +135,8 @@ class Execution:
                 partial(self._run_call, name, call), partial(self._arun_call, name, call)
             )
             outcome = call.outcome(name, started=started, began=self._began)
+        evidence = collect(self.plan, [outcome], self.toolbox)
+        quoted = ExtractiveGenerator().sentences(GenerationRequest(self.question, evidence))
         self.write(
             {
                 "event": "step_ended",
@@ -128,25 +146,41 @@ class Execution:
                 "results": len(outcome.rows),
                 "milliseconds": outcome.milliseconds,
                 "error": outcome.error,
+                "evidence": [{"text": item.text, "source": item.source} for item in evidence],
+                "sentences": [sentence for _, sentence in quoted],
             }
         )
         return outcome.to_json()
 
     def _run_call(self, name: str, call: Call) -> float:
         with self._slots:
-            started = self._started(name, call)
-            call.run()
+            started = time.perf_counter()
+            if self._in_time(name, call, started):
+                call.run()
+                self._told_late(call)
         return started
 
     async def _arun_call(self, name: str, call: Call) -> float:
         async with self._aslots:
-            started = self._started(name, call)
-            await call.arun()
+            started = time.perf_counter()
+            if self._in_time(name, call, started):
+                await call.arun()
+                self._told_late(call)
         return started
 
-    def _started(self, name: str, call: Call) -> float:
+    def _in_time(self, name: str, call: Call, now: float) -> bool:
+        """Begin a call, which then ends with the run's time; return False after that."""
+        left = self._ends - now
+        if left <= 0:
+            call.timed_out, call.error = True, "The run's deadline was before its start."
+            return False
+        call.limits = replace(call.limits, step_seconds=min(call.limits.step_seconds, left))
         self.write({"event": "step_started", "step": name, "tool": call.tool.name})
-        return time.perf_counter()
+        return True
+
+    def _told_late(self, call: Call) -> None:
+        if call.timed_out and call.limits.step_seconds < self.limits.step_seconds:
+            call.error = "The run's deadline was before its end."
 
     def _task(self, run_step: Callable[[int], Any], number: int) -> Any:
         """Call a step as a LangGraph task of its own name, and return the task's future."""
@@ -221,6 +255,9 @@ class Execution:
             number: future.result()["attempts"] - 1
             for number, future in tuple(self._futures.items())
             if future.done() and not future.cancelled() and not future.exception()
+        }
+        ended |= {
+            number: outcome["attempts"] - 1 for number, outcome in enumerate(self.finished, 1)
         }
         return Counter({number: retries for number, retries in ended.items() if retries > 0})
 

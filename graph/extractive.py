@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from itertools import groupby
 
 import numpy as np
@@ -38,16 +38,11 @@ class ExtractiveGenerator:
 
     def generate(self, request: GenerationRequest) -> Generation:
         """Return quotations with citations; see ``Generator``."""
-        quoted: list[str] = []
         lines = ["No language model is set up, so this answer quotes what was found."]
-        for _, members in groupby(request.evidence, key=lambda item: item.step):
-            items = list(members)
-            if items[0].final:
-                items = items[:QUOTES]
-                lines += [f"- {_tame(self._quote(request, item))} [{item.id}]" for item in items]
-            else:
-                lines += [f"- Looked up: {_tame(_short(item))} [{item.id}]" for item in items]
-            quoted += [item.id for item in items]
+        quoted: list[str] = []
+        for item, sentence in self.sentences(request):
+            lines.append(f"- {sentence} [{item.id}]")
+            quoted.append(item.id)
         if not request.evidence and not request.missing:
             lines = [
                 "No look-up was needed for this, and no language model is set up to talk with."
@@ -55,6 +50,15 @@ class ExtractiveGenerator:
         if request.missing:
             lines.append("Missing: " + _tame(" ".join(request.missing)))
         return Generation("\n".join(lines), generator=self.name, citations=quoted)
+
+    def sentences(self, request: GenerationRequest) -> Iterator[tuple[Evidence, str]]:
+        """Yield the evidence that is quoted, each with its quotation."""
+        for _, members in groupby(request.evidence, key=lambda item: item.step):
+            for number, item in enumerate(members):
+                if not item.final:
+                    yield item, f"Looked up: {_tame(_short(item))}"
+                elif number < QUOTES:
+                    yield item, _tame(self._quote(request, item))
 
     async def agenerate(self, request: GenerationRequest) -> Generation:
         """Return the same as ``generate``; it takes some milliseconds and waits for nothing."""

@@ -15,11 +15,11 @@ from casewright.planner.price import Price
 
 #: The budgets that are numbers: a request may set each by its name.
 _NUMBERS = (
-    *("steps", "step_seconds", "concurrency", "rows", "characters"),
+    *("steps", "step_seconds", "deadline", "concurrency", "rows", "characters"),
     *("calls", "seconds", "cost", "tokens"),
 )
 #: Those of them that need not be whole.
-_FRACTIONS = ("step_seconds", "seconds", "cost")
+_FRACTIONS = ("step_seconds", "deadline", "seconds", "cost")
 #: The budgets that bound the price of a plan.
 BUDGET = ("calls", "seconds", "cost", "tokens", "tool_calls")
 
@@ -31,6 +31,9 @@ class Limits:
     Attributes:
         step_seconds: Most time for one step, all its attempts included; its clock starts when its
             inputs are there and a place to run is free.
+        deadline: Most seconds of the whole run, without pauses for replies: then it ends with an
+            answer of what is there, which says what is missing. Unlimited by default. A run that is
+            resumed in another process begins its present node's share anew.
         concurrency: Most steps that run at the same time.
         rows: Most results that are kept of a step.
         characters: Longest text that is kept in a result; longer ones are cut.
@@ -48,6 +51,7 @@ class Limits:
 
     steps: int = MAX_STEPS
     step_seconds: float = 20.0
+    deadline: float = inf
     concurrency: int = 8
     rows: int = 50
     characters: int = 20_000

@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 from functools import partial
+from math import isinf
 from typing import Any
 
 from casewright.errors import InputError
 from casewright.graph.limits import Limits
-from casewright.planner import Plan, Planner, PlanRequest, Step
+from casewright.planner import Plan, Planner, PlanRequest, PlanResult, Step
+from casewright.planner.fallback import FallbackPlanner, in_place_of
 from casewright.planner.price import price_plan, trimmed
 from casewright.tools import Toolbox
 from casewright.tools.body import Body, Work
@@ -47,7 +49,7 @@ def plan_within(
         toolbox=request.toolbox.without(*beyond) if beyond else request.toolbox,
         max_steps=int(min(request.max_steps, limits.calls)),
     )
-    result = yield Work(lambda: planner.plan(bounded), lambda: planner.aplan(bounded))
+    result = yield from plan_in_time(planner, bounded, limits.deadline)
     plan = result.plan
     left_out = [
         f"{tool} was not planned with, for the budget: {why}." for tool, why in beyond.items()
@@ -57,16 +59,40 @@ def plan_within(
         plan, beyond_budget = trimmed(plan, excess)
         left_out += beyond_budget
     planning = {
+        **summary(result),
+        "price": priced(plan, attempts=limits.retry.max_attempts).to_json(),
+        "left_out": left_out,
+    }
+    return plan, planning
+
+
+def plan_in_time(planner: Planner, request: PlanRequest, seconds: float) -> Body[PlanResult]:
+    """Plan within this many seconds; the fallback planner's plan stands in for a later one."""
+    try:
+        result: PlanResult = yield Work(
+            lambda: planner.plan(request),
+            lambda: planner.aplan(request),
+            None if isinf(seconds) else seconds,
+        )
+        return result
+    except TimeoutError:
+        if isinf(seconds):
+            raise
+        other = replace(FallbackPlanner().plan(request), confidence=0.0)
+        why = f"The run's deadline left {seconds:g} s for planning."
+        return in_place_of(planner.name, why, other, milliseconds=seconds * 1000)
+
+
+def summary(result: PlanResult) -> dict[str, Any]:
+    """Return how a plan was made, JSON-plain, as in ``Answer.planner``."""
+    return {
         "name": result.planner,
         "attempts": result.attempts,
         "fallback": result.fallback,
         "milliseconds": round(result.milliseconds, 3),
         "tokens": dict(result.tokens),
         **result.doubt(),
-        "price": priced(plan, attempts=limits.retry.max_attempts).to_json(),
-        "left_out": left_out,
     }
-    return plan, planning
 
 
 def check_tools(limits: Limits | Mapping[str, Any] | None, toolbox: Toolbox) -> None:

@@ -13,6 +13,7 @@ from typing_extensions import TypedDict
 from casewright.errors import InputError
 from casewright.graph.approval import Approve, check_approve
 from casewright.graph.limits import Limits
+from casewright.graph.mend import Mend, check_mend
 from casewright.planner import Planner
 from casewright.planner.request import Turn
 from casewright.tools import Toolbox
@@ -42,8 +43,9 @@ class RunState(AskInput, AskOutput, total=False):
     """State of a run.
 
     ``run_id`` names the run across resumptions. ``plan`` is the plan's text form; ``planning`` the
-    planner's name, time, doubts and price. ``outcomes`` holds one JSON-plain ``Outcome`` a step.
-    ``budget`` bounds what the run calls; ``approval`` holds what is asked of a person, if anything.
+    planner's name, time, doubts and price, and those of a replanning as ``mended``. ``outcomes``
+    holds one JSON-plain ``Outcome`` a step. ``budget`` bounds what the run calls; ``approval``
+    holds what is asked of a person, if anything.
     """
 
     run_id: str
@@ -65,6 +67,7 @@ class RunContext:
         toolbox, planner: Replace the graph's.
         limits: Budgets of this run; see ``Limits.within``: they lower the graph's, never raise
             them.
+        mend: Replaces the graph's; see ``build_graph``.
         tenant: The tenant whose cases this run is about. Tools find it in their scope as
             ``tenant``; stores whose tool is ``per_tenant`` are opened for it.
         approve: Plans that wait for approval beside the graph's; see ``build_graph``.
@@ -74,6 +77,7 @@ class RunContext:
     toolbox: Toolbox | None = None
     planner: Planner | None = None
     limits: Limits | Mapping[str, float] | None = None
+    mend: Mend | None = None
     tenant: str | None = None
     approve: Approve = "declared"
 
@@ -95,6 +99,8 @@ def run_context() -> RunContext:
     if context.limits is not None and not isinstance(context.limits, (Limits, Mapping)):
         raise _unusable("limits", context.limits, "Limits, or some of them by name")
     check_approve(context.approve)
+    if context.mend is not None:
+        check_mend(context.mend)
     if not isinstance(context.scope, Mapping):
         raise _unusable("scope", context.scope, 'a mapping such as {"customer": "C1"}')
     if context.tenant is None:

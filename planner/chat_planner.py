@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from casewright.errors import PlanError
 from casewright.planner.chat_call import aask, ask, failure, place, token_counts
+from casewright.planner.continuing import checked
 from casewright.planner.fallback import FallbackPlanner, in_place_of
 from casewright.planner.parse import parse_plan
 from casewright.planner.plan_cases import EXAMPLES, SELECTION, similar_plans
@@ -89,6 +90,8 @@ class ChatPlanner:
             try:
                 plan = parse_plan(plan_lines(text))
                 errors = list(request.violations(plan))
+                if not errors:
+                    plan = checked(plan, request)
             except PlanError as error:
                 errors = [error]
             else:

@@ -6,12 +6,13 @@ import asyncio
 import time
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from casewright.errors import PlanError
 from casewright.planner.chat_planner import plan_lines
+from casewright.planner.continuing import checked
 from casewright.planner.fallback import FallbackPlanner, in_place_of
 from casewright.planner.model_limits import FREE_TOKENS, MAX_TOKENS
 from casewright.planner.parse import parse_plan
@@ -141,6 +142,7 @@ class ModelPlanner:
         most = self._model.positions
         while True:
             tokens = self._model.encode(render_prompt(request, examples))
+            tokens = replace(tokens, tail=(*tokens.tail, *self._fixed_tokens(request)))
             length = len(tokens.head) + len(tokens.tail)
             if not examples or most is None or length + self._tokens <= most:
                 return tokens
@@ -156,6 +158,9 @@ class ModelPlanner:
         outcomes: Sequence[Written | Exception]
         try:
             matchers = [self._matcher(item.request) for item in batch]
+            for matcher, item in zip(matchers, batch, strict=True):
+                for token in self._fixed_tokens(item.request):
+                    matcher.consume(token)
             if len(batch) == 1:
                 draft = self._drafted(batch[0].request)
                 plan = self._decoder.write(prompts[0], matchers[0], limits=limits, draft=draft)
@@ -173,7 +178,7 @@ class ModelPlanner:
 
     def _drafted(self, request: PlanRequest) -> str:
         """Return the draft planner's plan; an empty text where it has none for the request."""
-        if self._draft is None:
+        if self._draft is None or request.failures:
             return ""
         try:
             plan = self._draft.plan(request).plan
@@ -181,6 +186,10 @@ class ModelPlanner:
         except Exception:  # noqa: BLE001 - a draft saves time, and nothing depends on it
             return ""
         return str(plan)
+
+    def _fixed_tokens(self, request: PlanRequest) -> list[int]:
+        text = _fixed_text(request)
+        return self._model.encode_plan(text) if text else []
 
     def _text_so_far(self, matcher: Matcher) -> str:
         """Return the text written without a grammar, also where decoding was stopped."""
@@ -200,10 +209,9 @@ class ModelPlanner:
             "model_steps": outcome.model_steps,
             "drafted": outcome.drafted,
         }
-        text = self._model.decode(outcome.tokens)
+        text = _fixed_text(request) + self._model.decode(outcome.tokens)
         try:
-            plan = parse_plan(plan_lines(text))
-            request.validate(plan)
+            plan = checked(parse_plan(plan_lines(text)), request)
         except PlanError as error:
             return self._fallen_back(request, error, seconds, text, tokens)
         return PlanResult(plan, self.name, milliseconds=seconds * 1000, tokens=tokens)
@@ -219,6 +227,12 @@ class ModelPlanner:
         other = self._fallback.plan(request)
         spent = seconds * 1000 + other.milliseconds
         return in_place_of(self.name, why, other, milliseconds=spent, tokens=tokens, written=text)
+
+
+def _fixed_text(request: PlanRequest) -> str:
+    """Return the beginning of the plan, which the model goes on with."""
+    fixed = request.fixed
+    return f"{fixed}\ns{len(fixed.steps) + 1} = " if fixed.steps else ""
 
 
 def _matchers(model: LanguageModel, *, constrained: bool) -> Callable[[PlanRequest], Matcher]:

@@ -86,6 +86,8 @@ class NarrowingPlanner:
             return request
         index = self.index(request.toolbox)
         scores = index.scores(request, self._cases(request.question, index.numbers))
+        # What has run stands in the plan.
+        scores[[index.numbers[name] for name in {*request.fixed.tools}]] = np.inf
         best = np.sort(np.argsort(-scores, kind="stable")[: MOST - 1])
         return replace(request, toolbox=Toolbox(index.tools[number] for number in best))
 

@@ -108,8 +108,18 @@ def render_tail(request: PlanRequest, examples: Sequence[ToolExample] = ()) -> s
         if value is not None
     }
     shown = json.dumps(context, ensure_ascii=False)[: 10 * CONTEXT_VALUE] if context else ""
+    if request.failures:
+        parts.append(_so_far(request))
     parts.append(f"{_beside(shown)}Question: {request.question}\nPlan:")
     return "\n\n".join(parts)
+
+
+def _so_far(request: PlanRequest) -> str:
+    tried = "\n".join(f"- {step}: {reason}" for step, reason in request.failures.items())
+    text = f"Already called, without results, and not to be called again:\n{tried}"
+    if request.fixed.steps:
+        text += f"\nAlready called; the plan begins with these steps:\n{request.fixed}"
+    return text
 
 
 def _example(example: ToolExample) -> str:

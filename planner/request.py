@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol, TypedDict, runtime_checkable
 
 from casewright.errors import InputError, PlanError
-from casewright.planner.plan import Plan
+from casewright.planner.plan import Plan, Step
 from casewright.planner.validate import MAX_STEPS, violations
 from casewright.tools import Toolbox, whole_number
 
@@ -33,6 +33,10 @@ class PlanRequest:
     Attributes:
         context: A JSON object of known facts, for example the page that is open.
         history: Earlier turns; they inform the plan, and no plan can refer to them.
+        fixed: Steps that have run with results; a planner that replans begins its plan with them,
+            or is continued by ``continued``.
+        failures: Calls that have run without results, numbered as in ``fixed``, each with the
+            reason in words of our own: retrieved text never reaches a planner.
 
     Raises:
         InputError: The question is empty, too long or holds control characters, the context is not
@@ -44,6 +48,8 @@ class PlanRequest:
     context: Mapping[str, Any] = field(default_factory=dict)
     history: Sequence[Turn] = ()
     max_steps: int = MAX_STEPS
+    fixed: Plan = field(default_factory=lambda: Plan(()))
+    failures: Mapping[Step, str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         check_question(self.question)

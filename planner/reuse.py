@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from itertools import islice
 from typing import NamedTuple, Protocol
 
+from casewright.planner.continuing import continued
 from casewright.planner.fallback import fallback_plan
 from casewright.planner.plan import Plan
 from casewright.planner.request import PlanRequest, PlanResult, milliseconds_since
@@ -44,6 +45,13 @@ def valid(plan: Plan, request: PlanRequest) -> bool:
     return not any(request.violations(plan))
 
 
+def _continued_readings(readings: Iterator[Reading], request: PlanRequest) -> Iterator[Reading]:
+    # The likeliest reading is the plan that has run: its literal may have been too narrow.
+    for reading in readings:
+        if (plan := continued(reading.plan, request, widen=True)) is not None:
+            yield reading._replace(plan=plan)
+
+
 class ReusePlanner:
     """Plans by the likeliest valid reading of a request."""
 
@@ -55,7 +63,9 @@ class ReusePlanner:
         """Return the likeliest valid plan, or a fallback; see ``Planner``."""
         started = time.perf_counter()
         attempts, reason = 0, "No plan was found that this request allows."
-        readings = islice(self._reuse.readings(request), READINGS)
+        readings: Iterator[Reading] = islice(self._reuse.readings(request), READINGS)
+        if request.failures:
+            readings = _continued_readings(readings, request)
         for plan, confidence, asks_back in readings:
             attempts += 1
             if (violation := next(request.violations(plan), None)) is not None:

@@ -28,6 +28,7 @@ MEASURED = {
     "own-tools": "planner finetune/corpus",
     "planner": "planner domains/shopping finetune",
     "reaper": "planner finetune",
+    "replan": "planner graph domains/shopping",
     "selection": "stores",
     "serve": "serve graph bench/service.py",
     "soak": "stores graph serve",

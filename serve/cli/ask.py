@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -43,6 +44,16 @@ def ask(
     save: Annotated[
         Path | None, Option(help="Also save the run; casewright show opens it.", metavar="FILE")
     ] = None,
+    mend: Annotated[
+        str, Option(help="Plan the rest anew, once, after steps that: failure, empty, or off.")
+    ] = "off",
+    corrections: Annotated[
+        Path | None,
+        Option(help="Keep the plan of a mended run as an annotated message.", metavar="FILE"),
+    ] = None,
+    deadline: Annotated[
+        float | None, Option(help="Answer with what is there after SECONDS.", metavar="SECONDS")
+    ] = None,
     config: options.ConfigFile = None,
     as_json: options.AsJson = False,
 ) -> None:
@@ -75,6 +86,9 @@ def ask(
     from casewright.serve.session.session import open_chosen
 
     known, turns = read_context(context), read_history(history)
+    if corrections is not None and mend == "off":
+        raise InputError("--corrections keeps plans of mended runs. Give --mend empty too.")
+    retain = _keeping(corrections)
     whole_scope = command_scope(values.domain.scopes, scope, values.scope, tenant)
     limits = read_budget("--budget", budget)
     above = read_budget("--approve-above", approve_above)
@@ -85,8 +99,10 @@ def ask(
         if dry_run:
             print_dry_run(session, question, known, turns, limits, as_json=as_json)
             return
-        graph = session.graph(choice.generator, InMemorySaver())
+        graph = session.graph(choice.generator, InMemorySaver(), mend=mend, retain=retain)
         policy: Any = "always" if approve else above or "declared"
+        if deadline is not None:
+            limits = {**(limits or {}), "deadline": deadline}
         dialogue = Dialogue(
             graph, whole_scope, turns, reply=reply_to, limits=limits, approve=policy
         )
@@ -99,6 +115,18 @@ def ask(
 
         save_run(save, Answer.from_state(result), question)
     (print_json if as_json else print_answer)(result["answer"])
+
+
+def _keeping(file: Path | None) -> Callable[[Mapping[str, Any]], object] | None:
+    """Return a function that adds an annotated message's record to a file."""
+    if file is None:
+        return None
+    from casewright.finetune.queries.correction import keep_correction
+    from casewright.finetune.queries.drafts import message_id
+    from casewright.finetune.queries.query_files import check_output
+
+    check_output(file)
+    return lambda record: keep_correction(file, {"id": message_id("m", record), **record})
 
 
 def _usage(values: DomainValues) -> str:

@@ -44,9 +44,11 @@ function openRun(thread) {
 function planned(run, steps, planner) {
   run.state = "running";
   run.planner = planner;
-  run.steps = steps.map((step) => ({
-    ...step, status: "waiting", milliseconds: null, results: null, error: "", reports: [], outcome: null,
-  }));
+  // Mending adds steps to those that have run.
+  const known = new Map(run.steps.map((step) => [`${step.id} ${step.call}`, step]));
+  run.steps = steps.map((step) => known.get(`${step.id} ${step.call}`) ?? {
+    ...step, status: "waiting", milliseconds: null, results: null, error: "", reports: [], sentences: [], outcome: null,
+  });
 }
 
 function ended(run, answer) {

@@ -31,6 +31,8 @@ function section(step, run) {
     step.error ? element("p", { class: "alert" }, step.error) : null,
     called(step),
     rounds(step.reports),
+    // Provisional: the answer's evidence replaces them.
+    ...(run.answer ? [] : step.sentences).map((sentence) => element("p", { class: "note" }, sentence)),
     ...evidence.map((item) => card(item, cited.has(item.id))),
     rest(step, evidence));
 }

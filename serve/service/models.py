@@ -88,6 +88,18 @@ class AskBody(PlanBody):
         "Letters, digits, . _ ~ -, at most 128.",
         examples=["visit-1"],
     )
+    mend: Literal["off", "empty", "failure"] = Field(
+        "off",
+        description="Plan the rest anew, once, after steps that failed, or also after those that "
+        "found nothing (empty).",
+    )
+    deadline: float | None = Field(
+        None,
+        gt=0,
+        allow_inf_nan=False,
+        description="Seconds after which the run ends with what is there; missing says the rest.",
+        examples=[None],
+    )
 
 
 class ResumeBody(_Request):

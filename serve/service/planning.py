@@ -49,7 +49,7 @@ class EarlierPlanner:
 
     def _earlier(self, request: PlanRequest) -> PlanResult | None:
         started = time.perf_counter()
-        if request.history or request.context:
+        if request.history or request.context or request.failures:
             return None
         try:
             hit = self._answers.nearest(self._tenant, request.question)

@@ -100,8 +100,10 @@ Server-sent events; the data of each is JSON.
 
 | event | data |
 |---|---|
-| `plan` | `plan`, `planner`, `steps`: each one's `id`, `tool`, `call` and what it `needs` |
-| `step` | `id`, `tool`, `status`; at its end also `milliseconds`, `results`, `error` |
+| `plan` | `plan`, `planner`, `steps`: each one's `id`, `tool`, `call` and what it `needs`; \
+again with the steps that mending added |
+| `step` | `id`, `tool`, `status`; at its end also `milliseconds`, `results`, \
+`error`, `evidence` and `sentences` of a provisional answer |
 | `report` | `id`, `report`: what a step's tool tells on the way |
 | `token` | `text`: the next piece of the answer |
 | `waiting` | `thread_id`, `questions`: the run waits for a reply |

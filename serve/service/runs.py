@@ -8,7 +8,7 @@ from collections import defaultdict
 from collections.abc import AsyncGenerator, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import aclosing, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, cast
 
 from langgraph.store.memory import InMemoryStore
@@ -243,7 +243,9 @@ class Runs:
         """Run a question's graph, yield its events, and leave its last state in ``state``."""
         inputs: Any = {"question": body.question, "context": dict(body.context)}
         inputs["history"] = _turns(body)
-        context = self._context(body.scope, caller, limits=body.budget, approve=body.approve)
+        limits = {**(body.budget or {}), **({"deadline": body.deadline} if body.deadline else {})}
+        context = self._context(body.scope, caller, limits=limits, approve=body.approve)
+        context = replace(context, mend=body.mend)
         graph, config, key = self._plain, None, None
         if body.thread_id is not None:
             key = self.key(body.thread_id, caller)
@@ -399,7 +401,8 @@ def _custom_events(
     elif kind == "step_ended":
         error = str(chunk["error"])
         hidden |= paths_in([error])
-        data = {name: chunk[name] for name in ("tool", "status", "milliseconds", "results")}
+        names = ("tool", "status", "milliseconds", "results", "evidence", "sentences")
+        data = {name: chunk[name] for name in names}
         yield Event("step", {"id": chunk["step"], **data, "error": without(error, hidden)})
     elif kind == "step_report":
         yield Event("report", {"id": chunk["step"], "report": chunk["report"]})

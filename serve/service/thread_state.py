@@ -9,8 +9,8 @@ from typing import Any
 from casewright.errors import told
 from casewright.serve.service.checkpoint_sums import damaged_thread
 
-#: The graph's nodes in their order, after the input by LangGraph's name.
-NODES = ("__start__", "plan", "approve", "execute", "generate")
+#: The graph's nodes in their order, after the input by LangGraph's name; revise leads back.
+NODES = ("__start__", "plan", "approve", "execute", "revise", "retain", "generate")
 #: LangGraph's channel of a task's return value, until its node has ended.
 _RETURNED = "__return__"
 #: LangGraph's channel of a task's interrupts.
@@ -85,7 +85,10 @@ async def thread_state(graph: Any, saver: Any, key: str) -> ThreadState | None:
         return None
     writes = saved.pending_writes or ()
     returned = {task: value for task, channel, value in writes if channel == _RETURNED}
-    executed = done > NODES.index("execute")
+    before: Sequence[Mapping[str, Any]] = ()
+    # While the steps run that a replanning added, those before them are in the state.
+    if done > NODES.index("execute") or (done == NODES.index("execute") and _mended(values)):
+        before = values["outcomes"]
     interrupts = {
         f"{values.get('run_id')}.{interrupt.id}": interrupt
         for interrupt in _open_interrupts(snapshot, writes, returned)
@@ -93,11 +96,15 @@ async def thread_state(graph: Any, saver: Any, key: str) -> ThreadState | None:
     return ThreadState(
         done=done,
         values=values,
-        outcomes=values["outcomes"] if executed else list(returned.values()),
+        outcomes=[*before, *returned.values()],
         questions=[{"id": id_, "question": i.value} for id_, i in interrupts.items()],
         interrupts={id_: interrupt.id for id_, interrupt in interrupts.items()},
         request=(snapshot.metadata or {}).get(REQUEST),
     )
+
+
+def _mended(values: Mapping[str, Any]) -> bool:
+    return "mended" in values["planning"]
 
 
 def _open_interrupts(

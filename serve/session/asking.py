@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from casewright.domains import Domain
     from casewright.graph import Answer
+    from casewright.graph.mend import Mend
     from casewright.planner import Turn
 
 
@@ -20,6 +21,8 @@ def ask(
     history: Sequence[Turn] = (),
     planner: str | None = None,
     generator: str = "extractive",
+    mend: Mend = "off",
+    deadline: float | None = None,
 ) -> Answer:
     """Return the answer to one question.
 
@@ -33,6 +36,8 @@ def ask(
         history: Earlier turns of the conversation, the earliest first.
         planner: A planner by its name for ``--planner``; the domain's default otherwise.
         generator: A generator by its name for ``--generator``.
+        mend: Replanning after steps that failed or found nothing; see ``build_graph``.
+        deadline: Seconds after which the answer is of what is there.
 
     Raises:
         InputError: The question, the context, the scope or a name cannot be used.
@@ -49,7 +54,9 @@ def ask(
     session = open_session(domain, planner)
     try:
         whole_scope = scope_of(session.domain.scopes, scope or {}, listed=True)
-        dialogue = Dialogue(session.graph(generator), whole_scope, history)
+        graph = session.graph(generator, mend=mend)
+        limits = None if deadline is None else {"deadline": deadline}
+        dialogue = Dialogue(graph, whole_scope, history, limits=limits)
         return Answer.from_state(dialogue.ask(question, context or {}))
     finally:
         session.close()

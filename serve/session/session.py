@@ -38,12 +38,14 @@ class Session:
         """Return the generator of this name, for this domain."""
         return make_generator(name, self.encoder, self.domain.generator)
 
-    def graph(self, generator: str, checkpointer: Any = None) -> Graph:
-        """Compile the graph, with the generator of this name."""
+    def graph(self, generator: str, checkpointer: Any = None, **mending: Any) -> Graph:
+        """Compile the graph, with the generator of this name; ``mending`` as for the graph."""
         from casewright.graph import build_graph
 
-        chosen = self.generator(generator)
-        return build_graph(self.opened.toolbox, self.planner, chosen, checkpointer=checkpointer)
+        worded = self.generator(generator)
+        return build_graph(
+            self.opened.toolbox, self.planner, worded, checkpointer=checkpointer, **mending
+        )
 
     def close(self) -> None:
         """Close the stores."""

@@ -13,6 +13,7 @@ from casewright.planner import (
     CasePlanner,
     ModelPlanner,
     PlanRequest,
+    parse_plan,
     plan_store,
     render_prompt,
     validate_plan,
@@ -164,3 +165,28 @@ def test_plans_for_many_come_in_order_each_for_its_own_toolbox(mistral: Language
             context=request.context,
             max_steps=request.max_steps,
         )
+
+
+def test_the_rest_of_a_plan_is_written_behind_what_has_run_under_the_same_grammar() -> None:
+    model = tiny_mistral(5, initializer_range=0.3)
+    plan = parse_plan('s1 = find(query="wool tent")')
+    failed = parse_plan('s1 = find(query="tent")').steps[0]
+    rest = replace(asked(max_steps=4), fixed=plan, failures={failed: "found nothing"})
+    result = ModelPlanner(model).plan(rest)
+    rest.validate(result.plan)
+    assert (result.planner, result.fallback) == (f"model:{model.name}", "")
+    assert result.plan.steps[:1] == plan.steps
+    assert len(result.plan.steps) > 1
+    together = ModelPlanner(model).plan_many([rest, rest])
+    assert [each.plan for each in together] == [result.plan] * 2
+
+
+def test_the_prompt_of_a_first_plan_says_nothing_of_calls_before() -> None:
+    request = asked()
+    step = parse_plan("s1 = find(query=question)").steps[0]
+    again = replace(request, failures={step: "found nothing"})
+    told = render_prompt(again).tail.split("\n\n")
+    assert [part for part in told if part not in render_prompt(request).tail.split("\n\n")] == [
+        "Already called, without results, and not to be called again:\n"
+        "- find(query=question): found nothing"
+    ]

@@ -7,7 +7,15 @@ from collections.abc import Sequence
 
 import pytest
 
-from casewright.planner import AnnotatedQuery, CasePlanner, PlanRequest, PlanResult, plan_store
+from casewright.planner import (
+    AnnotatedQuery,
+    CasePlanner,
+    Plan,
+    PlanRequest,
+    PlanResult,
+    Step,
+    plan_store,
+)
 from casewright.planner.fallback import FallbackPlanner, fallback_plan
 from casewright.planner.narrowing import MOST, NarrowingPlanner, narrowing
 from casewright.planner.request import BatchPlanner
@@ -81,6 +89,13 @@ def test_tools_of_near_plan_cases_are_kept() -> None:
     with plan_store([AnnotatedQuery.read(case)], encoder) as store:
         planner = NarrowingPlanner(FallbackPlanner(), encoder, store)
         assert "find_vack" in kept(planner, "my usual please")
+
+
+def test_tools_of_steps_that_have_run_are_kept(planner: NarrowingPlanner) -> None:
+    question = "where is my boat"
+    left_out = sorted({*LARGE.names} - {*kept(planner, question)})[0]
+    fixed = Plan((Step(left_out),))
+    assert left_out in kept(planner, question, fixed=fixed)
 
 
 def test_small_toolbox_is_left_as_it_is(planner: NarrowingPlanner) -> None:

@@ -189,3 +189,14 @@ def bench_narrowing(
         first=first,
         seed=seed,
     )
+
+
+@measures(app, "replan", plots=False)
+def bench_replan(
+    domain: DomainName = "shopping",
+    seeds: Annotated[int, Option(min=1, help="Draws of the tool that is broken.")] = 3,
+) -> Report:
+    """Break one tool of each plan: questions answered with mending and without, and their calls."""
+    from casewright.bench.replan import measure_replan
+
+    return measure_replan(domain, seeds)

@@ -60,6 +60,14 @@ def test_steps_light_up_one_after_the_other(tab: Tab) -> None:
     expect(tab.page.locator("#timeline li")).to_have_count(2)
 
 
+def test_what_a_step_found_is_shown_before_the_slowest_has_ended(tab: Tab) -> None:
+    ask(tab, "plan: s1 = quick(a=question); s2 = slow(b=3)", wait=False)
+    expect(section(tab, "s1")).to_contain_text("found for local")
+    expect(node(tab, "s2")).to_have_attribute("data-status", "running")
+    ended(tab, "answered")
+    expect(section(tab, "s1").locator("article")).to_have_count(1)
+
+
 def test_failing_step_shows_as_failed_and_the_answer_says_what_is_missing(tab: Tab) -> None:
     ask(tab, "plan: s1 = broken(a=question); s2 = quick(a=s1.value); s3 = quick(a=question)")
     expect(node(tab, "s1")).to_contain_text("failed")

@@ -1,7 +1,8 @@
 """A service over tools of the tests', in a process of its own: ``python -m … '{"retain": …}'``.
 
 Its planner takes the plan from the question itself: what stands after ``plan:``, ``;`` for a new
-line; any other question is one quick step. Its tools leave lines in the file that LOG names.
+line, and after failures what stands after ``mended by:``; any other question is one quick step.
+Its tools leave lines in the file that LOG names.
 """
 
 from __future__ import annotations
@@ -47,6 +48,8 @@ class QuestionPlanner:
 
     def plan(self, request: PlanRequest) -> PlanResult:
         _, _, text = request.question.partition("plan:")
+        first, _, rest = text.partition("mended by:")
+        text = rest if request.failures else first
         plan = parse_plan(text.strip().replace(";", "\n") or "s1 = quick(a=question)")
         return PlanResult(plan, self.name)
 

@@ -1,0 +1,199 @@
+"""The gain of mending: questions answered although a tool finds nothing or fails."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+from typing import Literal as Choice
+
+from casewright.bench.harness import Ground, mean, open_ground, tracked
+from casewright.bench.report import Report
+from casewright.domains.gold_plans import run_plan, scopes_of
+from casewright.errors import ToolError
+from casewright.graph import Answer, Limits, RunContext, build_graph
+from casewright.graph.evidence import collect
+from casewright.graph.mend import Mend
+from casewright.planner import (
+    AnnotatedQuery,
+    Literal,
+    Plan,
+    Planner,
+    PlanRequest,
+    PlanResult,
+    QuestionRef,
+)
+from casewright.planner.fallback import FallbackPlanner
+from casewright.planner.named import CASE_PLANNER, make_planner
+from casewright.planner.plan import Scalar
+from casewright.tools import NO_EVIDENCE, CallContext, Toolbox, ToolSpec
+
+Fault = Choice["none", "miss", "failure"]
+#: Each system's mode of mending.
+SYSTEMS: Mapping[str, Mend] = {
+    "off": "off",
+    "failure": "failure",
+    "empty": "empty",
+    "any tool": "empty",
+    "same tool": "empty",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class _Question:
+    """A query, who asks it, and the texts that its gold plan's last steps find first."""
+
+    query: AnnotatedQuery
+    scope: Mapping[str, str]
+    gold: frozenset[str]
+
+
+class _AnyTool:
+    """A control: its replanning is one tool with the whole question."""
+
+    name = "any tool"
+
+    def __init__(self, planner: Planner) -> None:
+        self._planner = planner
+
+    def plan(self, request: PlanRequest) -> PlanResult:
+        planner = FallbackPlanner() if request.failures else self._planner
+        return planner.plan(request)
+
+    async def aplan(self, request: PlanRequest) -> PlanResult:
+        return self.plan(request)
+
+
+class _Widened(_AnyTool):
+    """A control: its replanning is the same plan, with the whole question where texts missed."""
+
+    def plan(self, request: PlanRequest) -> PlanResult:
+        if not request.failures:
+            self._first = self._planner.plan(request)
+            return self._first
+        missed = {step.tool for step in request.failures}
+        steps = tuple(
+            step.mapped(_as_question) if step.tool in missed else step
+            for step in self._first.plan.steps
+        )
+        plan = Plan(steps)
+        return self._first if any(request.violations(plan)) else PlanResult(plan, self.name)
+
+
+def _as_question(value: Scalar) -> Scalar:
+    return QuestionRef() if isinstance(value, Literal) and isinstance(value.value, str) else value
+
+
+def measure_replan(domain_name: str, seeds: int) -> Report:
+    """Answer the measuring queries, of whose plans one tool is made to find nothing or to fail.
+
+    Args:
+        seeds: Draws of the tool, for every question.
+    """
+    with open_ground(domain_name) as ground:
+        questions = list(_questions(ground))
+        reader = ground.domain.open_reader()
+        planner = make_planner(CASE_PLANNER, ground.opened.plan_cases, reader)
+        controls = {"any tool": _AnyTool(planner), "same tool": _Widened(planner)}
+        rows: list[dict[str, Any]] = []
+        faults: tuple[Fault, ...] = ("none", "miss", "failure")
+        for fault in faults:
+            draws = 1 if fault == "none" else seeds
+            for name, mend in SYSTEMS.items():
+                system = controls.get(name, planner)
+                ends = [
+                    _answered(question, ground.toolbox, system, mend, fault, seed)
+                    for question in tracked(f"{fault}, {name}", questions)
+                    for seed in range(draws)
+                ]
+                answered, calls, mends, some = zip(*ends, strict=True)
+                rows.append(
+                    {
+                        "fault": fault,
+                        "mend": name,
+                        "runs": len(ends),
+                        "answered": mean(answered),
+                        "some_evidence": mean(some),
+                        "calls": mean(calls),
+                        "replanned": mean(mends),
+                    }
+                )
+    share = {(row["fault"], row["mend"]): row["answered"] for row in rows}
+    return Report(
+        bench="replan",
+        settings={"domain": domain_name, "questions": len(questions), "seeds": seeds},
+        figures={
+            f"gain_{fault}_{name.replace(' ', '_')}": share[fault, name] - share[fault, "off"]
+            for fault in faults
+            for name in list(SYSTEMS)[1:]
+        },
+        rows=rows,
+        notes=[
+            "Answered: the evidence has the first result of each last step of the gold plan. Miss: "
+            "one tool of the planner's plan, drawn by the seed, finds nothing for the arguments of "
+            "its first call; failure: it fails in every call. Controls: any tool with the whole "
+            "question; the same tool with the whole question."
+        ],
+    )
+
+
+def _questions(ground: Ground) -> Iterator[_Question]:
+    """Yield the measuring queries whose gold plans find something in every step for somebody."""
+    for query in ground.measuring():
+        if query.plan.tools == (NO_EVIDENCE.name,):
+            continue
+        for scope in scopes_of(ground.domain):
+            outcomes = run_plan(ground.toolbox, query, scope)
+            if all(outcome.status == "done" for outcome in outcomes):
+                found = collect(query.plan, outcomes, ground.toolbox)
+                first = {item.step: item.text for item in reversed(found) if item.final}
+                yield _Question(query, scope, frozenset(first.values()))
+                break
+
+
+def _answered(
+    question: _Question,
+    toolbox: Toolbox,
+    planner: Planner,
+    mend: Mend,
+    fault: Fault,
+    seed: int,
+) -> tuple[bool, int, bool, bool]:
+    """Return whether a question is answered, its calls, whether it was replanned, any evidence."""
+    record = question.query.record
+    tools = planner.plan(record.request(toolbox)).plan.tools
+    drawn = random.Random(f"{record.id} {seed}").choice(tools)
+    calls: list[str] = []
+    broken = Toolbox(
+        _watched(tool, calls, fault if tool.name == drawn else "none")
+        for tool in toolbox
+        if tool.name != NO_EVIDENCE.name
+    )
+    graph = build_graph(broken, planner, limits=Limits(concurrency=1), mend=mend)
+    state = graph.invoke(
+        {"question": record.query, "context": record.context},
+        context=RunContext(scope=question.scope),
+    )
+    answer = Answer.from_state(state)
+    texts = {item["text"] for item in answer.evidence}
+    again = "mended" in answer.planner
+    return question.gold <= texts, len(calls), again, bool(texts)
+
+
+def _watched(tool: ToolSpec, calls: list[str], fault: Fault) -> ToolSpec:
+    """Return a tool that notes its calls, and finds nothing or fails."""
+    missed: list[Mapping[str, Any]] = []
+
+    def run(arguments: Mapping[str, Any], context: CallContext) -> Any:
+        calls.append(tool.name)
+        if fault == "failure":
+            raise ToolError("It does not answer.")
+        if fault == "miss":
+            missed.append(missed[0] if missed else arguments)
+            if arguments == missed[0]:
+                return []
+        assert tool.run is not None
+        return tool.run(arguments, context)
+
+    return replace(tool, run=run, run_async=None)

@@ -1,0 +1,115 @@
+"""Mending: one replanning of the steps that are left, where steps found nothing or failed.
+
+What has run stands fixed, in the plan and in its outcomes: revise adds steps behind it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any, Literal, get_args
+
+from casewright.errors import InputError, PlanError
+from casewright.graph.outcome import Outcome
+from casewright.planner import Plan, PlanRequest, PlanResult
+from casewright.planner.continuing import continued, part_of
+
+Mend = Literal["off", "empty", "failure"]
+#: The outcomes that each mode replans after.
+_AFTER: Mapping[str, frozenset[str]] = {
+    "off": frozenset(),
+    "failure": frozenset({"failed", "timed_out"}),
+    "empty": frozenset({"failed", "timed_out", "empty"}),
+}
+#: Reasons in our words: a tool's error is text from outside, which no planner may read.
+_REASONS = {"empty": "found nothing", "failed": "failed", "timed_out": "took too long"}
+
+
+def check_mend(mend: Any) -> Mend:
+    """Return a mode of mending; raise ``InputError`` if there is no such mode."""
+    if mend not in get_args(Mend):
+        raise InputError(f"mend is {mend!r}. Give one of {', '.join(get_args(Mend))}.")
+    return mend  # type: ignore[no-any-return]
+
+
+def broken(mend: Mend, outcomes: Sequence[Outcome]) -> list[Outcome]:
+    """Return the outcomes that this mode replans after."""
+    return [outcome for outcome in outcomes if outcome.status in _AFTER[mend]]
+
+
+def rest_request(request: PlanRequest, plan: Plan, outcomes: Sequence[Outcome]) -> PlanRequest:
+    """Return the request for the rest of a plan.
+
+    It lacks the tools that failed, except where another step of them gave results. A tool that
+    found nothing may be called with other arguments.
+    """
+    done = {number for number, one in enumerate(outcomes, 1) if one.status == "done"}
+    fixed, numbers = part_of(plan, done)
+    failures = {
+        plan.steps[number - 1].renumbered(numbers): _REASONS[one.status]
+        for number, one in enumerate(outcomes, 1)
+        if one.status in _REASONS
+    }
+    barred = {one.tool for one in outcomes if one.status in _AFTER["failure"]} - set(fixed.tools)
+    left = request.max_steps - len(plan.steps)
+    return replace(
+        request,
+        toolbox=request.toolbox.without(*barred),
+        max_steps=len(fixed.steps) + max(left, 0),
+        fixed=fixed,
+        failures=failures,
+    )
+
+
+def mended(
+    request: PlanRequest,
+    rest: PlanRequest,
+    plan: Plan,
+    outcomes: Sequence[Outcome],
+    new: PlanResult,
+) -> Plan | None:
+    """Return the plan with new steps behind those that have run; ``None`` if there are none.
+
+    Args:
+        request: The run's request, and ``rest`` the one that ``new`` is the result of.
+    """
+    whole = continued(new.plan, rest)
+    # Without confidence at all, it is a planner's fallback: any tool with the whole question.
+    if whole is None or new.confidence == 0.0:
+        return None
+    done = [number for number, one in enumerate(outcomes, 1) if one.status == "done"]
+    old = dict(enumerate(done, 1))
+    steps = list(plan.steps)
+    for number, step in enumerate(whole.steps, 1):
+        if number > len(done):
+            steps.append(step.renumbered(old))
+            old[number] = len(steps)
+    longer = Plan(tuple(steps))
+    try:
+        request.validate(longer)
+    except PlanError:
+        return None
+    return longer
+
+
+def without_replaced(outcomes: Sequence[Outcome], before: int) -> list[Outcome]:
+    """Return the outcomes but those of skipped steps whose tool an added step called."""
+    added = {one.tool for one in outcomes[before:]}
+    return [
+        one
+        for number, one in enumerate(outcomes)
+        if number >= before or one.status != "skipped" or one.tool not in added
+    ]
+
+
+def lesson(plan: Plan, outcomes: Sequence[Outcome], before: int) -> Plan | None:
+    """Return the plan that a mended run taught: its steps that found something.
+
+    Nothing was taught where a tool failed, which says nothing of the plan, or where one of the
+    steps that were added, those after ``before``, found nothing.
+    """
+    failed = any(one.status in _AFTER["failure"] for one in outcomes)
+    added = outcomes[before:]
+    if failed or not added or any(one.status != "done" for one in added):
+        return None
+    return part_of(plan, [n for n, one in enumerate(outcomes, 1) if one.status == "done"])[0]

@@ -1,0 +1,120 @@
+"""A deadline ends the whole run with an answer of what is there, and says what is missing."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from typing import Any
+
+import pytest
+
+from casewright.graph import ChatGenerator, Limits, RunContext, build_graph
+from casewright.planner import PlanResult, parse_plan
+from casewright.planner.fixed import FixedPlanner
+from casewright.tools import CallContext, Toolbox
+from tests.graph.helpers import Ask, Given, ScriptedModel, graph_of, statuses, step_of, tool
+
+#: Seconds of a slow part, which no test waits for.
+SLOW = 20.0
+
+
+def quick(given: Given, context: CallContext) -> str:
+    return "8 GB"
+
+
+def slow(given: Given, context: CallContext) -> str:
+    time.sleep(SLOW)
+    return "late"
+
+
+async def slow_async(given: Given, context: CallContext) -> str:
+    await asyncio.sleep(SLOW)
+    return "late"
+
+
+TOOLS = [tool("quick", quick), tool("slow", slow, slow_async)]
+PLAN = "s1 = quick()\ns2 = slow()\ns3 = quick(a=s2.value)"
+
+
+class SlowPlanner:
+    """Takes longer than any deadline of these tests."""
+
+    name = "slow"
+
+    def plan(self, request: Any) -> PlanResult:
+        time.sleep(SLOW)
+        return PlanResult(parse_plan(PLAN), self.name)
+
+    async def aplan(self, request: Any) -> PlanResult:
+        await asyncio.sleep(SLOW)
+        return self.plan(request)
+
+
+def timed(ask: Ask, graph: Any, **context: Any) -> Any:
+    started = time.perf_counter()
+    answer = ask(graph, context=RunContext(**context))
+    assert time.perf_counter() - started < 3.0
+    return answer
+
+
+@pytest.mark.parametrize("by", ["graph", "request"])
+def test_what_is_there_is_answered_and_cited_and_the_rest_is_missing(ask: Ask, by: str) -> None:
+    graph = graph_of(TOOLS, PLAN, **({"deadline": 0.3} if by == "graph" else {}))
+    answer = timed(ask, graph, limits={"deadline": 0.3} if by == "request" else None)
+    assert statuses(answer) == {"s1": "done", "s2": "timed_out", "s3": "skipped"}
+    assert answer.citations == ["E1"]
+    assert "8 GB [E1]" in answer.text
+    assert answer.missing[0] == "s2 (slow) took too long. The run's deadline was before its end."
+    assert step_of(answer, "s2")["milliseconds"] == pytest.approx(300, abs=200)
+
+
+def test_a_step_that_has_no_place_before_the_deadline_is_never_called(ask: Ask) -> None:
+    plan = "s1 = slow()\ns2 = quick()"
+    answer = timed(ask, graph_of(TOOLS, plan, deadline=0.2, concurrency=1))
+    assert step_of(answer, "s2")["attempts"] == 0
+    assert "s2 (quick) took too long. The run's deadline was before its start." in answer.missing
+
+
+def test_planning_counts(ask: Ask) -> None:
+    graph = build_graph(Toolbox(TOOLS), SlowPlanner(), limits=Limits(deadline=0.2))
+    answer = timed(ask, graph)
+    assert "deadline left 0.2 s" in answer.planner["fallback"]
+    assert not answer.evidence
+
+
+def test_a_model_that_words_too_slowly_leaves_the_quotations(ask: Ask) -> None:
+    def late(messages: Any) -> str:
+        time.sleep(2.0)
+        return "late [E1]"
+
+    planner = FixedPlanner(parse_plan("s1 = quick()"))
+    graph = build_graph(
+        Toolbox(TOOLS),
+        planner,
+        ChatGenerator(ScriptedModel(script=late)),
+        limits=Limits(deadline=0.3),
+    )
+    answer = timed(ask, graph)
+    assert answer.generator == "extractive"
+    assert "8 GB [E1]" in answer.text
+
+
+def test_nothing_is_mended_after_the_deadline(ask: Ask) -> None:
+    graph = graph_of(TOOLS, PLAN, deadline=0.2)
+    assert "mended" not in timed(ask, graph, mend="empty").planner
+
+
+def test_a_run_in_time_is_not_changed(ask: Ask) -> None:
+    plan = "s1 = quick()\ns2 = quick(a=s1.value)"
+    answer = ask(graph_of(TOOLS, plan, deadline=5.0))
+    assert statuses(answer) == {"s1": "done", "s2": "done"}
+    assert answer.missing == []
+
+
+def test_evidence_and_provisional_sentences_come_as_each_step_ends() -> None:
+    graph = graph_of(TOOLS, PLAN, deadline=0.3)
+    events = graph.stream({"question": "how much memory"}, stream_mode="custom")
+    ended = {event["step"]: event for event in events if event["event"] == "step_ended"}
+    assert ended["s1"]["evidence"] == [{"text": "8 GB", "source": ""}]
+    assert ended["s1"]["sentences"] == ["8 GB"]
+    assert ended["s2"]["evidence"] == ended["s3"]["sentences"] == []

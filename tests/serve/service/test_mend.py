@@ -1,0 +1,84 @@
+"""A request chooses mending and a deadline; the stream tells what each step found."""
+
+from __future__ import annotations
+
+import signal
+import threading
+from pathlib import Path
+
+import httpx
+import pytest
+
+from tests.serve.service.helpers import QUICK, Served, events_of, plan, served, until
+
+BROKEN = plan("s1 = broken(); s2 = quick(a=s1.value) mended by: s1 = slow(b=0.1); s2 = slow(b=3)")
+MENDED = plan("s1 = quick(); s2 = broken() mended by: s1 = quick(); s2 = slow(b=0.1)")
+
+
+def test_a_request_that_mends_gets_the_longer_plan_as_a_second_event(service: Served) -> None:
+    asked = {**MENDED, "mend": "failure"}
+    with service.client() as client, client.stream("POST", "/ask/stream", json=asked) as reply:
+        events = events_of(reply)
+    plans = [data for name, data in events if name == "plan"]
+    assert [[step["tool"] for step in told["steps"]] for told in plans] == [
+        ["quick", "broken"],
+        ["quick", "broken", "slow"],
+    ]
+    begun = [data["id"] for name, data in events if name == "step" and data["status"] == "started"]
+    assert sorted(begun) == ["s1", "s2", "s3"], "none begins twice"
+    assert [step["status"] for step in events[-1][1]["steps"]] == ["done", "failed", "done"]
+
+
+def test_nothing_is_mended_unless_asked_for(service: Served) -> None:
+    with service.client() as client:
+        answer = client.post("/ask", json=MENDED).json()
+        refused = client.post("/ask", json={**MENDED, "mend": "always"})
+    assert [step["status"] for step in answer["steps"]] == ["done", "failed"]
+    assert refused.status_code == 422
+
+
+def test_a_deadline_ends_a_run_with_what_is_there(service: Served) -> None:
+    asked = {**plan("s1 = quick(); s2 = slow(b=20)"), "deadline": 0.4}
+    with service.client() as client, client.stream("POST", "/ask/stream", json=asked) as reply:
+        events = events_of(reply)
+    answer = events[-1][1]
+    assert answer["citations"] == ["E1"]
+    assert answer["missing"] == ["s2 (slow) took too long. The run's deadline was before its end."]
+    ended = [data for name, data in events if name == "step" and data["status"] == "done"]
+    assert ended[0]["sentences"] == ["found for acme:"]
+
+
+@pytest.mark.parametrize("deadline", ["0", "-1", '"5"', "1e999"])
+def test_a_wrong_deadline_is_refused(service: Served, deadline: str) -> None:
+    text = f'{{"question": "{QUICK}", "deadline": {deadline}}}'
+    with service.client() as client:
+        reply = client.post("/ask", content=text, headers={"Content-Type": "application/json"})
+    assert reply.status_code == 422
+
+
+@pytest.mark.slow
+def test_a_run_killed_while_it_is_mended_goes_on_and_repeats_no_step(tmp_path: Path) -> None:
+    threads = str(tmp_path / "threads.db")
+    asked = {**BROKEN, "thread_id": "visit", "mend": "failure"}
+
+    def ask(server: Served) -> None:
+        with server.client() as client, pytest.raises(httpx.TransportError):
+            client.post("/ask", json=asked)
+
+    with served(tmp_path, threads_file=threads) as server:
+        asking = threading.Thread(target=ask, args=(server,))
+        asking.start()
+        until(lambda: server.did("slept"))
+        with server.client() as client:
+            until(lambda: len(client.get("/threads/visit").json()["steps"]) == 3)
+            steps = client.get("/threads/visit").json()["steps"]
+        assert [step["status"] for step in steps] == ["failed", "skipped", "done"]
+        server.stop(signal.SIGKILL)
+        asking.join()
+    with served(tmp_path, threads_file=threads) as server, server.client() as client:
+        assert len(client.get("/threads/visit").json()["plan_steps"]) == 4
+        answer = client.post("/threads/visit/resume", json={}).json()
+        slow = [line for line in server.lines() if line.startswith("slow ")]
+    assert [step["status"] for step in answer["steps"]] == ["failed", "skipped", "done", "done"]
+    assert sum(" s3 " in line for line in slow) == 1
+    assert sum(" s4 " in line for line in slow) == 2
