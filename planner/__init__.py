@@ -7,6 +7,7 @@ from casewright.planner.chat_planner import ChatPlanner
 from casewright.planner.model_planner import ModelPlanner
 from casewright.planner.narrowing import narrowing
 from casewright.planner.parse import parse_plan
+from casewright.planner.pinned import PinnedPlan, pin_plan, read_pinned
 from casewright.planner.plan import (
     ContextRef,
     ListValue,
@@ -34,6 +35,7 @@ __all__ = [
     "ListValue",
     "Literal",
     "ModelPlanner",
+    "PinnedPlan",
     "Plan",
     "PlanRequest",
     "PlanResult",
@@ -51,10 +53,12 @@ __all__ = [
     "is_span",
     "narrowing",
     "parse_plan",
+    "pin_plan",
     "plan_schema",
     "plan_store",
     "price_plan",
     "read_annotated",
+    "read_pinned",
     "render_prompt",
     "validate_plan",
     "violations",

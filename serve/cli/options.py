@@ -87,6 +87,9 @@ FeedbackJudge = Annotated[
         metavar="JUDGE",
     ),
 ]
+PlansFolder = Annotated[
+    Path | None, Option(help="Of pinned plans; plans by default.", metavar="DIR")
+]
 Budget = Annotated[
     list[str] | None,
     Option(
