@@ -88,7 +88,7 @@ FeedbackJudge = Annotated[
     ),
 ]
 PlansFolder = Annotated[
-    Path | None, Option(help="Of pinned plans; plans by default.", metavar="DIR")
+    Path | None, Option(help="Of pinned plans; plans by default, for serve none.", metavar="DIR")
 ]
 Budget = Annotated[
     list[str] | None,

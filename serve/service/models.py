@@ -90,6 +90,29 @@ class AskBody(PlanBody):
     )
 
 
+class PinnedAsk(AskBody):
+    """A question with the planner that writes its pinned plan; no request body."""
+
+    planner: Any = None
+
+
+class RunPlanBody(_Request):
+    """Values and other inputs of a pinned plan. Its tenant follows from the token alone."""
+
+    values: dict[str, str | int | float | bool] = Field(
+        default_factory=dict,
+        max_length=32,
+        alias="with",
+        description="Parameter to value, of the type of the one at pinning, which is the default.",
+        examples=[{}],
+    )
+    context: dict[str, JsonValue] = Field(default_factory=dict, max_length=256, examples=[{}])
+    scope: Scope
+    budget: Budget | None = None
+    approve: Literal["declared", "always"] | Budget = "declared"
+    thread_id: ThreadId | None = Field(None, examples=["visit-1"])
+
+
 class ResumeBody(_Request):
     """The resumption of a run."""
 
@@ -177,6 +200,26 @@ class PlannedBody(_Response):
     plan: str
     plan_steps: list[PlanStepBody]
     planner: dict[str, Any] = Field(description="Also its price, and what a budget left out.")
+
+
+class PinnedBody(_Response):
+    """A pinned plan."""
+
+    name: str
+    question: str = Field(description="With {parameter} in the places of parameters.")
+    plan: str
+    parameters: dict[str, Any] = Field(description="Their defaults, the values at pinning.")
+    context: list[str] = Field(description="The fields of the context that it needs.")
+    tools: list[str]
+    differences: list[str] = Field(
+        description="What has changed in its tools since: with any, it is refused."
+    )
+
+
+class PinnedListBody(_Response):
+    """The pinned plans of the service."""
+
+    plans: list[PinnedBody]
 
 
 class ResumedBody(AnswerBody):

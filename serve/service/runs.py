@@ -8,7 +8,7 @@ from collections import defaultdict
 from collections.abc import AsyncGenerator, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import aclosing, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, cast
 
 from langgraph.store.memory import InMemoryStore
@@ -23,7 +23,7 @@ from casewright.serve.service.answers import Answers
 from casewright.serve.service.checkpoints import RecentThreads, thread_key
 from casewright.serve.service.events import Event
 from casewright.serve.service.limits import Slots
-from casewright.serve.service.models import AskBody, PlanBody, ResumeBody
+from casewright.serve.service.models import AskBody, PinnedAsk, PlanBody, ResumeBody
 from casewright.serve.service.options import Parts, ServiceOptions
 from casewright.serve.service.planning import EarlierPlanner
 from casewright.serve.service.problems import RefusedError, answer_without_paths, paths_in, without
@@ -244,6 +244,8 @@ class Runs:
         inputs: Any = {"question": body.question, "context": dict(body.context)}
         inputs["history"] = _turns(body)
         context = self._context(body.scope, caller, limits=body.budget, approve=body.approve)
+        if isinstance(body, PinnedAsk):
+            context = replace(context, planner=body.planner)
         graph, config, key = self._plain, None, None
         if body.thread_id is not None:
             key = self.key(body.thread_id, caller)

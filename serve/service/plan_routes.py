@@ -1,0 +1,77 @@
+"""The service's routes of pinned plans, which its operator keeps in a folder."""
+
+from __future__ import annotations
+
+import asyncio
+import pathlib
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Path, Response
+
+from casewright.errors import InputError
+from casewright.planner import PinnedPlan, read_pinned
+from casewright.planner.pinned import NAME, pinned_names
+from casewright.planner.request import check_question
+from casewright.serve.service.models import AnswerBody, PinnedAsk, PinnedListBody, RunPlanBody
+from casewright.serve.service.problems import RefusedError, responses
+from casewright.serve.service.routes import (
+    BEARER,
+    WAITING,
+    TheCaller,
+    TheKey,
+    TheRuns,
+    answered,
+    reply,
+)
+from casewright.tools import Toolbox
+
+plans = APIRouter(prefix="/plans", tags=["plans"], dependencies=[BEARER])
+PlanName = Annotated[str, Path(pattern=f"^{NAME.pattern}$", description="The plan's name.")]
+
+
+@plans.get("", response_model=PinnedListBody, responses=responses(), summary="Pinned plans")
+async def list_plans(runs: TheRuns) -> Response:
+    """Return the pinned plans of the service; none if the setting plans_folder names no folder."""
+    folder, toolbox = runs.options.plans_folder, runs.parts.toolbox
+    return reply({"plans": await asyncio.to_thread(_list, folder, toolbox)})
+
+
+@plans.post(
+    "/{name}/run",
+    response_model=AnswerBody,
+    responses={**WAITING, **responses(404, 409)},
+    summary="Run a pinned plan",
+)
+async def run(
+    name: PlanName, body: RunPlanBody, runs: TheRuns, caller: TheCaller, key: TheKey = None
+) -> Response:
+    """Answer by a pinned plan; budgets, approval and citations are as in /ask."""
+    folder, toolbox = runs.options.plans_folder, runs.parts.toolbox
+    pinned = await asyncio.to_thread(_find, folder, name)
+    if changes := pinned.differences(toolbox):
+        raise RefusedError(409, f"The tools of this plan have changed: {'; '.join(changes)}.")
+    question, planner = pinned.filled(toolbox, body.values)
+    check_question(question)
+    content = body.model_dump()
+    attempt = runs.attempt(key, caller, body.thread_id, "plans", name, content)
+    del content["values"]
+    ask = PinnedAsk.model_construct(question=question, history=[], planner=planner, **content)
+    return await answered(runs, ask, caller, attempt)
+
+
+def _find(folder: pathlib.Path | None, name: str) -> PinnedPlan:
+    if folder is None or name not in pinned_names(folder):
+        raise RefusedError(404, "There is no such plan.")
+    return read_pinned(folder, name)
+
+
+def _list(folder: pathlib.Path | None, toolbox: Toolbox) -> list[dict[str, Any]]:
+    listed = []
+    for name in pinned_names(folder) if folder else ():
+        try:
+            pinned = read_pinned(folder, name)
+        except InputError:
+            # One that is damaged takes no other with it; to run it says what is wrong.
+            continue
+        listed.append({**pinned.to_json(), "differences": pinned.differences(toolbox)})
+    return listed
