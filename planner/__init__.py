@@ -19,6 +19,7 @@ from casewright.planner.plan import (
     format_plan,
 )
 from casewright.planner.plan_cases import plan_schema, plan_store
+from casewright.planner.plan_diff import StepDifference, diff_plans
 from casewright.planner.price import Price, price_plan
 from casewright.planner.prompt import Prompt, render_prompt
 from casewright.planner.reader import Reader
@@ -46,9 +47,11 @@ __all__ = [
     "QuestionRef",
     "Reader",
     "Step",
+    "StepDifference",
     "StepRef",
     "Turn",
     "chat_model",
+    "diff_plans",
     "format_plan",
     "is_span",
     "narrowing",

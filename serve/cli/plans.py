@@ -21,6 +21,7 @@ from casewright.serve.cli.output import (
 
 if TYPE_CHECKING:
     from casewright.domains import Domain
+    from casewright.graph.plan_files import FiledPlan
     from casewright.serve.session.choice import Choice
 
 app = Typer(add_completion=False, help="Pin plans under a name, run them, compare two.")
@@ -180,9 +181,8 @@ def list_plans(
     """List the pinned plans, with their parameters and tools."""
     from casewright.planner import read_pinned
     from casewright.planner.pinned import pinned_names
-    from casewright.serve.settings.settings import load_settings
 
-    folder = _folder(load_settings(config, plans_folder=plans_folder).settings.plans_folder)
+    folder = _plans_folder(config, plans_folder)
     found = [read_pinned(folder, name).to_json() for name in pinned_names(folder)]
     if as_json:
         print_json({"folder": str(folder), "plans": found})
@@ -202,6 +202,102 @@ def list_plans(
     print_rows(rows)
 
 
+@app.command("diff", cls=ConversationCommand)
+@with_flags("domain", "adapter", "device", "dtype", "encoder")
+def diff(
+    command: Context,
+    flags: Flags,
+    compared: Annotated[
+        list[str],
+        Argument(
+            help="Two plans, each a file or a pinned plan's name; or a question, with --planner "
+            "twice.",
+            metavar="A B | QUESTION",
+        ),
+    ],
+    planner: Annotated[
+        list[str] | None, Option(help="A planner of the question; give two.", metavar="NAME")
+    ] = None,
+    context: options.ContextText = None,
+    plans_folder: PlansFolder = None,
+    config: options.ConfigFile = None,
+    as_json: AsJson = False,
+) -> None:
+    """Compare two plans step by step, and how sure their planners are.
+
+    Files are a plan's text, a run of ask --save, or a pinned plan.
+    """
+    from casewright.planner import diff_plans
+    from casewright.serve.session.dialogue import read_context
+
+    planners, known = planner or [], read_context(context)
+    if (len(compared), len(planners)) not in ((2, 0), (1, 2)):
+        raise InputError("Give two plans, or one question and --planner NAME twice.")
+    if planners:
+        values: DomainValues = command.obj
+        parts = {**flags, "plans_folder": plans_folder}
+        first, second = (
+            _planned(config, values, {**parts, "planner": name}, compared[0], known)
+            for name in planners
+        )
+    else:
+        folder = _plans_folder(config, plans_folder)
+        first, second = (_filed(text, folder) for text in compared)
+    steps = diff_plans(first.plan, second.plan)
+    heads = [
+        {"planner": side.planner, "confidence": side.confidence, "plan": str(side.plan)}
+        for side in (first, second)
+    ]
+    if as_json:
+        print_json(
+            {
+                "first": heads[0],
+                "second": heads[1],
+                "same": all(step.change == "same" for step in steps),
+                "steps": [step.to_json() for step in steps],
+            }
+        )
+        return
+    for sign, head in zip("-+", heads, strict=True):
+        sure = head["confidence"]
+        told = "unknown" if sure is None else f"{sure:.2f}"
+        echo(visible(f"{sign * 3} {head['planner']}, confidence {told}"))
+    for step in steps:
+        if step.change == "same":
+            echo(visible(f"  {step.second}"))
+            continue
+        for sign, text in (("-", step.first), ("+", step.second)):
+            if text is not None:
+                echo(visible(f"{sign} {text}"))
+
+
+def _planned(
+    config: Path | None, values: DomainValues, flags: Flags, question: str, known: dict[str, Any]
+) -> FiledPlan:
+    """Return the plan of a question by the planner of some flags."""
+    from casewright.graph.plan_files import FiledPlan
+    from casewright.planner import PlanRequest
+    from casewright.serve.session.choice import read_choice
+    from casewright.serve.session.session import open_chosen
+
+    session = open_chosen(read_choice(config, values.domain, **flags), opening=values.opening)
+    try:
+        result = session.planner.plan(PlanRequest(question, session.opened.toolbox, known))
+    finally:
+        session.close()
+    name = result.planner + (" (fallback)" if result.fallback else "")
+    return FiledPlan(result.plan, question, name, result.doubt()["confidence"])
+
+
+def _filed(text: str, folder: Path) -> FiledPlan:
+    """Return the plan of a file, or the pinned plan of a name."""
+    from casewright.graph.plan_files import read_plan_file
+    from casewright.planner.pinned import pinned_names
+
+    named = not Path(text).is_file() and text in pinned_names(folder)
+    return read_plan_file(folder / f"{text}.toml" if named else Path(text))
+
+
 def _choice(
     config: Path | None, domain: Domain, folder: Path | None, flags: Flags
 ) -> tuple[Choice, Path]:
@@ -210,8 +306,11 @@ def _choice(
     from casewright.serve.settings.settings import load_settings
 
     loaded = load_settings(config, plans_folder=folder, **flags)
-    return choice_of(loaded, domain), _folder(loaded.settings.plans_folder)
+    return choice_of(loaded, domain), loaded.settings.plans_folder or FOLDER
 
 
-def _folder(setting: Path | None) -> Path:
-    return FOLDER if setting is None else setting
+def _plans_folder(config: Path | None, folder: Path | None) -> Path:
+    """Return the folder of pinned plans alone."""
+    from casewright.serve.settings.settings import load_settings
+
+    return load_settings(config, plans_folder=folder).settings.plans_folder or FOLDER
