@@ -287,7 +287,7 @@ def _row(name: str, results: Sequence[Result], misses: Sequence[Result]) -> dict
 
     def saved(figure: str) -> float:
         ours, whole = (sum(getattr(r, figure) for r in part) for part in (results, misses))
-        return round(1 - ours / whole, 4)
+        return float(round(1 - ours / whole, 4))
 
     return {
         "cache": name,

@@ -66,8 +66,10 @@ def _find(folder: pathlib.Path | None, name: str) -> PinnedPlan:
 
 
 def _list(folder: pathlib.Path | None, toolbox: Toolbox) -> list[dict[str, Any]]:
-    listed = []
-    for name in pinned_names(folder) if folder else ():
+    listed: list[dict[str, Any]] = []
+    if folder is None:
+        return listed
+    for name in pinned_names(folder):
         try:
             pinned = read_pinned(folder, name)
         except InputError:

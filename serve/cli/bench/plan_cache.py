@@ -31,8 +31,13 @@ class KeptAnswers:
     def keep(self, question: str, plan: Plan) -> None:
         """Keep a question with the plan that answered it, as one that its user approved."""
         answer = {
-            "text": "An answer.", "plan": str(plan), "run_id": "", "planner": {},
-            "citations": [], "evidence": [], "missing": [],
+            "text": "An answer.",
+            "plan": str(plan),
+            "run_id": "",
+            "planner": {},
+            "citations": [],
+            "evidence": [],
+            "missing": [],
         }
         self._answers.retain(TENANT, question, answer, "approved")
 
