@@ -183,7 +183,13 @@ def list_plans(
     from casewright.planner.pinned import pinned_names
 
     folder = _plans_folder(config, plans_folder)
-    found = [read_pinned(folder, name).to_json() for name in pinned_names(folder)]
+    found = []
+    for name in pinned_names(folder):
+        try:
+            found.append(read_pinned(folder, name).to_json())
+        except InputError as error:
+            # One that is damaged hides no other.
+            echo(visible(f"error: {error}"), err=True)
     if as_json:
         print_json({"folder": str(folder), "plans": found})
         return

@@ -96,6 +96,13 @@ class PinnedAsk(AskBody):
     planner: Any = None
 
 
+class DiffBody(_Request):
+    """Two plans to compare."""
+
+    first: str = Field(max_length=MAX_QUESTION_CHARACTERS, examples=["s1 = no_evidence()"])
+    second: str = Field(max_length=MAX_QUESTION_CHARACTERS, examples=["s1 = no_evidence()"])
+
+
 class RunPlanBody(_Request):
     """Values and other inputs of a pinned plan. Its tenant follows from the token alone."""
 
@@ -220,6 +227,16 @@ class PinnedListBody(_Response):
     """The pinned plans of the service."""
 
     plans: list[PinnedBody]
+
+
+class DifferenceBody(_Response):
+    """Two plans, step by step."""
+
+    same: bool
+    steps: list[dict[str, Any]] = Field(
+        description="Each with its change (same, changed, only_first, only_second), its text in "
+        "the first and the second plan, and the arguments that differ."
+    )
 
 
 class ResumedBody(AnswerBody):

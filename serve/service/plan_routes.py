@@ -4,15 +4,23 @@ from __future__ import annotations
 
 import asyncio
 import pathlib
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Path, Response
 
-from casewright.errors import InputError
-from casewright.planner import PinnedPlan, read_pinned
+from casewright.errors import InputError, PlanError
+from casewright.planner import PinnedPlan, PlanRequest, diff_plans, parse_plan, read_pinned
 from casewright.planner.pinned import NAME, pinned_names
-from casewright.planner.request import check_question
-from casewright.serve.service.models import AnswerBody, PinnedAsk, PinnedListBody, RunPlanBody
+from casewright.serve.service.models import (
+    AnswerBody,
+    DiffBody,
+    DifferenceBody,
+    PinnedAsk,
+    PinnedListBody,
+    RunPlanBody,
+)
 from casewright.serve.service.problems import RefusedError, responses
 from casewright.serve.service.routes import (
     BEARER,
@@ -37,6 +45,18 @@ async def list_plans(runs: TheRuns) -> Response:
 
 
 @plans.post(
+    "/diff", response_model=DifferenceBody, responses=responses(), summary="Compare two plans"
+)
+async def diff(body: DiffBody) -> Response:
+    """Return the steps of two plans side by side."""
+    with _unusable():
+        first, second = parse_plan(body.first), parse_plan(body.second)
+    steps = await asyncio.to_thread(diff_plans, first, second)
+    same = all(step.change == "same" for step in steps)
+    return reply({"same": same, "steps": [step.to_json() for step in steps]})
+
+
+@plans.post(
     "/{name}/run",
     response_model=AnswerBody,
     responses={**WAITING, **responses(404, 409)},
@@ -50,13 +70,23 @@ async def run(
     pinned = await asyncio.to_thread(_find, folder, name)
     if changes := pinned.differences(toolbox):
         raise RefusedError(409, f"The tools of this plan have changed: {'; '.join(changes)}.")
-    question, planner = pinned.filled(toolbox, body.values)
-    check_question(question)
+    with _unusable():
+        question, planner = pinned.filled(toolbox, body.values)
+        PlanRequest(question, toolbox, body.context).validate(planner.fixed)
     content = body.model_dump()
     attempt = runs.attempt(key, caller, body.thread_id, "plans", name, content)
     del content["values"]
     ask = PinnedAsk.model_construct(question=question, history=[], planner=planner, **content)
     return await answered(runs, ask, caller, attempt)
+
+
+@contextmanager
+def _unusable() -> Iterator[None]:
+    """Refuse the request where a plan that follows from it is none."""
+    try:
+        yield
+    except PlanError as error:
+        raise RefusedError(422, str(error)) from None
 
 
 def _find(folder: pathlib.Path | None, name: str) -> PinnedPlan:

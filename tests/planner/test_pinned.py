@@ -32,7 +32,7 @@ QUESTION = "what was done to the Mill in 12 months?"
 PLAN = parse_plan(
     's1 = find_machine(query="the mill")\ns2 = history(machine_id=s1.machine_id, months=12)'
 )
-PARAMETERS = {"machine": "mill", "months": 12}
+PARAMETERS: dict[str, str | int | float | bool] = {"machine": "mill", "months": 12}
 
 
 def test_a_pinned_plan_runs_through_the_graph_with_other_values(tmp_path: Path) -> None:

@@ -41,6 +41,13 @@ def test_a_pinned_plan_is_listed_and_runs_as_its_file_says(plant: Path) -> None:
     assert answer["plan"].startswith('s1 = find_machine(query="big mill")')
 
 
+def test_a_damaged_file_hides_no_other(plant: Path) -> None:
+    (plant / "plans" / "bad.toml").write_text("format = 7")
+    listed = plans(plant, "list", "--json")
+    assert [plan["name"] for plan in result(listed)["plans"]] == ["warmth"]
+    assert "bad.toml is no pinned plan" in listed.stderr
+
+
 def test_a_run_is_bounded_approved_and_saved_as_an_ask_is(plant: Path) -> None:
     (plant / "called").unlink(missing_ok=True)
     dry = result(

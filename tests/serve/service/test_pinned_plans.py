@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 
@@ -13,6 +14,7 @@ from casewright.tools import Toolbox
 from tests.serve.service.in_process import asking
 from tests.serve.service.server_process import tools
 
+JSON = {"Content-Type": "application/json"}
 Use = Callable[[httpx.AsyncClient], Awaitable[None]]
 
 
@@ -21,6 +23,8 @@ def pin(folder: Path) -> Path:
     plan = parse_plan('s1 = quick(a="phone")\ns2 = quick(a=s1.value)')
     toolbox = Toolbox(tools(folder / "log"))
     pin_plan("memory", "memory of my phone", plan, toolbox, {"what": "phone"}).save(folder)
+    wait = parse_plan("s1 = blocking(b=7)")
+    pin_plan("wait", "wait 7 seconds", wait, toolbox, {"seconds": 7}).save(folder)
     return folder
 
 
@@ -34,7 +38,7 @@ def in_service(folder: Path, use: Use) -> None:
 
 def test_a_pinned_plan_is_listed_and_runs_with_a_value_of_its_parameter(tmp_path: Path) -> None:
     async def use(client: httpx.AsyncClient) -> None:
-        (listed,) = (await client.get("/plans")).json()["plans"]
+        listed, _ = (await client.get("/plans")).json()["plans"]
         assert (listed["parameters"], listed["differences"]) == ({"what": "phone"}, [])
         body = {"with": {"what": 'tablet") {what}'}, "thread_id": "t"}
         answer = (await client.post("/plans/memory/run", json=body)).json()
@@ -69,8 +73,11 @@ def test_unknown_plans_wrong_values_and_changed_tools_are_refused(tmp_path: Path
             ("/plans/memory/run", {"with": {"what": 7}}, 422),
             ("/plans/memory/run", {"with": {"whom": "x"}}, 422),
             ("/plans/memory/run", {"with": {"what": " " * 9000}}, 422),
+            ("/plans/memory/run", {"with": {"what": "\ud800"}}, 422),
+            ("/plans/wait/run", {"with": {"seconds": 10**30}}, 422),
         ):
-            refused = await client.post(path, json=body)
+            sent = json.dumps(body)
+            refused = await client.post(path, content=sent, headers=JSON)
             assert refused.status_code == status, refused.text
         file = tmp_path / "memory.toml"
         file.write_text(file.read_text().replace("fingerprint = ", 'fingerprint = "other" # '))
@@ -81,7 +88,8 @@ def test_unknown_plans_wrong_values_and_changed_tools_are_refused(tmp_path: Path
         refused = await client.post("/plans/memory/run", json={})
         assert refused.status_code == 422
         assert str(tmp_path) not in refused.text
-        assert (await client.get("/plans")).json() == {"plans": []}
+        (listed,) = (await client.get("/plans")).json()["plans"]
+        assert listed["name"] == "wait"
 
     in_service(tmp_path, use)
 
@@ -91,5 +99,18 @@ def test_without_a_folder_there_are_no_pinned_plans(tmp_path: Path) -> None:
         async with asking(tmp_path) as client:
             assert (await client.get("/plans")).json() == {"plans": []}
             assert (await client.post("/plans/memory/run", json={})).status_code == 404
+
+    asyncio.run(serving())
+
+
+def test_two_plans_are_compared_and_a_text_that_is_none_is_refused(tmp_path: Path) -> None:
+    async def serving() -> None:
+        async with asking(tmp_path) as client:
+            plans = {"first": 's1 = quick(a="x")', "second": 's1 = quick(a="y")'}
+            compared = (await client.post("/plans/diff", json=plans)).json()
+            assert not compared["same"]
+            assert compared["steps"][0]["arguments"] == ["a"]
+            refused = await client.post("/plans/diff", json={**plans, "second": "no plan"})
+            assert refused.status_code == 422
 
     asyncio.run(serving())
