@@ -7,6 +7,7 @@ from casewright.planner.chat_planner import ChatPlanner
 from casewright.planner.model_planner import ModelPlanner
 from casewright.planner.narrowing import narrowing
 from casewright.planner.parse import parse_plan
+from casewright.planner.pinned import PinnedPlan, pin_plan, read_pinned
 from casewright.planner.plan import (
     ContextRef,
     ListValue,
@@ -18,6 +19,7 @@ from casewright.planner.plan import (
     format_plan,
 )
 from casewright.planner.plan_cases import plan_schema, plan_store
+from casewright.planner.plan_diff import StepDifference, diff_plans
 from casewright.planner.price import Price, price_plan
 from casewright.planner.prompt import Prompt, render_prompt
 from casewright.planner.reader import Reader
@@ -34,6 +36,7 @@ __all__ = [
     "ListValue",
     "Literal",
     "ModelPlanner",
+    "PinnedPlan",
     "Plan",
     "PlanRequest",
     "PlanResult",
@@ -44,17 +47,21 @@ __all__ = [
     "QuestionRef",
     "Reader",
     "Step",
+    "StepDifference",
     "StepRef",
     "Turn",
     "chat_model",
+    "diff_plans",
     "format_plan",
     "is_span",
     "narrowing",
     "parse_plan",
+    "pin_plan",
     "plan_schema",
     "plan_store",
     "price_plan",
     "read_annotated",
+    "read_pinned",
     "render_prompt",
     "validate_plan",
     "violations",

@@ -26,6 +26,7 @@ MEASURED = {
     "math24": "packages/casewright_math24 packages/casewright_mcbr",
     "narrowing": "planner finetune/corpus",
     "own-tools": "planner finetune/corpus",
+    "plan-cache": "serve/service/planning.py serve/service/answers.py stores",
     "planner": "planner domains/shopping finetune",
     "reaper": "planner finetune",
     "replan": "planner graph domains/shopping",

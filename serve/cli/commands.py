@@ -20,6 +20,7 @@ from casewright.serve.settings.file import find_settings_file
 COMMANDS = {
     "ask": "ask",
     "plan": "plan",
+    "plans": "plans",
     "domains": "domains",
     "ingest": "ingest",
     "calibrate": "calibrate",
@@ -70,7 +71,7 @@ def _version(requested: bool) -> None:
 
 
 #: Commands that read the settings themselves, with their file and flags.
-_READ_SETTINGS = ("ask", "chat", "config", "plan", "serve")
+_READ_SETTINGS = ("ask", "chat", "config", "plan", "plans", "serve")
 
 
 @app.callback()

@@ -87,6 +87,9 @@ FeedbackJudge = Annotated[
         metavar="JUDGE",
     ),
 ]
+PlansFolder = Annotated[
+    Path | None, Option(help="Of pinned plans; plans by default, for serve none.", metavar="DIR")
+]
 Budget = Annotated[
     list[str] | None,
     Option(

@@ -8,7 +8,7 @@ from typing import Annotated
 from typer import Option, Typer
 
 from casewright.errors import DependencyError
-from casewright.serve.cli.options import ConfigFile, Flags, with_flags
+from casewright.serve.cli.options import ConfigFile, Flags, PlansFolder, with_flags
 
 app = Typer(add_completion=False)
 
@@ -44,6 +44,7 @@ def serve(
     corrections: Annotated[
         Path | None, Option(help="Let users correct plans, into this file.", metavar="FILE")
     ] = None,
+    plans_folder: PlansFolder = None,
     langserve: Annotated[
         bool | None, Option("--langserve/--no-langserve", help="LangServe's routes too.")
     ] = None,
@@ -71,6 +72,7 @@ def serve(
         share_port=share_port,
         retain=retain,
         corrections_file=corrections,
+        plans_folder=plans_folder,
         langserve=langserve,
         **flags,
     )

@@ -11,7 +11,7 @@ from fastapi import FastAPI
 
 from casewright import __version__
 from casewright.errors import InputError
-from casewright.serve.service import problems, routes
+from casewright.serve.service import plan_routes, problems, routes
 from casewright.serve.service.answers import Answers
 from casewright.serve.service.checkpoints import hold_threads, open_checkpoints
 from casewright.serve.service.limits import Admission
@@ -76,7 +76,7 @@ def create_app(parts: Parts, options: ServiceOptions, answers: Answers | None = 
         lifespan=lifespan,
     )
     problems.install(app)
-    for router in routes.ROUTERS:
+    for router in (*routes.ROUTERS, plan_routes.plans):
         app.include_router(router)
     add_page(app)
     if options.langserve:

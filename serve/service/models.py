@@ -102,6 +102,36 @@ class AskBody(PlanBody):
     )
 
 
+class PinnedAsk(AskBody):
+    """A question with the planner that writes its pinned plan; no request body."""
+
+    planner: Any = None
+
+
+class DiffBody(_Request):
+    """Two plans to compare."""
+
+    first: str = Field(max_length=MAX_QUESTION_CHARACTERS, examples=["s1 = no_evidence()"])
+    second: str = Field(max_length=MAX_QUESTION_CHARACTERS, examples=["s1 = no_evidence()"])
+
+
+class RunPlanBody(_Request):
+    """Values and other inputs of a pinned plan. Its tenant follows from the token alone."""
+
+    values: dict[str, str | int | float | bool] = Field(
+        default_factory=dict,
+        max_length=32,
+        alias="with",
+        description="Parameter to value, of the type of the one at pinning, which is the default.",
+        examples=[{}],
+    )
+    context: dict[str, JsonValue] = Field(default_factory=dict, max_length=256, examples=[{}])
+    scope: Scope
+    budget: Budget | None = None
+    approve: Literal["declared", "always"] | Budget = "declared"
+    thread_id: ThreadId | None = Field(None, examples=["visit-1"])
+
+
 class ResumeBody(_Request):
     """The resumption of a run."""
 
@@ -189,6 +219,36 @@ class PlannedBody(_Response):
     plan: str
     plan_steps: list[PlanStepBody]
     planner: dict[str, Any] = Field(description="Also its price, and what a budget left out.")
+
+
+class PinnedBody(_Response):
+    """A pinned plan."""
+
+    name: str
+    question: str = Field(description="With {parameter} in the places of parameters.")
+    plan: str
+    parameters: dict[str, Any] = Field(description="Their defaults, the values at pinning.")
+    context: list[str] = Field(description="The fields of the context that it needs.")
+    tools: list[str]
+    differences: list[str] = Field(
+        description="What has changed in its tools since: with any, it is refused."
+    )
+
+
+class PinnedListBody(_Response):
+    """The pinned plans of the service."""
+
+    plans: list[PinnedBody]
+
+
+class DifferenceBody(_Response):
+    """Two plans, step by step."""
+
+    same: bool
+    steps: list[dict[str, Any]] = Field(
+        description="Each with its change (same, changed, only_first, only_second), its text in "
+        "the first and the second plan, and the arguments that differ."
+    )
 
 
 class ResumedBody(AnswerBody):

@@ -62,6 +62,7 @@ class ServiceOptions:
     thread_days: float | None = None
     retain: Literal["off", "verified", "approved"] = "off"
     corrections_file: Path | None = None
+    plans_folder: Path | None = None
     max_calls: int | None = None
     max_cost: float | None = None
     approve: Literal["declared", "always"] = "declared"

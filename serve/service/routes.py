@@ -38,6 +38,7 @@ from casewright.serve.service.models import (
     ThreadId,
 )
 from casewright.serve.service.problems import RefusedError, answer_without_paths, responses
+from casewright.serve.service.repeats import Attempt
 from casewright.serve.service.runs import Runs, Waiting, plan_steps, steps_of, unknown_thread
 from casewright.serve.service.tokens import Caller, caller_of
 from casewright.stores import Case
@@ -128,6 +129,11 @@ _EVENT = {
 async def ask(body: AskBody, runs: TheRuns, caller: TheCaller, key: TheKey = None) -> Response:
     """Plan, look up, and return an answer that cites its evidence."""
     attempt = runs.attempt(key, caller, body.thread_id, "ask", body.model_dump())
+    return await answered(runs, body, caller, attempt)
+
+
+async def answered(runs: Runs, body: AskBody, caller: Caller, attempt: Attempt | None) -> Response:
+    """Return the response to a question: its answer, or 202 where the run waits for a reply."""
 
     async def work() -> Response:
         result = await runs.ask(body, caller, attempt)

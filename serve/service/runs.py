@@ -23,7 +23,7 @@ from casewright.serve.service.answers import Answers
 from casewright.serve.service.checkpoints import RecentThreads, thread_key
 from casewright.serve.service.events import Event
 from casewright.serve.service.limits import Slots
-from casewright.serve.service.models import AskBody, PlanBody, ResumeBody
+from casewright.serve.service.models import AskBody, PinnedAsk, PlanBody, ResumeBody
 from casewright.serve.service.options import Parts, ServiceOptions
 from casewright.serve.service.planning import EarlierPlanner
 from casewright.serve.service.problems import RefusedError, answer_without_paths, paths_in, without
@@ -246,6 +246,8 @@ class Runs:
         limits = {**(body.budget or {}), **({"deadline": body.deadline} if body.deadline else {})}
         context = self._context(body.scope, caller, limits=limits, approve=body.approve)
         context = replace(context, mend=body.mend)
+        if isinstance(body, PinnedAsk):
+            context = replace(context, planner=body.planner)
         graph, config, key = self._plain, None, None
         if body.thread_id is not None:
             key = self.key(body.thread_id, caller)

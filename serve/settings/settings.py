@@ -58,7 +58,10 @@ OTHERS = frozenset(
     }
 )
 #: Settings that are paths; in a file, relative to its folder.
-PATHS = ("home", "cache_folder", "tokens_file", "threads_file", "corrections_file")
+PATHS = (
+    *("home", "cache_folder", "tokens_file", "threads_file", "corrections_file"),
+    "plans_folder",
+)
 #: Settings that are never shown.
 SECRET = ("tokens", "threads_url")
 #: The shortest bearer token: a shorter one can be guessed.
@@ -180,6 +183,7 @@ class Settings(BaseSettings):
     corrections_file: Path | None = Field(
         None, description="a JSON Lines file for plans that users correct"
     )
+    plans_folder: Path | None = Field(None, description="a folder of pinned plans")
     langserve: bool = Field(True, description="false to leave LangServe's routes out, or true")
     log_level: Literal["debug", "info", "warning", "error"] = Field(
         "info", description="debug, info, warning or error"

@@ -57,6 +57,19 @@ def bench_conversations(domain: DomainName = "shopping") -> Report:
     return measure_conversations(domain)
 
 
+@measures(app, "plan-cache", plots=False)
+def bench_plan_cache(
+    domain: DomainName = "shopping",
+    questions: Annotated[int, Option(min=1, help="Length of the stream.")] = 2000,
+    seed: Seed = 0,
+) -> Report:
+    """Measure the reuse of kept answers' plans: hits, wrong reuse, time and tokens saved."""
+    from casewright.bench.plan_cache import measure_plan_cache
+    from casewright.serve.cli.bench.plan_cache import KeptAnswers
+
+    return measure_plan_cache(domain, questions, seed, KeptAnswers)
+
+
 @measures(app, "evidence", plots=False)
 def bench_evidence(domain: DomainName = "shopping") -> Report:
     """Run the annotated queries' own plans, and count the steps that find nothing."""

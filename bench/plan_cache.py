@@ -1,0 +1,302 @@
+"""The cache of plans of kept answers: hit rate, wrong reuse, and what a chat planner costs less."""
+
+from __future__ import annotations
+
+import random
+import re
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import partial
+from typing import Any, Protocol
+
+import numpy as np
+from langchain_core.messages import HumanMessage
+from langchain_core.messages.utils import count_tokens_approximately
+
+from casewright.bench.harness import Ground, mean, p50, read_ground, timed, tracked
+from casewright.bench.report import Report
+from casewright.errors import InputError
+from casewright.finetune.evaluation import judge
+from casewright.finetune.shots import units
+from casewright.planner import (
+    AnnotatedQuery,
+    Plan,
+    Planner,
+    PlanRequest,
+    PlanResult,
+    plan_store,
+    render_prompt,
+)
+from casewright.planner.plan import context_fields, text_literals, with_literals
+from casewright.planner.plan_cases import EXAMPLES, similar_plans
+from casewright.stores import CaseStore, Encoder
+from casewright.tools import Toolbox
+
+#: Shares of the stream: questions as they stand, reworded, the nearest other annotated question,
+#: and with another text in the place of one that the plan looks up.
+KINDS = {"as_is": 0.5, "reworded": 0.25, "neighbour": 0.125, "swapped": 0.125}
+#: A chat model's declared speed: seconds of a call beside its output, and output tokens a second.
+CALL_SECONDS, TOKENS_PER_SECOND = 0.5, 50.0
+REWORDINGS: Sequence[Callable[[str], str]] = (
+    str.lower,
+    lambda text: text.rstrip("?.! "),
+    lambda text: f"Hi, {text}",
+    lambda text: f"{text} Thanks!",
+    lambda text: f"Please: {text}",
+    lambda text: text.replace(" ", "  ", 1),
+)
+
+
+class Cache(Protocol):
+    """Kept plans by their questions."""
+
+    def reusing(self, planner: Planner) -> Planner:
+        """Return a planner that reuses kept plans, and asks the given one for the others."""
+
+    def nearest(self, question: str) -> Plan | None:
+        """Return the plan of the nearest kept question, however far it is."""
+
+    def keep(self, question: str, plan: Plan) -> None:
+        """Keep a question with the plan that answered it."""
+
+    def close(self) -> None:
+        """Close it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """A question of the stream; ``first`` if its words were not asked before."""
+
+    query: AnnotatedQuery
+    kind: str
+    first: bool
+
+
+@dataclass(slots=True)
+class ChatPriced:
+    """Writes each question's annotated plan, at the price of a chat model's call.
+
+    Tokens are LangChain's approximate count of the prompt with its plan cases, and of the plan.
+    """
+
+    toolbox: Toolbox
+    cases: CaseStore
+    gold: dict[str, Plan]
+    name: str = "chat"
+    _results: dict[str, PlanResult] = field(default_factory=dict)
+
+    def plan(self, request: PlanRequest) -> PlanResult:
+        """Return the plan, with tokens and the milliseconds that the call is declared to take."""
+        question = request.question
+        if question not in self._results:
+            prompt = render_prompt(request, similar_plans(self.cases, request, EXAMPLES))
+            plan = self.gold[question]
+            spent = {
+                name: count_tokens_approximately([HumanMessage(text)])
+                for name, text in (("input", f"{prompt.head}{prompt.tail}"), ("output", str(plan)))
+            }
+            seconds = CALL_SECONDS + spent["output"] / TOKENS_PER_SECOND
+            self._results[question] = PlanResult(
+                plan, self.name, milliseconds=seconds * 1000, tokens=spent
+            )
+        return self._results[question]
+
+    async def aplan(self, request: PlanRequest) -> PlanResult:
+        """Return the same as ``plan``."""
+        return self.plan(request)
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """One question's plan: reused or not, right or not, and its price."""
+
+    asked: Asked
+    reused: bool
+    right: bool
+    milliseconds: float
+    tokens: int
+    search_ms: float
+
+
+def measure_plan_cache(
+    domain_name: str, questions: int, seed: int, opening: Callable[[Encoder], Cache]
+) -> Report:
+    """Plan a stream of questions by a chat-priced planner behind caches.
+
+    Each question is kept with the plan that it got, right or wrong, as if its user approved it;
+    of the control that always hits with its annotated one.
+
+    Args:
+        domain_name: The domain, whose annotated queries are asked without context.
+        questions: The length of the stream.
+        seed: Of the stream.
+        opening: Opens an empty cache.
+
+    Raises:
+        InputError: The domain has too few queries that need no context.
+    """
+    ground = read_ground(domain_name)
+    known = ground.domain.queries()
+    alone = [query for query in known if _alone(query)]
+    if len(alone) < 2:
+        raise InputError(f"Domain {domain_name!r} has no queries without context. Try shopping.")
+    stream = list(_stream(alone, questions, random.Random(seed), ground.encoder))
+    gold = {asked.query.query: asked.query.plan for asked in stream}
+    with plan_store(known, ground.encoder) as cases:
+        chat = ChatPriced(ground.toolbox, cases, gold)
+        results = {
+            name: list(_results(name, stream, chat, ground, opening))
+            for name in ("always misses", "kept answers", "always hits")
+        }
+    rows = [
+        {"table": "caches", **_row(name, each, results["always misses"])}
+        for name, each in results.items()
+    ]
+    for kind in ("asked before", *KINDS):
+        part = [result for result in results["kept answers"] if _kind(result.asked) == kind]
+        reused = [result for result in part if result.reused]
+        rows.append(
+            {
+                "table": "kinds",
+                "kind": kind,
+                "questions": len(part),
+                "reused": len(reused),
+                "wrong": sum(not result.right for result in reused),
+            }
+        )
+    kept = rows[1]
+    return Report(
+        bench="plan-cache",
+        settings={"domain": domain_name, "questions": questions, "seed": seed, "kinds": KINDS},
+        figures={
+            name: float(kept[name])
+            for name in ("hit_rate", "wrong_reuse", "time_saved", "tokens_saved")
+        },
+        rows=rows,
+        notes=[
+            "wrong_reuse: share of the reused plans of which a tool or an argument is wrong; "
+            "wrong: share of all questions. A planned question costs a call of a chat model, "
+            f"declared as {CALL_SECONDS:g} s and 1 s for {TOKENS_PER_SECOND:g} tokens of output; "
+            "it writes the annotated plan, so that whatever is wrong is reuse. ms_search: "
+            "the median search of a cache, measured. asked before: the same words."
+        ],
+        titles={"caches": "plan-cache", "kinds": "kept answers, by kind of question"},
+    )
+
+
+def _alone(query: AnnotatedQuery) -> bool:
+    record = query.record
+    changed = record.history or record.tools_extra or record.tools_removed
+    return not (changed or context_fields(query.plan) or "product_id" in record.context)
+
+
+def _stream(
+    queries: Sequence[AnnotatedQuery], count: int, rng: random.Random, encoder: Encoder
+) -> Iterator[Asked]:
+    """Yield questions by Zipf's law, a share of each kind."""
+    texts = [query.query for query in queries]
+    vectors = units(encoder, texts)
+    others: dict[tuple[str, str], list[str]] = defaultdict(list)
+    for query in queries:
+        for index, parameter, text in text_literals(query.plan):
+            others[query.plan.tools[index], parameter].append(text)
+    order = rng.sample(range(len(queries)), len(queries))
+    weights = [1 / rank for rank in range(1, len(queries) + 1)]
+    seen: set[str] = set()
+    for _ in range(count):
+        number = rng.choices(order, weights)[0]
+        (kind,) = rng.choices([*KINDS], [*KINDS.values()])
+        query = queries[number]
+        if kind == "reworded":
+            query = _renamed(query, rng.choice(REWORDINGS)(query.query))
+        elif kind == "neighbour":
+            nearness = vectors @ vectors[number]
+            nearness[number] = -np.inf
+            query = queries[int(nearness.argmax())]
+        elif kind == "swapped":
+            query = _swapped(query, others, rng)
+        yield Asked(query, kind, query.query not in seen)
+        seen.add(query.query)
+
+
+def _renamed(query: AnnotatedQuery, text: str) -> AnnotatedQuery:
+    return replace(query, record=query.record.model_copy(update={"query": text}))
+
+
+def _swapped(
+    query: AnnotatedQuery, others: Mapping[tuple[str, str], Sequence[str]], rng: random.Random
+) -> AnnotatedQuery:
+    """Return a query with another text in question and plan; the same if its plan takes none."""
+    for index, parameter, text in text_literals(query.plan):
+        other = rng.choice(others[query.plan.tools[index], parameter])
+        words = re.compile(rf"(?<!\w){re.escape(text)}(?!\w)", re.IGNORECASE)
+        if words.search(query.query):
+            plan = with_literals(query.plan, {(index, parameter): other})
+            renamed = _renamed(query, words.sub(lambda _: other, query.query))  # noqa: B023
+            return replace(renamed, plan=plan, must={}, accept=())
+    return query
+
+
+def _results(
+    name: str,
+    stream: Sequence[Asked],
+    chat: ChatPriced,
+    ground: Ground,
+    opening: Callable[[Encoder], Cache],
+) -> Iterator[Result]:
+    """Yield the results of a stream behind an empty cache, in order."""
+    # Searches are timed: no question may be encoded before.
+    cache = opening(ground.uncached)
+    planner = cache.reusing(chat)
+    try:
+        for asked in tracked(name, stream):
+            request = PlanRequest(asked.query.query, chat.toolbox)
+            planned, nearest, spent = chat.plan(request), None, 0.0
+            if name == "always hits":
+                nearest, spent = timed(partial(cache.nearest, request.question))
+            elif name == "kept answers":
+                result, spent = timed(partial(planner.plan, request))
+                nearest = None if result is planned else result.plan
+            plan = planned.plan if nearest is None else nearest
+            if name == "kept answers":
+                cache.keep(request.question, plan)
+            elif name == "always hits":
+                # With the plans that it reuses itself, it would soon know the first one only.
+                cache.keep(request.question, planned.plan)
+            yield Result(
+                asked,
+                nearest is not None,
+                judge(asked.query, plan).arguments,
+                spent + planned.milliseconds * (nearest is None),
+                sum(planned.tokens.values()) * (nearest is None),
+                spent,
+            )
+    finally:
+        cache.close()
+
+
+def _kind(asked: Asked) -> str:
+    return asked.kind if asked.first else "asked before"
+
+
+def _row(name: str, results: Sequence[Result], misses: Sequence[Result]) -> dict[str, Any]:
+    """Return the row of a cache, beside the results of the one that always misses."""
+    reused = [result for result in results if result.reused]
+    wrong = sum(not result.right for result in reused)
+
+    def saved(figure: str) -> float:
+        ours, whole = (sum(getattr(r, figure) for r in part) for part in (results, misses))
+        return float(round(1 - ours / whole, 4))
+
+    return {
+        "cache": name,
+        "hit_rate": round(len(reused) / len(results), 4),
+        "wrong_reuse": round(wrong / max(len(reused), 1), 4),
+        "wrong": round(sum(not r.right for r in results) / len(results), 4),
+        "seconds": round(mean([r.milliseconds for r in results]) / 1000, 3),
+        "tokens": round(mean([r.tokens for r in results]), 1),
+        "time_saved": saved("milliseconds"),
+        "tokens_saved": saved("tokens"),
+        "ms_search": round(p50([r.search_ms for r in results]), 1),
+    }

@@ -1,0 +1,62 @@
+"""Files that hold a plan: its text, a saved run, or a pinned plan."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from casewright.errors import InputError, PlanError
+from casewright.graph.run_file import parse_run
+from casewright.planner import Plan, parse_plan, read_pinned
+
+#: Most bytes of a file: a saved run holds its evidence.
+MOST_BYTES = 8 * 1024 * 1024
+
+
+@dataclass(frozen=True, slots=True)
+class FiledPlan:
+    """A plan of a file, with what the file says of it.
+
+    Attributes:
+        question: The question; empty if the file does not say.
+        planner: The planner's name, or the file's kind.
+        confidence: Probability that the plan is right, by its planner; ``None`` if unknown.
+    """
+
+    plan: Plan
+    question: str = ""
+    planner: str = "file"
+    confidence: float | None = None
+
+
+def read_plan_file(file: Path) -> FiledPlan:
+    """Read a plan from its text, from a run of ``casewright ask --save``, or from a pinned plan.
+
+    A pinned plan has its parameters as ``{parameter}``.
+
+    Raises:
+        InputError: The file cannot be read, or holds none of them.
+    """
+    if file.suffix == ".toml":
+        pinned = read_pinned(file.parent, file.stem)
+        return FiledPlan(pinned.plan, pinned.question, f"pinned:{pinned.name}")
+    try:
+        with file.open("rb") as opened:
+            content = opened.read(MOST_BYTES + 1)
+        if len(content) > MOST_BYTES:
+            raise InputError(f"{file} has more than {MOST_BYTES:,} bytes. Give a plan.")
+        text = content.decode("utf-8")
+    except OSError as error:
+        raise InputError(f"{file} cannot be read: {error.strerror}. Give a plan.") from error
+    except UnicodeDecodeError as error:
+        raise InputError(f"{file} is no plan: it is not UTF-8 text.") from error
+    try:
+        if not text.lstrip().startswith("{"):
+            return FiledPlan(parse_plan(text))
+        run = parse_run(text, str(file))
+        planner = run.answer.planner
+        sure = planner.get("confidence")
+        confidence = sure if isinstance(sure, float) else None
+        return FiledPlan(parse_plan(run.answer.plan), run.question, planner["name"], confidence)
+    except PlanError as error:
+        raise InputError(f"{file} is no plan: {error}") from error

@@ -1,0 +1,322 @@
+"""`casewright plans`: plans that are pinned under a name, run with parameters, and compared."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+from typer import Argument, Context, Option, Typer, echo
+
+from casewright.errors import InputError
+from casewright.serve.cli import options
+from casewright.serve.cli.domain_options import ConversationCommand, DomainValues
+from casewright.serve.cli.options import AsJson, Flags, PlansFolder, with_flags
+from casewright.serve.cli.output import (
+    check_new_file,
+    print_answer,
+    print_json,
+    print_rows,
+    visible,
+)
+
+if TYPE_CHECKING:
+    from casewright.domains import Domain
+    from casewright.graph.plan_files import FiledPlan
+    from casewright.serve.session.choice import Choice
+
+app = Typer(add_completion=False, help="Pin plans under a name, run them, compare two.")
+#: The folder of pinned plans where neither option nor setting names another.
+FOLDER = Path("plans")
+PlanName = Annotated[str, Argument(help="The plan's name: its file is NAME.toml.")]
+
+
+@app.command("pin", cls=ConversationCommand)
+@with_flags("domain", "planner", "adapter", "device", "dtype", "encoder")
+def pin(
+    command: Context,
+    flags: Flags,
+    name: PlanName,
+    question: Annotated[
+        str | None, Argument(help="The question; with --plan, that of the saved run by default.")
+    ] = None,
+    plan: Annotated[
+        Path | None,
+        Option(
+            help="A plan's text, or a run of ask --save; planned now by default.", metavar="FILE"
+        ),
+    ] = None,
+    parameter: Annotated[
+        list[str] | None,
+        Option(help="A name for a value in question and plan; repeatable.", metavar="NAME=VALUE"),
+    ] = None,
+    context: options.ContextText = None,
+    replace: Annotated[bool, Option("--replace", help="Replace one of this name.")] = False,
+    plans_folder: PlansFolder = None,
+    config: options.ConfigFile = None,
+    as_json: AsJson = False,
+) -> None:
+    """Keep a plan with named parameters in a file that can be read and reviewed.
+
+    The declarations of its tools are kept with it: it is refused when they have changed.
+    """
+    from casewright.graph.plan_files import read_plan_file
+    from casewright.planner import PlanRequest, pin_plan
+    from casewright.planner.fallback import FallbackPlanner
+    from casewright.planner.request import check_question
+    from casewright.serve.session.dialogue import read_context
+    from casewright.serve.session.pinned import json_or_text, open_without_planner, read_pairs
+    from casewright.serve.session.session import open_chosen
+
+    known, values = read_context(context), command.obj
+    pairs = read_pairs("--parameter", parameter)
+    filed = None if plan is None else read_plan_file(plan)
+    question = question or (filed.question if filed else "")
+    if not question:
+        raise InputError("Give the question too: casewright plans pin NAME QUESTION.")
+    check_question(question)
+    choice, folder = _choice(config, values.domain, plans_folder, flags)
+    if filed is None:
+        session = open_chosen(choice, opening=values.opening)
+    else:
+        session = open_without_planner(choice, FallbackPlanner(), values.opening)
+    try:
+        request = PlanRequest(question, session.opened.toolbox, known)
+        if filed is None:
+            result = session.planner.plan(request)
+            if result.fallback:
+                raise InputError(f"No plan was found to pin: {result.fallback} Give --plan FILE.")
+            steps = result.plan
+        else:
+            steps = filed.plan
+        request.validate(steps)
+        parameters = {key: json_or_text(value) for key, value in pairs.items()}
+        pinned = pin_plan(name, question, steps, request.toolbox, parameters)
+        file = pinned.save(folder, replace=replace)
+    finally:
+        session.close()
+    if as_json:
+        print_json({"file": str(file), **pinned.to_json()})
+        return
+    echo(visible(f"{pinned.plan}\n{file}: pinned."))
+
+
+@app.command("run", cls=ConversationCommand)
+@with_flags("domain", "generator", "encoder", "feedback")
+def run(
+    command: Context,
+    flags: Flags,
+    name: PlanName,
+    with_: Annotated[
+        list[str] | None,
+        Option(
+            "--with",
+            help="A parameter's value; the one at pinning by default; repeatable.",
+            metavar="NAME=VALUE",
+        ),
+    ] = None,
+    scope: options.Scope = None,
+    tenant: options.Tenant = None,
+    context: options.ContextText = None,
+    budget: options.Budget = None,
+    approve: Annotated[
+        bool, Option("--approve", help="Show the plan and its price, and wait for yes or no.")
+    ] = False,
+    dry_run: Annotated[
+        bool, Option("--dry-run", help="Show the plan and its price, and look nothing up.")
+    ] = False,
+    save: Annotated[
+        Path | None, Option(help="Also save the run; casewright show opens it.", metavar="FILE")
+    ] = None,
+    plans_folder: PlansFolder = None,
+    config: options.ConfigFile = None,
+    as_json: AsJson = False,
+) -> None:
+    """Answer by a pinned plan: it is checked, priced, bounded and cited as in casewright ask."""
+    from langgraph.checkpoint.memory import InMemorySaver
+
+    from casewright.graph import Answer
+    from casewright.graph.run_file import save_run
+    from casewright.planner import read_pinned
+    from casewright.planner.fallback import FallbackPlanner
+    from casewright.planner.request import check_question
+    from casewright.serve.cli.waiting import print_dry_run, reply_to
+    from casewright.serve.session.budget import read_budget
+    from casewright.serve.session.dialogue import Dialogue, read_context
+    from casewright.serve.session.pinned import open_without_planner, read_values
+    from casewright.serve.session.scopes import command_scope
+
+    check_new_file("--save", save)
+    if dry_run and (save is not None or approve):
+        raise InputError("--dry-run runs nothing. Leave out --save and --approve.")
+    values: DomainValues = command.obj
+    known, limits = read_context(context), read_budget("--budget", budget)
+    choice, folder = _choice(config, values.domain, plans_folder, flags)
+    pinned = read_pinned(folder, name)
+    given = read_values(pinned, with_)
+    whole_scope = command_scope(values.domain.scopes, scope, values.scope, tenant)
+    session = open_without_planner(choice, FallbackPlanner(), values.opening)
+    try:
+        question, session.planner = pinned.filled(session.opened.toolbox, given)
+        check_question(question)
+        if dry_run:
+            print_dry_run(session, question, known, (), limits, as_json=as_json)
+            return
+        graph = session.graph(choice.generator, InMemorySaver())
+        policy: Any = "always" if approve else "declared"
+        dialogue = Dialogue(graph, whole_scope, reply=reply_to, limits=limits, approve=policy)
+        result = dialogue.ask(question, known)
+    finally:
+        session.close()
+    if save is not None:
+        save_run(save, Answer.from_state(result), question)
+    (print_json if as_json else print_answer)(result["answer"])
+
+
+@app.command("list")
+def list_plans(
+    plans_folder: PlansFolder = None,
+    config: options.ConfigFile = None,
+    as_json: AsJson = False,
+) -> None:
+    """List the pinned plans, with their parameters and tools."""
+    from casewright.planner import read_pinned
+    from casewright.planner.pinned import pinned_names
+
+    folder = _plans_folder(config, plans_folder)
+    found = []
+    for name in pinned_names(folder):
+        try:
+            found.append(read_pinned(folder, name).to_json())
+        except InputError as error:
+            # One that is damaged hides no other.
+            echo(visible(f"error: {error}"), err=True)
+    if as_json:
+        print_json({"folder": str(folder), "plans": found})
+        return
+    if not found:
+        echo(f"No plans are pinned in {folder}: casewright plans pin NAME QUESTION.", err=True)
+        return
+    rows = [
+        {
+            "name": plan["name"],
+            "question": visible(plan["question"]),
+            "parameters": visible(", ".join(f"{n}={v}" for n, v in plan["parameters"].items())),
+            "tools": ", ".join(plan["tools"]),
+        }
+        for plan in found
+    ]
+    print_rows(rows)
+
+
+@app.command("diff", cls=ConversationCommand)
+@with_flags("domain", "adapter", "device", "dtype", "encoder")
+def diff(
+    command: Context,
+    flags: Flags,
+    compared: Annotated[
+        list[str],
+        Argument(
+            help="Two plans, each a file or a pinned plan's name; or a question, with --planner "
+            "twice.",
+            metavar="A B | QUESTION",
+        ),
+    ],
+    planner: Annotated[
+        list[str] | None, Option(help="A planner of the question; give two.", metavar="NAME")
+    ] = None,
+    context: options.ContextText = None,
+    plans_folder: PlansFolder = None,
+    config: options.ConfigFile = None,
+    as_json: AsJson = False,
+) -> None:
+    """Compare two plans step by step, and how sure their planners are.
+
+    Files are a plan's text, a run of ask --save, or a pinned plan.
+    """
+    from casewright.planner import diff_plans
+    from casewright.serve.session.dialogue import read_context
+
+    planners, known = planner or [], read_context(context)
+    if (len(compared), len(planners)) not in ((2, 0), (1, 2)):
+        raise InputError("Give two plans, or one question and --planner NAME twice.")
+    if planners:
+        values: DomainValues = command.obj
+        parts = {**flags, "plans_folder": plans_folder}
+        first, second = (
+            _planned(config, values, {**parts, "planner": name}, compared[0], known)
+            for name in planners
+        )
+    else:
+        folder = _plans_folder(config, plans_folder)
+        first, second = (_filed(text, folder) for text in compared)
+    steps = diff_plans(first.plan, second.plan)
+    heads = [
+        {"planner": side.planner, "confidence": side.confidence, "plan": str(side.plan)}
+        for side in (first, second)
+    ]
+    if as_json:
+        print_json(
+            {
+                "first": heads[0],
+                "second": heads[1],
+                "same": all(step.change == "same" for step in steps),
+                "steps": [step.to_json() for step in steps],
+            }
+        )
+        return
+    for sign, head in zip("-+", heads, strict=True):
+        sure = head["confidence"]
+        told = "unknown" if sure is None else f"{sure:.2f}"
+        echo(visible(f"{sign * 3} {head['planner']}, confidence {told}"))
+    for step in steps:
+        if step.change == "same":
+            echo(visible(f"  {step.second}"))
+            continue
+        for sign, text in (("-", step.first), ("+", step.second)):
+            if text is not None:
+                echo(visible(f"{sign} {text}"))
+
+
+def _planned(
+    config: Path | None, values: DomainValues, flags: Flags, question: str, known: dict[str, Any]
+) -> FiledPlan:
+    """Return the plan of a question by the planner of some flags."""
+    from casewright.graph.plan_files import FiledPlan
+    from casewright.planner import PlanRequest
+    from casewright.serve.session.choice import read_choice
+    from casewright.serve.session.session import open_chosen
+
+    session = open_chosen(read_choice(config, values.domain, **flags), opening=values.opening)
+    try:
+        result = session.planner.plan(PlanRequest(question, session.opened.toolbox, known))
+    finally:
+        session.close()
+    name = result.planner + (" (fallback)" if result.fallback else "")
+    return FiledPlan(result.plan, question, name, result.doubt()["confidence"])
+
+
+def _filed(text: str, folder: Path) -> FiledPlan:
+    """Return the plan of a file, or the pinned plan of a name."""
+    from casewright.graph.plan_files import read_plan_file
+    from casewright.planner.pinned import pinned_names
+
+    named = not Path(text).is_file() and text in pinned_names(folder)
+    return read_plan_file(folder / f"{text}.toml" if named else Path(text))
+
+
+def _choice(
+    config: Path | None, domain: Domain, folder: Path | None, flags: Flags
+) -> tuple[Choice, Path]:
+    """Return the choice of settings, and the folder of pinned plans."""
+    from casewright.serve.session.choice import choice_of
+    from casewright.serve.settings.settings import load_settings
+
+    loaded = load_settings(config, plans_folder=folder, **flags)
+    return choice_of(loaded, domain), loaded.settings.plans_folder or FOLDER
+
+
+def _plans_folder(config: Path | None, folder: Path | None) -> Path:
+    """Return the folder of pinned plans alone."""
+    from casewright.serve.settings.settings import load_settings
+
+    return load_settings(config, plans_folder=folder).settings.plans_folder or FOLDER

@@ -1,0 +1,109 @@
+"""The service's routes of pinned plans, which its operator keeps in a folder."""
+
+from __future__ import annotations
+
+import asyncio
+import pathlib
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Path, Response
+
+from casewright.errors import InputError, PlanError
+from casewright.planner import PinnedPlan, PlanRequest, diff_plans, parse_plan, read_pinned
+from casewright.planner.pinned import NAME, pinned_names
+from casewright.serve.service.models import (
+    AnswerBody,
+    DiffBody,
+    DifferenceBody,
+    PinnedAsk,
+    PinnedListBody,
+    RunPlanBody,
+)
+from casewright.serve.service.problems import RefusedError, responses
+from casewright.serve.service.routes import (
+    BEARER,
+    WAITING,
+    TheCaller,
+    TheKey,
+    TheRuns,
+    answered,
+    reply,
+)
+from casewright.tools import Toolbox
+
+plans = APIRouter(prefix="/plans", tags=["plans"], dependencies=[BEARER])
+PlanName = Annotated[str, Path(pattern=f"^{NAME.pattern}$", description="The plan's name.")]
+
+
+@plans.get("", response_model=PinnedListBody, responses=responses(), summary="Pinned plans")
+async def list_plans(runs: TheRuns) -> Response:
+    """Return the pinned plans of the service; none if the setting plans_folder names no folder."""
+    folder, toolbox = runs.options.plans_folder, runs.parts.toolbox
+    return reply({"plans": await asyncio.to_thread(_list, folder, toolbox)})
+
+
+@plans.post(
+    "/diff", response_model=DifferenceBody, responses=responses(), summary="Compare two plans"
+)
+async def diff(body: DiffBody) -> Response:
+    """Return the steps of two plans side by side."""
+    with _unusable():
+        first, second = parse_plan(body.first), parse_plan(body.second)
+    steps = await asyncio.to_thread(diff_plans, first, second)
+    same = all(step.change == "same" for step in steps)
+    return reply({"same": same, "steps": [step.to_json() for step in steps]})
+
+
+@plans.post(
+    "/{name}/run",
+    response_model=AnswerBody,
+    responses={**WAITING, **responses(404, 409)},
+    summary="Run a pinned plan",
+)
+async def run(
+    name: PlanName, body: RunPlanBody, runs: TheRuns, caller: TheCaller, key: TheKey = None
+) -> Response:
+    """Answer by a pinned plan; budgets, approval and citations are as in /ask."""
+    folder, toolbox = runs.options.plans_folder, runs.parts.toolbox
+    pinned = await asyncio.to_thread(_find, folder, name)
+    if changes := pinned.differences(toolbox):
+        raise RefusedError(409, f"The tools of this plan have changed: {'; '.join(changes)}.")
+    with _unusable():
+        question, planner = pinned.filled(toolbox, body.values)
+        PlanRequest(question, toolbox, body.context).validate(planner.fixed)
+    content = body.model_dump()
+    attempt = runs.attempt(key, caller, body.thread_id, "plans", name, content)
+    del content["values"]
+    ask = PinnedAsk.model_construct(question=question, history=[], planner=planner, **content)
+    return await answered(runs, ask, caller, attempt)
+
+
+@contextmanager
+def _unusable() -> Iterator[None]:
+    """Refuse the request where a plan that follows from it is none."""
+    try:
+        yield
+    except PlanError as error:
+        raise RefusedError(422, str(error)) from None
+
+
+def _find(folder: pathlib.Path | None, name: str) -> PinnedPlan:
+    if folder is None or name not in pinned_names(folder):
+        raise RefusedError(404, "There is no such plan.")
+    return read_pinned(folder, name)
+
+
+def _list(folder: pathlib.Path | None, toolbox: Toolbox) -> list[dict[str, Any]]:
+    listed: list[dict[str, Any]] = []
+    if folder is None:
+        return listed
+    for name in pinned_names(folder):
+        try:
+            pinned = read_pinned(folder, name)
+        except InputError:
+            # One that is damaged takes no other with it; to run it says what is wrong.
+            continue
+        listed.append({**pinned.to_json(), "differences": pinned.differences(toolbox)})
+    return listed

@@ -1,0 +1,66 @@
+"""A domain opened for a pinned plan: no planner is loaded, and values are read by their types."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from casewright.errors import InputError
+
+if TYPE_CHECKING:
+    from casewright.planner import PinnedPlan, Planner
+    from casewright.serve.session.choice import Choice
+    from casewright.serve.session.session import Session
+
+
+def open_without_planner(
+    choice: Choice, planner: Planner, opening: Mapping[str, str] | None = None
+) -> Session:
+    """Open the domain of a choice, with a planner that is there already; see ``open_session``."""
+    from casewright.serve.session.defaults import store_folder
+    from casewright.serve.session.session import Session, with_feedback
+    from casewright.stores.encoders.sources import named_encoder
+
+    domain, encoder = choice.domain, named_encoder(choice.encoder)
+    folder = store_folder(domain.name, choice.encoder)
+    for name, value in (opening or {}).items():
+        opened = domain.openers[name](folder, encoder, value)
+        break
+    else:
+        opened = domain.open(folder, encoder, False)
+    try:
+        return Session(domain, with_feedback(opened, domain, choice.feedback), planner, encoder)
+    except BaseException:
+        opened.close()
+        raise
+
+
+def read_pairs(option: str, texts: Sequence[str] | None) -> dict[str, str]:
+    """Return the values of an option's texts ``NAME=VALUE``; raise ``InputError`` for others."""
+    pairs: dict[str, str] = {}
+    for text in texts or ():
+        name, sign, value = text.partition("=")
+        if not (name and sign):
+            raise InputError(f"{option} {text:.80} gives no value. Write NAME=VALUE.")
+        if name in pairs:
+            raise InputError(f"{option} gives {name:.80} twice. Give it once.")
+        pairs[name] = value
+    return pairs
+
+
+def json_or_text(text: str) -> Any:
+    """Return the JSON text, number or boolean that a value is; any other is a text as it stands."""
+    try:
+        value = json.loads(text)
+    except (ValueError, RecursionError):
+        return text
+    return value if isinstance(value, str | int | float) else text
+
+
+def read_values(pinned: PinnedPlan, texts: Sequence[str] | None) -> dict[str, Any]:
+    """Return values of ``--with`` by the types of a pinned plan's parameters."""
+    return {
+        name: value if isinstance(pinned.parameters.get(name), str) else json_or_text(value)
+        for name, value in read_pairs("--with", texts).items()
+    }

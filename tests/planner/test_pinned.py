@@ -1,0 +1,137 @@
+"""Pinned plans: parameters stand for values, files are checked, changed tools are told."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from casewright.errors import InputError
+from casewright.graph import Answer, build_graph
+from casewright.planner import parse_plan, pin_plan, read_pinned
+from casewright.tools import Toolbox, tool_from_function
+
+
+def find_machine(query: str) -> str:
+    """Finds a machine."""
+    return f"found {query}"
+
+
+def history(machine_id: str, months: int) -> str:
+    """What was done to a machine."""
+    return f"{machine_id} for {months} months"
+
+
+FIND = tool_from_function(find_machine, results=("machine_id",))
+HISTORY = tool_from_function(history, sources={"machine_id": ("step",)})
+TOOLS = Toolbox([FIND, HISTORY])
+QUESTION = "what was done to the Mill in 12 months?"
+PLAN = parse_plan(
+    's1 = find_machine(query="the mill")\ns2 = history(machine_id=s1.machine_id, months=12)'
+)
+PARAMETERS: dict[str, str | int | float | bool] = {"machine": "mill", "months": 12}
+
+
+def test_a_pinned_plan_runs_through_the_graph_with_other_values(tmp_path: Path) -> None:
+    pin_plan("history", QUESTION, PLAN, TOOLS, PARAMETERS).save(tmp_path)
+    pinned = read_pinned(tmp_path, "history")
+    assert pinned.question == "what was done to the {machine} in {months} months?"
+    question, planner = pinned.filled(TOOLS, {"machine": "lathe", "months": 3})
+    answer = Answer.from_state(build_graph(TOOLS, planner).invoke({"question": question}))
+    assert answer.planner["name"] == "pinned:history"
+    assert answer.plan.split("\n")[0] == 's1 = find_machine(query="the lathe")'
+    assert "found the lathe for 3 months" in answer.text
+
+
+@given(st.text(min_size=1, max_size=30), st.integers(-99, 99))
+def test_a_value_never_becomes_more_than_a_text(text: str, months: int) -> None:
+    pinned = pin_plan("history", QUESTION, PLAN, TOOLS, PARAMETERS)
+    _, planner = pinned.filled(TOOLS, {"machine": text, "months": months})
+    assert parse_plan(str(planner.fixed)) == planner.fixed
+    assert planner.fixed.tools == PLAN.tools
+    assert text in planner.fixed.steps[0].argument("query").value  # type: ignore[union-attr, operator]
+
+
+@given(st.text(st.characters(exclude_categories=("Cs", "Cc")), min_size=1, max_size=30))
+def test_a_file_holds_the_plan_that_was_pinned(value: str) -> None:
+    from tempfile import TemporaryDirectory
+
+    pinned = pin_plan("history", f"what of {value}", PLAN, TOOLS)
+    with TemporaryDirectory() as folder:
+        pinned.save(Path(folder))
+        assert read_pinned(Path(folder), "history") == pinned
+
+
+def test_changed_tools_are_refused_with_the_difference() -> None:
+    pinned = pin_plan("history", QUESTION, PLAN, TOOLS)
+    renamed = replace(FIND, description="Finds one.")
+    for tools, difference in (
+        ([HISTORY], "find_machine is gone"),
+        ([renamed, HISTORY], "its description was 'Finds a machine.', and is 'Finds one.'"),
+        ([FIND, replace(HISTORY, approval=True)], "history: types of its parameters, or its need"),
+    ):
+        with pytest.raises(InputError, match=difference):
+            pinned.filled(Toolbox(tools), {})
+    other = tool_from_function(lambda: "", name="other", description="Another.")
+    assert pinned.filled(Toolbox([other, HISTORY, FIND]), {})[0] == QUESTION
+
+
+@pytest.mark.parametrize(
+    ("name", "parameters", "wrong"),
+    [
+        ("../up", {}, "no name of a plan"),
+        ("p", {"machine": "crane"}, "neither in the question nor"),
+        ("p", {"no name": "mill"}, "no name of a parameter"),
+        ("p", {"months": ""}, "is empty"),
+        ("p", {"a": "mill", "b": "mill"}, "neither in the question nor"),
+    ],
+)
+def test_what_cannot_be_pinned_is_refused(
+    name: str, parameters: dict[str, str], wrong: str
+) -> None:
+    with pytest.raises(InputError, match=wrong):
+        pin_plan(name, QUESTION, PLAN, TOOLS, parameters)
+
+
+def test_a_text_that_would_become_a_number_is_refused() -> None:
+    plan = parse_plan(
+        's1 = find_machine(query="12")\ns2 = history(machine_id=s1.machine_id, months=12)'
+    )
+    with pytest.raises(InputError, match="cannot be told from other texts"):
+        pin_plan("p", QUESTION, plan, TOOLS, {"months": 12})
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "format = 1",
+        "format = true\nquestion = ''\nplan = []\ntools = {}",
+        "format = 1\nquestion = 'q'\nplan = 7\ntools = {}",
+        "format = 1\nquestion = 'q'\nplan = ['s1 = f()']\ntools = {}",
+        "format = 1\nquestion = 'q'\nplan = ['s1 = f()']\ntools = {f = 1}",
+        "format = 1\nquestion = 'q'\nplan = ['s1 = f()']\nparameters = 1\ntools = {f = {}}",
+        "format = 1\nquestion = 'q'\nplan = ['s1 = f()']\nparameters = {a=[1]}\ntools = {f = {}}",
+        "a" * 70_000,
+        "[" * 9_000,
+        "\ud800",
+    ],
+)
+def test_a_damaged_file_is_an_input_error_that_names_it(text: str, tmp_path: Path) -> None:
+    (tmp_path / "p.toml").write_bytes(text.encode("utf-8", "surrogatepass"))
+    with pytest.raises(InputError, match=r"p\.toml is no pinned plan"):
+        read_pinned(tmp_path, "p")
+
+
+def test_a_plan_is_replaced_only_when_that_is_said(tmp_path: Path) -> None:
+    pinned = pin_plan("history", QUESTION, PLAN, TOOLS)
+    file = pinned.save(tmp_path)
+    before = file.read_text()
+    with pytest.raises(InputError, match="exists"):
+        pin_plan("history", QUESTION, PLAN, TOOLS, PARAMETERS).save(tmp_path)
+    assert file.read_text() == before
+    pin_plan("history", QUESTION, PLAN, TOOLS, PARAMETERS).save(tmp_path, replace=True)
+    assert file.read_text() != before

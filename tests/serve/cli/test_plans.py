@@ -1,0 +1,102 @@
+"""`plans` pins, lists, runs and compares plans."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.serve.cli.test_approval import PLANT, STOP, WARM
+from tests.serve.helpers import Done, new_home, one_line_error, result, run
+
+DOMAIN = ("--domain", "plant.py:domain")
+
+
+@pytest.fixture
+def plant(tmp_path: Path) -> Path:
+    (tmp_path / "plant.py").write_text(PLANT, encoding="utf-8")
+    new_home(tmp_path / "home")
+    pinned = plans(tmp_path, "pin", "warmth", *DOMAIN, WARM, "--parameter", "machine=mill")
+    assert pinned.returncode == 0, pinned.stderr
+    return tmp_path
+
+
+def plans(plant: Path, *given: str, typed: str | None = None) -> Done:
+    return run(plant / "home", "plans", *given, folder=plant, typed=typed)
+
+
+def test_a_pinned_plan_is_listed_and_runs_as_its_file_says(plant: Path) -> None:
+    listed = result(plans(plant, "list", "--json"))["plans"]
+    assert [(plan["name"], plan["parameters"]) for plan in listed] == [
+        ("warmth", {"machine": "mill"})
+    ]
+    assert "machine=mill" in plans(plant, "list").stdout
+    answer = result(plans(plant, "run", "warmth", *DOMAIN, "--with", "machine=lathe", "--json"))
+    assert answer["plan"].startswith('s1 = find_machine(query="lathe")')
+    assert answer["planner"]["name"] == "pinned:warmth"
+    assert answer["citations"]
+    file = plant / "plans" / "warmth.toml"
+    file.write_text(file.read_text().replace('query="{machine}"', 'query="big {machine}"'))
+    answer = result(plans(plant, "run", "warmth", *DOMAIN, "--json"))
+    assert answer["plan"].startswith('s1 = find_machine(query="big mill")')
+
+
+def test_a_damaged_file_hides_no_other(plant: Path) -> None:
+    (plant / "plans" / "bad.toml").write_text("format = 7")
+    listed = plans(plant, "list", "--json")
+    assert [plan["name"] for plan in result(listed)["plans"]] == ["warmth"]
+    assert "bad.toml is no pinned plan" in listed.stderr
+
+
+def test_a_run_is_bounded_approved_and_saved_as_an_ask_is(plant: Path) -> None:
+    (plant / "called").unlink(missing_ok=True)
+    dry = result(
+        plans(plant, "run", "warmth", *DOMAIN, "--dry-run", "--budget", "calls=1", "--json")
+    )
+    assert dry["planner"]["left_out"]
+    answer = result(plans(plant, "run", "warmth", *DOMAIN, "--approve", "--json", typed="no\n"))
+    assert [step["status"] for step in answer["steps"]] == ["skipped", "skipped"]
+    assert not (plant / "called").exists()
+    plans(plant, "run", "warmth", *DOMAIN, "--save", "run.json")
+    # A saved run can be pinned in its turn, with its question.
+    again = ("pin", "again", *DOMAIN, "--plan", "run.json", "--json")
+    assert result(plans(plant, *again))["question"] == WARM
+
+
+def test_changed_tools_are_refused_with_the_difference(plant: Path) -> None:
+    changed = PLANT.replace("The latest temperature", "The first temperature")
+    (plant / "changed.py").write_text(changed, encoding="utf-8")
+    told = one_line_error(plans(plant, "run", "warmth", "--domain", "changed.py:domain"))
+    assert "is 'The first temperature of one machine.'" in told
+
+
+@pytest.mark.parametrize(
+    ("given", "wrong"),
+    [
+        (("run", "other", *DOMAIN), "There are: warmth"),
+        (("run", "warmth", *DOMAIN, "--with", "crane=x"), "There are: machine"),
+        (("run", "warmth", *DOMAIN, "--with", "machine"), "NAME=VALUE"),
+        (("pin", "warmth", *DOMAIN, STOP), "exists"),
+        (("pin", "x", *DOMAIN), "Give the question too"),
+        (("pin", "x", *DOMAIN, STOP, "--parameter", "a=crane"), "neither in the question"),
+        (("pin", "x", *DOMAIN, STOP, "--plan", "plant.py"), "is no plan"),
+        (("diff", "warmth"), "two plans, or one question"),
+        (("diff", "warmth", "nowhere"), "cannot be read"),
+    ],
+)
+def test_what_cannot_be_done_is_one_line(plant: Path, given: tuple[str, ...], wrong: str) -> None:
+    assert wrong in one_line_error(plans(plant, *given))
+
+
+def test_two_plans_and_two_planners_are_compared(plant: Path) -> None:
+    (plant / "one.txt").write_text('s1 = find_machine(query="{machine}")')
+    compared = result(plans(plant, "diff", "one.txt", "warmth", "--json"))
+    assert [step["change"] for step in compared["steps"]] == ["same", "only_second"]
+    assert not compared["same"]
+    shown = plans(plant, "diff", "one.txt", "warmth").stdout
+    assert "\n+ s2 = read_sensor(" in shown
+    both = ("diff", *DOMAIN, WARM, "--planner", "parser", "--planner", "case", "--json")
+    compared = result(plans(plant, *both))
+    assert compared["same"]
+    assert 0 < compared["first"]["confidence"] <= 1
+    assert compared["first"]["planner"] == "parser"
