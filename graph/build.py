@@ -78,6 +78,7 @@ def build_graph(
     config: RunnableConfig = {
         "max_concurrency": nodes.limits.steps + _SPARE_THREADS,
         "tags": [traces.TAG],
+        "callbacks": [traces.RUNS],
     }
     if checkpointer is not None:
         # LangGraph saves while the next node runs, by default: a run killed then would be resumed
@@ -111,7 +112,9 @@ class _Nodes:
 
     def plan(self, state: RunState) -> Body[dict[str, Any]]:
         planner, request = run_context().planner or self.planner, self._request(state)
-        result = yield Work(lambda: planner.plan(request), lambda: planner.aplan(request))
+        result = yield Work(
+            lambda: traces.planned(planner, request), lambda: traces.aplanned(planner, request)
+        )
         planning = {
             "name": result.planner,
             "attempts": result.attempts,
@@ -153,7 +156,8 @@ class _Nodes:
             history=_value(state, "history", ()),
         )
         generation = yield Work(
-            lambda: generator.generate(request), lambda: generator.agenerate(request)
+            lambda: traces.generated(generator, request),
+            lambda: traces.agenerated(generator, request),
         )
         text, citations = generation.text, generation.citations
         if citations is None:
@@ -177,7 +181,10 @@ class _Nodes:
             },
             run_id=state["run_id"],
         ).to_json()
-        get_stream_writer()({"event": "answer", "text": text, "citations": list(citations)})
+        usage = answer["usage"]
+        get_stream_writer()(
+            {"event": "answer", "text": text, "citations": list(citations), "usage": usage}
+        )
         # The next question on this thread starts with a context and a history of its own.
         return {"answer": answer, "context": {}, "history": []}
 

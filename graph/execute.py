@@ -27,7 +27,7 @@ from casewright.errors import InputError
 from casewright.graph.call import Call
 from casewright.graph.limits import Limits
 from casewright.graph.outcome import MissingReferenceError, Outcome, StepInputs
-from casewright.graph.traces import in_step
+from casewright.graph.traces import in_step, of_call, step_span
 from casewright.planner import Plan
 from casewright.tools import CallContext, Toolbox
 from casewright.tools.body import Body, Work, arun, run
@@ -131,13 +131,17 @@ class Execution:
     def _run_call(self, name: str, call: Call) -> float:
         with self._slots:
             started = self._started(name, call)
-            call.run()
+            with step_span(name, call) as add:
+                call.run()
+                add(of_call(call))
         return started
 
     async def _arun_call(self, name: str, call: Call) -> float:
         async with self._aslots:
             started = self._started(name, call)
-            await call.arun()
+            with step_span(name, call) as add:
+                await call.arun()
+                add(of_call(call))
         return started
 
     def _started(self, name: str, call: Call) -> float:
