@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import logging
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from http import HTTPStatus
 from typing import TYPE_CHECKING, Any
 
@@ -192,12 +192,16 @@ def install(app: FastAPI) -> None:
 
 def _methods(app: FastAPI, request: Request) -> set[str]:
     """Return the methods of all routes of a request's path."""
-    path = request.scope["path"]
-    names: set[str] = set()
-    for template, methods in app.openapi()["paths"].items():
-        if re.fullmatch(re.sub(r"\\{\w+\\}", "[^/]+", re.escape(template)), path):
-            names |= {method.upper() for method in methods}
+    paths = app.openapi()["paths"]
+    names = {method.upper() for t in templates(app, request.scope["path"]) for method in paths[t]}
     return names or {"GET"}
+
+
+def templates(app: FastAPI, path: str) -> Iterator[str]:
+    """Yield the templates of the routes of a path, which OpenAPI names."""
+    for template in app.openapi()["paths"]:
+        if re.fullmatch(re.sub(r"\\{\w+\\}", "[^/]+", re.escape(template)), path):
+            yield template
 
 
 def _invalid_field(error: Any) -> dict[str, str]:

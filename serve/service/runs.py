@@ -22,6 +22,7 @@ from casewright.serve.service.answers import Answers
 from casewright.serve.service.checkpoints import RecentThreads, thread_key
 from casewright.serve.service.events import Event
 from casewright.serve.service.limits import Slots
+from casewright.serve.service.metrics import Metrics
 from casewright.serve.service.models import AskBody, ResumeBody
 from casewright.serve.service.options import Parts, ServiceOptions
 from casewright.serve.service.planning import EarlierPlanner
@@ -63,12 +64,14 @@ class Runs:
         answers: Answers | None,
         locks: ThreadLocks | None = None,
         store: Any = None,
+        metrics: Metrics | None = None,
     ) -> None:
         self.parts = parts
         self.options = options
         self.saver = strict(saver)
         self.answers = answers
         self.locks = locks or ThreadLocks()
+        self.metrics = metrics or Metrics()
         self.repeats = Repeats(store or InMemoryStore(), bounded=options.threads_in_memory)
         self._recent: TenantLru[RecentRun] = TenantLru(MOST_RECENT)
         self._threads = RecentThreads(self.saver, bounded=options.threads_in_memory)
@@ -99,7 +102,7 @@ class Runs:
             RefusedError: The thread is busy, or a tool asks a question and there is no thread.
         """
         state: dict[str, Any] = {}
-        async for _ in self._events(body, caller, attempt, ["values"], state):
+        async for _ in self._events(body, caller, attempt, ["custom", "values"], state):
             pass
         return await self._result(state, body, caller, body.thread_id)
 
@@ -145,9 +148,15 @@ class Runs:
                 if thread.ended and command is None:
                     state = thread.returned
                 else:
-                    state = await self.graph.ainvoke(
-                        cast("Any", command), _config(key, thread.request), context=context
+                    state = {}
+                    chunks = self.graph.astream(
+                        cast("Any", command),
+                        _config(key, thread.request),
+                        context=context,
+                        stream_mode=["custom", "values"],
                     )
+                    async for _ in self._graph_events(chunks, state):
+                        pass
         question = AskBody.model_construct(
             question=str(thread.values["question"]),
             context=thread.values.get("context") or {},
@@ -233,8 +242,32 @@ class Runs:
                 elif key is not None:
                     await self._threads.begun(key)
                 chunks = graph.astream(inputs, config, context=context, stream_mode=modes)
-                async for event in _graph_events(chunks, state):
+                async for event in self._graph_events(chunks, state):
                     yield event
+
+    async def _graph_events(
+        self, chunks: Any, state: dict[str, Any]
+    ) -> AsyncGenerator[Event, None]:
+        """Yield the events of a graph's stream, and keep ``state`` at the graph's last state."""
+        streamed = False
+        hidden: set[str] = set()
+        with self.metrics.run():
+            async with aclosing(chunks):
+                async for mode, chunk in chunks:
+                    if mode == "values":
+                        state.clear()
+                        state.update(chunk)
+                    elif mode == "messages":
+                        message, metadata = chunk
+                        node = metadata.get("langgraph_node")
+                        # Only tokens of the chat model that words the answer are streamed.
+                        if node == "generate" and (text := str(message.text)):
+                            streamed = True
+                            yield Event("token", {"text": text})
+                    elif isinstance(chunk, Mapping):
+                        self.metrics.event(chunk)
+                        for event in _custom_events(chunk, hidden, streamed=streamed):
+                            yield event
 
     def _context(
         self, scope: Mapping[str, str], caller: Caller, *, resumed: bool = False
@@ -324,26 +357,6 @@ def _reply(thread: ThreadState, body: ResumeBody, *, begun: bool) -> Command[Any
     if thread.answered:
         raise RefusedError(409, "The thread's last question is answered: ask a new one.")
     return None
-
-
-async def _graph_events(chunks: Any, state: dict[str, Any]) -> AsyncGenerator[Event, None]:
-    """Yield the events of a graph's stream, and keep ``state`` at the graph's last state."""
-    streamed = False
-    hidden: set[str] = set()
-    async with aclosing(chunks):
-        async for mode, chunk in chunks:
-            if mode == "values":
-                state.clear()
-                state.update(chunk)
-            elif mode == "messages":
-                message, metadata = chunk
-                # Only tokens of the chat model that words the answer are streamed.
-                if metadata.get("langgraph_node") == "generate" and (text := str(message.text)):
-                    streamed = True
-                    yield Event("token", {"text": text})
-            elif isinstance(chunk, Mapping):
-                for event in _custom_events(chunk, hidden, streamed=streamed):
-                    yield event
 
 
 def _custom_events(
