@@ -115,14 +115,7 @@ class _Nodes:
         result = yield Work(
             lambda: traces.planned(planner, request), lambda: traces.aplanned(planner, request)
         )
-        planning = {
-            "name": result.planner,
-            "attempts": result.attempts,
-            "fallback": result.fallback,
-            "milliseconds": round(result.milliseconds, 3),
-            "tokens": dict(result.tokens),
-            **result.doubt(),
-        }
+        planning = result.to_json()
         get_stream_writer()({"event": "plan", "plan": str(result.plan), "planner": planning})
         return {"plan": str(result.plan), "planning": planning, "run_id": str(uuid.uuid4())}
 

@@ -33,6 +33,7 @@ COMMANDS = {
     "check": "upkeep",
     "repair": "upkeep",
     "serve": "serve",
+    "mcp": "mcp",
     "bench": "bench.commands",
     "finetune": "finetune.commands",
 }
@@ -70,7 +71,7 @@ def _version(requested: bool) -> None:
 
 
 #: Commands that read the settings themselves, with their file and flags.
-_READ_SETTINGS = ("ask", "chat", "config", "plan", "serve")
+_READ_SETTINGS = ("ask", "chat", "config", "mcp", "plan", "serve")
 
 
 @app.callback()

@@ -90,6 +90,10 @@ def create_app(parts: Parts, options: ServiceOptions, answers: Answers | None = 
         from casewright.serve.service.langserve_routes import add_langserve
 
         add_langserve(app, options.max_concurrency)
+    if options.mcp:
+        from casewright.serve.service.mcp_tools import router as mcp_router
+
+        app.include_router(mcp_router)
     # The last middleware added is the first to see a request.
     app.add_middleware(Admission, options=options, larger=routes.LARGER)
     app.add_middleware(Authenticated, tokens=Tokens(options.tokens, options.tokens_again))

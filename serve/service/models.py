@@ -68,6 +68,17 @@ class AskBody(_Request):
     )
 
 
+class RunPlanBody(AskBody):
+    """A question with the plan that is run for it."""
+
+    plan: str = Field(
+        min_length=1,
+        max_length=MAX_QUESTION_CHARACTERS,
+        description="The plan, a step a line.",
+        examples=["s1 = no_evidence()"],
+    )
+
+
 class ResumeBody(_Request):
     """The resumption of a run."""
 
@@ -143,6 +154,14 @@ class PlanStepBody(_Response):
     tool: str
     call: str = Field(description="The tool and its arguments, as in the plan.")
     needs: list[str] = Field(description="The steps whose results it refers to.")
+
+
+class PlannedBody(_Response):
+    """A plan that was not run."""
+
+    plan: str = Field(description="A step a line, as run_plan takes it.")
+    plan_steps: list[PlanStepBody]
+    planner: dict[str, Any]
 
 
 class ResumedBody(AnswerBody):

@@ -63,6 +63,7 @@ class ServiceOptions:
     retain: Literal["off", "verified", "approved"] = "off"
     corrections_file: Path | None = None
     langserve: bool = True
+    mcp: bool = False
 
     @property
     def threads_in_memory(self) -> bool:

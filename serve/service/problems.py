@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import logging
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from http import HTTPStatus
 from typing import TYPE_CHECKING, Any
 
@@ -169,10 +169,7 @@ def install(app: FastAPI) -> None:
     async def on_invalid(request: Request, error: Exception) -> Response:
         assert isinstance(error, (RequestValidationError, ValidationError))
         fields = [_invalid_field(entry) for entry in error.errors()]
-        detail = "The request does not fit the schema: " + "; ".join(
-            f"{entry['at'] or 'body'}: {entry['message']}" for entry in fields[:3]
-        )
-        return problem_response(422, detail + ".", errors=fields[:20])
+        return problem_response(422, invalid_detail(error.errors()), errors=fields[:20])
 
     async def on_http_error(request: Request, error: Exception) -> Response:
         assert isinstance(error, HTTPException)
@@ -202,6 +199,13 @@ def templates(app: FastAPI, path: str) -> Iterator[str]:
     for template in app.openapi()["paths"]:
         if re.fullmatch(re.sub(r"\\{\w+\\}", "[^/]+", re.escape(template)), path):
             yield template
+
+
+def invalid_detail(entries: Sequence[Any]) -> str:
+    """Return what pydantic's errors say of a request, without its values."""
+    fields = [_invalid_field(entry) for entry in entries[:3]]
+    told = "; ".join(f"{entry['at'] or 'body'}: {entry['message']}" for entry in fields)
+    return f"The request does not fit the schema: {told}."
 
 
 def _invalid_field(error: Any) -> dict[str, str]:

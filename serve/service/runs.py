@@ -8,22 +8,25 @@ from collections import defaultdict
 from collections.abc import AsyncGenerator, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import aclosing, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, cast
 
 from langgraph.store.memory import InMemoryStore
 from langgraph.types import Command
 
-from casewright.errors import PlanError, StoreDamagedError
+from casewright.errors import InputError, PlanError, StoreDamagedError
 from casewright.graph import ChatGenerator, RunContext, build_graph
 from casewright.graph.checkpoint_reading import strict
-from casewright.planner import parse_plan
+from casewright.graph.traces import aplanned
+from casewright.planner import Plan, PlanRequest, parse_plan
+from casewright.planner.fixed import FixedPlanner
+from casewright.planner.request import Turn
 from casewright.serve.service.answers import Answers
 from casewright.serve.service.checkpoints import RecentThreads, thread_key
 from casewright.serve.service.events import Event
 from casewright.serve.service.limits import Slots
 from casewright.serve.service.metrics import Metrics
-from casewright.serve.service.models import AskBody, ResumeBody
+from casewright.serve.service.models import AskBody, ResumeBody, RunPlanBody
 from casewright.serve.service.options import Parts, ServiceOptions
 from casewright.serve.service.planning import EarlierPlanner
 from casewright.serve.service.problems import RefusedError, answer_without_paths, paths_in, without
@@ -105,6 +108,21 @@ class Runs:
         async for _ in self._events(body, caller, attempt, ["custom", "values"], state):
             pass
         return await self._result(state, body, caller, body.thread_id)
+
+    async def plan(self, body: AskBody, caller: Caller) -> dict[str, Any]:
+        """Plan for a question; return ``PlannedBody``'s JSON form.
+
+        Raises:
+            InputError: Question, context, history or scope are unusable.
+        """
+        planner = self._context(body.scope, caller).planner or self._planner
+        request = self._request(body)
+        async with self._slots.hold(caller.tenant):
+            with self.metrics.run():
+                result = await aplanned(planner, request)
+        self.metrics.phase("planning", result.milliseconds)
+        text = str(result.plan)
+        return {"plan": text, "plan_steps": plan_steps(text), "planner": result.to_json()}
 
     async def stream(
         self, body: AskBody, caller: Caller, attempt: Attempt | None = None
@@ -225,6 +243,8 @@ class Runs:
         history = [{"question": turn.question, "answer": turn.answer} for turn in body.history]
         inputs: Any = {"question": body.question, "context": dict(body.context), "history": history}
         context = self._context(body.scope, caller)
+        if isinstance(body, RunPlanBody):
+            context = replace(context, planner=FixedPlanner(self._checked_plan(body), "run_plan"))
         graph, config, key = self._plain, None, None
         if body.thread_id is not None:
             key = self.key(body.thread_id, caller)
@@ -269,6 +289,18 @@ class Runs:
                         for event in _custom_events(chunk, hidden, streamed=streamed):
                             yield event
 
+    def _request(self, body: AskBody) -> PlanRequest:
+        history = [Turn(question=turn.question, answer=turn.answer) for turn in body.history]
+        return PlanRequest(body.question, self.parts.toolbox, body.context, history)
+
+    def _checked_plan(self, body: RunPlanBody) -> Plan:
+        try:
+            plan = parse_plan(body.plan)
+            self._request(body).validate(plan)
+        except PlanError as error:
+            raise InputError(str(error)) from None
+        return plan
+
     def _context(
         self, scope: Mapping[str, str], caller: Caller, *, resumed: bool = False
     ) -> RunContext:
@@ -287,12 +319,15 @@ class Runs:
         """Return the result of a run; keep its answer as a case if the options say so."""
         if state.get("__interrupt__"):
             if thread_id is None:
-                raise RefusedError(409, "A tool waits for a reply. Ask again with a thread_id.")
+                raise RefusedError(409, "A tool waits for a reply. POST /ask with a thread_id.")
             thread = await self.state(self.key(thread_id, caller))
             return Waiting(thread.questions if thread is not None else [])
         answer = answer_without_paths(state["answer"])
         result = {**answer, "thread_id": thread_id, "retained": None}
         if self.options.retain == "off" or self.answers is None or body.history or body.context:
+            return result
+        if isinstance(body, RunPlanBody):
+            # Its plan is the client's: no later question may be planned by it.
             return result
         run = RecentRun(body.question, answer)
         self._recent.put(caller.tenant, str(answer["run_id"]), run)

@@ -15,9 +15,9 @@ from casewright.serve.service.app import create_app
 from casewright.serve.service.options import Parts, ServiceOptions
 from casewright.serve.service.server import listening, run
 from casewright.serve.service.tokens import check_exposure
-from casewright.serve.session.choice import choice_of
+from casewright.serve.session.choice import Choice, choice_of
 from casewright.serve.session.defaults import store_folder
-from casewright.serve.session.session import open_chosen
+from casewright.serve.session.session import Session, open_chosen
 from casewright.serve.settings.settings import load_settings
 from casewright.serve.settings.tokens import TokensFile, read_tokens
 from casewright.stores.paths import data_folder
@@ -63,16 +63,7 @@ def start(config: Path | None = None, **flags: Any) -> None:
         server_socket.close()
         raise
     try:
-        parts = Parts(
-            domain=session.domain.name,
-            toolbox=session.opened.toolbox,
-            planner=session.planner,
-            generator=session.generator(choice.generator),
-            scopes=session.domain.scopes,
-            stores=session.opened.stores,
-            description=session.domain.description,
-            questions=session.domain.questions,
-        )
+        parts = parts_of(session, choice)
         names = {option.name for option in fields(ServiceOptions)} - {"tokens", "threads_url"}
         options = ServiceOptions(
             tokens=tokens,
@@ -86,6 +77,20 @@ def start(config: Path | None = None, **flags: Any) -> None:
     finally:
         session.close()
         server_socket.close()
+
+
+def parts_of(session: Session, choice: Choice) -> Parts:
+    """Return the service's parts of an open session."""
+    return Parts(
+        domain=session.domain.name,
+        toolbox=session.opened.toolbox,
+        planner=session.planner,
+        generator=session.generator(choice.generator),
+        scopes=session.domain.scopes,
+        stores=session.opened.stores,
+        description=session.domain.description,
+        questions=session.domain.questions,
+    )
 
 
 @contextmanager
