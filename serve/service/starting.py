@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -14,6 +14,7 @@ from casewright.serve.service.answers import Answers
 from casewright.serve.service.app import create_app
 from casewright.serve.service.options import Parts, ServiceOptions
 from casewright.serve.service.server import listening, run
+from casewright.serve.service.telemetry import exporting
 from casewright.serve.service.tokens import check_exposure
 from casewright.serve.session.choice import Choice, choice_of
 from casewright.serve.session.defaults import store_folder
@@ -71,7 +72,10 @@ def start(config: Path | None = None, **flags: Any) -> None:
             threads_url=settings.threads_url.get_secret_value() if settings.threads_url else None,
             **settings.model_dump(include=names),
         )
-        with _answers(settings, session.encoder, parts.domain, choice.encoder) as answers:
+        with (
+            exporting() if settings.otel else nullcontext(),
+            _answers(settings, session.encoder, parts.domain, choice.encoder) as answers,
+        ):
             app = create_app(parts, options, answers)
             run(app, server_socket, **settings.model_dump(include=_RUN))
     finally:
