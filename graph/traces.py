@@ -3,7 +3,7 @@
 Every run within the graph has the tag ``casewright``. Metadata names run, plan and step, under keys
 of our own, since an embedding team's metadata stands beside it. Of the scope, which identifies the
 user, it has only the fields' names; of the context, nothing. The inputs and outputs that LangGraph
-hands to handlers hold question, context and answer all the same. ``casewright.spans`` says what the
+hands to handlers hold question, context and answer all the same. ``stores.spans`` says what the
 spans of OpenTelemetry hold.
 """
 
@@ -19,11 +19,11 @@ from langchain_core.runnables import RunnableConfig, RunnableLambda
 from langchain_core.runnables.config import merge_configs, set_config_context
 from langgraph.config import get_config
 
-from casewright import spans
 from casewright.graph.call import Call
 from casewright.graph.generator import Generation, GenerationRequest, Generator
 from casewright.graph.state import run_context
 from casewright.planner import Planner, PlanRequest, PlanResult
+from casewright.stores import spans
 from casewright.tools.body import Body, arun, run
 
 #: The name of the graph's run, and the tag of all runs within it.
@@ -32,6 +32,8 @@ RUN, PLANNER, PLAN = "casewright_run_id", "casewright_planner", "casewright_plan
 SCOPE, STEP, TOOL = "casewright_scope", "casewright_step", "casewright_tool"
 
 Task = TypeVar("Task")
+#: No run, and no span.
+_NO_SPAN: tuple[Any, Any] = (None, None)
 
 
 class BodyNode(RunnableLambda[Any, Any]):
@@ -82,7 +84,7 @@ class RunSpans(BaseCallbackHandler):
 
     def on_chain_end(self, outputs: Any, *, run_id: UUID, **kwargs: Any) -> None:
         """Close the span, if this is the graph's run."""
-        root, opened = self._spans.pop(run_id, (None, None))
+        root, opened = self._spans.pop(run_id, _NO_SPAN)
         if root == run_id:
             # Cancelled runs within it are not told to end.
             for run in [run for run, (of, _) in self._spans.items() if of == root]:
@@ -91,7 +93,7 @@ class RunSpans(BaseCallbackHandler):
 
     def on_chain_error(self, error: BaseException, *, run_id: UUID, **kwargs: Any) -> None:
         """Close the span as failed, if this is the graph's run."""
-        root, opened = self._spans.get(run_id, (None, None))
+        root, opened = self._spans.get(run_id, _NO_SPAN)
         if root == run_id:
             from opentelemetry.trace import StatusCode
 
@@ -101,8 +103,8 @@ class RunSpans(BaseCallbackHandler):
 
     def within(self, config: RunnableConfig | None) -> AbstractContextManager[Any]:
         """Return a context in which spans are put under that of a config's run."""
-        run = getattr((config or {}).get("callbacks"), "parent_run_id", None)
-        _, opened = self._spans.get(run, (None, None))
+        run: Any = getattr((config or {}).get("callbacks"), "parent_run_id", None)
+        _, opened = self._spans.get(run, _NO_SPAN)
         if opened is None:
             return nullcontext()
         from opentelemetry.trace import use_span

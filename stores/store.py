@@ -13,7 +13,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from casewright.errors import FacetError, InputError, StoreError
-from casewright.spans import retrieval
 from casewright.stores.case import Case, canonical_id, case_id, json_plain, now, same_json
 from casewright.stores.engines import connections
 from casewright.stores.engines.engine import Engine, NoCollectionError, Point, Where
@@ -27,6 +26,7 @@ from casewright.stores.question import Question
 from casewright.stores.revise import Change, changed, verified
 from casewright.stores.schema import CaseSchema
 from casewright.stores.select import Selection, check_bias, check_counts, check_selection
+from casewright.stores.spans import retrieval
 from casewright.stores.stored import QualityScale, embedded, in_range, point_parts, scale_of
 from casewright.stores.tenant import checked_tenant, owned, stamped, within
 from casewright.stores.where import check_where
