@@ -174,9 +174,9 @@ def install(app: FastAPI) -> None:
     async def on_http_error(request: Request, error: Exception) -> Response:
         assert isinstance(error, HTTPException)
         headers = dict(error.headers or {})
-        if error.status_code == 405:
+        if error.status_code == 405 and (methods := _methods(app, request)):
             # Starlette names only the methods of the path's first route.
-            headers["Allow"] = ", ".join(sorted(_methods(app, request)))
+            headers["Allow"] = ", ".join(sorted(methods))
         return problem_response(error.status_code, without_paths(str(error.detail)), headers)
 
     app.add_exception_handler(CasewrightError, on_error)
@@ -188,10 +188,9 @@ def install(app: FastAPI) -> None:
 
 
 def _methods(app: FastAPI, request: Request) -> set[str]:
-    """Return the methods of all routes of a request's path."""
+    """Return the methods of all routes of a request's path that OpenAPI names."""
     paths = app.openapi()["paths"]
-    names = {method.upper() for t in templates(app, request.scope["path"]) for method in paths[t]}
-    return names or {"GET"}
+    return {method.upper() for t in templates(app, request.scope["path"]) for method in paths[t]}
 
 
 def templates(app: FastAPI, path: str) -> Iterator[str]:
