@@ -38,7 +38,7 @@ from casewright.graph.mend import (
     without_replaced,
 )
 from casewright.graph.outcome import Outcome
-from casewright.graph.planning import check_tools, plan_in_time, plan_within, summary
+from casewright.graph.planning import check_tools, plan_in_time, plan_within
 from casewright.graph.state import AskInput, AskOutput, RunContext, RunState, run_context
 from casewright.graph.traces import TracedNode
 from casewright.planner import Plan, Planner, PlanRequest, Step, parse_plan
@@ -123,6 +123,7 @@ def build_graph(
     config: RunnableConfig = {
         "max_concurrency": nodes.limits.steps + _SPARE_THREADS,
         "tags": [traces.TAG],
+        "callbacks": [traces.RUNS],
     }
     if checkpointer is not None:
         # LangGraph saves while the next node runs, by default: a run killed then would be resumed
@@ -250,7 +251,7 @@ class _Nodes:
         planner, left = run_context().planner or self.planner, self._left(state, state["outcomes"])
         result = yield from plan_in_time(planner, rest, left)
         longer = mended(request, rest, plan, outcomes, result)
-        planning = {**state["planning"], "mended": {**summary(result), "plan": state["plan"]}}
+        planning = {**state["planning"], "mended": {**result.to_json(), "plan": state["plan"]}}
         if longer is None:
             return {"planning": planning}
         longer, left_out = trimmed(
@@ -311,8 +312,8 @@ class _Nodes:
         bounded = not isinf(left) and not isinstance(generator, ExtractiveGenerator)
         try:
             generation = yield Work(
-                lambda: generator.generate(request),
-                lambda: generator.agenerate(request),
+                lambda: traces.generated(generator, request),
+                lambda: traces.agenerated(generator, request),
                 max(left, 0.0) if bounded else None,
             )
         except TimeoutError:
@@ -340,7 +341,10 @@ class _Nodes:
             },
             run_id=state["run_id"],
         ).to_json()
-        get_stream_writer()({"event": "answer", "text": text, "citations": list(citations)})
+        usage = answer["usage"]
+        get_stream_writer()(
+            {"event": "answer", "text": text, "citations": list(citations), "usage": usage}
+        )
         # The next question on this thread starts with a context and a history of its own.
         return {"answer": answer, "context": {}, "history": []}
 

@@ -61,6 +61,7 @@ class Call:
         """
         future = start_daemon(lambda: run(self._attempted()))
         done, _ = wait_for_futures([future], self.limits.step_seconds)
+        future.cancel()
         self._finish(future, in_time=bool(done))
 
     async def arun(self) -> None:

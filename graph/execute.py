@@ -32,7 +32,7 @@ from casewright.graph.extractive import ExtractiveGenerator
 from casewright.graph.generator import GenerationRequest
 from casewright.graph.limits import Limits
 from casewright.graph.outcome import MissingReferenceError, Outcome, StepInputs
-from casewright.graph.traces import in_step
+from casewright.graph.traces import in_step, of_call, step_span
 from casewright.planner import Plan, Step
 from casewright.planner.price import price_plan
 from casewright.tools import CallContext, Toolbox
@@ -155,17 +155,21 @@ class Execution:
     def _run_call(self, name: str, call: Call) -> float:
         with self._slots:
             started = time.perf_counter()
-            if self._in_time(name, call, started):
-                call.run()
-                self._told_late(call)
+            with step_span(name, call) as add:
+                if self._in_time(name, call, started):
+                    call.run()
+                    self._told_late(call)
+                add(of_call(call))
         return started
 
     async def _arun_call(self, name: str, call: Call) -> float:
         async with self._aslots:
             started = time.perf_counter()
-            if self._in_time(name, call, started):
-                await call.arun()
-                self._told_late(call)
+            with step_span(name, call) as add:
+                if self._in_time(name, call, started):
+                    await call.arun()
+                    self._told_late(call)
+                add(of_call(call))
         return started
 
     def _in_time(self, name: str, call: Call, now: float) -> bool:

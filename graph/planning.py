@@ -9,6 +9,7 @@ from math import isinf
 from typing import Any
 
 from casewright.errors import InputError
+from casewright.graph import traces
 from casewright.graph.limits import Limits
 from casewright.planner import Plan, Planner, PlanRequest, PlanResult, Step
 from casewright.planner.fallback import FallbackPlanner, in_place_of
@@ -59,7 +60,7 @@ def plan_within(
         plan, beyond_budget = trimmed(plan, excess)
         left_out += beyond_budget
     planning = {
-        **summary(result),
+        **result.to_json(),
         "price": priced(plan, attempts=limits.retry.max_attempts).to_json(),
         "left_out": left_out,
     }
@@ -70,8 +71,8 @@ def plan_in_time(planner: Planner, request: PlanRequest, seconds: float) -> Body
     """Plan within this many seconds; the fallback planner's plan stands in for a later one."""
     try:
         result: PlanResult = yield Work(
-            lambda: planner.plan(request),
-            lambda: planner.aplan(request),
+            lambda: traces.planned(planner, request),
+            lambda: traces.aplanned(planner, request),
             None if isinf(seconds) else seconds,
         )
         return result
@@ -81,18 +82,6 @@ def plan_in_time(planner: Planner, request: PlanRequest, seconds: float) -> Body
         other = replace(FallbackPlanner().plan(request), confidence=0.0)
         why = f"The run's deadline left {seconds:g} s for planning."
         return in_place_of(planner.name, why, other, milliseconds=seconds * 1000)
-
-
-def summary(result: PlanResult) -> dict[str, Any]:
-    """Return how a plan was made, JSON-plain, as in ``Answer.planner``."""
-    return {
-        "name": result.planner,
-        "attempts": result.attempts,
-        "fallback": result.fallback,
-        "milliseconds": round(result.milliseconds, 3),
-        "tokens": dict(result.tokens),
-        **result.doubt(),
-    }
 
 
 def check_tools(limits: Limits | Mapping[str, Any] | None, toolbox: Toolbox) -> None:

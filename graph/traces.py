@@ -1,22 +1,29 @@
-"""Nodes of a graph, and the metadata of a run for LangSmith and any callback handler.
+"""Nodes of a graph, and what describes a run: metadata for callback handlers, and spans.
 
 Every run within the graph has the tag ``casewright``. Metadata names run, plan and step, under keys
 of our own, since an embedding team's metadata stands beside it. Of the scope, which identifies the
 user, it has only the fields' names; of the context, nothing. The inputs and outputs that LangGraph
-hands to handlers hold question, context and answer all the same.
+hands to handlers hold question, context and answer all the same. ``stores.spans`` says what the
+spans of OpenTelemetry hold.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any, TypeVar
+from uuid import UUID
 
-from langchain_core.callbacks import BaseCallbackManager
+from langchain_core.callbacks import BaseCallbackHandler, BaseCallbackManager
 from langchain_core.runnables import RunnableConfig, RunnableLambda
 from langchain_core.runnables.config import merge_configs, set_config_context
 from langgraph.config import get_config
 
+from casewright.graph.call import Call
+from casewright.graph.generator import Generation, GenerationRequest, Generator
 from casewright.graph.state import run_context
+from casewright.planner import Planner, PlanRequest, PlanResult
+from casewright.stores import spans
 from casewright.tools.body import Body, arun, run
 
 #: The name of the graph's run, and the tag of all runs within it.
@@ -25,6 +32,8 @@ RUN, PLANNER, PLAN = "casewright_run_id", "casewright_planner", "casewright_plan
 SCOPE, STEP, TOOL = "casewright_scope", "casewright_step", "casewright_tool"
 
 Task = TypeVar("Task")
+#: No run, and no span.
+_NO_SPAN: tuple[Any, Any] = (None, None)
 
 
 class BodyNode(RunnableLambda[Any, Any]):
@@ -40,6 +49,72 @@ class BodyNode(RunnableLambda[Any, Any]):
         super().__init__(blocking, afunc=awaiting, name=body.__name__)
 
 
+class RunSpans(BaseCallbackHandler):
+    """Opens a span around each run of a graph, under which its nodes put theirs.
+
+    A handler, since LangGraph streams: no block of ours is around a whole run.
+    """
+
+    run_inline = True
+
+    def __init__(self) -> None:
+        # Run to its graph's run, and that one's span.
+        self._spans: dict[UUID, tuple[UUID, Any]] = {}
+
+    def on_chain_start(
+        self,
+        serialized: Any,
+        inputs: Any,
+        *,
+        run_id: UUID,
+        parent_run_id: UUID | None = None,
+        **kwargs: Any,
+    ) -> None:
+        """Open the span of a graph's run; know a run within it as such."""
+        if (tracer := spans.tracer()) is None:
+            return
+        if parent_run_id in self._spans:
+            self._spans[run_id] = self._spans[parent_run_id]
+            return
+        attributes = {spans.OPERATION: "invoke_agent", "gen_ai.agent.name": NAME}
+        if isinstance(inputs, dict):
+            attributes |= spans.content(casewright__question=inputs.get("question", ""))
+        opened = tracer.start_span(f"invoke_agent {NAME}", attributes=attributes)
+        self._spans[run_id] = run_id, opened
+
+    def on_chain_end(self, outputs: Any, *, run_id: UUID, **kwargs: Any) -> None:
+        """Close the span, if this is the graph's run."""
+        root, opened = self._spans.pop(run_id, _NO_SPAN)
+        if root == run_id:
+            # Cancelled runs within it are not told to end.
+            for run in [run for run, (of, _) in self._spans.items() if of == root]:
+                del self._spans[run]
+            opened.end()
+
+    def on_chain_error(self, error: BaseException, *, run_id: UUID, **kwargs: Any) -> None:
+        """Close the span as failed, if this is the graph's run."""
+        root, opened = self._spans.get(run_id, _NO_SPAN)
+        if root == run_id:
+            from opentelemetry.trace import StatusCode
+
+            opened.set_attribute("error.type", type(error).__name__)
+            opened.set_status(StatusCode.ERROR)
+        self.on_chain_end(None, run_id=run_id)
+
+    def within(self, config: RunnableConfig | None) -> AbstractContextManager[Any]:
+        """Return a context in which spans are put under that of a config's run."""
+        run: Any = getattr((config or {}).get("callbacks"), "parent_run_id", None)
+        _, opened = self._spans.get(run, _NO_SPAN)
+        if opened is None:
+            return nullcontext()
+        from opentelemetry.trace import use_span
+
+        return use_span(opened, record_exception=False, set_status_on_exception=False)
+
+
+RUNS = RunSpans()
+
+
 class TracedNode(BodyNode):
     """A node with metadata of its run; ``planned`` if the state holds this run's plan."""
 
@@ -49,11 +124,13 @@ class TracedNode(BodyNode):
 
     def invoke(self, input: Any, config: RunnableConfig | None = None, **kwargs: Any) -> Any:
         """Run the node."""
-        return super().invoke(input, self._described(input, config), **kwargs)
+        with RUNS.within(config):
+            return super().invoke(input, self._described(input, config), **kwargs)
 
     async def ainvoke(self, input: Any, config: RunnableConfig | None = None, **kwargs: Any) -> Any:
         """Run the node, without blocking the event loop."""
-        return await super().ainvoke(input, self._described(input, config), **kwargs)
+        with RUNS.within(config):
+            return await super().ainvoke(input, self._described(input, config), **kwargs)
 
     def _described(self, state: Any, config: RunnableConfig | None) -> RunnableConfig:
         metadata: dict[str, Any] = {SCOPE: sorted(map(str, run_context().scope))}
@@ -74,3 +151,76 @@ def in_step(step: str, tool: str, start: Callable[[], Task]) -> Task:
     copied.add_metadata({STEP: step, TOOL: tool})
     with set_config_context({**config, "callbacks": copied}) as context:
         return context.run(start)
+
+
+def planned(planner: Planner, request: PlanRequest) -> PlanResult:
+    """Return a planner's result, in a span."""
+    with spans.span("plan", planner.name) as add:
+        result = planner.plan(request)
+        add(_of_plan(result))
+        return result
+
+
+async def aplanned(planner: Planner, request: PlanRequest) -> PlanResult:
+    """Return the same as ``planned``, without blocking the event loop."""
+    with spans.span("plan", planner.name) as add:
+        result = await planner.aplan(request)
+        add(_of_plan(result))
+        return result
+
+
+def _of_plan(result: PlanResult) -> dict[str, Any]:
+    return {
+        "casewright.planner": result.planner,
+        "casewright.plan.steps": len(result.plan.steps),
+        "casewright.plan.attempts": result.attempts,
+        "casewright.plan.fallback": bool(result.fallback),
+        **_usage(result.tokens),
+        **spans.content(casewright__plan=str(result.plan)),
+    }
+
+
+def generated(generator: Generator, request: GenerationRequest) -> Generation:
+    """Return a generator's answer, in a span."""
+    with spans.span("generate_content", generator.name) as add:
+        generation = generator.generate(request)
+        add(_of_generation(generation))
+        return generation
+
+
+async def agenerated(generator: Generator, request: GenerationRequest) -> Generation:
+    """Return the same as ``generated``, without blocking the event loop."""
+    with spans.span("generate_content", generator.name) as add:
+        generation = await generator.agenerate(request)
+        add(_of_generation(generation))
+        return generation
+
+
+def _of_generation(generation: Generation) -> dict[str, Any]:
+    return {**_usage(generation.tokens), **spans.content(casewright__answer=generation.text)}
+
+
+def _usage(tokens: Mapping[str, int]) -> dict[str, int]:
+    return {f"gen_ai.usage.{name}_tokens": count for name, count in tokens.items()}
+
+
+def step_span(step: str, call: Call) -> AbstractContextManager[Any]:
+    """Return a span of a step's tool call; after the call, ``of_call`` are its attributes."""
+    attributes = {
+        "gen_ai.tool.name": call.tool.name,
+        "gen_ai.tool.type": "function",
+        "gen_ai.tool.call.id": step,
+        **spans.content(gen_ai__tool__call__arguments=call.arguments),
+    }
+    return spans.span("execute_tool", call.tool.name, attributes)
+
+
+def of_call(call: Call) -> dict[str, Any]:
+    """Return the attributes of a call that has ended."""
+    failure = "timeout" if call.timed_out else "tool_error"
+    return {
+        "casewright.results": len(call.rows),
+        "casewright.attempts": call.attempts,
+        **({"error.type": failure} if call.error else {}),
+        **spans.content(gen_ai__tool__call__result=list(call.rows)),
+    }

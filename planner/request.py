@@ -98,6 +98,17 @@ class PlanResult:
     asks_back: bool = False
     alternatives: tuple[Plan, ...] = ()
 
+    def to_json(self) -> dict[str, Any]:
+        """Return how the plan was made, JSON-plain, without the plan."""
+        return {
+            "name": self.planner,
+            "attempts": self.attempts,
+            "fallback": self.fallback,
+            "milliseconds": round(self.milliseconds, 3),
+            "tokens": dict(self.tokens),
+            **self.doubt(),
+        }
+
     def doubt(self) -> dict[str, Any]:
         """Return confidence, ``asks_back`` and alternatives, JSON-plain."""
         return {

@@ -26,6 +26,7 @@ from casewright.stores.question import Question
 from casewright.stores.revise import Change, changed, verified
 from casewright.stores.schema import CaseSchema
 from casewright.stores.select import Selection, check_bias, check_counts, check_selection
+from casewright.stores.spans import retrieval
 from casewright.stores.stored import QualityScale, embedded, in_range, point_parts, scale_of
 from casewright.stores.tenant import checked_tenant, owned, stamped, within
 from casewright.stores.where import check_where
@@ -207,10 +208,13 @@ class CaseStore:
             InputError: An unusable query, weight, condition, ``k`` or ``lambda_b``.
         """
         check_counts(1, k=k)
-        store_query = self._query(query, weights, lambda_b, where)
-        if store_query is None:
-            return []
-        return self._finder.best(store_query, k, where, exact=store_query.quality_leads)
+        with retrieval(self.schema.name, k) as add:
+            store_query = self._query(query, weights, lambda_b, where)
+            if store_query is None:
+                return []
+            hits = self._finder.best(store_query, k, where, exact=store_query.quality_leads)
+            add({"casewright.results": len(hits)})
+            return hits
 
     def select(
         self,
@@ -248,18 +252,19 @@ class CaseStore:
         check_selection(k, lambda_d)
         first = max(CANDIDATES, 4 * k) if candidates is None else candidates
         check_counts(0, candidates=first, most=most)
-        store_query = self._query(query, weights, lambda_b, where)
-        if store_query is None or k == 0:
-            return Selection((), True, 0, 0)
-        return self._finder.select(
-            store_query,
-            k,
-            lambda_d=lambda_d,
-            weights=weights,
-            where=where,
-            candidates=first,
-            most=most,
-        )
+        with retrieval(self.schema.name, k):
+            store_query = self._query(query, weights, lambda_b, where)
+            if store_query is None or k == 0:
+                return Selection((), True, 0, 0)
+            return self._finder.select(
+                store_query,
+                k,
+                lambda_d=lambda_d,
+                weights=weights,
+                where=where,
+                candidates=first,
+                most=most,
+            )
 
     def question(
         self, text: str, *, weights: Mapping[str, float] | None = None, where: Where | None = None

@@ -31,6 +31,11 @@ class _CallThreads:
         self._owner_limit = owner_limit
         self._lock = threading.Lock()
         self._running: Counter[str] = Counter()
+        self.abandoned = 0
+
+    def running(self) -> int:
+        with self._lock:
+            return self._running.total()
 
     def start(self, thread: threading.Thread, name: str) -> None:
         with self._lock:
@@ -48,14 +53,45 @@ class _CallThreads:
             self.end(name)
             raise BusyError(f"The system starts no more threads: {error}. Try again.") from error
 
-    def end(self, name: str) -> None:
+    def abandon(self, call: _CallFuture) -> None:
         with self._lock:
+            if not (call.done() or call.abandoned):
+                call.abandoned = True
+                self.abandoned += 1
+
+    def end(self, name: str, call: _CallFuture | None = None) -> None:
+        with self._lock:
+            if call is not None and call.abandoned:
+                self.abandoned -= 1
             self._running[name] -= 1
             if not self._running[name]:
                 del self._running[name]
 
 
+class _CallFuture(Future[Any]):
+    """A call's future; who cancels it does not wait any more, and the thread goes on."""
+
+    def __init__(self, threads: _CallThreads) -> None:
+        super().__init__()
+        self.abandoned = False
+        self._threads = threads
+
+    def cancel(self) -> bool:
+        self._threads.abandon(self)
+        return super().cancel()
+
+
 _threads = _CallThreads(1024, 1024)
+
+
+def running_calls() -> int:
+    """Return the number of threads of calls at work, abandoned ones among them."""
+    return _threads.running()
+
+
+def abandoned_calls() -> int:
+    """Return the number of threads at work that nobody waits for any more."""
+    return _threads.abandoned
 
 
 def bound_call_threads(limit: int, owner_limit: int) -> None:
@@ -74,11 +110,11 @@ def start_daemon(function: Callable[[], Answer]) -> Future[Answer]:
     Raises:
         BusyError: Too many threads are at work.
     """
-    future: Future[Answer] = Future()
+    threads, name = _threads, owner.get()
+    future = _CallFuture(threads)
     # Running from the start: who stops waiting cannot cancel it under the thread's hands.
     future.set_running_or_notify_cancel()
     context = contextvars.copy_context()
-    threads, name = _threads, owner.get()
 
     def work() -> None:
         try:
@@ -92,7 +128,7 @@ def start_daemon(function: Callable[[], Answer]) -> Future[Answer]:
         else:
             future.set_result(answer)
         finally:
-            threads.end(name)
+            threads.end(name, future)
 
     threads.start(threading.Thread(target=work, daemon=True, name="casewright-call"), name)
     return future
@@ -107,7 +143,11 @@ def call_within(function: Callable[[], Answer], seconds: float | None) -> Answer
     """
     if seconds is None:
         return function()
-    return start_daemon(function).result(timeout=seconds)
+    future = start_daemon(function)
+    try:
+        return future.result(timeout=seconds)
+    finally:
+        future.cancel()
 
 
 async def let_go(work: asyncio.Future[Any]) -> None:

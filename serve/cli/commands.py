@@ -34,6 +34,7 @@ COMMANDS = {
     "check": "upkeep",
     "repair": "upkeep",
     "serve": "serve",
+    "mcp": "mcp",
     "bench": "bench.commands",
     "finetune": "finetune.commands",
 }
@@ -71,7 +72,7 @@ def _version(requested: bool) -> None:
 
 
 #: Commands that read the settings themselves, with their file and flags.
-_READ_SETTINGS = ("ask", "chat", "config", "plan", "plans", "serve")
+_READ_SETTINGS = ("ask", "chat", "config", "mcp", "plan", "plans", "serve")
 
 
 @app.callback()

@@ -8,6 +8,7 @@ from typing import Annotated
 from typer import Option, Typer
 
 from casewright.errors import DependencyError
+from casewright.serve.cli.mcp import check_mcp
 from casewright.serve.cli.options import ConfigFile, Flags, PlansFolder, with_flags
 
 app = Typer(add_completion=False)
@@ -48,6 +49,12 @@ def serve(
     langserve: Annotated[
         bool | None, Option("--langserve/--no-langserve", help="LangServe's routes too.")
     ] = None,
+    mcp: Annotated[
+        bool | None, Option("--mcp/--no-mcp", help="MCP tools at /mcp: plan, run_plan, ask.")
+    ] = None,
+    otel: Annotated[
+        bool | None, Option("--otel/--no-otel", help="Export OpenTelemetry spans, by OTEL_….")
+    ] = None,
     config: ConfigFile = None,
 ) -> None:
     """Answer questions over HTTP, until told to end: Ctrl+C, or SIGTERM."""
@@ -58,6 +65,8 @@ def serve(
         raise DependencyError(
             "The service needs FastAPI and Uvicorn. Run: pip install 'casewright[serve]'"
         ) from error
+    if mcp:
+        check_mcp()
     from casewright.serve.service.starting import start
 
     in_database = threads is not None and threads.startswith(("postgresql://", "postgres://"))
@@ -74,5 +83,7 @@ def serve(
         corrections_file=corrections,
         plans_folder=plans_folder,
         langserve=langserve,
+        mcp=mcp,
+        otel=otel,
         **flags,
     )

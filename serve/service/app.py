@@ -15,6 +15,8 @@ from casewright.serve.service import plan_routes, problems, routes
 from casewright.serve.service.answers import Answers
 from casewright.serve.service.checkpoints import hold_threads, open_checkpoints
 from casewright.serve.service.limits import Admission
+from casewright.serve.service.metrics import Counted, Metrics
+from casewright.serve.service.metrics import router as metrics_router
 from casewright.serve.service.models import Problem
 from casewright.serve.service.options import Parts, ServiceOptions
 from casewright.serve.service.page_routes import add_page
@@ -55,13 +57,17 @@ def create_app(parts: Parts, options: ServiceOptions, answers: Answers | None = 
             name,
         )
 
+    metrics = Metrics(tool.name for tool in parts.toolbox)
+
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
         with lock:
             async with open_checkpoints(options) as threads:
                 most = options.max_tool_threads
                 bound_call_threads(most, options.share_of(most))
-                runs = Runs(parts, options, threads.saver, answers, threads.locks, threads.store)
+                runs = Runs(
+                    *(parts, options, threads.saver, answers, threads.locks, threads.store, metrics)
+                )
                 app.state.runs = runs
                 async with retiring(runs, threads.older):
                     yield
@@ -76,17 +82,23 @@ def create_app(parts: Parts, options: ServiceOptions, answers: Answers | None = 
         lifespan=lifespan,
     )
     problems.install(app)
-    for router in (*routes.ROUTERS, plan_routes.plans):
+    app.state.metrics = metrics
+    for router in (*routes.ROUTERS, plan_routes.plans, metrics_router):
         app.include_router(router)
     add_page(app)
     if options.langserve:
         from casewright.serve.service.langserve_routes import add_langserve
 
         add_langserve(app, options.max_concurrency)
+    if options.mcp:
+        from casewright.serve.service.mcp_tools import router as mcp_router
+
+        app.include_router(mcp_router)
     # The last middleware added is the first to see a request.
     app.add_middleware(Admission, options=options, larger=routes.LARGER)
     app.add_middleware(Authenticated, tokens=Tokens(options.tokens, options.tokens_again))
     app.add_middleware(problems.Contained)
+    app.add_middleware(Counted, metrics=metrics)
     _describe(app)
     return app
 

@@ -132,6 +132,17 @@ class RunPlanBody(_Request):
     thread_id: ThreadId | None = Field(None, examples=["visit-1"])
 
 
+class WrittenPlanBody(AskBody):
+    """A question with the plan that is run for it."""
+
+    plan: str = Field(
+        min_length=1,
+        max_length=MAX_QUESTION_CHARACTERS,
+        description="The plan, a step a line.",
+        examples=["s1 = no_evidence()"],
+    )
+
+
 class ResumeBody(_Request):
     """The resumption of a run."""
 

@@ -67,6 +67,7 @@ class ServiceOptions:
     max_cost: float | None = None
     approve: Literal["declared", "always"] = "declared"
     langserve: bool = True
+    mcp: bool = False
 
     @property
     def threads_in_memory(self) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import logging
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from http import HTTPStatus
 from typing import TYPE_CHECKING, Any
 
@@ -169,17 +169,14 @@ def install(app: FastAPI) -> None:
     async def on_invalid(request: Request, error: Exception) -> Response:
         assert isinstance(error, (RequestValidationError, ValidationError))
         fields = [_invalid_field(entry) for entry in error.errors()]
-        detail = "The request does not fit the schema: " + "; ".join(
-            f"{entry['at'] or 'body'}: {entry['message']}" for entry in fields[:3]
-        )
-        return problem_response(422, detail + ".", errors=fields[:20])
+        return problem_response(422, invalid_detail(error.errors()), errors=fields[:20])
 
     async def on_http_error(request: Request, error: Exception) -> Response:
         assert isinstance(error, HTTPException)
         headers = dict(error.headers or {})
-        if error.status_code == 405:
+        if error.status_code == 405 and (methods := _methods(app, request)):
             # Starlette names only the methods of the path's first route.
-            headers["Allow"] = ", ".join(sorted(_methods(app, request)))
+            headers["Allow"] = ", ".join(sorted(methods))
         return problem_response(error.status_code, without_paths(str(error.detail)), headers)
 
     app.add_exception_handler(CasewrightError, on_error)
@@ -191,13 +188,23 @@ def install(app: FastAPI) -> None:
 
 
 def _methods(app: FastAPI, request: Request) -> set[str]:
-    """Return the methods of all routes of a request's path."""
-    path = request.scope["path"]
-    names: set[str] = set()
-    for template, methods in app.openapi()["paths"].items():
+    """Return the methods of all routes of a request's path that OpenAPI names."""
+    paths = app.openapi()["paths"]
+    return {method.upper() for t in templates(app, request.scope["path"]) for method in paths[t]}
+
+
+def templates(app: FastAPI, path: str) -> Iterator[str]:
+    """Yield the templates of the routes of a path, which OpenAPI names."""
+    for template in app.openapi()["paths"]:
         if re.fullmatch(re.sub(r"\\{\w+\\}", "[^/]+", re.escape(template)), path):
-            names |= {method.upper() for method in methods}
-    return names or {"GET"}
+            yield template
+
+
+def invalid_detail(entries: Sequence[Any]) -> str:
+    """Return what pydantic's errors say of a request, without its values."""
+    fields = [_invalid_field(entry) for entry in entries[:3]]
+    told = "; ".join(f"{entry['at'] or 'body'}: {entry['message']}" for entry in fields)
+    return f"The request does not fit the schema: {told}."
 
 
 def _invalid_field(error: Any) -> dict[str, str]:

@@ -14,16 +14,24 @@ from typing import Any, cast
 from langgraph.store.memory import InMemoryStore
 from langgraph.types import Command
 
-from casewright.errors import PlanError, StoreDamagedError
+from casewright.errors import InputError, PlanError, StoreDamagedError
 from casewright.graph import Approve, ChatGenerator, Latencies, Limits, RunContext, build_graph
 from casewright.graph.checkpoint_reading import strict
 from casewright.graph.planning import check_tools, plan_within
-from casewright.planner import PlanRequest, Turn, parse_plan
+from casewright.planner import Plan, PlanRequest, Turn, parse_plan
+from casewright.planner.fixed import FixedPlanner
 from casewright.serve.service.answers import Answers
 from casewright.serve.service.checkpoints import RecentThreads, thread_key
 from casewright.serve.service.events import Event
 from casewright.serve.service.limits import Slots
-from casewright.serve.service.models import AskBody, PinnedAsk, PlanBody, ResumeBody
+from casewright.serve.service.metrics import Metrics
+from casewright.serve.service.models import (
+    AskBody,
+    PinnedAsk,
+    PlanBody,
+    ResumeBody,
+    WrittenPlanBody,
+)
 from casewright.serve.service.options import Parts, ServiceOptions
 from casewright.serve.service.planning import EarlierPlanner
 from casewright.serve.service.problems import RefusedError, answer_without_paths, paths_in, without
@@ -65,12 +73,14 @@ class Runs:
         answers: Answers | None,
         locks: ThreadLocks | None = None,
         store: Any = None,
+        metrics: Metrics | None = None,
     ) -> None:
         self.parts = parts
         self.options = options
         self.saver = strict(saver)
         self.answers = answers
         self.locks = locks or ThreadLocks()
+        self.metrics = metrics or Metrics()
         self.repeats = Repeats(store or InMemoryStore(), bounded=options.threads_in_memory)
         self._recent: TenantLru[RecentRun] = TenantLru(MOST_RECENT)
         self._threads = RecentThreads(self.saver, bounded=options.threads_in_memory)
@@ -110,8 +120,10 @@ class Runs:
         )
         planner = context.planner or self._planner
         async with self._slots.hold(caller.tenant):
-            planning = plan_within(planner, request, limits, self._latencies.seconds())
-            plan, described = await arun(planning)
+            with self.metrics.run():
+                planning = plan_within(planner, request, limits, self._latencies.seconds())
+                plan, described = await arun(planning)
+        self.metrics.phase("planning", described["milliseconds"])
         request.validate(plan)
         return {"plan": str(plan), "plan_steps": plan_steps(str(plan)), "planner": described}
 
@@ -127,7 +139,7 @@ class Runs:
             RefusedError: The thread is busy, or a tool asks a question and there is no thread.
         """
         state: dict[str, Any] = {}
-        async for _ in self._events(body, caller, attempt, ["values"], state):
+        async for _ in self._events(body, caller, attempt, ["custom", "values"], state):
             pass
         return await self._result(state, body, caller, body.thread_id)
 
@@ -173,9 +185,15 @@ class Runs:
                 if thread.ended and command is None:
                     state = thread.returned
                 else:
-                    state = await self.graph.ainvoke(
-                        cast("Any", command), _config(key, thread.request), context=context
+                    state = {}
+                    chunks = self.graph.astream(
+                        cast("Any", command),
+                        _config(key, thread.request),
+                        context=context,
+                        stream_mode=["custom", "values"],
                     )
+                    async for _ in self._graph_events(chunks, state):
+                        pass
         question = AskBody.model_construct(
             question=str(thread.values["question"]),
             context=thread.values.get("context") or {},
@@ -248,6 +266,8 @@ class Runs:
         context = replace(context, mend=body.mend)
         if isinstance(body, PinnedAsk):
             context = replace(context, planner=body.planner)
+        elif isinstance(body, WrittenPlanBody):
+            context = replace(context, planner=FixedPlanner(self._checked_plan(body), "run_plan"))
         graph, config, key = self._plain, None, None
         if body.thread_id is not None:
             key = self.key(body.thread_id, caller)
@@ -265,8 +285,42 @@ class Runs:
                 elif key is not None:
                     await self._threads.begun(key)
                 chunks = graph.astream(inputs, config, context=context, stream_mode=modes)
-                async for event in _graph_events(chunks, state):
+                async for event in self._graph_events(chunks, state):
                     yield event
+
+    async def _graph_events(
+        self, chunks: Any, state: dict[str, Any]
+    ) -> AsyncGenerator[Event, None]:
+        """Yield the events of a graph's stream, and keep ``state`` at the graph's last state."""
+        streamed = False
+        hidden: set[str] = set()
+        with self.metrics.run():
+            async with aclosing(chunks):
+                async for mode, chunk in chunks:
+                    if mode == "values":
+                        state.clear()
+                        state.update(chunk)
+                    elif mode == "messages":
+                        message, metadata = chunk
+                        node = metadata.get("langgraph_node")
+                        # Only tokens of the chat model that words the answer are streamed.
+                        if node == "generate" and (text := str(message.text)):
+                            streamed = True
+                            yield Event("token", {"text": text})
+                    elif isinstance(chunk, Mapping):
+                        self.metrics.event(chunk)
+                        for event in _custom_events(chunk, hidden, streamed=streamed):
+                            yield event
+
+    def _checked_plan(self, body: WrittenPlanBody) -> Plan:
+        try:
+            plan = parse_plan(body.plan)
+            PlanRequest(body.question, self.parts.toolbox, body.context, _turns(body)).validate(
+                plan
+            )
+        except PlanError as error:
+            raise InputError(str(error)) from None
+        return plan
 
     def _context(
         self,
@@ -293,12 +347,15 @@ class Runs:
         """Return the result of a run; keep its answer as a case if the options say so."""
         if state.get("__interrupt__"):
             if thread_id is None:
-                raise RefusedError(409, "The run waits for a reply. Ask again with a thread_id.")
+                raise RefusedError(409, "The run waits for a reply. POST /ask with a thread_id.")
             thread = await self.state(self.key(thread_id, caller))
             return Waiting(thread.questions if thread is not None else [])
         answer = answer_without_paths(state["answer"])
         result = {**answer, "thread_id": thread_id, "retained": None}
         if self.options.retain == "off" or self.answers is None or body.history or body.context:
+            return result
+        if isinstance(body, (PinnedAsk, WrittenPlanBody)):
+            # Its plan is the client's: no later question may be planned by it.
             return result
         run = RecentRun(body.question, answer)
         self._recent.put(caller.tenant, str(answer["run_id"]), run)
@@ -367,26 +424,6 @@ def _reply(thread: ThreadState, body: ResumeBody, *, begun: bool) -> Command[Any
     if thread.answered:
         raise RefusedError(409, "The thread's last question is answered: ask a new one.")
     return None
-
-
-async def _graph_events(chunks: Any, state: dict[str, Any]) -> AsyncGenerator[Event, None]:
-    """Yield the events of a graph's stream, and keep ``state`` at the graph's last state."""
-    streamed = False
-    hidden: set[str] = set()
-    async with aclosing(chunks):
-        async for mode, chunk in chunks:
-            if mode == "values":
-                state.clear()
-                state.update(chunk)
-            elif mode == "messages":
-                message, metadata = chunk
-                # Only tokens of the chat model that words the answer are streamed.
-                if metadata.get("langgraph_node") == "generate" and (text := str(message.text)):
-                    streamed = True
-                    yield Event("token", {"text": text})
-            elif isinstance(chunk, Mapping):
-                for event in _custom_events(chunk, hidden, streamed=streamed):
-                    yield event
 
 
 def _custom_events(

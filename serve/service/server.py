@@ -192,5 +192,5 @@ def write_log(level: str) -> None:
     if level != "debug":
         handler.addFilter(Repeated())
     logging.basicConfig(level=level.upper(), format=LOG_FORMAT, handlers=[handler])
-    for quiet in ("httpx", "httpcore"):
+    for quiet in ("httpx", "httpcore", "mcp"):
         logging.getLogger(quiet).setLevel(logging.WARNING)

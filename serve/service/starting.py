@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -14,10 +14,11 @@ from casewright.serve.service.answers import Answers
 from casewright.serve.service.app import create_app
 from casewright.serve.service.options import Parts, ServiceOptions
 from casewright.serve.service.server import listening, run
+from casewright.serve.service.telemetry import exporting
 from casewright.serve.service.tokens import check_exposure
-from casewright.serve.session.choice import choice_of
+from casewright.serve.session.choice import Choice, choice_of
 from casewright.serve.session.defaults import store_folder
-from casewright.serve.session.session import open_chosen
+from casewright.serve.session.session import Session, open_chosen
 from casewright.serve.settings.settings import load_settings
 from casewright.serve.settings.tokens import TokensFile, read_tokens
 from casewright.stores.paths import data_folder
@@ -63,16 +64,7 @@ def start(config: Path | None = None, **flags: Any) -> None:
         server_socket.close()
         raise
     try:
-        parts = Parts(
-            domain=session.domain.name,
-            toolbox=session.opened.toolbox,
-            planner=session.planner,
-            generator=session.generator(choice.generator),
-            scopes=session.domain.scopes,
-            stores=session.opened.stores,
-            description=session.domain.description,
-            questions=session.domain.questions,
-        )
+        parts = parts_of(session, choice)
         names = {option.name for option in fields(ServiceOptions)} - {"tokens", "threads_url"}
         options = ServiceOptions(
             tokens=tokens,
@@ -80,12 +72,29 @@ def start(config: Path | None = None, **flags: Any) -> None:
             threads_url=settings.threads_url.get_secret_value() if settings.threads_url else None,
             **settings.model_dump(include=names),
         )
-        with _answers(settings, session.encoder, parts.domain, choice.encoder) as answers:
+        with (
+            exporting() if settings.otel else nullcontext(),
+            _answers(settings, session.encoder, parts.domain, choice.encoder) as answers,
+        ):
             app = create_app(parts, options, answers)
             run(app, server_socket, **settings.model_dump(include=_RUN))
     finally:
         session.close()
         server_socket.close()
+
+
+def parts_of(session: Session, choice: Choice) -> Parts:
+    """Return the service's parts of an open session."""
+    return Parts(
+        domain=session.domain.name,
+        toolbox=session.opened.toolbox,
+        planner=session.planner,
+        generator=session.generator(choice.generator),
+        scopes=session.domain.scopes,
+        stores=session.opened.stores,
+        description=session.domain.description,
+        questions=session.domain.questions,
+    )
 
 
 @contextmanager

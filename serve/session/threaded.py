@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from concurrent.futures import Executor
+from contextvars import copy_context
 
 from casewright.graph import ChatGenerator, Generation, GenerationRequest, Generator
 from casewright.planner import ChatPlanner, Planner, PlanRequest, PlanResult
@@ -22,7 +23,9 @@ class _ThreadedPlanner:
 
     async def aplan(self, request: PlanRequest) -> PlanResult:
         loop = asyncio.get_running_loop()
-        return await loop.run_in_executor(self._threads, self._planner.plan, request)
+        # With this context's span.
+        plan = copy_context().run
+        return await loop.run_in_executor(self._threads, plan, self._planner.plan, request)
 
 
 class _ThreadedGenerator:
@@ -38,7 +41,10 @@ class _ThreadedGenerator:
 
     async def agenerate(self, request: GenerationRequest) -> Generation:
         loop = asyncio.get_running_loop()
-        return await loop.run_in_executor(self._threads, self._generator.generate, request)
+        generate = copy_context().run
+        return await loop.run_in_executor(
+            self._threads, generate, self._generator.generate, request
+        )
 
 
 def off_loop(

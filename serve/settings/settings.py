@@ -185,6 +185,8 @@ class Settings(BaseSettings):
     )
     plans_folder: Path | None = Field(None, description="a folder of pinned plans")
     langserve: bool = Field(True, description="false to leave LangServe's routes out, or true")
+    mcp: bool = Field(False, description="true to offer MCP tools at /mcp, or false")
+    otel: bool = Field(False, description="true to export OpenTelemetry spans, or false")
     log_level: Literal["debug", "info", "warning", "error"] = Field(
         "info", description="debug, info, warning or error"
     )

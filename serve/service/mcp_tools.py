@@ -1,0 +1,182 @@
+"""The MCP tools ``plan``, ``run_plan`` and ``ask``, at ``/mcp`` and over stdio.
+
+Who asks is no argument of a tool, since a model writes those: over HTTP it is a header, over stdio
+an option of the command.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Coroutine, Mapping
+from typing import TYPE_CHECKING, Any
+from urllib.parse import parse_qsl
+
+from fastapi import APIRouter, Request, Response
+from mcp.server.lowlevel import Server
+from mcp.server.streamable_http import StreamableHTTPServerTransport
+from mcp.types import (
+    INVALID_PARAMS,
+    CallToolResult,
+    ClientRequest,
+    JSONRPCMessage,
+    JSONRPCRequest,
+    TextContent,
+    Tool,
+    ToolAnnotations,
+)
+from pydantic import BaseModel, ValidationError
+from starlette.responses import JSONResponse
+
+from casewright import __version__
+from casewright.errors import InputError
+from casewright.serve.service.models import AnswerBody, AskBody, PlannedBody, WrittenPlanBody
+from casewright.serve.service.problems import invalid_detail, status_and_detail
+from casewright.serve.service.runs import Runs, Waiting
+from casewright.serve.service.tokens import Caller, caller_of
+
+if TYPE_CHECKING:
+    from starlette.types import Receive, Scope, Send
+
+PATH = "/mcp"
+#: The header of who asks within the tenant: ``customer=C001``, several joined by ``&``.
+SCOPE_HEADER = "Casewright-Scope"
+#: Time before a request's deadline in which a call ends, to say so as its result.
+GRACE_SECONDS = 0.5
+#: Fields of a body that no argument sets.
+_BOUND = ("scope", "thread_id")
+_TOOLS: Mapping[str, tuple[type[AskBody], type[BaseModel], str]] = {
+    "plan": (AskBody, PlannedBody, "Write the plan of look-ups for a question; nothing is run."),
+    "run_plan": (
+        WrittenPlanBody,
+        AnswerBody,
+        "Run a plan, and answer the question by what it finds.",
+    ),
+    "ask": (AskBody, AnswerBody, "Plan look-ups for a question, run them, and answer with cites."),
+}
+router = APIRouter(include_in_schema=False)
+
+
+def _definition(name: str) -> Tool:
+    takes, returns, description = _TOOLS[name]
+    schema = takes.model_json_schema()
+    for field in _BOUND:
+        del schema["properties"][field]
+    return Tool(
+        name=name,
+        description=description,
+        inputSchema=schema,
+        outputSchema=returns.model_json_schema(),
+        annotations=ToolAnnotations(readOnlyHint=True) if name == "plan" else None,
+    )
+
+
+def tools_server(
+    runs: Runs, caller: Caller, scope: Mapping[str, str], seconds: float
+) -> Server[Any, Any]:
+    """Return a server of the tools for one caller; a call takes ``seconds`` at most.
+
+    An error of ours is a result that ``isError``, with the message that the service's clients get.
+    """
+    server: Server[Any, Any] = Server("casewright", __version__, runs.parts.description or None)
+
+    # The library's decorators have no types.
+    @server.list_tools()  # type: ignore[no-untyped-call, untyped-decorator]
+    async def list_tools() -> list[Tool]:
+        return [_definition(name) for name in _TOOLS]
+
+    @server.call_tool(validate_input=False)  # type: ignore[untyped-decorator]
+    async def call(name: str, arguments: dict[str, Any]) -> Any:
+        try:
+            async with asyncio.timeout(seconds):
+                return await _cancelled_once(_call(runs, caller, name, arguments, scope))
+        except ValidationError as error:
+            detail = invalid_detail(error.errors())
+        except Exception as error:  # noqa: BLE001 - a client gets its detail, the log the rest
+            detail = status_and_detail(error)[1]
+        return CallToolResult(content=[TextContent(type="text", text=detail)], isError=True)
+
+    return server
+
+
+async def _cancelled_once(work: Coroutine[Any, Any, dict[str, Any]]) -> dict[str, Any]:
+    """Await work in a task of its own, outside of the library's cancel scope.
+
+    That scope cancels again and again, also what LangGraph does to cancel a run's steps.
+    """
+    task = asyncio.ensure_future(work)
+    task.add_done_callback(lambda ended: ended.cancelled() or ended.exception())
+    try:
+        return await asyncio.shield(task)
+    finally:
+        task.cancel()
+
+
+async def _call(
+    runs: Runs, caller: Caller, name: str, arguments: dict[str, Any], scope: Mapping[str, str]
+) -> dict[str, Any]:
+    if name not in _TOOLS:
+        raise InputError(f"There is no tool {name!r:.80}. There are: {', '.join(_TOOLS)}.")
+    if bound := sorted(set(_BOUND) & arguments.keys()):
+        raise InputError(f"{bound[0]} is no argument. Leave it out.")
+    body = _TOOLS[name][0].model_validate({**arguments, "scope": dict(scope)})
+    if name == "plan":
+        return await runs.plan(body, caller)
+    result = await runs.ask(body, caller)
+    assert not isinstance(result, Waiting)
+    return result
+
+
+class _Transport(Response):
+    """A response that the MCP library writes.
+
+    A server a request: nothing is kept between two of them, and a client that disconnects cancels
+    its call.
+    """
+
+    def __init__(self, request: Request) -> None:
+        super().__init__()
+        self._request = request
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        request, loop = self._request, asyncio.get_running_loop()
+        seconds = request.state.deadline - loop.time() - GRACE_SECONDS
+        asker = dict(parse_qsl(request.headers.get(SCOPE_HEADER, ""), max_num_fields=16))
+        server = tools_server(request.app.state.runs, caller_of(request), asker, seconds)
+        transport = StreamableHTTPServerTransport(None, is_json_response_enabled=True)
+        async with transport.connect() as (reading, writing):
+            options = server.create_initialization_options()
+            work = asyncio.ensure_future(server.run(reading, writing, options, stateless=True))
+            try:
+                await transport.handle_request(scope, _replayed(await request.body()), send)
+            finally:
+                work.cancel()
+                await asyncio.wait({work})
+                await transport.terminate()
+
+
+def _replayed(body: bytes) -> Receive:
+    async def receive() -> dict[str, Any]:
+        return {"type": "http.request", "body": body, "more_body": False}
+
+    return receive
+
+
+@router.post(PATH)
+async def mcp(request: Request) -> Response:
+    """Answer one message of the streamable HTTP transport."""
+    # The library would answer 500 to some bodies, and log others whole.
+    try:
+        message = JSONRPCMessage.model_validate(json.loads(await request.body())).root
+    except (ValueError, RecursionError):
+        detail = "The body is no JSON-RPC message. Send one, as MCP's clients do."
+        raise InputError(detail) from None
+    if not isinstance(message, JSONRPCRequest):
+        # A notification, or a reply to what was not asked: no session is there that needs it.
+        return Response(status_code=202)
+    try:
+        ClientRequest.model_validate(message.model_dump(by_alias=True, exclude_none=True))
+    except ValidationError:
+        error = {"code": INVALID_PARAMS, "message": "There is no such method or parameter."}
+        return JSONResponse({"jsonrpc": "2.0", "id": message.id, "error": error})
+    return _Transport(request)

@@ -1,0 +1,128 @@
+"""Prometheus metrics of this process, at ``/metrics``. No label holds text of a client."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+from fastapi import APIRouter, Request, Response, Security
+from fastapi.security import HTTPBearer
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
+from prometheus_client.exposition import CONTENT_TYPE_PLAIN_0_0_4 as MEDIA_TYPE
+
+from casewright.serve.service.problems import responses, templates
+from casewright.tools.deadline import abandoned_calls, running_calls
+
+if TYPE_CHECKING:
+    from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+#: Upper bounds of the histograms' buckets, in seconds.
+BUCKETS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0)
+#: Statuses of requests that were refused before any work.
+REFUSED = (400, 401, 413, 422, 503)
+router = APIRouter(tags=["health"], dependencies=[Security(HTTPBearer(auto_error=False))])
+
+
+class Metrics:
+    """The metrics of one service; ``tools`` are the names that a label may have."""
+
+    def __init__(self, tools: Iterable[str] = ()) -> None:
+        self._tools = frozenset(tools)
+        self.registry = registry = CollectorRegistry()
+        self._requests = Counter(
+            "casewright_requests", "Requests.", ["route", "status"], registry=registry
+        )
+        self._refused = Counter(
+            "casewright_refused_requests", "Refused requests.", ["status"], registry=registry
+        )
+        self._running = Gauge("casewright_runs_in_flight", "Runs at work.", registry=registry)
+        self._seconds = Histogram(
+            "casewright_phase_seconds",
+            "Seconds of a run's planning, execution and generation.",
+            ["phase"],
+            buckets=BUCKETS,
+            registry=registry,
+        )
+        self._calls = Counter(
+            "casewright_tool_calls", "Ended steps of plans.", ["tool", "status"], registry=registry
+        )
+        threads = Gauge("casewright_tool_threads", "Threads of calls at work.", registry=registry)
+        threads.set_function(running_calls)
+        abandoned = Gauge(
+            "casewright_abandoned_tool_threads",
+            "Threads of calls that nobody waits for any more.",
+            registry=registry,
+        )
+        abandoned.set_function(abandoned_calls)
+
+    @contextmanager
+    def run(self) -> Iterator[None]:
+        """Count a run as in flight."""
+        with self._running.track_inprogress():
+            yield
+
+    def request(self, route: str, status: int) -> None:
+        """Count a request by its route's template."""
+        self._requests.labels(route, str(status)).inc()
+        if status in REFUSED:
+            self._refused.labels(str(status)).inc()
+
+    def phase(self, name: str, milliseconds: float) -> None:
+        """Count the time of a run's ``planning``, ``execution`` or ``generation``."""
+        self._seconds.labels(name).observe(milliseconds / 1000)
+
+    def event(self, event: Mapping[str, Any]) -> None:
+        """Count one of the graph's events. A tool may write some of its own, which are left out."""
+        match event:
+            case {"event": "plan", "planner": {"milliseconds": milliseconds}}:
+                self.phase("planning", milliseconds)
+            case {"event": "step_ended", "tool": tool, "status": status} if tool in self._tools:
+                self._calls.labels(tool, status).inc()
+            case {"event": "answer", "usage": {"execution_ms": execution, "generation_ms": words}}:
+                self.phase("execution", execution)
+                self.phase("generation", words)
+
+
+class Counted:
+    """Middleware that counts requests by route and status, refused ones too."""
+
+    def __init__(self, app: ASGIApp, *, metrics: Metrics) -> None:
+        self._app = app
+        self._metrics = metrics
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Pass a request on."""
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+
+        async def sending(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                self._metrics.request(_route(scope), message["status"])
+            await send(message)
+
+        await self._app(scope, receive, sending)
+
+
+def _route(scope: Scope) -> str:
+    """Return the template of a request's route; ``other`` if there is none."""
+    if (route := scope.get("route")) is not None:
+        return str(route.path)
+    # A middleware has refused it.
+    return next(templates(scope["app"], scope["path"]), "other")
+
+
+@router.get(
+    "/metrics",
+    response_class=Response,
+    responses={
+        200: {"description": "Prometheus's text format.", "content": {"text/plain": {}}},
+        **responses(),
+    },
+    summary="Metrics",
+)
+async def metrics(request: Request) -> Response:
+    """Return the metrics of this process, of all tenants together."""
+    body = generate_latest(request.app.state.metrics.registry)
+    return Response(body, headers={"Content-Type": MEDIA_TYPE})

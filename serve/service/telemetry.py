@@ -1,0 +1,59 @@
+"""Export of OpenTelemetry spans, as the standard ``OTEL_…`` variables say."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from casewright.errors import DependencyError, InputError
+
+_EXPORTER = "OTEL_TRACES_EXPORTER"
+
+
+@contextmanager
+def exporting() -> Iterator[None]:
+    """Export this process's spans while the context lasts; what is left is sent at its end.
+
+    Raises:
+        DependencyError: The extra ``otel`` is not installed.
+        InputError: ``OTEL_TRACES_EXPORTER`` is neither ``otlp``, ``console`` nor ``none``.
+    """
+    try:
+        from opentelemetry import trace
+        from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
+        from opentelemetry.sdk.resources import Resource
+        from opentelemetry.sdk.trace import TracerProvider
+        from opentelemetry.sdk.trace.export import (
+            BatchSpanProcessor,
+            ConsoleSpanExporter,
+            SpanExporter,
+        )
+    except ImportError as error:
+        raise DependencyError(
+            "Spans need OpenTelemetry's SDK. Run: pip install 'casewright[otel]'"
+        ) from error
+    named = "OTEL_SERVICE_NAME" in os.environ or "service.name" in os.environ.get(
+        "OTEL_RESOURCE_ATTRIBUTES", ""
+    )
+    provider = TracerProvider(
+        resource=Resource.create({} if named else {"service.name": "casewright"})
+    )
+    exporter: SpanExporter
+    match os.environ.get(_EXPORTER) or "otlp":
+        case "otlp":
+            exporter = OTLPSpanExporter()
+        case "console":
+            exporter = ConsoleSpanExporter(out=sys.stderr)
+        case "none":
+            yield
+            return
+        case other:
+            raise InputError(f"{_EXPORTER}={other:.80} is unknown. Give otlp, console or none.")
+    provider.add_span_processor(BatchSpanProcessor(exporter))
+    trace.set_tracer_provider(provider)
+    try:
+        yield
+    finally:
+        provider.shutdown()

@@ -1,0 +1,75 @@
+"""OpenTelemetry spans with the GenAI attributes; nothing until a program imports OpenTelemetry.
+
+Attributes name tools, planners and counts. Questions, plans, arguments and results are in them only
+with ``OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT=true``.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager
+from typing import Any
+
+OPERATION = "gen_ai.operation.name"
+#: The variable of OpenTelemetry's own GenAI instrumentations.
+CONTENT = "OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT"
+#: LangGraph's exceptions that pause a run, and are no error.
+_PAUSES = ("GraphInterrupt", "GraphBubbleUp")
+
+
+def tracer() -> Any:
+    """Return the tracer of the global provider; ``None`` if OpenTelemetry is not imported."""
+    trace = sys.modules.get("opentelemetry.trace")
+    return None if trace is None else trace.get_tracer("casewright")
+
+
+def content(**values: Any) -> dict[str, str]:
+    """Return values as attributes, as JSON if they are no text; none unless content is wanted."""
+    if os.environ.get(CONTENT, "").lower() != "true":
+        return {}
+    return {
+        name.replace("__", "."): value if isinstance(value, str) else json.dumps(value, default=str)
+        for name, value in values.items()
+    }
+
+
+@contextmanager
+def span(
+    operation: str, target: str = "", attributes: Mapping[str, Any] | None = None
+) -> Iterator[Callable[[Mapping[str, Any]], None]]:
+    """Open a span around a block; yield a function that adds attributes to it.
+
+    The attribute ``error.type`` counts as a failure; an exception's class is one, its text is not
+    recorded.
+    """
+    if (source := tracer()) is None:
+        yield lambda more: None
+        return
+    from opentelemetry.trace import StatusCode
+
+    with source.start_as_current_span(
+        f"{operation} {target}".rstrip(),
+        attributes={OPERATION: operation, **(attributes or {})},
+        record_exception=False,
+        set_status_on_exception=False,
+    ) as current:
+
+        def add(more: Mapping[str, Any]) -> None:
+            current.set_attributes(more)
+            if "error.type" in more:
+                current.set_status(StatusCode.ERROR)
+
+        try:
+            yield add
+        except BaseException as error:
+            if type(error).__name__ not in _PAUSES:
+                add({"error.type": type(error).__name__})
+            raise
+
+
+def retrieval(store: str, k: int) -> AbstractContextManager[Callable[[Mapping[str, Any]], None]]:
+    """Return a span of a search in a store for k cases."""
+    return span("retrieval", store, {"gen_ai.data_source.id": store, "gen_ai.request.top_k": k})

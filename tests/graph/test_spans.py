@@ -1,0 +1,134 @@
+"""OpenTelemetry's spans of a run, as the SDK's in-memory exporter gets them."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import pytest
+from langgraph.checkpoint.memory import InMemorySaver
+from langgraph.types import Command, interrupt
+
+from casewright.graph import build_graph
+from casewright.planner import parse_plan
+from casewright.planner.fixed import FixedPlanner
+from casewright.stores import Case, CaseSchema, CaseStore, text_facet
+from casewright.tools import Toolbox, tool_from_function, tool_from_store
+from tests.support.encoders import HashingEncoder
+
+trace = pytest.importorskip("opentelemetry.trace")
+export = pytest.importorskip("opentelemetry.sdk.trace.export.in_memory_span_exporter")
+sdk = pytest.importorskip("opentelemetry.sdk.trace")
+processors = pytest.importorskip("opentelemetry.sdk.trace.export")
+SECRET = "kept to themselves"
+
+
+@pytest.fixture
+def spans(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
+    """The exporter of a provider that is the global one for this test."""
+    provider, exporter = sdk.TracerProvider(), export.InMemorySpanExporter()
+    provider.add_span_processor(processors.SimpleSpanProcessor(exporter))
+    monkeypatch.setattr(trace, "_TRACER_PROVIDER", provider)
+    return exporter
+
+
+def graph(plan: str, **more: Any) -> Any:
+    store = CaseStore(CaseSchema("films", (text_facet("text", HashingEncoder()),)))
+    store.add([Case({"text": "a film of the north"}, "a film of the north")])
+
+    def broken(query: str) -> str:
+        """Fails."""
+        with trace.get_tracer("tool's own").start_as_current_span("request"):
+            raise ValueError(query)
+
+    def asks(query: str) -> str:
+        """Asks the user."""
+        return str(interrupt("which one?"))
+
+    tools = [
+        tool_from_store(store, name="films", description="Looks films up."),
+        *(tool_from_function(broken), tool_from_function(asks)),
+    ]
+    return build_graph(Toolbox(tools), FixedPlanner(parse_plan(plan)), **more)
+
+
+def tree(exporter: Any) -> Mapping[str, str | None]:
+    """Each span's name, and its parent's."""
+    ended = exporter.get_finished_spans()
+    names = {span.context.span_id: span.name for span in ended}
+    return {span.name: span.parent and names[span.parent.span_id] for span in ended}
+
+
+def attributes(exporter: Any, name: str) -> Mapping[str, Any]:
+    (span,) = (span for span in exporter.get_finished_spans() if span.name == name)
+    return dict(span.attributes)
+
+
+PLAN = "s1 = films(query=question)\ns2 = broken(query=question)"
+RUN = {
+    "invoke_agent casewright": None,
+    "plan fixed": "invoke_agent casewright",
+    "execute_tool films": "invoke_agent casewright",
+    "retrieval films": "execute_tool films",
+    "execute_tool broken": "invoke_agent casewright",
+    "request": "execute_tool broken",
+    "generate_content extractive": "invoke_agent casewright",
+}
+
+
+@pytest.mark.parametrize("awaited", [False, True])
+def test_a_run_is_a_span_above_those_of_plan_tools_searches_and_answer(
+    spans: Any, awaited: bool
+) -> None:
+    compiled, asked = graph(PLAN), {"question": SECRET}
+    asyncio.run(compiled.ainvoke(asked)) if awaited else compiled.invoke(asked)
+    assert tree(spans) == RUN
+    assert attributes(spans, "plan fixed")["gen_ai.operation.name"] == "plan"
+    tool = attributes(spans, "execute_tool films")
+    assert (tool["gen_ai.operation.name"], tool["gen_ai.tool.name"]) == ("execute_tool", "films")
+    assert tool["casewright.results"] == 1
+    assert attributes(spans, "retrieval films")["gen_ai.data_source.id"] == "films"
+    assert attributes(spans, "execute_tool broken")["error.type"] == "tool_error"
+
+
+def test_two_runs_at_once_are_two_traces(spans: Any) -> None:
+    async def both() -> None:
+        compiled = graph(PLAN)
+        await asyncio.gather(*(compiled.ainvoke({"question": "a film"}) for _ in range(2)))
+
+    asyncio.run(both())
+    traces = [span.context.trace_id for span in spans.get_finished_spans()]
+    assert sorted(map(traces.count, set(traces))) == [len(RUN), len(RUN)]
+
+
+def test_no_question_plan_argument_or_result_is_recorded_unless_content_is_wanted(
+    spans: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def recorded() -> str:
+        # The tool's own span is the tool's.
+        ended = [span for span in spans.get_finished_spans() if span.name != "request"]
+        return "".join(span.to_json() for span in ended)
+
+    compiled = graph(PLAN)
+    compiled.invoke({"question": SECRET})
+    for text in (SECRET, "a film of the north", "query=question"):
+        assert text not in recorded()
+    monkeypatch.setenv("OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT", "true")
+    compiled.invoke({"question": SECRET})
+    for text in (SECRET, "a film of the north", "query=question"):
+        assert text in recorded()
+
+
+def test_a_run_that_waits_for_a_reply_is_no_error_and_one_that_fails_is(spans: Any) -> None:
+    compiled = graph("s1 = asks(query=question)", checkpointer=InMemorySaver())
+    config: Any = {"configurable": {"thread_id": "1"}}
+    compiled.invoke({"question": "a film"}, config)
+    compiled.invoke(Command(resume="the red one"), config)
+    ended = spans.get_finished_spans()
+    assert [span.name for span in ended].count("invoke_agent casewright") == 2
+    assert not [span.name for span in ended if "error.type" in span.attributes]
+    spans.clear()
+    with pytest.raises(Exception, match="no tool rm"):
+        graph("s1 = rm()").invoke({"question": "a film"})
+    assert attributes(spans, "invoke_agent casewright")["error.type"] == "PlanError"

@@ -1,0 +1,224 @@
+"""MCP tools of the service, called by the official client: over HTTP, and over stdio."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import httpx
+import pytest
+from mcp import ClientSession, StdioServerParameters
+from mcp.client.stdio import stdio_client
+from mcp.client.streamable_http import streamable_http_client
+from mcp.types import CallToolResult, TextContent
+
+from tests.serve.helpers import environment, one_line_error, run
+from tests.serve.service.helpers import ACME, OTHER, QUICK, Served, plan, served
+
+pytestmark = pytest.mark.anyio
+PLAN = "s1 = quick(a=question)\ns2 = quick(a=s1.value)"
+
+
+@pytest.fixture
+def anyio_backend() -> str:
+    return "asyncio"
+
+
+@pytest.fixture(scope="module")
+def offered(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
+    with served(
+        tmp_path_factory.mktemp("mcp"), mcp=True, scopes={"hall": ["B", "C"]}, request_seconds=3
+    ) as server:
+        yield server
+
+
+@asynccontextmanager
+async def connected(
+    server: Served, token: str = ACME, scope: str = "hall=C"
+) -> AsyncIterator[ClientSession]:
+    headers = {"Authorization": f"Bearer {token}", "Casewright-Scope": scope}
+    async with (
+        httpx.AsyncClient(headers=headers, timeout=30) as client,
+        streamable_http_client(f"{server.url}/mcp", http_client=client) as (reading, writing, _),
+        ClientSession(reading, writing) as session,
+    ):
+        await session.initialize()
+        yield session
+
+
+def told(result: CallToolResult) -> str:
+    """The text of a tool's error."""
+    (content,) = result.content
+    assert isinstance(content, TextContent)
+    assert result.isError
+    assert "Traceback" not in content.text
+    return content.text
+
+
+async def test_a_client_plans_runs_that_plan_and_asks(offered: Served) -> None:
+    async with connected(offered) as session:
+        tools = {tool.name: tool for tool in (await session.list_tools()).tools}
+        assert list(tools) == ["plan", "run_plan", "ask"]
+        assert tools["run_plan"].inputSchema["required"] == ["question", "plan"]
+        asked = plan(PLAN.replace("\n", ";"))
+        planned = (await session.call_tool("plan", asked)).structuredContent
+        assert planned is not None
+        assert planned["plan"] == PLAN
+        assert planned["plan_steps"][1]["needs"] == ["s1"]
+        ran = await session.call_tool("run_plan", {"question": "what?", "plan": PLAN})
+        assert ran.structuredContent is not None
+        assert [step["status"] for step in ran.structuredContent["steps"]] == ["done", "done"]
+        assert ran.structuredContent["planner"]["name"] == "run_plan"
+        answer = (await session.call_tool("ask", {"question": QUICK})).structuredContent
+    assert answer is not None
+    with offered.client() as client:
+        same = client.post("/ask", json={"question": QUICK, "scope": {"hall": "C"}}).json()
+    assert (answer["text"], answer["evidence"]) == (same["text"], same["evidence"])
+
+
+async def test_the_tenant_is_the_token_s_and_who_asks_is_the_header_s(offered: Served) -> None:
+    for token, scope, whose in ((ACME, "hall=B", "acme B"), (OTHER, "hall=C", "other C")):
+        async with connected(offered, token, scope) as session:
+            answer = (await session.call_tool("ask", {"question": QUICK})).structuredContent
+            assert answer is not None
+            assert f"found for {whose}:" in answer["text"]
+            # A model writes arguments, and is not asked who asks.
+            for name, value in (("scope", {"hall": "B"}), ("thread_id", "t"), ("tenant", "acme")):
+                refused = await session.call_tool("ask", {"question": QUICK, name: value})
+                assert name in told(refused)
+    async with connected(offered, scope="") as session:
+        assert "who asks" in told(await session.call_tool("ask", {"question": QUICK}))
+
+
+async def test_errors_are_results_with_their_message(offered: Served) -> None:
+    calls = {
+        ("nothing", ()): "There is no tool 'nothing'",
+        ("ask", ()): "question: Field required",
+        ("ask", (("question", " "),)): "The question is empty",
+        ("ask", (("question", 1),)): "question: Input should be a valid string",
+        ("run_plan", (("question", "?"), ("plan", "s1 = quick("))): "s1: ",
+        ("run_plan", (("question", "?"), ("plan", "s1 = rm()"))): "There is no tool rm",
+        ("ask", tuple(plan("s1 = asks(a=question)").items())): "POST /ask with a thread_id",
+        ("ask", tuple(plan("s1 = slow(b=60)").items())): "took longer than a request may",
+    }
+    async with connected(offered) as session:
+        for (name, arguments), message in calls.items():
+            assert message in told(await session.call_tool(name, dict(arguments)))
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        *(b"", b"[]", b"{", b'{"jsonrpc": "2.0"}', b'"\xff"', b"9" * 5000, b"[" * 90 + b"]" * 90),
+        *(b'{"jsonrpc": "2.0", "id": 1, "method": 2}', b"null"),
+    ],
+)
+async def test_what_is_no_message_is_refused_and_not_repeated(offered: Served, body: bytes) -> None:
+    headers = {"Content-Type": "application/json", "Accept": "application/json, text/event-stream"}
+    with offered.client() as client:
+        reply = client.post("/mcp", content=body, headers=headers)
+        assert reply.status_code == 422
+        assert "no JSON-RPC message" in reply.json()["detail"]
+
+
+async def test_unknown_methods_wrong_parameters_and_no_token_are_answered(offered: Served) -> None:
+    headers = {"Accept": "application/json, text/event-stream"}
+    with offered.client() as client:
+        for method, parameters in (("rm", {}), ("tools/call", {"name": 1}), ("tools/call", {})):
+            message = {"jsonrpc": "2.0", "id": 1, "method": method, "params": parameters}
+            reply = client.post("/mcp", json=message, headers=headers)
+            assert reply.json()["error"]["code"] in (-32602, -32601)
+        reply = client.get("/mcp")
+        assert (reply.status_code, reply.headers["Allow"]) == (405, "POST")
+    with offered.client(None) as nobody:
+        assert nobody.post("/mcp", json={}).status_code == 401
+
+
+async def test_a_client_that_goes_cancels_its_call(offered: Served) -> None:
+    before = offered.did("slow")
+    async with connected(offered) as session:
+        call = asyncio.ensure_future(session.call_tool("ask", plan("s1 = slow(b=4)")))
+        while offered.did("slow") == before:
+            await asyncio.sleep(0.02)
+        cancelled = offered.did("cancelled")
+        call.cancel()
+    async with asyncio.timeout(3):
+        while offered.did("cancelled") == cancelled:
+            await asyncio.sleep(0.02)
+
+
+def test_without_the_flag_there_is_no_such_route(service: Served) -> None:
+    with service.client() as client:
+        assert client.post("/mcp", json={}).status_code == 404
+
+
+PLANT = '''
+import asyncio, pathlib
+from casewright import CallContext, Toolbox, own_domain, tool
+
+@tool(results=("temperature",))
+async def read_sensor(query: str, call: CallContext) -> list[dict]:
+    """The temperature of a machine."""
+    print("this would be no message")
+    if "slow" in query:
+        pathlib.Path("began").touch()
+        try:
+            await asyncio.sleep(60)
+        finally:
+            pathlib.Path("ended").touch()
+    return [{"temperature": f"61 °C in hall {call.scope['hall']}"}]
+
+cases = {"how warm is the mill": "s1 = read_sensor(query=question)"}
+domain = own_domain("plant", Toolbox([read_sensor]), cases, scopes={"hall": ["B", "C"]})
+'''
+
+
+@asynccontextmanager
+async def over_stdio(home: Path, folder: Path) -> AsyncIterator[ClientSession]:
+    (folder / "plant.py").write_text(PLANT)
+    command = ["-m", "casewright", "mcp", "--domain", "plant.py:domain", "--scope", "hall=C"]
+    server = StdioServerParameters(
+        command=sys.executable, args=command, env=environment(home), cwd=folder
+    )
+    with (folder / "stderr").open("w") as errors:
+        async with (
+            stdio_client(server, errlog=errors) as (reading, writing),
+            ClientSession(reading, writing) as session,
+        ):
+            await session.initialize()
+            yield session
+
+
+async def test_the_same_tools_are_there_over_stdio(home: Path, tmp_path: Path) -> None:
+    async with over_stdio(home, tmp_path) as session:
+        assert [tool.name for tool in (await session.list_tools()).tools] == [
+            *("plan", "run_plan", "ask")
+        ]
+        answer = (await session.call_tool("ask", {"question": "how warm is it"})).structuredContent
+        assert answer is not None
+        assert "61 °C in hall C" in answer["text"]
+        assert "Field required" in told(await session.call_tool("plan", {}))
+        call = asyncio.ensure_future(session.call_tool("ask", {"question": "slow one"}))
+        while not (tmp_path / "began").exists():
+            await asyncio.sleep(0.05)
+        call.cancel()
+    # The client has gone: its call was cancelled, and the process ended.
+    assert (tmp_path / "ended").exists()
+    assert "Traceback" not in (tmp_path / "stderr").read_text()
+
+
+@pytest.mark.parametrize(
+    ("flags", "message"),
+    [
+        (["--scope", "customer=C9"], "There is no customer 'C9'"),
+        (["--domain", "nothing"], "There is no domain"),
+        (["--planner", "agent:local:anything"], "Choose another planner"),
+    ],
+)
+def test_what_cannot_be_offered_is_told_in_one_line(
+    home: Path, flags: list[str], message: str
+) -> None:
+    assert message in one_line_error(run(home, "mcp", *flags))
