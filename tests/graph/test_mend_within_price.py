@@ -1,0 +1,111 @@
+"""Steps that mending adds are bounded and approved as those of the first plan are."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import Any
+
+from langgraph.checkpoint.memory import InMemorySaver
+from langgraph.types import Command
+
+from casewright.graph import Limits, build_graph
+from casewright.tools import Toolbox, tool_from_function
+from tests.graph.helpers import QUESTION
+from tests.graph.mend_worker import TwoPlans
+
+PLAN = "s1 = find(a=question)\ns2 = work(a=s1.value)\ns3 = work(a=question)"
+#: What is left, where the first step found nothing: s1 has run.
+NEXT = "s1 = work(a=question)\ns2 = search(a=question)\ns3 = work(a=s2.value)"
+LONGER = f"{PLAN}\ns4 = search(a=question)\ns5 = work(a=s4.value)"
+CONFIG: Any = {"configurable": {"thread_id": "mended"}}
+
+
+class Bench:
+    """A mending graph whose ``find`` finds nothing; it counts the calls."""
+
+    def __init__(self, declares: str = "", **more: Any) -> None:
+        self.calls: Counter[str] = Counter()
+
+        def find(a: str) -> list[dict[str, str]]:
+            """Finds."""
+            self.calls["find"] += 1
+            return []
+
+        def work(a: str) -> dict[str, str]:
+            """Works."""
+            self.calls["work"] += 1
+            return {"value": a}
+
+        def search(a: str) -> dict[str, str]:
+            """Searches."""
+            self.calls["search"] += 1
+            return {"value": a}
+
+        tools = [
+            tool_from_function(function, results=("value",), approval=function.__name__ == declares)
+            for function in (find, work, search)
+        ]
+        planner, saver = TwoPlans(PLAN, NEXT), InMemorySaver()
+        self.graph = build_graph(Toolbox(tools), planner, mend="empty", checkpointer=saver, **more)
+
+    def ask(self) -> Any:
+        return self.graph.invoke({"question": QUESTION}, CONFIG)
+
+    def reply(self, text: str) -> Any:
+        return self.graph.invoke(Command(resume=text), CONFIG)
+
+
+def test_an_added_step_whose_tool_declares_approval_waits_for_it() -> None:
+    bench = Bench(declares="search")
+    (pause,) = bench.ask()["__interrupt__"]
+    assert pause.value["why"] == "Approval is declared by search."
+    assert pause.value["plan"] == LONGER
+    assert bench.calls == {"find": 1, "work": 1}
+    answer = bench.reply("yes")["answer"]
+    assert answer["plan"] == LONGER
+    assert bench.calls == {"find": 1, "work": 2, "search": 1}, "no step ran twice"
+
+
+def test_a_no_to_added_steps_keeps_what_was_found_before() -> None:
+    bench = Bench(declares="search")
+    bench.ask()
+    answer = bench.reply("no")["answer"]
+    statuses = [step["status"] for step in answer["steps"]]
+    assert statuses == ["empty", "skipped", "done", "skipped", "skipped"]
+    assert [item["step"] for item in answer["evidence"]] == ["s3"]
+    assert bench.calls["search"] == 0
+
+
+def test_an_edit_of_a_longer_plan_cannot_change_the_steps_that_have_run() -> None:
+    bench = Bench(declares="search")
+    bench.ask()
+    (pause,) = bench.reply("s1 = work(a=question)")["__interrupt__"]
+    assert pause.value["violations"] == [
+        "plan: The first 3 steps have run. Leave them as they are, in front."
+    ]
+    answer = bench.reply(f"{PLAN}\ns4 = work(a=question)")["answer"]
+    assert [step["tool"] for step in answer["steps"]] == ["find", "work", "work", "work"]
+    assert bench.calls == {"find": 1, "work": 2}
+
+
+def test_a_plan_that_was_approved_is_mended_without_another_question() -> None:
+    bench = Bench(declares="find")
+    (pause,) = bench.ask()["__interrupt__"]
+    assert pause.value["plan"] == PLAN
+    assert bench.reply("yes")["answer"]["plan"] == LONGER
+    assert bench.calls == {"find": 1, "work": 2, "search": 1}
+
+
+def test_added_steps_above_the_price_of_approval_wait() -> None:
+    bench = Bench(approve={"calls": 4})
+    (pause,) = bench.ask()["__interrupt__"]
+    assert "above what runs by itself: calls" in pause.value["why"]
+    assert bench.calls == {"find": 1, "work": 1}
+
+
+def test_added_steps_beyond_the_budget_are_left_out_from_the_end() -> None:
+    bench = Bench(limits=Limits(calls=4))
+    answer = bench.ask()["answer"]
+    assert answer["plan"] == f"{PLAN}\ns4 = search(a=question)"
+    assert bench.calls.total() <= 4
+    assert any("budget" in sentence for sentence in answer["missing"])
