@@ -65,7 +65,7 @@ class Cache(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class StreamQuestion:
     """A question of the stream; ``first`` if its words were not asked before."""
 
     query: AnnotatedQuery
@@ -111,7 +111,7 @@ class ChatPriced:
 class Result:
     """One question's plan: reused or not, right or not, and its price."""
 
-    asked: Asked
+    question: StreamQuestion
     reused: bool
     right: bool
     milliseconds: float
@@ -142,7 +142,7 @@ def measure_plan_cache(
     if len(alone) < 2:
         raise InputError(f"Domain {domain_name!r} has no queries without context. Try shopping.")
     stream = list(_stream(alone, questions, random.Random(seed), ground.encoder))
-    gold = {asked.query.query: asked.query.plan for asked in stream}
+    gold = {question.query.query: question.query.plan for question in stream}
     with plan_store(known, ground.encoder) as cases:
         chat = ChatPriced(ground.toolbox, cases, gold)
         results = {
@@ -154,7 +154,7 @@ def measure_plan_cache(
         for name, each in results.items()
     ]
     for kind in ("asked before", *KINDS):
-        part = [result for result in results["kept answers"] if _kind(result.asked) == kind]
+        part = [result for result in results["kept answers"] if _kind(result.question) == kind]
         reused = [result for result in part if result.reused]
         rows.append(
             {
@@ -193,7 +193,7 @@ def _alone(query: AnnotatedQuery) -> bool:
 
 def _stream(
     queries: Sequence[AnnotatedQuery], count: int, rng: random.Random, encoder: Encoder
-) -> Iterator[Asked]:
+) -> Iterator[StreamQuestion]:
     """Yield questions by Zipf's law, a share of each kind."""
     texts = [query.query for query in queries]
     vectors = units(encoder, texts)
@@ -216,7 +216,7 @@ def _stream(
             query = queries[int(nearness.argmax())]
         elif kind == "swapped":
             query = _swapped(query, others, rng)
-        yield Asked(query, kind, query.query not in seen)
+        yield StreamQuestion(query, kind, query.query not in seen)
         seen.add(query.query)
 
 
@@ -240,7 +240,7 @@ def _swapped(
 
 def _results(
     name: str,
-    stream: Sequence[Asked],
+    stream: Sequence[StreamQuestion],
     chat: ChatPriced,
     ground: Ground,
     opening: Callable[[Encoder], Cache],
@@ -250,8 +250,8 @@ def _results(
     cache = opening(ground.uncached)
     planner = cache.reusing(chat)
     try:
-        for asked in tracked(name, stream):
-            request = PlanRequest(asked.query.query, chat.toolbox)
+        for question in tracked(name, stream):
+            request = PlanRequest(question.query.query, chat.toolbox)
             planned, nearest, spent = chat.plan(request), None, 0.0
             if name == "always hits":
                 nearest, spent = timed(partial(cache.nearest, request.question))
@@ -265,9 +265,9 @@ def _results(
                 # With the plans that it reuses itself, it would soon know the first one only.
                 cache.keep(request.question, planned.plan)
             yield Result(
-                asked,
+                question,
                 nearest is not None,
-                judge(asked.query, plan).arguments,
+                judge(question.query, plan).arguments,
                 spent + planned.milliseconds * (nearest is None),
                 sum(planned.tokens.values()) * (nearest is None),
                 spent,
@@ -276,8 +276,8 @@ def _results(
         cache.close()
 
 
-def _kind(asked: Asked) -> str:
-    return asked.kind if asked.first else "asked before"
+def _kind(question: StreamQuestion) -> str:
+    return question.kind if question.first else "asked before"
 
 
 def _row(name: str, results: Sequence[Result], misses: Sequence[Result]) -> dict[str, Any]:

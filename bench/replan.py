@@ -17,16 +17,14 @@ from casewright.graph.evidence import collect
 from casewright.graph.mend import Mend
 from casewright.planner import (
     AnnotatedQuery,
-    Literal,
     Plan,
     Planner,
     PlanRequest,
     PlanResult,
-    QuestionRef,
 )
+from casewright.planner.continuing import as_question
 from casewright.planner.fallback import FallbackPlanner
 from casewright.planner.named import CASE_PLANNER, make_planner
-from casewright.planner.plan import Scalar
 from casewright.tools import NO_EVIDENCE, CallContext, Toolbox, ToolSpec
 
 Fault = Choice["none", "miss", "failure"]
@@ -74,15 +72,11 @@ class _Widened(_AnyTool):
             return self._first
         missed = {step.tool for step in request.failures}
         steps = tuple(
-            step.mapped(_as_question) if step.tool in missed else step
+            step.mapped(as_question) if step.tool in missed else step
             for step in self._first.plan.steps
         )
         plan = Plan(steps)
         return self._first if any(request.violations(plan)) else PlanResult(plan, self.name)
-
-
-def _as_question(value: Scalar) -> Scalar:
-    return QuestionRef() if isinstance(value, Literal) and isinstance(value.value, str) else value
 
 
 def measure_replan(domain_name: str, seeds: int) -> Report:
@@ -146,8 +140,8 @@ def _questions(ground: Ground) -> Iterator[_Question]:
         for scope in scopes_of(ground.domain):
             outcomes = run_plan(ground.toolbox, query, scope)
             if all(outcome.status == "done" for outcome in outcomes):
-                found = collect(query.plan, outcomes, ground.toolbox)
-                first = {item.step: item.text for item in reversed(found) if item.final}
+                evidence = collect(query.plan, outcomes, ground.toolbox)
+                first = {item.step: item.text for item in reversed(evidence) if item.final}
                 yield _Question(query, scope, frozenset(first.values()))
                 break
 

@@ -194,7 +194,7 @@ class _Nodes:
             return {"planning": planning, "approval": {"reply": decision}, "outcomes": skipped}
         fixed = whole.steps[: len(finished)]
         plan, wrong = approval.read_plan(
-            text, lambda plan: self._violations(plan, request, limits, fixed)
+            text, lambda plan: _violations(plan, request, limits, finished, fixed)
         )
         if plan is None:
             # A new superstep gives the next question its own id: an earlier reply that is sent
@@ -210,7 +210,7 @@ class _Nodes:
         plan = parse_plan(str(state["plan"]))
         finished = _finished(state, plan)
         # A planner of another package, or an edit of the state, may have written it.
-        for violation in self._violations(plan, request, limits):
+        for violation in _violations(plan, request, limits, finished):
             raise violation
         approved = state.get("approval", {}).get("plan") == state["plan"]
         if not approved and (tools := approval.declaring(plan, request.toolbox)):
@@ -255,7 +255,7 @@ class _Nodes:
         if longer is None:
             return {"planning": planning}
         longer, left_out = trimmed(
-            longer, lambda plan: limits.excess(price_plan(plan, request.toolbox))
+            longer, lambda plan: _excess(plan, request.toolbox, limits, state["outcomes"])
         )
         planning["left_out"] = [*planning["left_out"], *left_out]
         if len(longer.steps) <= len(plan.steps):
@@ -280,8 +280,8 @@ class _Nodes:
             retained = ""
         except Exception as error:  # noqa: BLE001 - the answer does not depend on it
             retained = f"It was not retained: {told(error)}"
-        told_of = {**state["planning"]["mended"], "retained": retained or record["plan"]}
-        return {"planning": {**state["planning"], "mended": told_of}}
+        summary = {**state["planning"]["mended"], "retained": retained or record["plan"]}
+        return {"planning": {**state["planning"], "mended": summary}}
 
     def _lesson(self, state: RunState) -> Plan | None:
         before = len(parse_plan(state["planning"]["mended"]["plan"]).steps)
@@ -300,22 +300,19 @@ class _Nodes:
         started = time.perf_counter()
         generator, left = self.generator, self._left(state, state["outcomes"])
         plan, outcomes = parse_plan(state["plan"]), _outcomes(state)
-        told_of = without_replaced(outcomes, len(_finished(state, plan)))
+        reported = without_replaced(outcomes, len(_finished(state, plan)))
         toolbox = run_context().toolbox or self.toolbox
         request = GenerationRequest(
             question=state["question"],
             evidence=collect(plan, outcomes, toolbox),
-            missing=[*state["planning"].get("left_out", ()), *shortfalls(told_of)],
+            missing=[*state["planning"].get("left_out", ()), *shortfalls(reported)],
             history=_value(state, "history", ()),
         )
         # Quotations take milliseconds, also after the deadline.
         bounded = not isinf(left) and not isinstance(generator, ExtractiveGenerator)
         try:
-            generation = yield Work(
-                lambda: traces.generated(generator, request),
-                lambda: traces.agenerated(generator, request),
-                max(left, 0.0) if bounded else None,
-            )
+            seconds = max(left, 0.0) if bounded else None
+            generation = yield from traces.generated(generator, request, seconds)
         except TimeoutError:
             if not bounded:
                 raise
@@ -366,16 +363,30 @@ class _Nodes:
         # A resumed run keeps the budget that it began with.
         return self.limits.within(run_context().limits).within(state.get("budget"))
 
-    def _violations(
-        self, plan: Plan, request: PlanRequest, limits: Limits, fixed: Sequence[Step] = ()
-    ) -> Iterator[PlanError]:
-        yield from request.violations(plan)
-        if excess := limits.excess(price_plan(plan, request.toolbox)):
-            yield PlanError(f"The plan is beyond the budget: {excess}.", "Leave out steps.")
-        if plan.steps[: len(fixed)] != tuple(fixed):
-            yield PlanError(
-                f"The first {len(fixed)} steps have run.", "Leave them as they are, in front."
-            )
+
+def _violations(
+    plan: Plan,
+    request: PlanRequest,
+    limits: Limits,
+    finished: Sequence[Mapping[str, Any]],
+    fixed: Sequence[Step] = (),
+) -> Iterator[PlanError]:
+    """Yield what is wrong with a plan whose first steps have these outcomes, and are ``fixed``."""
+    yield from request.violations(plan)
+    if excess := _excess(plan, request.toolbox, limits, finished):
+        yield PlanError(f"The plan is beyond the budget: {excess}.", "Leave out steps.")
+    if plan.steps[: len(fixed)] != tuple(fixed):
+        yield PlanError(
+            f"The first {len(fixed)} steps have run.", "Leave them as they are, in front."
+        )
+
+
+def _excess(
+    plan: Plan, toolbox: Toolbox, limits: Limits, finished: Sequence[Mapping[str, Any]]
+) -> str:
+    """Return what is beyond the budget of a plan and of the retries that its steps had."""
+    retries = [Step(o["tool"]) for o in finished for _ in range(1, o["attempts"])]
+    return limits.excess(price_plan(Plan((*plan.steps, *retries)), toolbox))
 
 
 async def _interrupt(value: Any) -> Any:

@@ -43,14 +43,16 @@ def rest_request(request: PlanRequest, plan: Plan, outcomes: Sequence[Outcome]) 
     It lacks the tools that failed, except where another step of them gave results. A tool that
     found nothing may be called with other arguments.
     """
-    done = {number for number, one in enumerate(outcomes, 1) if one.status == "done"}
+    done = {number for number, outcome in enumerate(outcomes, 1) if outcome.status == "done"}
     fixed, numbers = part_of(plan, done)
     failures = {
-        plan.steps[number - 1].renumbered(numbers): _REASONS[one.status]
-        for number, one in enumerate(outcomes, 1)
-        if one.status in _REASONS
+        plan.steps[number - 1].renumbered(numbers): _REASONS[outcome.status]
+        for number, outcome in enumerate(outcomes, 1)
+        if outcome.status in _REASONS
     }
-    barred = {one.tool for one in outcomes if one.status in _AFTER["failure"]} - set(fixed.tools)
+    barred = {outcome.tool for outcome in outcomes if outcome.status in _AFTER["failure"]} - set(
+        fixed.tools
+    )
     left = request.max_steps - len(plan.steps)
     return replace(
         request,
@@ -77,7 +79,7 @@ def mended(
     # Without confidence at all, it is a planner's fallback: any tool with the whole question.
     if whole is None or new.confidence == 0.0:
         return None
-    done = [number for number, one in enumerate(outcomes, 1) if one.status == "done"]
+    done = [number for number, outcome in enumerate(outcomes, 1) if outcome.status == "done"]
     old = dict(enumerate(done, 1))
     steps = list(plan.steps)
     for number, step in enumerate(whole.steps, 1):
@@ -94,11 +96,11 @@ def mended(
 
 def without_replaced(outcomes: Sequence[Outcome], before: int) -> list[Outcome]:
     """Return the outcomes but those of skipped steps whose tool an added step called."""
-    added = {one.tool for one in outcomes[before:]}
+    added = {outcome.tool for outcome in outcomes[before:]}
     return [
-        one
-        for number, one in enumerate(outcomes)
-        if number >= before or one.status != "skipped" or one.tool not in added
+        outcome
+        for number, outcome in enumerate(outcomes)
+        if number >= before or outcome.status != "skipped" or outcome.tool not in added
     ]
 
 
@@ -108,8 +110,9 @@ def lesson(plan: Plan, outcomes: Sequence[Outcome], before: int) -> Plan | None:
     Nothing was taught where a tool failed, which says nothing of the plan, or where one of the
     steps that were added, those after ``before``, found nothing.
     """
-    failed = any(one.status in _AFTER["failure"] for one in outcomes)
+    failed = any(outcome.status in _AFTER["failure"] for outcome in outcomes)
     added = outcomes[before:]
-    if failed or not added or any(one.status != "done" for one in added):
+    if failed or not added or any(outcome.status != "done" for outcome in added):
         return None
-    return part_of(plan, [n for n, one in enumerate(outcomes, 1) if one.status == "done"])[0]
+    done = [number for number, outcome in enumerate(outcomes, 1) if outcome.status == "done"]
+    return part_of(plan, done)[0]

@@ -15,7 +15,7 @@ from casewright.planner import Plan, Planner, PlanRequest, PlanResult, Step
 from casewright.planner.fallback import FallbackPlanner, in_place_of
 from casewright.planner.price import price_plan, trimmed
 from casewright.tools import Toolbox
-from casewright.tools.body import Body, Work
+from casewright.tools.body import Body
 
 
 def plan_within(
@@ -70,12 +70,7 @@ def plan_within(
 def plan_in_time(planner: Planner, request: PlanRequest, seconds: float) -> Body[PlanResult]:
     """Plan within this many seconds; the fallback planner's plan stands in for a later one."""
     try:
-        result: PlanResult = yield Work(
-            lambda: traces.planned(planner, request),
-            lambda: traces.aplanned(planner, request),
-            None if isinf(seconds) else seconds,
-        )
-        return result
+        return (yield from traces.planned(planner, request, None if isinf(seconds) else seconds))
     except TimeoutError:
         if isinf(seconds):
             raise

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager, nullcontext
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 from uuid import UUID
 
 from langchain_core.callbacks import BaseCallbackHandler, BaseCallbackManager
@@ -24,7 +24,7 @@ from casewright.graph.generator import Generation, GenerationRequest, Generator
 from casewright.graph.state import run_context
 from casewright.planner import Planner, PlanRequest, PlanResult
 from casewright.stores import spans
-from casewright.tools.body import Body, arun, run
+from casewright.tools.body import Body, Work, arun, run
 
 #: The name of the graph's run, and the tag of all runs within it.
 NAME = TAG = "casewright"
@@ -153,20 +153,12 @@ def in_step(step: str, tool: str, start: Callable[[], Task]) -> Task:
         return context.run(start)
 
 
-def planned(planner: Planner, request: PlanRequest) -> PlanResult:
-    """Return a planner's result, in a span."""
+def planned(planner: Planner, request: PlanRequest, seconds: float | None) -> Body[PlanResult]:
+    """Return a planner's result, in a span; raise ``TimeoutError`` after the seconds."""
     with spans.span("plan", planner.name) as add:
-        result = planner.plan(request)
+        result = yield Work(lambda: planner.plan(request), lambda: planner.aplan(request), seconds)
         add(_of_plan(result))
-        return result
-
-
-async def aplanned(planner: Planner, request: PlanRequest) -> PlanResult:
-    """Return the same as ``planned``, without blocking the event loop."""
-    with spans.span("plan", planner.name) as add:
-        result = await planner.aplan(request)
-        add(_of_plan(result))
-        return result
+        return cast("PlanResult", result)
 
 
 def _of_plan(result: PlanResult) -> dict[str, Any]:
@@ -180,20 +172,16 @@ def _of_plan(result: PlanResult) -> dict[str, Any]:
     }
 
 
-def generated(generator: Generator, request: GenerationRequest) -> Generation:
-    """Return a generator's answer, in a span."""
+def generated(
+    generator: Generator, request: GenerationRequest, seconds: float | None
+) -> Body[Generation]:
+    """Return a generator's answer, in a span; raise ``TimeoutError`` after the seconds."""
     with spans.span("generate_content", generator.name) as add:
-        generation = generator.generate(request)
+        generation = yield Work(
+            lambda: generator.generate(request), lambda: generator.agenerate(request), seconds
+        )
         add(_of_generation(generation))
-        return generation
-
-
-async def agenerated(generator: Generator, request: GenerationRequest) -> Generation:
-    """Return the same as ``generated``, without blocking the event loop."""
-    with spans.span("generate_content", generator.name) as add:
-        generation = await generator.agenerate(request)
-        add(_of_generation(generation))
-        return generation
+        return cast("Generation", generation)
 
 
 def _of_generation(generation: Generation) -> dict[str, Any]:

@@ -37,7 +37,7 @@ def continued(plan: Plan, request: PlanRequest, *, widen: bool = False) -> Plan 
     for number, written in enumerate(plan.steps, 1):
         step = written.renumbered(numbers)
         if widen and step in request.failures:
-            step = step.mapped(_as_question)
+            step = step.mapped(as_question)
         if step in request.failures:
             return None
         if step.tool == NO_EVIDENCE.name:
@@ -48,7 +48,8 @@ def continued(plan: Plan, request: PlanRequest, *, widen: bool = False) -> Plan 
     return Plan(tuple(steps)) if len(steps) > len(request.fixed.steps) else None
 
 
-def _as_question(value: Scalar) -> Scalar:
+def as_question(value: Scalar) -> Scalar:
+    """Return the whole question in the place of a text; other values as they are."""
     return QuestionRef() if isinstance(value, Literal) and isinstance(value.value, str) else value
 
 

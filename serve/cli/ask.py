@@ -31,19 +31,13 @@ def ask(
     history: options.HistoryFile = None,
     examples: options.Examples = None,
     budget: options.Budget = None,
-    approve: Annotated[
-        bool, Option("--approve", help="Show the plan and its price, and wait for yes or no.")
-    ] = False,
+    approve: options.Approve = False,
     approve_above: Annotated[
         list[str] | None,
         Option(help="The same above a price only; as for --budget.", metavar="NAME=NUMBER"),
     ] = None,
-    dry_run: Annotated[
-        bool, Option("--dry-run", help="Show the plan and its price, and look nothing up.")
-    ] = False,
-    save: Annotated[
-        Path | None, Option(help="Also save the run; casewright show opens it.", metavar="FILE")
-    ] = None,
+    dry_run: options.DryRun = False,
+    save: options.SaveRun = None,
     mend: Annotated[
         str, Option(help="Plan the rest anew, once, after steps that: failure, empty, or off.")
     ] = "off",

@@ -98,6 +98,15 @@ Budget = Annotated[
         metavar="NAME=NUMBER",
     ),
 ]
+Approve = Annotated[
+    bool, Option("--approve", help="Show the plan and its price, and wait for yes or no.")
+]
+DryRun = Annotated[
+    bool, Option("--dry-run", help="Show the plan and its price, and look nothing up.")
+]
+SaveRun = Annotated[
+    Path | None, Option(help="Also save the run; casewright show opens it.", metavar="FILE")
+]
 AsJson = Annotated[bool, Option("--json", help="Print JSON for machines.")]
 
 

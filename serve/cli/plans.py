@@ -118,15 +118,9 @@ def run(
     tenant: options.Tenant = None,
     context: options.ContextText = None,
     budget: options.Budget = None,
-    approve: Annotated[
-        bool, Option("--approve", help="Show the plan and its price, and wait for yes or no.")
-    ] = False,
-    dry_run: Annotated[
-        bool, Option("--dry-run", help="Show the plan and its price, and look nothing up.")
-    ] = False,
-    save: Annotated[
-        Path | None, Option(help="Also save the run; casewright show opens it.", metavar="FILE")
-    ] = None,
+    approve: options.Approve = False,
+    dry_run: options.DryRun = False,
+    save: options.SaveRun = None,
     plans_folder: PlansFolder = None,
     config: options.ConfigFile = None,
     as_json: AsJson = False,
@@ -152,11 +146,12 @@ def run(
     known, limits = read_context(context), read_budget("--budget", budget)
     choice, folder = _choice(config, values.domain, plans_folder, flags)
     pinned = read_pinned(folder, name)
-    given = read_values(pinned, with_)
     whole_scope = command_scope(values.domain.scopes, scope, values.scope, tenant)
     session = open_without_planner(choice, FallbackPlanner(), values.opening)
     try:
-        question, session.planner = pinned.filled(session.opened.toolbox, given)
+        question, session.planner = pinned.filled(
+            session.opened.toolbox, read_values(pinned, with_)
+        )
         check_question(question)
         if dry_run:
             print_dry_run(session, question, known, (), limits, as_json=as_json)
@@ -183,17 +178,17 @@ def list_plans(
     from casewright.planner.pinned import pinned_names
 
     folder = _plans_folder(config, plans_folder)
-    found = []
+    plans = []
     for name in pinned_names(folder):
         try:
-            found.append(read_pinned(folder, name).to_json())
+            plans.append(read_pinned(folder, name).to_json())
         except InputError as error:
             # One that is damaged hides no other.
             echo(visible(f"error: {error}"), err=True)
     if as_json:
-        print_json({"folder": str(folder), "plans": found})
+        print_json({"folder": str(folder), "plans": plans})
         return
-    if not found:
+    if not plans:
         echo(f"No plans are pinned in {folder}: casewright plans pin NAME QUESTION.", err=True)
         return
     rows = [
@@ -203,7 +198,7 @@ def list_plans(
             "parameters": visible(", ".join(f"{n}={v}" for n, v in plan["parameters"].items())),
             "tools": ", ".join(plan["tools"]),
         }
-        for plan in found
+        for plan in plans
     ]
     print_rows(rows)
 
@@ -266,8 +261,8 @@ def diff(
         return
     for sign, head in zip("-+", heads, strict=True):
         sure = head["confidence"]
-        told = "unknown" if sure is None else f"{sure:.2f}"
-        echo(visible(f"{sign * 3} {head['planner']}, confidence {told}"))
+        shown = "unknown" if sure is None else f"{sure:.2f}"
+        echo(visible(f"{sign * 3} {head['planner']}, confidence {shown}"))
     for step in steps:
         if step.change == "same":
             echo(visible(f"  {step.second}"))

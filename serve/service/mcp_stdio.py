@@ -40,7 +40,8 @@ def serve_stdio(config: Path | None = None, scope: list[str] | None = None, **fl
     session = open_chosen(choice)
     out = sys.stdout.buffer
     try:
-        runs = Runs(parts_of(session, choice), ServiceOptions(), None, None)
+        bounds = loaded.settings.model_dump(include={"max_calls", "max_cost", "approve"})
+        runs = Runs(parts_of(session, choice), ServiceOptions(**bounds), None, None)
         # What a tool prints must not get among the messages.
         with redirect_stdout(sys.stderr):
             asyncio.run(_serve(runs, asker, loaded.settings.request_seconds, out))

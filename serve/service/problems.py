@@ -203,8 +203,8 @@ def templates(app: FastAPI, path: str) -> Iterator[str]:
 def invalid_detail(entries: Sequence[Any]) -> str:
     """Return what pydantic's errors say of a request, without its values."""
     fields = [_invalid_field(entry) for entry in entries[:3]]
-    told = "; ".join(f"{entry['at'] or 'body'}: {entry['message']}" for entry in fields)
-    return f"The request does not fit the schema: {told}."
+    entered = "; ".join(f"{entry['at'] or 'body'}: {entry['message']}" for entry in fields)
+    return f"The request does not fit the schema: {entered}."
 
 
 def _invalid_field(error: Any) -> dict[str, str]:

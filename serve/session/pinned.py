@@ -18,17 +18,11 @@ def open_without_planner(
     choice: Choice, planner: Planner, opening: Mapping[str, str] | None = None
 ) -> Session:
     """Open the domain of a choice, with a planner that is there already; see ``open_session``."""
-    from casewright.serve.session.defaults import store_folder
-    from casewright.serve.session.session import Session, with_feedback
+    from casewright.serve.session.session import Session, open_domain, with_feedback
     from casewright.stores.encoders.sources import named_encoder
 
     domain, encoder = choice.domain, named_encoder(choice.encoder)
-    folder = store_folder(domain.name, choice.encoder)
-    for name, value in (opening or {}).items():
-        opened = domain.openers[name](folder, encoder, value)
-        break
-    else:
-        opened = domain.open(folder, encoder, False)
+    opened = open_domain(domain, encoder, choice.encoder, opening)
     try:
         return Session(domain, with_feedback(opened, domain, choice.feedback), planner, encoder)
     except BaseException:

@@ -91,11 +91,7 @@ def open_session(
     reader = domain.open_reader() if named.named_planner(planner).reads else None
     if reader is not None:
         reader.preload()
-    folder = store_folder(domain.name, encoder_name)
-    opened = None
-    for name, value in (opening or {}).items():
-        opened = domain.openers[name](folder, encoder, value)
-    opened = opened or domain.open(folder, encoder, False)
+    opened = open_domain(domain, encoder, encoder_name, opening)
     try:
         opened = with_feedback(opened, domain, feedback)
         base = named.make_planner(
@@ -112,6 +108,19 @@ def open_session(
     except BaseException:
         opened.close()
         raise
+
+
+def open_domain(
+    domain: Domain,
+    encoder: Encoder,
+    encoder_name: str | None,
+    opening: Mapping[str, str] | None = None,
+) -> OpenDomain:
+    """Open a domain's stores; ``opening`` as for ``open_session``."""
+    folder = store_folder(domain.name, encoder_name)
+    for name, value in (opening or {}).items():
+        return domain.openers[name](folder, encoder, value)
+    return domain.open(folder, encoder, False)
 
 
 def open_chosen(

@@ -21,14 +21,19 @@ CONFIG: Any = {"configurable": {"thread_id": "mended"}}
 
 
 class Bench:
-    """A mending graph whose ``find`` finds nothing; it counts the calls."""
+    """A mending graph whose ``find`` finds nothing; it counts the calls.
 
-    def __init__(self, declares: str = "", **more: Any) -> None:
+    The first ``fails`` calls of ``find`` fail.
+    """
+
+    def __init__(self, declares: str = "", fails: int = 0, **more: Any) -> None:
         self.calls: Counter[str] = Counter()
 
         def find(a: str) -> list[dict[str, str]]:
             """Finds."""
             self.calls["find"] += 1
+            if self.calls["find"] <= fails:
+                raise ConnectionError
             return []
 
         def work(a: str) -> dict[str, str]:
@@ -101,6 +106,17 @@ def test_added_steps_above_the_price_of_approval_wait() -> None:
     (pause,) = bench.ask()["__interrupt__"]
     assert "above what runs by itself: calls" in pause.value["why"]
     assert bench.calls == {"find": 1, "work": 1}
+
+
+def test_retries_of_the_first_steps_count_against_the_budget_of_added_ones() -> None:
+    bench = Bench(fails=1, limits=Limits(calls=4))
+    answer = bench.ask()["answer"]
+    assert bench.calls["find"] == 2, "the first call failed"
+    assert bench.calls.total() <= 4
+    assert answer["plan"] == PLAN
+    more = Bench(fails=1, limits=Limits(calls=5))
+    assert more.ask()["answer"]["plan"] == f"{PLAN}\ns4 = search(a=question)"
+    assert more.calls.total() <= 5
 
 
 def test_added_steps_beyond_the_budget_are_left_out_from_the_end() -> None:
