@@ -210,6 +210,14 @@ async def test_the_same_tools_are_there_over_stdio(home: Path, tmp_path: Path) -
     assert "Traceback" not in (tmp_path / "stderr").read_text()
 
 
+async def test_over_stdio_the_operators_approval_holds(home: Path, tmp_path: Path) -> None:
+    (tmp_path / "casewright.toml").write_text('approve = "always"')
+    async with over_stdio(home, tmp_path) as session:
+        refused = await session.call_tool("ask", {"question": "how warm is it"})
+    assert refused.isError
+    assert "waits for a reply" in told(refused)
+
+
 @pytest.mark.parametrize(
     ("flags", "message"),
     [
