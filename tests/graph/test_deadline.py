@@ -69,10 +69,13 @@ def test_what_is_there_is_answered_and_cited_and_the_rest_is_missing(ask: Ask, b
 
 
 def test_a_step_that_has_no_place_before_the_deadline_is_never_called(ask: Ask) -> None:
-    plan = "s1 = slow()\ns2 = quick()"
+    plan = "s1 = slow()\ns2 = slow()"
     answer = timed(ask, graph_of(TOOLS, plan, deadline=0.2, concurrency=1))
-    assert step_of(answer, "s2")["attempts"] == 0
-    assert "s2 (quick) took too long. The run's deadline was before its start." in answer.missing
+    # Which of the two gets the place is a race.
+    (late,) = (step["step"] for step in answer.steps if not step["attempts"])
+    assert (
+        f"{late} (slow) took too long. The run's deadline was before its start." in answer.missing
+    )
 
 
 def test_planning_counts(ask: Ask) -> None:

@@ -80,14 +80,23 @@ def test_no_more_steps_run_at_once_than_the_cap_and_so_many_do(
 ) -> None:
     counter = Counter()
 
+    def pauses() -> Iterator[float]:
+        # A loaded machine starts calls late: each waits for as many as may run, and for one more.
+        until = time.monotonic() + 5
+        while counter.most < cap and time.monotonic() < until:
+            yield 0.005
+        yield 0.02
+
     def work(given: Given, context: CallContext) -> str:
         with counter.counted():
-            time.sleep(0.06)
+            for pause in pauses():
+                time.sleep(pause)
         return context.step
 
     async def awork(given: Given, context: CallContext) -> str:
         with counter.counted():
-            await asyncio.sleep(0.06)
+            for pause in pauses():
+                await asyncio.sleep(pause)
         return context.step
 
     plan = "\n".join(f"s{n} = work()" for n in range(1, 13))
