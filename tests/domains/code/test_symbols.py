@@ -172,7 +172,8 @@ def test_long_question_and_large_tree_take_no_time_to_speak_of(case: str) -> Non
     question, symbols = LONG[case]
     assert len(question) <= 10_000
     known = SymbolIndex(symbols)
-    started = time.perf_counter()
+    # Processor time: the machine may be busy with other tests.
+    started = time.thread_time()
     named = symbols_named(question, known)
-    assert time.perf_counter() - started < 0.5
+    assert time.thread_time() - started < 0.5
     assert named
