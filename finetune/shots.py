@@ -44,7 +44,7 @@ class Neighbours:
     """Queries by their similarity, to show as plan cases.
 
     A query whose record changes the toolbox has neighbours and is none: its plan is of its own
-    tools, or of what was left.
+    tools, or of what was left. Neither is a query with a history, without which its plan is wrong.
 
     Args:
         queries: Usually the training queries: every plan case is one of these.
@@ -56,7 +56,7 @@ class Neighbours:
         self._cases = [
             query
             for query in queries
-            if not query.record.tools_extra and not query.record.tools_removed
+            if not (query.record.tools_extra or query.record.tools_removed or query.record.history)
         ]
         self._encoder = encoder
         self._nearest = nearest

@@ -73,12 +73,25 @@ def read_corpus(*splits: Split, folder: Path = FOLDER) -> list[CorpusToolbox]:
     return [_toolbox(path, file) for path, file in files if not splits or file.split in splits]
 
 
-def training_toolboxes(folder: Path = FOLDER) -> list[CorpusToolbox]:
-    """Read the toolboxes for training, without greetings that messages of other splits share."""
+def training_toolboxes(
+    folder: Path = FOLDER, *, follow_ups: bool = True
+) -> list[CorpusToolbox]:
+    """Read the toolboxes for training, without greetings that messages of other splits share.
+
+    Args:
+        follow_ups: With the messages that need the history of a conversation.
+    """
     boxes = read_corpus(folder=folder)
     held = {plain(q.query) for box in boxes if box.split != "training" for q in box.queries}
     return [
-        replace(box, queries=tuple(q for q in box.queries if plain(q.query) not in held))
+        replace(
+            box,
+            queries=tuple(
+                q
+                for q in box.queries
+                if plain(q.query) not in held and (follow_ups or not q.record.history)
+            ),
+        )
         for box in boxes
         if box.split == "training"
     ]

@@ -17,6 +17,7 @@ ONE, CHAIN, SEVERAL, NOTHING = "one look-up", "chain of look-ups", "several asks
 #: The classes of messages.
 CLASSES: Final = (ONE, CHAIN, SEVERAL, NOTHING)
 USED, DECOY = "open page used", "open page as decoy"
+FOLLOW_UP = "follow-ups of a conversation"
 
 
 def class_of(query: AnnotatedQuery) -> str:
@@ -71,7 +72,7 @@ def _counts(boxes: Sequence[CorpusToolbox], readings: Sequence[Reading]) -> dict
         "writers": len({box.writer for box in boxes}),
         "tools": sum(tool.name != NO_EVIDENCE.name for box in boxes for tool in box.toolbox),
         "messages": sum(len(box.queries) for box in boxes),
-        **{name: results[name] for name in (*CLASSES, CHAINS, USED, DECOY)},
+        **{name: results[name] for name in (*CLASSES, CHAINS, USED, DECOY, FOLLOW_UP)},
         **{name: results[name] for name in (OPTIONAL, CHOICES, NUMBERS)},
         "read again": read,
         "mended": mended,
@@ -82,6 +83,7 @@ def _counts(boxes: Sequence[CorpusToolbox], readings: Sequence[Reading]) -> dict
 
 def _features(query: AnnotatedQuery, toolbox: Toolbox) -> Counter[str]:
     results = Counter([class_of(query), page_of(query)])
+    results[FOLLOW_UP] = bool(query.record.history)
     results[CHAINS] = any(True for step in query.plan.steps for _ in step.references())
     for step in query.plan.steps:
         for name, value in step.arguments:

@@ -63,7 +63,10 @@ def strangers(
 ) -> list[AnnotatedQuery]:
     """Draw messages of other toolboxes unlike all tools of the host, to be planned no_evidence."""
     pool = [
-        query for box in others for query in box.queries if NO_EVIDENCE.name not in query.plan.tools
+        query
+        for box in others
+        for query in box.queries
+        if NO_EVIDENCE.name not in query.plan.tools and not query.record.history
     ]
     drawn = rng.sample(pool, min(len(pool), 3 * count))
     tools = [f"{tool.name}: {tool.description}" for tool in host if tool.name != NO_EVIDENCE.name]
@@ -80,6 +83,28 @@ def strangers(
             }
         )
         for query in unlike[:count]
+    ]
+
+
+def with_decoys(
+    queries: Sequence[AnnotatedQuery], count: int, rng: random.Random
+) -> list[AnnotatedQuery]:
+    """Draw messages that stand alone, after the history of other messages of their toolbox.
+
+    Those with an open page are left out: a pronoun of theirs could mean the history.
+    """
+    histories = [query.record.history for query in queries if query.record.history]
+    alone = [query for query in queries if not (query.record.history or query.record.context)]
+    if not histories:
+        return []
+    return [
+        replace(
+            query,
+            record=query.record.model_copy(
+                update={"id": f"{query.record.id}~after", "history": rng.choice(histories)}
+            ),
+        )
+        for query in rng.sample(alone, min(count, len(alone)))
     ]
 
 
@@ -101,6 +126,7 @@ def _guest(
         "id": f"{query.record.id}~guest",
         "query": query.query,
         "context": query.record.context,
+        "history": query.record.history,
         "plan": str(query.plan),
         "class": query.label,
         "tools_extra": rng.sample(tools, len(tools)),
@@ -141,7 +167,11 @@ def _examples(
 ) -> Iterator[dict[str, str]]:
     """Yield examples with other questions that call only these tools with these parameters."""
     examples = [(tool.example.query, tool.example.plan) for tool in box.toolbox if tool.example]
-    examples += [(other.query, str(other.plan)) for other in box.queries if other is not query]
+    examples += [
+        (other.query, str(other.plan))
+        for other in box.queries
+        if other is not query and not other.record.history
+    ]
     for question, text in examples:
         calls = _parameters(parse_plan(text))
         if calls and calls.items() <= parameters.items():
@@ -156,6 +186,8 @@ class CorpusSettings(Section):
         guests: For each toolbox, messages of others whose records add their tools.
         strangers: For each toolbox, messages of others that none of its tools answers.
         composed: For each toolbox, its messages that are joined to longer ones.
+        decoys: For each toolbox with follow-ups, messages that stand alone, posed after the history
+            of another message.
         domain_guests: Guests of the toolbox that is planned for.
         domain_strangers: Strangers of the toolbox that is planned for.
         validation: Messages of each validation toolbox.
@@ -165,6 +197,7 @@ class CorpusSettings(Section):
     guests: int = Field(default=6, ge=0)
     strangers: int = Field(default=3, ge=0)
     composed: int = Field(default=0, ge=0)
+    decoys: int = Field(default=0, ge=0)
     domain_guests: int = Field(default=0, ge=0)
     domain_strangers: int = Field(default=0, ge=0)
     validation: int = Field(default=6, ge=0)
@@ -216,6 +249,7 @@ def corpus_examples(
                 *guests(box.toolbox, others, settings.guests, rng),
                 *strangers(box.toolbox, others, settings.strangers, encoder, rng),
                 *joined(box.queries, settings.composed, rng),
+                *with_decoys(box.queries, settings.decoys, rng),
             ]
             all_queries += queries
             train += _pose(box, queries, settings.copies, tevo, ttg, encoder, seed)

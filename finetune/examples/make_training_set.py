@@ -13,7 +13,11 @@ from typing import Any
 
 from casewright import __version__
 from casewright.finetune.example import TrainingExample, without_duplicates
-from casewright.finetune.examples.corpus_examples import corpus_examples, domain_queries
+from casewright.finetune.examples.corpus_examples import (
+    corpus_examples,
+    domain_queries,
+    with_decoys,
+)
 from casewright.finetune.examples.data_section import DataSection
 from casewright.finetune.examples.query_pool import (
     QueryPool,
@@ -51,7 +55,8 @@ from casewright.tools import Toolbox, ToolSpec
 class Ingredients:
     """The queries, tools and pools that a recipe's ``[data]`` names.
 
-    ``measuring`` are questions of evaluations, which must not be in a training set.
+    ``follow_ups`` are queries with a history; sampling does not choose among them. ``measuring``
+    are questions of evaluations, which must not be in a training set.
     """
 
     queries: Sequence[AnnotatedQuery]
@@ -59,6 +64,7 @@ class Ingredients:
     pools: Mapping[str, ToolPool] = field(default_factory=dict)
     distractors: Sequence[ToolSpec] = ()
     measuring: Sequence[str] = ()
+    follow_ups: Sequence[AnnotatedQuery] = ()
 
 
 @dataclass(slots=True)
@@ -118,6 +124,11 @@ def _planning(
     """Return the planning tasks of queries, tool-use sets and the corpus, in this order."""
     facts.chosen = choose_queries(facts.pool.queries, data.sampling, encoder, data.seed)
     facts.chosen += domain_queries(inputs.toolbox, data.corpus, encoder, data.seed)
+    if data.corpus.copies:
+        rng = random.Random(f"{data.seed}:decoys")
+        alone = [*facts.chosen, *inputs.follow_ups]
+        facts.chosen += inputs.follow_ups
+        facts.chosen += with_decoys(alone, len(inputs.follow_ups), rng)
     examples = _query_examples(facts, data, inputs, encoder)
     foreign, facts.toolsets = toolset_examples(
         *(data.toolsets, data.tevo, data.ttg, encoder),

@@ -280,7 +280,10 @@ def pose(
     No example has a question of these queries or of their plan cases.
     """
     settings, neighbours = posing.settings, posing.neighbours
-    requests = [PlanRequest(query.query, drawn.toolbox, query.record.context) for query in queries]
+    requests = [
+        PlanRequest(query.query, drawn.toolbox, query.record.context, query.record.turns())
+        for query in queries
+    ]
     shots: list[list[AnnotatedQuery]] = [[] for _ in queries]
     if neighbours is not None and settings.shots:
         shots = [

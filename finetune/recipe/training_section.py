@@ -170,6 +170,8 @@ class TrainingSection(Section):
             shows as examples and plan cases. The validation loss is of completions.
         shared_heads: Compute a prompt's head once for the examples that share it; the steps are the
             same. A batch is then examples of one head; see ``data.tevo.queries_per_toolbox``.
+        row_tokens: Tokens of a row of several heads on CUDA, with shared heads; on the CPU a row has
+            one head. Rows are padded to it.
         max_length: Maximum tokens of prompt and completion; longer examples are left out and
             counted. With packing also the length of a row.
         packing: Put several examples into one row, masked from each other. This saves padding;
@@ -197,6 +199,7 @@ class TrainingSection(Section):
     gradient_accumulation: int = Field(default=1, ge=1, le=65_536)
     loss: Literal["completion", "plans"] = "completion"
     shared_heads: bool = False
+    row_tokens: int = Field(default=16_384, ge=1024, le=1_048_576)
     max_length: int = Field(default=2048, ge=16, le=1_048_576)
     packing: bool = False
     packing_strategy: Literal["bfd"] = "bfd"

@@ -1,18 +1,22 @@
-"""Attention over one prompt head and many tails in one row, each tail blind to the others.
+"""Attention over prompt heads and their tails in one row, each tail blind to the others.
 
-A row holds the head's tokens first, then the tails, without padding. A tail attends to the head and
-to itself. Both parts are computed apart, and joined by their log-sum-exp, as flash attention joins
-blocks (Dao et al. 2022, section 3.1): the result is that of attending to both at once.
+A row holds a head's tokens first, then its tails. A tail attends to its head and to itself. On the
+CPU a row has one head; both parts are computed apart, and joined by their log-sum-exp, as flash
+attention joins blocks (Dao et al. 2022, section 3.1): the result is that of attending to both at
+once. On a GPU a row has as many heads as fit, and FlexAttention (Dong et al. 2024) leaves out the
+blocks of the scores that nothing attends to.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import cache
 from typing import Any
 
 import torch
 from torch import Tensor
 from torch.nn import functional as nn
+from torch.nn.attention.flex_attention import BlockMask, create_block_mask, flex_attention
 
 #: The name by which transformers knows this attention.
 NAME = "packed_heads"
@@ -35,6 +39,38 @@ def places_of(lengths: Sequence[int]) -> tuple[Tensor, Tensor]:
     return padded, there.flatten().nonzero()[:, 0]
 
 
+def attention_of(parts: Tensor) -> dict[str, Any]:
+    """Return a network's arguments for attention within a row's parts.
+
+    Args:
+        parts: (2, L): the number of each token's head, and that of its tail, 0 in the head. On the
+            CPU there is one head, and no padding.
+    """
+    if parts.is_cuda:
+        return {"attention_mask": block_mask(parts)}
+    counts = parts[1].unique_consecutive(return_counts=True)[1].tolist()
+    padded, places = places_of(counts[1:])
+    return {"head_tokens": counts[0], "padded": padded, "places": places}
+
+
+def block_mask(parts: Tensor) -> BlockMask:
+    """Return the mask of a row's parts, (1, 1, L, L), for FlexAttention."""
+    heads, tails = parts
+
+    def sees(batch: Tensor, layer: Tensor, query: Tensor, key: Tensor) -> Tensor:
+        own = (tails[key] == 0) | (tails[key] == tails[query])
+        return (heads[query] == heads[key]) & own & (query >= key)
+
+    size = parts.shape[1]
+    # Not compiled, all the scores of the row would be held at once.
+    return create_block_mask(sees, None, None, size, size, parts.device, _compile=parts.is_cuda)
+
+
+@cache
+def _compiled() -> Any:
+    return torch.compile(flex_attention, dynamic=False)
+
+
 def register() -> None:
     """Register this attention with transformers; it attends to other rows as ``sdpa`` does."""
     from transformers import AttentionInterface, AttentionMaskInterface
@@ -49,7 +85,7 @@ def _attend(
     query: Tensor,
     key: Tensor,
     value: Tensor,
-    attention_mask: Tensor | None,
+    attention_mask: Tensor | BlockMask | None,
     scaling: float | None = None,
     dropout: float = 0.0,
     head_tokens: int | None = None,
@@ -58,6 +94,12 @@ def _attend(
     **settings: Any,
 ) -> tuple[Tensor, None]:
     """Attend with query (1, H, L, D), key and value (1, K, L, D), called by transformers."""
+    if isinstance(attention_mask, BlockMask):
+        size = query.shape[1] // key.shape[1]
+        keys, values = (part.repeat_interleave(size, 1) for part in (key, value))
+        apart = query.is_cuda and not torch.compiler.is_compiling()
+        attend: Any = _compiled() if apart else flex_attention
+        return attend(query, keys, values, None, attention_mask, scaling).transpose(1, 2), None
     if head_tokens is None:
         from transformers.integrations.sdpa_attention import sdpa_attention_forward
 

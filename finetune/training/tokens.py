@@ -166,37 +166,67 @@ def _labels(row: TokenRow) -> list[int]:
     return [token if counts else IGNORED for token, counts in pairs]
 
 
-def collate_heads(batch: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    """Return the tensors of a batch of one group of ``head_rows``, for ``summed_loss``.
+def fill_rows(groups: Sequence[Mapping[str, Any]], tokens: int) -> list[dict[str, Any]]:
+    """Put groups of ``head_rows``, in their order, into rows of at most so many tokens.
+
+    A group that is longer has a row of its own.
+    """
+    rows: list[dict[str, Any]] = []
+    free = 0
+    for group in groups:
+        size = len(group["head"]) + sum(map(len, group["tails"]))
+        if size > free:
+            rows.append({"groups": []})
+            free = tokens
+        rows[-1]["groups"].append(group)
+        free -= size
+    return rows
+
+
+def collate_heads(batch: Sequence[Mapping[str, Any]], length: int = 0) -> dict[str, Any]:
+    """Return the tensors of a batch of one row of ``fill_rows``, for ``summed_loss``.
 
     One row of L tokens, m of them supervised; only these get logits. transformers counts
-    ``shift_labels``.
+    ``shift_labels``. The parts of a row, heads and tails, see each other as ``parts``, (2, L), says:
+    for each token its head's number, and its tail's, 0 in the head.
+
+    Args:
+        length: The row is padded to so many tokens, with a part that nothing sees.
     """
     import torch
 
-    from casewright.finetune.training.packed_attention_network import places_of
-
-    (group,) = batch
-    head, tails = group["head"], group["tails"]
-    lengths = [len(tail) for tail in tails]
-    labels = [*group["head_labels"], *(label for tail in group["tail_labels"] for label in tail)]
-    # The token before predicts a token; before a tail's first, that is the head's last.
-    before = [*range(-1, len(head) - 1)]
-    start = len(head)
-    for length in lengths:
-        before += [len(head) - 1, *range(start, start + length - 1)]
-        start += length
-    supervised = [n for n, label in enumerate(labels) if label != IGNORED and before[n] >= 0]
+    tokens: list[int] = []
+    positions: list[int] = []
+    parts: list[tuple[int, int]] = []
+    before: list[int] = []
+    labels: list[int] = []
+    for number, group in enumerate(batch[0]["groups"]):
+        head, start = group["head"], len(tokens)
+        last = start + len(head) - 1
+        tokens += head
+        positions += range(len(head))
+        parts += [(number, 0)] * len(head)
+        # The token before predicts a token; before a tail's first, that is the head's last.
+        before += [-1, *range(start, last)]
+        labels += [IGNORED, *group["head_labels"][1:]]
+        pairs = zip(group["tails"], group["tail_labels"], strict=True)
+        for tail_number, (tail, own) in enumerate(pairs, 1):
+            before += [last, *range(len(tokens), len(tokens) + len(tail) - 1)]
+            positions += range(len(head), len(head) + len(tail))
+            parts += [(number, tail_number)] * len(tail)
+            tokens += tail
+            labels += own
+    padding = max(0, length - len(tokens))
+    tokens += [0] * padding
+    positions += range(padding)
+    parts += [(-1, 0)] * padding
+    supervised = [n for n, label in enumerate(labels) if label != IGNORED]
     targets = torch.tensor([labels[n] for n in supervised], dtype=torch.long)
-    padded, places = places_of(lengths)
-    positions = [torch.arange(len(head)), *(len(head) + torch.arange(n) for n in lengths)]
     return {
-        "input_ids": torch.tensor([[*head, *(token for tail in tails for token in tail)]]),
-        "position_ids": torch.cat(positions)[None],
+        "input_ids": torch.tensor([tokens]),
+        "position_ids": torch.tensor([positions]),
         "logits_to_keep": torch.tensor([before[n] for n in supervised], dtype=torch.long),
-        "head_tokens": len(head),
-        "padded": padded,
-        "places": places,
+        "parts": torch.tensor(parts).T.contiguous(),
         "labels": targets,
         "shift_labels": targets,
     }
@@ -228,6 +258,9 @@ def summed_loss(network: Any, inputs: Mapping[str, Any]) -> torch.Tensor:
     """Return the summed cross-entropy of a row's labels, in nats."""
     from torch.nn.functional import cross_entropy
 
-    arguments = {name: part for name, part in inputs.items() if "labels" not in name}
-    logits = network(**arguments, use_cache=False).logits[0]
+    from casewright.finetune.training.packed_attention_network import attention_of
+
+    arguments = {n: part for n, part in inputs.items() if "labels" not in n and n != "parts"}
+    attention = attention_of(inputs["parts"])
+    logits = network(**arguments, **attention, use_cache=False).logits[0]
     return cross_entropy(logits.float(), inputs["labels"], reduction="sum")

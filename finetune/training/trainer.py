@@ -5,6 +5,7 @@ from __future__ import annotations
 import resource
 import sys
 from collections.abc import Sequence
+from functools import partial
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -16,6 +17,7 @@ from casewright.finetune.training.tokens import (
     TokenRow,
     TokenRows,
     collate_heads,
+    fill_rows,
     head_rows,
     pack_heads,
     summed_loss,
@@ -140,7 +142,7 @@ def mean_token_loss(trainer: SFTTrainer, rows: Any, dtype: Any) -> float:
     network: Any = trainer.model
     device = accelerator.device
     # Rows of like length together, to pad less; every process takes its share.
-    of_heads = "tails" in rows[0]
+    of_heads = "groups" in rows[0]
     order = sorted(range(len(rows)), key=lambda n: 0 if of_heads else len(rows[n]["input_ids"]))
     share = order[accelerator.process_index :: accelerator.num_processes]
     size = args.per_device_eval_batch_size
@@ -238,17 +240,20 @@ def make_trainer(
     def dataset(part: Sequence[TokenRow]) -> Any:
         datasets: Any = import_module("datasets")
         if training.shared_heads:
-            return datasets.Dataset.from_list(head_rows(part, training.batch_per_device))
+            groups = head_rows(part, training.batch_per_device)
+            return datasets.Dataset.from_list(fill_rows(groups, row_tokens))
         # By columns, whose lists are taken as they are: a set has many millions of tokens.
         names = ("input_ids", "completion_mask")
         return datasets.Dataset.from_dict({n: [getattr(row, n) for row in part] for n in names})
 
+    # On the CPU a head a row.
+    row_tokens = training.row_tokens if placement.device.type == "cuda" else 0
     if training.shared_heads:
         pack_heads(model.network)
     trainer = Trainer(
         model=model.network,
         args=_sft_config(training, placement, folder, measured=bool(validation)),
-        data_collator=collate_heads if training.shared_heads else None,
+        data_collator=partial(collate_heads, length=row_tokens) if training.shared_heads else None,
         train_dataset=dataset(rows),
         eval_dataset=dataset(validation) if validation else None,
         processing_class=model.tokenizer,

@@ -25,7 +25,7 @@ from casewright.finetune.corpus import (
     training_toolboxes,
 )
 from casewright.finetune.corpus.corpus import FOLDER
-from casewright.finetune.corpus.counts import CLASSES, DECOY, USED, class_of, page_of
+from casewright.finetune.corpus.counts import CLASSES, DECOY, FOLLOW_UP, USED, class_of, page_of
 from casewright.finetune.examples.corpus_examples import guests, strangers
 from casewright.finetune.plan_shape import plan_class
 from casewright.finetune.shots import plain
@@ -143,9 +143,11 @@ def test_counts_of_a_toolbox_are_those_of_its_plans(boxes: list[CorpusToolbox]) 
     assert told["numbers"] == sum(
         text.count(f"{name}=") for name in ("max_age_min", "min_value", "year")
     )
-    chains = [query for query in box.queries if class_of(query) == "chain of look-ups"]
+    alone = [query for query in box.queries if not query.record.history]
+    chains = [query for query in alone if class_of(query) == "chain of look-ups"]
     assert chains
     assert all("(site_id=s1.site_id" in str(query.plan) for query in chains)
+    assert told[FOLLOW_UP] == len(box.queries) - len(alone) > 0
 
 
 def test_the_share_of_mended_plans_is_of_what_was_read_again(boxes: list[CorpusToolbox]) -> None:

@@ -13,7 +13,15 @@ from casewright.errors import InputError
 from casewright.finetune.recipe.training_section import LoraSection, check_together
 from casewright.finetune.training.log import silence
 from casewright.finetune.training.placement import find_placement
-from casewright.finetune.training.tokens import head_rows, pack_heads, token_rows
+from casewright.finetune.training.packed_attention_network import block_mask
+from casewright.finetune.training.tokens import (
+    collate_heads,
+    fill_rows,
+    head_rows,
+    pack_heads,
+    summed_loss,
+    token_rows,
+)
 from casewright.finetune.training.trainer import make_trainer, mean_token_loss
 from tests.support.tiny_mistral import tiny_mistral
 from tests.support.trained import MODEL, plan_examples, training
@@ -122,3 +130,26 @@ def test_a_prompt_without_head_is_trained_too() -> None:
     bare = [type(row)(row.input_ids, row.completion_mask) for row in rows]
     groups = head_rows(bare, 8)
     assert [len(group["head"]) for group in groups] == [1]
+
+
+def test_a_row_of_several_heads_computes_what_rows_of_one_head_do() -> None:
+    torch: Any = import_module("torch")
+    model = tiny_mistral()
+    bare = Counter(example.prompt.head for example in plan_examples()).most_common(2)[1][0]
+    others = [example for example in plan_examples() if example.prompt.head == bare][:2]
+    rows = token_rows([*EXAMPLES[:3], *others], model, 2048, shown=True).rows
+    groups = head_rows(rows, 3)
+    pack_heads(model.network)
+    together = fill_rows(groups, 16_384)
+    assert [len(row["groups"]) for row in together] == [2]
+    batch = collate_heads(together, length=2048)
+    # What a GPU computes with: FlexAttention computes on the CPU too, but no gradients.
+    mask = block_mask(batch["parts"])
+    names = ("input_ids", "position_ids", "logits_to_keep")
+    with torch.no_grad():
+        own = {name: batch[name] for name in names}
+        logits = model.network(**own, attention_mask=mask, use_cache=False).logits[0]
+        loss = torch.nn.functional.cross_entropy(logits, batch["labels"], reduction="sum")
+        each = [summed_loss(model.network, collate_heads([r])) for r in fill_rows(groups, 0)]
+    assert len(each) == 2
+    assert float(loss) == pytest.approx(float(sum(each)), rel=1e-5)

@@ -91,6 +91,12 @@ def ingredients(data: DataSection, encoder: Encoder) -> Ingredients:
             for name in domain_names()
             for query in find_domain(name).measuring_queries()
         ],
+        follow_ups=[
+            query
+            for conversation in (find_domain(data.domain).conversations() if data.domain else ())
+            if not conversation.measuring
+            for _, query in conversation.follow_ups
+        ],
     )
 
 

@@ -76,7 +76,7 @@ def finetune_parser(
     if sets is not None:
         others += public_sources(sets, default_encoder(), random.Random(seed))
     settings = ParserSettings(minutes=minutes, frozen=frozen, rate=rate, seed=seed)
-    corpus = training_toolboxes()
+    corpus = training_toolboxes(follow_ups=False)
     network = train_parser(drawing(corpus, others), settings, target, start)
     # The saved weights are measured, and their card is saved again with the figures.
     save_parser(target, trained_parts(network), ParserCard())
@@ -165,7 +165,7 @@ def finetune_adapt(
     note(f"Training on {len(tools.queries)} messages, at most {minutes:g} minutes …")
     left = max(0.0, minutes - (time.monotonic() - started) / 60 - KEPT_MINUTES)
     settings = replace(training.SETTINGS, minutes=left, seed=seed)
-    network = training.adapt_parser(tools, training_toolboxes(), target, start or FOLDER, settings)
+    network = training.adapt_parser(tools, training_toolboxes(follow_ups=False), target, start or FOLDER, settings)
     facts: dict[str, Any] = {
         "domain": domain,
         "toolbox": tools.toolbox.fingerprint(),
