@@ -16,6 +16,7 @@ from casewright.bench.harness import p50, timed, tracked
 from casewright.bench.report import Report
 from casewright.bench.unseen import draw_cases
 from casewright.bench.unseen_planners import Maker, maker
+from casewright.errors import InputError
 from casewright.finetune.corpus import CorpusToolbox, Split, read_corpus
 from casewright.finetune.evaluation import judge
 from casewright.planner import AnnotatedQuery, Planner, plan_store
@@ -166,6 +167,12 @@ def _first_plans(count: int, boxes: Sequence[CorpusToolbox], make: Maker) -> dic
             planner = make(store)
             encoder = CachedEncoder(MiniLMEncoder(), Path(folder))
             started = time.perf_counter()
-            (NarrowingPlanner(planner, encoder) if narrows else planner).plan(request)
+            try:
+                (NarrowingPlanner(planner, encoder) if narrows else planner).plan(request)
+            except InputError:
+                if narrows:
+                    raise
+                # The plan parser refuses so many tools at once.
+                continue
             seconds[f"first plan of {count} tools, {label}, s"] = time.perf_counter() - started
     return seconds

@@ -29,7 +29,7 @@ from casewright.tools import NO_EVIDENCE
 #: Beginnings that are kept at each sub-query, and templates that are tried after each.
 BEAM = 4
 #: With less confidence in its plan, the planner asks back: measured on the first questions of the
-#: shop's conversations that are for tuning, 4 of 48, of which 3 plans are wrong.
+#: shop's conversations that are for tuning, 4 of 48 (more were added later), of which 3 plans are wrong.
 ASKS_BELOW = 0.6
 
 

@@ -68,7 +68,7 @@ def measuring_queries() -> list[AnnotatedQuery]:
 
 
 def conversations() -> list[Conversation]:
-    """Read the annotated conversations, a third of which is for measuring."""
+    """Read the annotated conversations, some of them for measuring only."""
     return [Conversation.read(record) for record in records("conversations")]
 
 
