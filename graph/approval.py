@@ -31,15 +31,16 @@ def check_approve(value: Any) -> None:
         )
 
 
-def declaring(plan: Plan, toolbox: Toolbox) -> list[str]:
-    """Return the tools of a plan that declare that it needs approval."""
-    return sorted({tool for tool in plan.tools if tool in toolbox and toolbox[tool].approval})
+def why_declared(plan: Plan, toolbox: Toolbox) -> str:
+    """Return which tools of a plan declare that it needs approval, as a sentence; empty if none."""
+    tools = sorted({tool for tool in plan.tools if tool in toolbox and toolbox[tool].approval})
+    return f"Approval is declared by {', '.join(tools)}." if tools else ""
 
 
 def why_approve(policy: Approve, plan: Plan, price: Price, toolbox: Toolbox) -> str:
     """Return the reason why a plan waits for approval, as a sentence; empty if it does not."""
-    if declared := declaring(plan, toolbox):
-        return f"Approval is declared by {', '.join(declared)}."
+    if declared := why_declared(plan, toolbox):
+        return declared
     if policy == "always":
         return "Every plan is approved first."
     beyond = Limits().within(policy).excess(price) if isinstance(policy, Mapping) else ""

@@ -78,7 +78,7 @@ class ParserReuse:
             yield Reading(self._agreed)
         prepared = self.runtime.prepare(request.toolbox, self._cases)
         message, readings = self.runtime.plans(
-            prepared, request.question, request.context, request.max_steps
+            prepared, request.question, request.context, request.max_steps, request.beyond
         )
         plans = [(write_plan(r.steps, prepared.schema, message), r.score) for r in readings]
         if plans and self._election.decides:

@@ -159,7 +159,7 @@ def test_a_plan_that_is_changed_after_its_approval_calls_no_tool_that_needs_one(
     desk = Desk(plan=ONLY_FIND, declares=True)
     desk.graph.invoke({"question": QUESTION}, CONFIG, interrupt_before=["execute"])
     desk.graph.update_state(CONFIG, {"plan": PLAN})
-    with pytest.raises(PlanError, match="calls order, and nobody has approved it"):
+    with pytest.raises(PlanError, match="Nobody has approved this plan"):
         desk.run(None)
     assert desk.called == []
 
