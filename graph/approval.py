@@ -9,7 +9,8 @@ from typing import Any, Literal
 from casewright.errors import InputError, PlanError
 from casewright.graph.limits import BUDGET, Limits
 from casewright.graph.outcome import Outcome
-from casewright.planner import Plan, parse_plan
+from casewright.planner import Plan, PlanRequest, parse_plan
+from casewright.planner.choices import plan_choices, plan_parts
 from casewright.planner.price import Price
 from casewright.tools import Toolbox
 
@@ -47,10 +48,26 @@ def why_approve(policy: Approve, plan: Plan, price: Price, toolbox: Toolbox) -> 
     return beyond and f"The price is above what runs by itself: {beyond}."
 
 
-def card(plan: str, planning: Mapping[str, Any], approval: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the value of the interrupt: plan, price, and the violations of an edited plan."""
+def card(
+    plan: str,
+    planning: Mapping[str, Any],
+    approval: Mapping[str, Any],
+    request: PlanRequest,
+    finished: int,
+) -> dict[str, Any]:
+    """Return the value of the interrupt: plan, price, and the violations of an edited plan.
+
+    For an editor of steps it has the ``steps`` of the plan, edited or not, how many of them are
+    ``finished`` and stand, and the ``choices`` of other ones.
+    """
     shown = {"kind": "approval", "plan": plan, "edited": "", "violations": [], **approval}
-    return {**shown, **{name: planning[name] for name in ("price", "left_out")}}
+    return {
+        **shown,
+        **{name: planning[name] for name in ("price", "left_out")},
+        "steps": plan_parts(shown["edited"], plan),
+        "finished": finished,
+        "choices": plan_choices(request),
+    }
 
 
 def read_reply(reply: Any) -> tuple[str, str]:

@@ -182,14 +182,16 @@ class _Nodes:
 
     def approve(self, state: RunState) -> Body[dict[str, Any]]:
         request, limits = self._request(state), self._limits(state)
-        question = approval.card(state["plan"], state["planning"], state["approval"])
+        whole = parse_plan(state["plan"])
+        finished = _finished(state, whole)
+        question = approval.card(
+            state["plan"], state["planning"], state["approval"], request, len(finished)
+        )
         reply = yield Work(lambda: interrupt(question), lambda: _interrupt(question))
         decision, text = approval.read_reply(reply)
         planning = {**state["planning"], "approval": decision}
         if decision == "yes":
             return {"planning": planning, "approval": {"reply": decision, "plan": state["plan"]}}
-        whole = parse_plan(state["plan"])
-        finished = _finished(state, whole)
         if decision == "no":
             skipped = [*finished, *approval.refused(whole)[len(finished) :]]
             return {"planning": planning, "approval": {"reply": decision}, "outcomes": skipped}

@@ -96,7 +96,7 @@ class _Counters:
 
     def condition(self, tool: str) -> str:
         """Return the condition that another call of a tool is within the budget."""
-        return f" %if lt({self.range(tool)},{self._most[tool]})" if tool in self else ""
+        return f" %if lt({self.range(tool)},{self._most[tool]})" if tool else ""
 
 
 def plan_part(
@@ -139,12 +139,12 @@ def _lines(calls: Calls, classes: _StepClasses, counters: _Counters) -> list[str
         # The lines after a step carry the class of its results, and one more call of its tool.
         either = []
         for n, ((number, tool), head) in enumerate(heads.items()):
-            rest = f"m{step}"
+            call = f"{head} m{step}::{classes.after(step, number)}"
             if tool:
-                lines.append(f"u{step}x{n}::_:m{step}::incr({counters.range(tool)})")
-                rest = f"u{step}x{n}"
-            after = classes.after(step, number)
-            either.append(f"{head} {rest}::{after}{counters.condition(tool)}")
+                # Not around: llguidance would leave out a rule of one symbol, and its count.
+                lines.append(f"u{step}x{n}::_:{call}")
+                call = f"u{step}x{n}::incr({counters.range(tool)}){counters.condition(tool)}"
+            either.append(call)
         lines += [
             f"k{step}::_:{'|'.join(either)}",
             f'm{step}::_:""|"\\ns{step + 1} = "k{step + 1}::_',
