@@ -31,7 +31,9 @@ def plan_choices(request: PlanRequest) -> dict[str, Any]:
     ends = [run.start() for run in runs[1:]] + [len(question)]
     return {
         "most_steps": request.max_steps,
-        "words": [[run[0], question[run.end() : end]] for run, end in zip(runs, ends, strict=True)],
+        "words": [
+            [run[0], question[run.end() : end]] for run, end in zip(runs, ends, strict=False)
+        ],
         "tools": [_tool(tool, request) for tool in request.toolbox],
     }
 
@@ -57,7 +59,9 @@ def _tool(tool: ToolSpec, request: PlanRequest) -> dict[str, Any]:
 
 def _values(parameter: Parameter, request: PlanRequest, fits: Any) -> dict[str, Any]:
     sources, text = parameter.sources, fits("")
-    values: list[Any] = [Literal(choice) for choice in parameter.choices if text]
+    # Half a surrogate pair can be no literal.
+    whole = (c for c in parameter.choices if c == c.encode("utf-8", "ignore").decode())
+    values: list[Any] = [Literal(choice) for choice in whole if text]
     if Source.QUESTION in sources and text:
         values.append(QuestionRef())
     if Source.CONTEXT in sources:
