@@ -96,6 +96,7 @@ class PlanResult:
         confidence: Probability that the plan is right, 0 to 1; ``None`` if unknown.
         asks_back: The planner is so unsure that it should ask the user back.
         alternatives: Other valid plans, the likeliest first.
+        because: Why the planner is so sure, as a clause; empty if it does not say.
     """
 
     plan: Plan
@@ -108,6 +109,7 @@ class PlanResult:
     confidence: float | None = None
     asks_back: bool = False
     alternatives: tuple[Plan, ...] = ()
+    because: str = ""
 
     def to_json(self) -> dict[str, Any]:
         """Return how the plan was made, JSON-plain, without the plan."""
@@ -121,9 +123,10 @@ class PlanResult:
         }
 
     def doubt(self) -> dict[str, Any]:
-        """Return confidence, ``asks_back`` and alternatives, JSON-plain."""
+        """Return confidence, its reason, ``asks_back`` and alternatives, JSON-plain."""
         return {
             "confidence": None if self.confidence is None else round(self.confidence, 4),
+            "because": self.because,
             "asks_back": self.asks_back,
             "alternatives": [str(plan) for plan in self.alternatives],
         }
