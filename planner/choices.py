@@ -1,4 +1,4 @@
-"""What a person may choose for a plan: tools, and where each argument comes from.
+"""The choices for a plan: its tools, and the sources of each argument.
 
 A plan that is put together from these choices passes the static checks, except for numbers out of
 range and a budget.

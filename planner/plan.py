@@ -163,7 +163,8 @@ class Plan:
             attempts: Most calls of one step, counted in cost and tokens.
             measured: Tool to seconds of a call, for tools that declare no latency.
         """
-        return price_of(self, toolbox, attempts=attempts, measured=measured)
+        steps = [(step.tool, [ref.step for ref in step.references()]) for step in self.steps]
+        return price_of(steps, toolbox, attempts=attempts, measured=measured)
 
     def __str__(self) -> str:
         return format_plan(self)

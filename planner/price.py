@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from casewright.tools import NO_EVIDENCE, Toolbox
-
-if TYPE_CHECKING:
-    from casewright.planner.plan import Plan
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,10 +61,17 @@ class Price:
 
 
 def price_of(
-    plan: Plan, toolbox: Toolbox, *, attempts: int, measured: Mapping[str, float] | None
+    steps: Sequence[tuple[str, Sequence[int]]],
+    toolbox: Toolbox,
+    *,
+    attempts: int,
+    measured: Mapping[str, float] | None,
 ) -> Price:
-    """Return the price of a plan; see ``Plan.price``."""
-    called = [step.tool for step in plan.steps if step.tool != NO_EVIDENCE.name]
+    """Return the price of a plan, by each step's tool and the steps that it refers to.
+
+    See ``Plan.price``.
+    """
+    called = [tool for tool, _ in steps if tool != NO_EVIDENCE.name]
     declared: dict[str, dict[str, float]] = {
         "latency": dict(measured or {}),
         "cost": {},
@@ -79,9 +83,9 @@ def price_of(
                 by_tool[tool.name] = value
     missing = {f: tuple(sorted({*called} - by_tool.keys())) for f, by_tool in declared.items()}
     ends: list[float] = []
-    for number, step in enumerate(plan.steps):
-        before = [ends[ref.step - 1] for ref in step.references() if 1 <= ref.step <= number]
-        ends.append(declared["latency"].get(step.tool, 0.0) + max(before, default=0.0))
+    for number, (tool_name, needs) in enumerate(steps):
+        before = [ends[earlier - 1] for earlier in needs if 1 <= earlier <= number]
+        ends.append(declared["latency"].get(tool_name, 0.0) + max(before, default=0.0))
 
     def total(figure: str) -> float | None:
         if called and not {*called} & declared[figure].keys():
