@@ -138,18 +138,18 @@ def _lines(calls: Calls, classes: _StepClasses, counters: _Counters) -> list[str
     for step in range(1, last):
         # The lines after a step carry the class of its results, and one more call of its tool.
         either = []
-        for n, ((number, tool), head) in enumerate(heads.items()):
-            call = f"{head} m{step}::{classes.after(step, number)}"
-            if tool:
+        for n, ((number, counted), head) in enumerate(heads.items()):
+            line = f"{head} m{step}::{classes.after(step, number)}"
+            if counted:
                 # Not around: llguidance would leave out a rule of one symbol, and its count.
-                lines.append(f"u{step}x{n}::_:{call}")
-                call = f"u{step}x{n}::incr({counters.range(tool)}){counters.condition(tool)}"
-            either.append(call)
+                lines.append(f"u{step}x{n}::_:{line}")
+                line = f"u{step}x{n}::incr({counters.range(counted)}){counters.condition(counted)}"
+            either.append(line)
         lines += [
             f"k{step}::_:{'|'.join(either)}",
             f'm{step}::_:""|"\\ns{step + 1} = "k{step + 1}::_',
         ]
-    ends = [f"{head}{counters.condition(tool)}" for (_, tool), head in heads.items()]
+    ends = [f"{head}{counters.condition(name)}" for (_, name), head in heads.items()]
     return [*lines, f"k{last}::_:{'|'.join(ends)}"]
 
 
