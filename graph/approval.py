@@ -9,7 +9,8 @@ from typing import Any, Literal
 from casewright.errors import InputError, PlanError
 from casewright.graph.limits import BUDGET, Limits
 from casewright.graph.outcome import Outcome
-from casewright.planner import Plan, parse_plan
+from casewright.planner import Plan, PlanRequest, parse_plan
+from casewright.planner.choices import plan_choices, plan_parts
 from casewright.planner.price import Price
 from casewright.tools import Toolbox
 
@@ -31,25 +32,42 @@ def check_approve(value: Any) -> None:
         )
 
 
-def declaring(plan: Plan, toolbox: Toolbox) -> list[str]:
-    """Return the tools of a plan that declare that it needs approval."""
-    return sorted({tool for tool in plan.tools if tool in toolbox and toolbox[tool].approval})
+def why_declared(plan: Plan, toolbox: Toolbox) -> str:
+    """Return which tools of a plan declare that it needs approval, as a sentence; empty if none."""
+    tools = sorted({tool for tool in plan.tools if tool in toolbox and toolbox[tool].approval})
+    return f"Approval is declared by {', '.join(tools)}." if tools else ""
 
 
 def why_approve(policy: Approve, plan: Plan, price: Price, toolbox: Toolbox) -> str:
     """Return the reason why a plan waits for approval, as a sentence; empty if it does not."""
-    if declared := declaring(plan, toolbox):
-        return f"Approval is declared by {', '.join(declared)}."
+    if declared := why_declared(plan, toolbox):
+        return declared
     if policy == "always":
         return "Every plan is approved first."
     beyond = Limits().within(policy).excess(price) if isinstance(policy, Mapping) else ""
     return beyond and f"The price is above what runs by itself: {beyond}."
 
 
-def card(plan: str, planning: Mapping[str, Any], approval: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the value of the interrupt: plan, price, and the violations of an edited plan."""
+def card(
+    plan: str,
+    planning: Mapping[str, Any],
+    approval: Mapping[str, Any],
+    request: PlanRequest,
+    finished: int,
+) -> dict[str, Any]:
+    """Return the value of the interrupt: plan, price, and the violations of an edited plan.
+
+    For an editor of steps it has the ``steps`` of the plan, edited or not, how many of them are
+    ``finished`` and stand, and the ``choices`` of other ones.
+    """
     shown = {"kind": "approval", "plan": plan, "edited": "", "violations": [], **approval}
-    return {**shown, **{name: planning[name] for name in ("price", "left_out")}}
+    return {
+        **shown,
+        **{name: planning[name] for name in ("price", "left_out")},
+        "steps": plan_parts(shown["edited"], plan),
+        "finished": finished,
+        "choices": plan_choices(request),
+    }
 
 
 def read_reply(reply: Any) -> tuple[str, str]:

@@ -38,11 +38,12 @@ from casewright.graph.mend import (
     without_replaced,
 )
 from casewright.graph.outcome import Outcome
-from casewright.graph.planning import check_tools, plan_in_time, plan_within
+from casewright.graph.planning import check_tools, plan_in_time, plan_within, within
 from casewright.graph.state import AskInput, AskOutput, RunContext, RunState, run_context
 from casewright.graph.traces import TracedNode
 from casewright.planner import Plan, Planner, PlanRequest, Step, parse_plan
-from casewright.planner.price import Price, price_plan, trimmed
+from casewright.planner.budget import trimmed
+from casewright.planner.price import Price
 from casewright.tools import CallContext, Toolbox
 from casewright.tools.body import Body, Work
 
@@ -169,26 +170,28 @@ class _Nodes:
         # A resumed run mends as it began to.
         mend = context.mend or self.mend
         planning |= {} if mend == "off" else {"mend": mend}
-        why = self._why_approve(plan, Price(**planning["price"]), request.toolbox)
+        why = self._why_approve(plan, Price.from_json(planning["price"]), request.toolbox)
         get_stream_writer()({"event": "plan", "plan": str(plan), "planner": planning})
         return {
             "plan": str(plan),
             "planning": planning,
             "run_id": str(uuid.uuid4()),
             "budget": limits.budget(),
-            "approval": {"why": why} if why else {},
+            "approval": {"why": why} if why else {"plan": str(plan)},
         }
 
     def approve(self, state: RunState) -> Body[dict[str, Any]]:
         request, limits = self._request(state), self._limits(state)
-        question = approval.card(state["plan"], state["planning"], state["approval"])
+        whole = parse_plan(state["plan"])
+        finished = _finished(state, whole)
+        question = approval.card(
+            state["plan"], state["planning"], state["approval"], request, len(finished)
+        )
         reply = yield Work(lambda: interrupt(question), lambda: _interrupt(question))
         decision, text = approval.read_reply(reply)
         planning = {**state["planning"], "approval": decision}
         if decision == "yes":
             return {"planning": planning, "approval": {"reply": decision, "plan": state["plan"]}}
-        whole = parse_plan(state["plan"])
-        finished = _finished(state, whole)
         if decision == "no":
             skipped = [*finished, *approval.refused(whole)[len(finished) :]]
             return {"planning": planning, "approval": {"reply": decision}, "outcomes": skipped}
@@ -200,7 +203,7 @@ class _Nodes:
             # A new superstep gives the next question its own id: an earlier reply that is sent
             # again answers nothing.
             return {"approval": {"why": question["why"], **wrong}}
-        planning |= {"price": self._price(plan, request, limits), "left_out": []}
+        planning |= {"price": self._price(plan, request, limits).to_json(), "left_out": []}
         get_stream_writer()({"event": "plan", "plan": str(plan), "planner": planning})
         replied = {"reply": decision, "plan": str(plan)}
         return {"plan": str(plan), "planning": planning, "approval": replied}
@@ -212,10 +215,9 @@ class _Nodes:
         # A planner of another package, or an edit of the state, may have written it.
         for violation in _violations(plan, request, limits, finished):
             raise violation
-        approved = state.get("approval", {}).get("plan") == state["plan"]
-        if not approved and (tools := approval.declaring(plan, request.toolbox)):
+        if why := self._unapproved(state, plan, request, limits):
             raise PlanError(
-                f"The plan calls {', '.join(tools)}, and nobody has approved it.",
+                f"Nobody has approved this plan. {why}",
                 "Change a plan in the node approve, not after it.",
             )
         execution = Execution(
@@ -248,6 +250,10 @@ class _Nodes:
     def revise(self, state: RunState) -> Body[dict[str, Any]]:
         request, plan, outcomes = self._request(state), parse_plan(state["plan"]), _outcomes(state)
         limits, rest = self._limits(state), rest_request(request, plan, outcomes)
+        spent = [Step(o.tool) for o in outcomes for _ in range(o.attempts - (o.status == "done"))]
+        rest, _ = within(
+            rest, limits, lambda plan: _beyond(plan, spent, request.toolbox, limits), len(spent)
+        )
         planner, left = run_context().planner or self.planner, self._left(state, state["outcomes"])
         result = yield from plan_in_time(planner, rest, left)
         longer = mended(request, rest, plan, outcomes, result)
@@ -260,11 +266,11 @@ class _Nodes:
         planning["left_out"] = [*planning["left_out"], *left_out]
         if len(longer.steps) <= len(plan.steps):
             return {"planning": planning}
-        planning["price"] = self._price(longer, request, limits)
+        planning["price"] = self._price(longer, request, limits).to_json()
         added = Plan(longer.steps[len(plan.steps) :])
-        why = self._why_approve(added, Price(**planning["price"]), request.toolbox)
+        why = self._why_approve(added, Price.from_json(planning["price"]), request.toolbox)
         # What a person approved stands; the steps behind it need no approval, or wait for theirs.
-        approved = {**state["approval"], "plan": str(longer)} if state.get("approval") else {}
+        approved = {**state["approval"], "plan": str(longer)}
         get_stream_writer()({"event": "plan", "plan": str(longer), "planner": planning})
         return {
             "plan": str(longer),
@@ -292,9 +298,20 @@ class _Nodes:
         whys = (approval.why_approve(policy, plan, price, toolbox) for policy in policies)
         return next(filter(None, whys), "")
 
-    def _price(self, plan: Plan, request: PlanRequest, limits: Limits) -> dict[str, Any]:
+    def _unapproved(self, state: RunState, plan: Plan, request: PlanRequest, limits: Limits) -> str:
+        """Return why a plan that is to run should have waited for approval; empty if it may run.
+
+        A price was judged when the plan was written: latencies are measured meanwhile.
+        """
+        judged = state.get("approval", {})
+        if judged.get("plan") != state["plan"]:
+            return self._why_approve(plan, self._price(plan, request, limits), request.toolbox)
+        approved = "reply" in judged
+        return "" if approved else approval.why_declared(plan, request.toolbox)
+
+    def _price(self, plan: Plan, request: PlanRequest, limits: Limits) -> Price:
         attempts, measured = limits.retry.max_attempts, self.latencies.seconds()
-        return price_plan(plan, request.toolbox, attempts=attempts, measured=measured).to_json()
+        return plan.price(request.toolbox, attempts=attempts, measured=measured)
 
     def generate(self, state: RunState) -> Body[dict[str, Any]]:
         started = time.perf_counter()
@@ -386,7 +403,12 @@ def _excess(
 ) -> str:
     """Return what is beyond the budget of a plan and of the retries that its steps had."""
     retries = [Step(o["tool"]) for o in finished for _ in range(1, o["attempts"])]
-    return limits.excess(price_plan(Plan((*plan.steps, *retries)), toolbox))
+    return _beyond(plan, retries, toolbox, limits)
+
+
+def _beyond(plan: Plan, spent: Sequence[Step], toolbox: Toolbox, limits: Limits) -> str:
+    """Return what is beyond the budget of a plan and of calls that were made beside it."""
+    return limits.excess(Plan((*plan.steps, *spent)).price(toolbox))
 
 
 async def _interrupt(value: Any) -> Any:
@@ -394,13 +416,13 @@ async def _interrupt(value: Any) -> Any:
 
 
 def _after_plan(state: RunState) -> str:
-    return "approve" if state.get("approval") else "execute"
+    return "approve" if "why" in state.get("approval", {}) else "execute"
 
 
 def _after_revise(state: RunState) -> str:
     if state["plan"] == state["planning"]["mended"]["plan"]:
         return "generate"
-    return "approve" if "why" in state.get("approval", {}) else "execute"
+    return "approve" if "why" in state["approval"] else "execute"
 
 
 def _after_approve(state: RunState) -> str:

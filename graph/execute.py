@@ -34,7 +34,6 @@ from casewright.graph.limits import Limits
 from casewright.graph.outcome import MissingReferenceError, Outcome, StepInputs
 from casewright.graph.traces import in_step, of_call, step_span
 from casewright.planner import Plan, Step
-from casewright.planner.price import price_plan
 from casewright.tools import CallContext, Toolbox
 from casewright.tools.body import Body, Work, arun, run
 from casewright.tools.results import plain
@@ -248,7 +247,7 @@ class Execution:
             retries = self._retries | self._retries_before()
             again = [Step(self.plan.steps[n - 1].tool) for n in retries.elements()]
             called = Plan((*self.plan.steps, *again))
-            if not self.limits.excess(price_plan(called, self.toolbox)):
+            if not self.limits.excess(called.price(self.toolbox)):
                 return True
             self._retries[number] -= 1
             return False

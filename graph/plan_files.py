@@ -21,12 +21,14 @@ class FiledPlan:
         question: The question; empty if the file does not say.
         planner: The planner's name, or the file's kind.
         confidence: Probability that the plan is right, by its planner; ``None`` if unknown.
+        because: Why the planner is so sure; empty if unknown.
     """
 
     plan: Plan
     question: str = ""
     planner: str = "file"
     confidence: float | None = None
+    because: str = ""
 
 
 def read_plan_file(file: Path) -> FiledPlan:
@@ -57,6 +59,7 @@ def read_plan_file(file: Path) -> FiledPlan:
         planner = run.answer.planner
         sure = planner.get("confidence")
         confidence = sure if isinstance(sure, float) else None
-        return FiledPlan(parse_plan(run.answer.plan), run.question, planner["name"], confidence)
+        plan, why = parse_plan(run.answer.plan), str(planner.get("because", ""))
+        return FiledPlan(plan, run.question, planner["name"], confidence, why)
     except PlanError as error:
         raise InputError(f"{file} is no plan: {error}") from error

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
-from functools import partial
 from math import isinf
 from typing import Any
 
@@ -12,8 +11,8 @@ from casewright.errors import InputError
 from casewright.graph import traces
 from casewright.graph.limits import Limits
 from casewright.planner import Plan, Planner, PlanRequest, PlanResult, Step
+from casewright.planner.budget import Beyond, trimmed
 from casewright.planner.fallback import FallbackPlanner, in_place_of
-from casewright.planner.price import price_plan, trimmed
 from casewright.tools import Toolbox
 from casewright.tools.body import Body
 
@@ -37,34 +36,44 @@ def plan_within(
         with a sentence in ``left_out`` for each step, and each tool, that was.
     """
 
-    priced = partial(price_plan, toolbox=request.toolbox, measured=measured)
+    def beyond(plan: Plan) -> str:
+        return limits.excess(plan.price(request.toolbox, measured=measured))
 
-    def excess(plan: Plan) -> str:
-        return limits.excess(priced(plan))
-
-    beyond = {
-        tool.name: why for tool in request.toolbox if (why := excess(Plan((Step(tool.name),))))
-    }
-    bounded = replace(
-        request,
-        toolbox=request.toolbox.without(*beyond) if beyond else request.toolbox,
-        max_steps=int(min(request.max_steps, limits.calls)),
-    )
+    bounded, barred = within(request, limits, beyond)
     result = yield from plan_in_time(planner, bounded, limits.deadline)
     plan = result.plan
     left_out = [
-        f"{tool} was not planned with, for the budget: {why}." for tool, why in beyond.items()
+        f"{tool} was not planned with, for the budget: {why}." for tool, why in barred.items()
     ]
     # A plan of more steps is refused before it runs.
     if len(plan.steps) <= limits.steps:
-        plan, beyond_budget = trimmed(plan, excess)
+        plan, beyond_budget = trimmed(plan, beyond)
         left_out += beyond_budget
-    planning = {
-        **result.to_json(),
-        "price": priced(plan, attempts=limits.retry.max_attempts).to_json(),
-        "left_out": left_out,
+    attempts = limits.retry.max_attempts
+    price = plan.price(request.toolbox, attempts=attempts, measured=measured)
+    return plan, {**result.to_json(), "price": price.to_json(), "left_out": left_out}
+
+
+def within(
+    request: PlanRequest, limits: Limits, beyond: Beyond, spent: int = 0
+) -> tuple[PlanRequest, dict[str, str]]:
+    """Return a request for a plan within a budget, and why it lacks which tools.
+
+    Args:
+        request: The request for any plan.
+        limits: The budget; without one the request stays as it is.
+        beyond: What of a plan is beyond the budget, counted with what was spent.
+        spent: Calls that were made beside the request's fixed steps.
+    """
+    if not limits.budget():
+        return request, {}
+    barred = {
+        tool.name: why for tool in request.toolbox if (why := beyond(Plan((Step(tool.name),))))
     }
-    return plan, planning
+    toolbox = request.toolbox.without(*barred)
+    calls = int(min(request.max_steps, limits.calls - spent))
+    calls = max(calls, len(request.fixed.steps) + 1)
+    return replace(request, toolbox=toolbox, max_steps=calls, beyond=beyond), barred
 
 
 def plan_in_time(planner: Planner, request: PlanRequest, seconds: float) -> Body[PlanResult]:

@@ -155,7 +155,7 @@ def in_step(step: str, tool: str, start: Callable[[], Task]) -> Task:
 
 def planned(planner: Planner, request: PlanRequest, seconds: float | None) -> Body[PlanResult]:
     """Return a planner's result, in a span; raise ``TimeoutError`` after the seconds."""
-    with spans.span("plan", planner.name) as add:
+    with spans.span("plan", NAME, {"gen_ai.agent.name": NAME}) as add:
         result = yield Work(lambda: planner.plan(request), lambda: planner.aplan(request), seconds)
         add(_of_plan(result))
         return cast("PlanResult", result)

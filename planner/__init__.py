@@ -20,7 +20,7 @@ from casewright.planner.plan import (
 )
 from casewright.planner.plan_cases import plan_schema, plan_store
 from casewright.planner.plan_diff import StepDifference, diff_plans
-from casewright.planner.price import Price, price_plan
+from casewright.planner.price import Price
 from casewright.planner.prompt import Prompt, render_prompt
 from casewright.planner.reader import Reader
 from casewright.planner.request import Planner, PlanRequest, PlanResult, Turn
@@ -59,7 +59,6 @@ __all__ = [
     "pin_plan",
     "plan_schema",
     "plan_store",
-    "price_plan",
     "read_annotated",
     "read_pinned",
     "render_prompt",

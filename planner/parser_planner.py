@@ -19,7 +19,7 @@ from casewright.planner.parser.runtime import ParserRuntime, open_runtime
 from casewright.planner.parser.weights import FOLDER, read_card
 from casewright.planner.plan import Plan, QuestionRef
 from casewright.planner.request import PlanRequest
-from casewright.planner.reuse import Reading, ReusePlanner
+from casewright.planner.reuse import Reading, ReusePlanner, ranked_because
 from casewright.planner.wordings import CaseWordings
 from casewright.stores import Case, CaseStore, default_encoder
 from casewright.tools import NO_EVIDENCE
@@ -73,12 +73,14 @@ class ParserReuse:
     def readings(self, request: PlanRequest) -> Iterator[Reading]:
         """Yield readings of a request, the likeliest first; see ``Reuse``."""
         if (plan := self._wordings.plan(request)) is not None:
-            yield Reading(plan, WORDED)
+            yield Reading(
+                plan, WORDED, because="a plan case has the same words but for its literals"
+            )
         if self._agreed and {*request.toolbox.names} == {*self._agreed.tools, NO_EVIDENCE.name}:
-            yield Reading(self._agreed)
+            yield Reading(self._agreed, because="all plan cases have this plan")
         prepared = self.runtime.prepare(request.toolbox, self._cases)
         message, readings = self.runtime.plans(
-            prepared, request.question, request.context, request.max_steps
+            prepared, request.question, request.context, request.max_steps, request.beyond
         )
         plans = [(write_plan(r.steps, prepared.schema, message), r.score) for r in readings]
         if plans and self._election.decides:
@@ -87,9 +89,10 @@ class ParserReuse:
             ranked = sorted(zip(plans, more, strict=True), key=lambda pair: -pair[0][1] - pair[1])
             # The elected plan is as sure as the one that the parser alone would have taken.
             plans = [(ranked[0][0][0], best), *(pair for pair, _ in ranked[1:])]
-        for plan, score in plans:
+        for n, (plan, score) in enumerate(plans):
             confidence = self._card.confidence(score)
-            yield Reading(plan, confidence, confidence < self._card.asks_below)
+            because = ranked_because("the parser", [math.exp(score) for _, score in plans[n:]])
+            yield Reading(plan, confidence, confidence < self._card.asks_below, because)
 
 
 class ParserPlanner(ReusePlanner):

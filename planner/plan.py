@@ -8,6 +8,8 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 
 from casewright.errors import PlanError
+from casewright.planner.price import Price, price_of
+from casewright.tools import Toolbox
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -150,6 +152,19 @@ class Plan:
     def tools(self) -> tuple[str, ...]:
         """The tools in the order of the steps."""
         return tuple(step.tool for step in self.steps)
+
+    def price(
+        self, toolbox: Toolbox, *, attempts: int = 1, measured: Mapping[str, float] | None = None
+    ) -> Price:
+        """Return the price of the plan, which need not be valid.
+
+        Args:
+            toolbox: The tools, with their declarations.
+            attempts: Most calls of one step, counted in cost and tokens.
+            measured: Tool to seconds of a call, for tools that declare no latency.
+        """
+        steps = [(step.tool, [ref.step for ref in step.references()]) for step in self.steps]
+        return price_of(steps, toolbox, attempts=attempts, measured=measured)
 
     def __str__(self) -> str:
         return format_plan(self)

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
-from casewright.planner.plan import Plan, Step
 from casewright.tools import NO_EVIDENCE, Toolbox
 
 
@@ -32,9 +31,15 @@ class Price:
     undeclared: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
     def to_json(self) -> dict[str, Any]:
-        """Return the JSON-plain form."""
+        """Return the JSON-plain form, with the price in words as ``text``."""
         tools = {figure: list(names) for figure, names in self.undeclared.items()}
-        return {**asdict(self), "calls": dict(self.calls), "undeclared": tools}
+        plain = {**asdict(self), "calls": dict(self.calls), "undeclared": tools}
+        return {**plain, "text": str(self)}
+
+    @classmethod
+    def from_json(cls, plain: Mapping[str, Any]) -> Price:
+        """Return the price with this JSON-plain form."""
+        return cls(**{name: value for name, value in plain.items() if name != "text"})
 
     def __str__(self) -> str:
         count = sum(self.calls.values())
@@ -55,22 +60,18 @@ class Price:
         return "; ".join([*parts, *unknown])
 
 
-def price_plan(
-    plan: Plan,
+def price_of(
+    steps: Sequence[tuple[str, Sequence[int]]],
     toolbox: Toolbox,
     *,
-    attempts: int = 1,
-    measured: Mapping[str, float] | None = None,
+    attempts: int,
+    measured: Mapping[str, float] | None,
 ) -> Price:
-    """Return the price of a plan.
+    """Return the price of a plan, by each step's tool and the steps that it refers to.
 
-    Args:
-        plan: The plan; it need not be valid.
-        toolbox: Its tools, with their declarations.
-        attempts: Most calls of one step, counted in cost and tokens.
-        measured: Tool to seconds of a call, for tools that declare no latency.
+    See ``Plan.price``.
     """
-    called = [step.tool for step in plan.steps if step.tool != NO_EVIDENCE.name]
+    called = [tool for tool, _ in steps if tool != NO_EVIDENCE.name]
     declared: dict[str, dict[str, float]] = {
         "latency": dict(measured or {}),
         "cost": {},
@@ -82,9 +83,9 @@ def price_plan(
                 by_tool[tool.name] = value
     missing = {f: tuple(sorted({*called} - by_tool.keys())) for f, by_tool in declared.items()}
     ends: list[float] = []
-    for number, step in enumerate(plan.steps):
-        before = [ends[ref.step - 1] for ref in step.references() if 1 <= ref.step <= number]
-        ends.append(declared["latency"].get(step.tool, 0.0) + max(before, default=0.0))
+    for number, (tool_name, needs) in enumerate(steps):
+        before = [ends[earlier - 1] for earlier in needs if 1 <= earlier <= number]
+        ends.append(declared["latency"].get(tool_name, 0.0) + max(before, default=0.0))
 
     def total(figure: str) -> float | None:
         if called and not {*called} & declared[figure].keys():
@@ -98,29 +99,3 @@ def price_plan(
         tokens=total("tokens"),
         undeclared={figure: tools for figure, tools in missing.items() if tools},
     )
-
-
-def trimmed(plan: Plan, excess: Callable[[Plan], str]) -> tuple[Plan, list[str]]:
-    """Return the plan without the steps that are beyond a budget, and a sentence for each of them.
-
-    Earlier steps come first; a step that refers to one that was left out is left out too.
-
-    Args:
-        plan: The plan.
-        excess: Says what of a plan is beyond the budget; empty if nothing is.
-    """
-    if not excess(plan):
-        return plan, []
-    steps: list[Step] = []
-    numbers: dict[int, int] = {}
-    left_out: list[str] = []
-    for number, step in enumerate(plan.steps, 1):
-        lacking = [ref.step for ref in step.references() if ref.step not in numbers]
-        longer = [*steps, step.renumbered(numbers)]
-        why = f"it needs s{lacking[0]}" if lacking else excess(Plan(tuple(longer)))
-        if why:
-            left_out.append(f"s{number} ({step.tool}) was left out for the budget: {why}.")
-        else:
-            steps = longer
-            numbers[number] = len(steps)
-    return Plan(tuple(steps) or (Step(NO_EVIDENCE.name),)), left_out

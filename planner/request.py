@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol, TypedDict, runtime_checkable
 
 from casewright.errors import InputError, PlanError
+from casewright.planner.budget import Beyond, most_calls, unbounded
 from casewright.planner.plan import Plan, Step
 from casewright.planner.validate import MAX_STEPS, violations
 from casewright.tools import Toolbox, whole_number
@@ -37,6 +38,8 @@ class PlanRequest:
             or is continued by ``continued``.
         failures: Calls that have run without results, numbered as in ``fixed``, each with the
             reason in words of our own: retrieved text never reaches a planner.
+        beyond: The budget, which no static check holds: the parser's search and the grammar keep
+            within it, and what another planner writes beyond it is left out before it runs.
 
     Raises:
         InputError: The question is empty, too long or holds control characters, the context is not
@@ -50,6 +53,7 @@ class PlanRequest:
     max_steps: int = MAX_STEPS
     fixed: Plan = field(default_factory=lambda: Plan(()))
     failures: Mapping[Step, str] = field(default_factory=dict)
+    beyond: Beyond = unbounded
 
     def __post_init__(self) -> None:
         check_question(self.question)
@@ -60,6 +64,13 @@ class PlanRequest:
         """Raise ``PlanError`` if the plan breaks a static check for this request."""
         for error in self.violations(plan):
             raise error
+
+    def most_calls(self) -> dict[str, int]:
+        """Return the most calls of each tool of which the budget admits fewer than steps."""
+        if self.beyond is unbounded:
+            return {}
+        most = {t.name: most_calls(t.name, self.beyond, self.max_steps) for t in self.toolbox}
+        return {name: calls for name, calls in most.items() if calls < self.max_steps}
 
     def violations(self, plan: Plan) -> Iterator[PlanError]:
         """Yield every violation of a static check for this request."""
@@ -85,6 +96,7 @@ class PlanResult:
         confidence: Probability that the plan is right, 0 to 1; ``None`` if unknown.
         asks_back: The planner is so unsure that it should ask the user back.
         alternatives: Other valid plans, the likeliest first.
+        because: Why the planner is so sure, as a clause; empty if it does not say.
     """
 
     plan: Plan
@@ -97,6 +109,7 @@ class PlanResult:
     confidence: float | None = None
     asks_back: bool = False
     alternatives: tuple[Plan, ...] = ()
+    because: str = ""
 
     def to_json(self) -> dict[str, Any]:
         """Return how the plan was made, JSON-plain, without the plan."""
@@ -110,9 +123,10 @@ class PlanResult:
         }
 
     def doubt(self) -> dict[str, Any]:
-        """Return confidence, ``asks_back`` and alternatives, JSON-plain."""
+        """Return confidence, its reason, ``asks_back`` and alternatives, JSON-plain."""
         return {
             "confidence": None if self.confidence is None else round(self.confidence, 4),
+            "because": self.because,
             "asks_back": self.asks_back,
             "alternatives": [str(plan) for plan in self.alternatives],
         }

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from itertools import islice
 from typing import NamedTuple, Protocol
 
@@ -25,6 +25,14 @@ class Reading(NamedTuple):
     plan: Plan
     confidence: float | None = None
     asks_back: bool = False
+    because: str = ""
+
+
+def ranked_because(who: str, probabilities: Sequence[float]) -> str:
+    """Return why a planner is so sure of the likeliest of its plans, by their probabilities."""
+    first, *others = probabilities
+    next_one = f"the next {others[0]:.2g}" if others else "no other was found"
+    return f"{who} gives it a probability of {first:.2g}, {next_one}"
 
 
 class Reuse(Protocol):
@@ -66,7 +74,7 @@ class ReusePlanner:
         readings: Iterator[Reading] = islice(self._reuse.readings(request), READINGS)
         if request.failures:
             readings = _continued_readings(readings, request)
-        for plan, confidence, asks_back in readings:
+        for plan, confidence, asks_back, because in readings:
             attempts += 1
             if (violation := next(request.violations(plan), None)) is not None:
                 reason = str(violation)
@@ -78,6 +86,7 @@ class ReusePlanner:
                 attempts,
                 confidence=confidence,
                 asks_back=asks_back,
+                because=because,
                 alternatives=tuple(dict.fromkeys(islice(others, ALTERNATIVES))),
                 milliseconds=milliseconds_since(started),
             )

@@ -22,7 +22,7 @@ from casewright.planner.plan_cases import runnable
 from casewright.planner.reader import EncodedQuestion, Reader
 from casewright.planner.reader_input import MAX_SUB_QUERIES, Span
 from casewright.planner.request import PlanRequest
-from casewright.planner.reuse import Reading, valid_readings
+from casewright.planner.reuse import Reading, ranked_because, valid_readings
 from casewright.planner.sub_queries import SubQuery, joined, without_no_evidence
 from casewright.tools import NO_EVIDENCE
 
@@ -88,14 +88,16 @@ class SubQueryReuse:
             if reading is not None and untrained.intersection(reading.plan.tools):
                 yield reading
         question = self._reader.read(request.question, request.context)
-        for ending in self._search(question, request):
+        endings = self._search(question, request)
+        for n, ending in enumerate(endings):
             texts = [
                 [request.question if s is None else question.input.text(s) for s in spans]
                 for _, spans in ending.fed
             ]
             plan = joined(list(zip(ending.sub_queries, texts, strict=True)))
             confidence = math.exp(ending.score)
-            yield Reading(without_no_evidence(plan), confidence, confidence < ASKS_BELOW)
+            because = ranked_because("the reader", [math.exp(e.score) for e in endings[n:]])
+            yield Reading(without_no_evidence(plan), confidence, confidence < ASKS_BELOW, because)
 
     def _search(self, question: EncodedQuestion, request: PlanRequest) -> list[_Beginning]:
         templates = self._reader.templates

@@ -21,8 +21,6 @@ from casewright.tools import Parameter, Source, ToolSpec
 #: The rule of references to earlier steps. It carries the classes of the steps before it as its
 #: parameter, as does every rule with a reference in it; llguidance refuses others that do.
 REFERENCES = "r::_"
-#: The condition that some earlier step has a result.
-SOME_RESULT = "%if gt(_,0)"
 _LIST_KINDS = ("array", "any")
 
 
@@ -40,13 +38,6 @@ class Expression:
     parametric: bool = False
     needs_step: bool = False
 
-    @property
-    def alternative(self) -> str:
-        """The text, with its condition."""
-        # References alone need no condition; a text before them would otherwise be a dead end.
-        conditional = self.needs_step and self.text != REFERENCES
-        return f"{self.text} {SOME_RESULT}" if conditional else self.text
-
 
 class Calls:
     """The calls that can be written in a request, and the rules and terminals that they need.
@@ -55,6 +46,7 @@ class Calls:
         supplied: The terminals that the request defines.
         chained: Write references to earlier steps by the rule ``REFERENCES``; otherwise a terminal
             among the supplied ones may match them.
+        some_result: The condition that some earlier step has a result.
 
     Attributes:
         tools: The tools that can be called, each with its call. A tool with a required parameter
@@ -63,9 +55,17 @@ class Calls:
         used: The terminals that they use.
     """
 
-    def __init__(self, toolbox: Sequence[ToolSpec], supplied: Set[str], *, chained: bool) -> None:
+    def __init__(
+        self,
+        toolbox: Sequence[ToolSpec],
+        supplied: Set[str],
+        *,
+        chained: bool,
+        some_result: str = "%if gt(_,0)",
+    ) -> None:
         self._supplied = supplied
         self._chained = chained
+        self._some_result = some_result
         self._terminals: dict[tuple[str, ...], str] = {}
         self._values: dict[tuple[object, ...], Expression | None] = {}
         self.rules: list[str] = []
@@ -79,9 +79,18 @@ class Calls:
         """Define a rule, and return a reference to it."""
         parametric = any(option.parametric for option in alternatives)
         head = f"{name}::_" if parametric else name
-        self.rules.append(f"{head}:{'|'.join(option.alternative for option in alternatives)}")
+        self.rules.append(f"{head}:{'|'.join(map(self._alternative, alternatives))}")
         needs_step = all(option.needs_step for option in alternatives)
         return Expression(head, parametric, needs_step)
+
+    def _alternative(self, option: Expression) -> str:
+        # References alone need no condition; a text before them would otherwise be a dead end.
+        conditional = option.needs_step and option.text != REFERENCES
+        return f"{option.text} {self._some_result}" if conditional else option.text
+
+    def _optional(self, argument: str, value: Expression) -> str:
+        """Return an argument that may be left out, and must be where it has no possible value."""
+        return f'({argument} {self._some_result}|"")' if value.needs_step else f"({argument})?"
 
     def _call(self, tool: ToolSpec) -> Expression | None:
         arguments: list[tuple[Parameter, Expression]] = []
@@ -101,12 +110,12 @@ class Calls:
         anchor = required[0]
         text = quoted(f"{tool.name}(") if anchor else ""
         for parameter, value in arguments[:anchor]:
-            text += _optional(f'{_named(parameter.name, value)}", "', value)
+            text += self._optional(f'{_named(parameter.name, value)}", "', value)
         parameter, value = arguments[anchor]
         text += _named(parameter.name if anchor else f"{tool.name}({parameter.name}", value)
         for parameter, value in arguments[anchor + 1 :]:
             argument = _named(f", {parameter.name}", value)
-            text += argument if parameter.required else _optional(argument, value)
+            text += argument if parameter.required else self._optional(argument, value)
         return Expression(
             f'{text}")"',
             any(value.parametric for _, value in arguments),
@@ -125,7 +134,8 @@ class Calls:
             first = f"{_named(parameter.name, value)} {rest.text}"
             alternatives.append(Expression(first, parametric, value.needs_step))
             if len(alternatives) < len(arguments):
-                later = f"{_optional(_named(f', {parameter.name}', value), value)} {rest.text}"
+                argument = self._optional(_named(f", {parameter.name}", value), value)
+                later = f"{argument} {rest.text}"
                 rest = self.rule(f"o{len(self.rules)}", [Expression(later, parametric)])
         rule = self.rule(f"o{len(self.rules)}", [*alternatives, Expression('""')])
         return Expression(f'{quoted(f"{tool.name}(")}{rule.text}")"', rule.parametric)
@@ -172,11 +182,6 @@ class Calls:
 
 def _named(name: str, value: Expression) -> str:
     return quoted(f"{name}=") + value.text
-
-
-def _optional(argument: str, value: Expression) -> str:
-    """Return an argument that may be left out, and must be where it has no possible value."""
-    return f'({argument} {SOME_RESULT}|"")' if value.needs_step else f"({argument})?"
 
 
 def _terminals(parameter: Parameter, supplied: Set[str], *, whole: bool) -> tuple[str, ...]:

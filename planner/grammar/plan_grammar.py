@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import lru_cache, partial
 from typing import TYPE_CHECKING
 
@@ -16,6 +17,7 @@ from casewright.planner.grammar.terminals import (
     fields_after_step,
 )
 from casewright.planner.grammar.toolbox_part import CALL, ToolboxPart, line_part, plan_part
+from casewright.planner.plan import Plan, Step
 from casewright.planner.request import PlanRequest
 from casewright.tools import Source, ToolSpec
 
@@ -38,7 +40,8 @@ class PlanGrammar:
     What is written by it parses, passes the static checks of the request, and is what
     ``format_plan`` gives. It writes less than the plan language admits: its bounds are those of
     ``terminals``, each tool's arguments stand in the order in which they are declared, and spans
-    are written as the question has them.
+    are written as the question has them. Of a budget it holds the number of steps and, as far as
+    the rules can count them, the calls of each tool that the budget admits by themselves.
 
     The part of the text that the toolbox determines is cached; what the request adds, the spans of
     its question and the fields of its context, is made each time. A grammar without spans is the
@@ -93,6 +96,9 @@ class PlanGrammar:
         ]
         if references:
             terminals[REFERENCE] = f"{REFERENCE}:{'|'.join(references)}"
+        called = [Step(name) for name in earlier]
+        spent = [t.name for t in toolbox if request.beyond(Plan((*called, Step(t.name))))]
+        request = replace(request, toolbox=toolbox.without(*spent))
         done = f'|"{DONE}"' if earlier else ""
         start = f'start:"s{len(earlier) + 1} = "{CALL}{done}\n'
         return self._matcher(request, start, terminals, None)
@@ -105,7 +111,8 @@ class PlanGrammar:
         # Without what the grammar does not depend on. Not the toolbox's fingerprint: two choices
         # may read like one there.
         tools = tuple(ToolSpec(t.name, "", t.parameters, t.results) for t in request.toolbox)
-        part, forcing = self._part(tools, supplied, steps)
+        most = tuple(request.most_calls().items()) if steps is not None else ()
+        part, forcing = self._part(tools, supplied, steps, most)
         spans = SPAN in part.used
         if spans and not _unchanged(self._tokenizer, request.question[:SPAN_CHARACTERS]):
             forcing = False
@@ -116,7 +123,11 @@ class PlanGrammar:
         return PlanMatcher(matcher, self._tokenizer)
 
     def _new_part(
-        self, tools: tuple[ToolSpec, ...], supplied: frozenset[str], steps: int | None
+        self,
+        tools: tuple[ToolSpec, ...],
+        supplied: frozenset[str],
+        steps: int | None,
+        most: tuple[tuple[str, int], ...],
     ) -> tuple[ToolboxPart, bool]:
         """Return a toolbox's part, and whether the tokenizer keeps the toolbox's words."""
         words: list[str] = []
@@ -126,7 +137,10 @@ class PlanGrammar:
                 words += [parameter.name, *parameter.choices]
         # Half a surrogate pair is never written.
         text = " ".join(words).encode("utf-8", "ignore").decode()
-        part = line_part(tools, supplied) if steps is None else plan_part(tools, supplied, steps)
+        if steps is None:
+            part = line_part(tools, supplied)
+        else:
+            part = plan_part(tools, supplied, steps, dict(most))
         return part, _unchanged(self._tokenizer, text)
 
 

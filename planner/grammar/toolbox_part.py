@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence, Set
+from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass
 
 from casewright.planner.grammar.calls import REFERENCES, Calls, Expression
@@ -11,8 +11,8 @@ from casewright.tools import ToolSpec
 
 #: The rule of one call, in the grammar of one line.
 CALL = "c"
-#: Bits of the number that a rule carries.
-BITS = 64
+#: Bits of the number that a rule carries, and most of them that count calls of single tools.
+BITS, COUNTERS = 64, 24
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,11 +39,11 @@ class _StepClasses:
         steps: Most steps of a plan.
     """
 
-    def __init__(self, fields: list[tuple[str, ...]], max_steps: int) -> None:
+    def __init__(self, fields: list[tuple[str, ...]], max_steps: int, bits: int) -> None:
         self.fields = fields
         width = len(fields).bit_length()
-        self.steps = min(max_steps, STEPS, BITS // width + 1 if width else STEPS)
-        self._one_bit = len(fields) * (self.steps - 1) <= BITS
+        self.steps = min(max_steps, STEPS, bits // width + 1 if width else STEPS)
+        self._one_bit = len(fields) * (self.steps - 1) <= bits
         self._width = len(fields) if self._one_bit else width
 
     def number(self, fields: tuple[str, ...]) -> int:
@@ -72,41 +72,85 @@ def line_part(toolbox: Sequence[ToolSpec], supplied: Set[str]) -> ToolboxPart:
     return _part(calls, [])
 
 
-def plan_part(toolbox: Sequence[ToolSpec], supplied: Set[str], max_steps: int) -> ToolboxPart:
-    """Return the rules of a whole plan, ``start`` among them."""
-    calls = Calls(toolbox, supplied, chained=max_steps > 1)
+class _Counters:
+    """The bits in which rules count the calls of tools that a budget bounds, above the classes'.
+
+    What has no bits left is not counted: the tools with the most calls.
+    """
+
+    def __init__(self, most: Mapping[str, int]) -> None:
+        self._most = most
+        self._ranges: dict[str, tuple[int, int]] = {}
+        self.first = BITS
+        for tool, calls in sorted(most.items(), key=lambda item: item[1]):
+            if self.first - calls.bit_length() >= BITS - COUNTERS:
+                self._ranges[tool] = self.first - calls.bit_length(), self.first
+                self.first -= calls.bit_length()
+
+    def __contains__(self, tool: str) -> bool:
+        return tool in self._ranges
+
+    def range(self, tool: str) -> str:
+        first, end = self._ranges[tool]
+        return f"[{first}:{end}]"
+
+    def condition(self, tool: str) -> str:
+        """Return the condition that another call of a tool is within the budget."""
+        return f" %if lt({self.range(tool)},{self._most[tool]})" if tool else ""
+
+
+def plan_part(
+    toolbox: Sequence[ToolSpec], supplied: Set[str], max_steps: int, most: Mapping[str, int]
+) -> ToolboxPart:
+    """Return the rules of a whole plan, ``start`` among them.
+
+    Args:
+        most: Most calls of tools that a budget bounds.
+    """
+    counters = _Counters(most)
+    some = f"%if gt([0:{counters.first}],0)"
+    calls = Calls(toolbox, supplied, chained=max_steps > 1, some_result=some)
     fields: set[tuple[str, ...]] = set()
     if any(call.parametric for _, call in calls.tools):
         fields = {_fields(tool) for tool, _ in calls.tools} - {()}
     if not fields:
         calls = Calls(toolbox, supplied, chained=False)
-    classes = _StepClasses(sorted(fields), max_steps)
-    return _part(calls, [*_lines(calls, classes), *_references(classes)])
+    classes = _StepClasses(sorted(fields), max_steps, counters.first)
+    return _part(calls, [*_lines(calls, classes, counters), *_references(classes)])
 
 
 def _fields(tool: ToolSpec) -> tuple[str, ...]:
     return tuple(sorted(set(tool.results)))
 
 
-def _lines(calls: Calls, classes: _StepClasses) -> list[str]:
-    by_class: dict[int, list[Expression]] = {}
+def _lines(calls: Calls, classes: _StepClasses, counters: _Counters) -> list[str]:
+    groups: dict[tuple[int, str], list[Expression]] = {}
     for tool, call in calls.tools:
-        by_class.setdefault(classes.number(_fields(tool)), []).append(call)
-    heads = {number: calls.rule(f"c{number}", group).text for number, group in by_class.items()}
+        counted = tool.name if tool.name in counters else ""
+        groups.setdefault((classes.number(_fields(tool)), counted), []).append(call)
+    heads = {key: calls.rule(f"c{n}", group).text for n, (key, group) in enumerate(groups.items())}
     last = classes.steps
-    if not classes.fields:
-        (head,) = heads.values()
+    if heads.keys() == {(0, "")}:
+        head = heads[0, ""]
         lines = [f'k{step}:{head}("\\ns{step + 1} = "k{step + 1})?' for step in range(1, last)]
         return ['start:"s1 = "k1', *lines, f"k{last}:{head}"]
     lines = ['start:"s1 = "k1::0']
     for step in range(1, last):
-        # The lines after a step carry the class of its results.
-        either = [f"{head} m{step}::{classes.after(step, n)}" for n, head in heads.items()]
+        # The lines after a step carry the class of its results, and one more call of its tool.
+        either = []
+        for n, ((number, counted), head) in enumerate(heads.items()):
+            line = f"{head} m{step}::{classes.after(step, number)}"
+            if counted:
+                # Not around: llguidance would leave out a rule of one symbol, and its count.
+                lines.append(f"u{step}x{n}::_:{line}")
+                line = f"u{step}x{n}::incr({counters.range(counted)}){counters.condition(counted)}"
+            either.append(line)
         lines += [
             f"k{step}::_:{'|'.join(either)}",
             f'm{step}::_:""|"\\ns{step + 1} = "k{step + 1}::_',
         ]
-    return [*lines, f"k{last}::_:{'|'.join(heads.values())}"]
+    ends = [f"{head}{counters.condition(name)}" for (_, name), head in heads.items()]
+    return [*lines, f"k{last}::_:{'|'.join(ends)}"]
 
 
 def _references(classes: _StepClasses) -> list[str]:

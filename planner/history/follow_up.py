@@ -59,7 +59,7 @@ class HistoryReuse:
             turns = self._turns(request, rebinding) if rebinding.page_fields else []
             if turns:
                 for plan, _ in _FollowUp(self._reuse, request, turns, rebinding).plans():
-                    yield Reading(plan)
+                    yield Reading(plan, because="it follows up the plan of an earlier turn")
         yield from self._reuse.readings(request)
 
     def _turns(self, request: PlanRequest, rebinding: Rebinding) -> list[PlannedTurn]:

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from casewright.errors import InputError
+from casewright.planner.budget import Beyond, unbounded
 from casewright.planner.parser.arrays import ReadCase
 from casewright.planner.parser.example_cases import PlanCase, example_cases
 from casewright.planner.parser.message import Message, read_message
@@ -70,14 +71,19 @@ class ParserRuntime:
         return prepared
 
     def plans(
-        self, prepared: Prepared, question: str, context: Mapping[str, Any], most_steps: int
+        self,
+        prepared: Prepared,
+        question: str,
+        context: Mapping[str, Any],
+        most_steps: int,
+        beyond: Beyond = unbounded,
     ) -> tuple[Message, list[ScoredSteps]]:
-        """Return a message as it was read, and plans for it, the likeliest first."""
+        """Return a message as it was read, and plans within a budget, the likeliest first."""
         message = read_message(self._tokenizer, question, context)
         if not message.words:
             return message, []
         pointers = self._network.join(prepared.encoded, message)
-        search = PlanSearch(pointers, prepared.options, message, context)
+        search = PlanSearch(pointers, prepared.options, message, context, beyond)
         return message, search.plans(most_steps)
 
     def _prepare(self, toolbox: Toolbox, cases: Sequence[PlanCase]) -> Prepared:

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import combinations
+from itertools import combinations, islice
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from casewright.planner.budget import Beyond, unbounded
 from casewright.planner.parser.layers import HIDDEN, Floats, log_softmax
 from casewright.planner.parser.message import Message
 from casewright.planner.parser.options import Options
@@ -25,6 +26,7 @@ from casewright.planner.parser.plan_reading import (
     Argument,
     ReadStep,
     number_for,
+    write_plan,
 )
 from casewright.planner.parser.schema import Schema
 
@@ -85,9 +87,11 @@ class PlanSearch:
         options: Options,
         message: Message,
         context: Mapping[str, Any],
+        beyond: Beyond = unbounded,
     ) -> None:
         self._pointers, self._options = pointers, options
         self._schema, self._message = options.schema, message
+        self._beyond = beyond
         self._plain = options.plain_of(message)
         self._context = options.context_of(message, context, max(1, len(message.fields)))
         unlike = UNLIKE * options.unlike_of(message)
@@ -152,7 +156,15 @@ class PlanSearch:
             usable[self._options.nothing] = False
         if ends or self._options.nothing in called:
             usable[:-1] = False
+        for tool in np.flatnonzero(usable[:-1]).tolist():
+            usable[tool] = self._within([*beginning.steps, ReadStep(tool, ())])
         return usable
+
+    def _within(self, steps: Sequence[ReadStep]) -> bool:
+        """Return whether the beginning of a plan is within the budget."""
+        if self._beyond is unbounded:
+            return True
+        return not self._beyond(write_plan(steps, self._schema, self._message))
 
     def _continued(
         self, alive: Sequence[_Beginning], states: Floats, drafts: Sequence[_Draft], number: int
@@ -164,6 +176,12 @@ class PlanSearch:
                 step = ReadStep(draft.tool, arguments)
                 if step not in alive[draft.row].steps:
                     longer.append((draft.score + score, draft.row, step))
+        # Only with its arguments does a step have a place on the critical path.
+        within = (
+            (score, row, step)
+            for score, row, step in sorted(longer, key=lambda item: -item[0])
+            if self._within([*alive[row].steps, step])
+        )
         return [
             _Beginning(
                 (*alive[row].steps, step),
@@ -171,7 +189,7 @@ class PlanSearch:
                 (*alive[row].fed, self._pointers.step_input(step, number)),
                 (*alive[row].before, step.tool),
             )
-            for score, row, step in sorted(longer, key=lambda item: -item[0])[:BEAM]
+            for score, row, step in islice(within, BEAM)
         ]
 
     def _filled(

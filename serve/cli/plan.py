@@ -104,8 +104,8 @@ def _plan_file(source: Path, target: Path | None, toolbox: Toolbox, planner: Pla
     """Plan for every record of a JSON Lines file: a line in, a line out, in order.
 
     Each record is answered by ``{"id", "plan", "milliseconds", "planner", "attempts", "error",
-    "confidence", "asks_back", "alternatives"}``; a bad one by an empty plan and the reason as its
-    ``error``.
+    "confidence", "because", "asks_back", "alternatives"}``; a bad one by an empty plan and the
+    reason as its ``error``.
     """
     try:
         lines = source.read_bytes().split(b"\n")
@@ -176,6 +176,7 @@ def _read(
         "attempts": 0,
         "error": None,
         "confidence": None,
+        "because": "",
         "asks_back": False,
         "alternatives": [],
     }

@@ -224,7 +224,7 @@ def diff(
     config: options.ConfigFile = None,
     as_json: AsJson = False,
 ) -> None:
-    """Compare two plans step by step, and how sure their planners are.
+    """Compare two plans step by step, and how sure their planners are, and why.
 
     Files are a plan's text, a run of ask --save, or a pinned plan.
     """
@@ -246,7 +246,12 @@ def diff(
         first, second = (_filed(text, folder) for text in compared)
     steps = diff_plans(first.plan, second.plan)
     heads = [
-        {"planner": side.planner, "confidence": side.confidence, "plan": str(side.plan)}
+        {
+            "planner": side.planner,
+            "confidence": side.confidence,
+            "because": side.because,
+            "plan": str(side.plan),
+        }
         for side in (first, second)
     ]
     if as_json:
@@ -262,7 +267,8 @@ def diff(
     for sign, head in zip("-+", heads, strict=True):
         sure = head["confidence"]
         shown = "unknown" if sure is None else f"{sure:.2f}"
-        echo(visible(f"{sign * 3} {head['planner']}, confidence {shown}"))
+        why = f": {head['because']}" if head["because"] else ""
+        echo(visible(f"{sign * 3} {head['planner']}, confidence {shown}{why}"))
     for step in steps:
         if step.change == "same":
             echo(visible(f"  {step.second}"))
@@ -287,7 +293,8 @@ def _planned(
     finally:
         session.close()
     name = result.planner + (" (fallback)" if result.fallback else "")
-    return FiledPlan(result.plan, question, name, result.doubt()["confidence"])
+    doubt, why = result.doubt(), result.fallback or result.because
+    return FiledPlan(result.plan, question, name, doubt["confidence"], why)
 
 
 def _filed(text: str, folder: Path) -> FiledPlan:

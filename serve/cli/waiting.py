@@ -48,9 +48,7 @@ def _typed(prompt: str) -> str:
 
 def _tell(plan: str, priced: Mapping[str, Any], why: str = "", *, err: bool = True) -> None:
     """Print a plan, its price, and what was left out of it for the budget."""
-    from casewright.planner import Price
-
-    lines = [why, plan, f"Price: {Price(**priced['price'])}.", *priced["left_out"]]
+    lines = [why, plan, f"Price: {priced['price']['text']}.", *priced["left_out"]]
     echo(visible("\n".join(filter(None, lines))), err=err)
 
 

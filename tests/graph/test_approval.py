@@ -159,9 +159,44 @@ def test_a_plan_that_is_changed_after_its_approval_calls_no_tool_that_needs_one(
     desk = Desk(plan=ONLY_FIND, declares=True)
     desk.graph.invoke({"question": QUESTION}, CONFIG, interrupt_before=["execute"])
     desk.graph.update_state(CONFIG, {"plan": PLAN})
-    with pytest.raises(PlanError, match="calls order, and nobody has approved it"):
+    with pytest.raises(PlanError, match="Nobody has approved this plan"):
         desk.run(None)
     assert desk.called == []
+
+
+@pytest.mark.parametrize("approve", ["always", {"cost": 3}])
+def test_a_plan_that_is_changed_after_it_was_approved_or_judged_cheap_calls_nothing(
+    approve: Any,
+) -> None:
+    desk = Desk(plan=ONLY_FIND, approve=approve)
+    begun: Any = {"question": QUESTION}
+    if approve == "always":
+        desk.run(begun)
+        begun = Command(resume="yes")
+    desk.graph.invoke(begun, CONFIG, interrupt_before=["execute"])
+    desk.graph.update_state(CONFIG, {"plan": PLAN})
+    with pytest.raises(PlanError, match=r"Nobody has approved this plan\. (Every|The price)"):
+        desk.run(None)
+    assert desk.called == []
+
+
+def test_the_card_has_the_steps_of_the_edited_plan_and_what_may_be_chosen_for_them() -> None:
+    desk = Desk(approve="always", limits=Limits(calls=1))
+    desk.asked()
+    asked = card(desk.reply(f"{ONLY_FIND}\ns2 = order(item_id=s1.item_id)"))
+    assert asked["violations"]
+    assert asked["steps"][1] == {"tool": "order", "arguments": {"item_id": "s1.item_id"}}
+    assert asked["finished"] == 0
+    tools = {tool["name"]: tool for tool in asked["choices"]["tools"]}
+    assert tools["find"]["results"] == ["item_id"]
+    (parameter,) = tools["order"]["parameters"]
+    assert parameter["alone"] == {
+        "values": [],
+        "step": True,
+        "text": False,
+        "span": False,
+        "number": False,
+    }
 
 
 def test_a_plan_waits_above_a_price_and_not_below_it() -> None:

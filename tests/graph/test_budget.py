@@ -18,7 +18,6 @@ from casewright.graph import Answer, Limits, RunContext, build_graph
 from casewright.graph.random_plans import MAX_NEEDS, random_dag
 from casewright.planner import Plan, PlanRequest, PlanResult, Step, parse_plan
 from casewright.planner.fixed import FixedPlanner
-from casewright.planner.price import price_plan
 from casewright.tools import CallContext, Toolbox, ToolSpec, tool_from_function
 from tests.graph.helpers import QUESTION, Ask, Given, graph_of, tool
 
@@ -68,15 +67,15 @@ def holds(seed: int, budget: dict[str, Any]) -> None:
     ran = graph.ainvoke({"question": QUESTION}, context=RunContext(limits=budget))
     answer = Answer.from_state(asyncio.run(ran))
     called = Plan(tuple(Step(name) for name in calls.elements()))
-    price = price_plan(called, Toolbox(tools))
+    price = called.price(Toolbox(tools))
     assert not Limits().within({**budget, "seconds": 99.0}).excess(price)
     kept = parse_plan(answer.plan)
-    assert (price_plan(kept, Toolbox(tools)).seconds or 0) <= budget.get("seconds", 99.0)
+    assert (kept.price(Toolbox(tools)).seconds or 0) <= budget.get("seconds", 99.0)
     left_out = [line for line in answer.planner["left_out"] if "not planned with" not in line]
     assert set(answer.planner["left_out"]) <= set(answer.missing)
     steps = [step for step in answer.steps if step["tool"] != "no_evidence"]
     assert len(steps) + len(left_out) == len(plan.steps)
-    whole = Limits().within(budget).excess(price_plan(plan, Toolbox(tools)))
+    whole = Limits().within(budget).excess(plan.price(Toolbox(tools)))
     assert bool(left_out) == bool(whole)
     for step in steps:
         # What it refers to is there: nothing but a failure skips it.
@@ -154,7 +153,7 @@ def answered(limits: Any, plan: str = PLAN, ask: Ask | None = None) -> Answer:
 
 
 def test_a_price_counts_calls_the_critical_path_and_worst_cost_of_all_attempts() -> None:
-    price = price_plan(parse_plan(PLAN), TOOLS, attempts=2)
+    price = parse_plan(PLAN).price(TOOLS, attempts=2)
     assert price.calls == {"find": 2, "read": 2}
     assert price.seconds == 0.75
     assert price.cost == pytest.approx(1.2)
@@ -169,13 +168,13 @@ def test_a_price_counts_calls_the_critical_path_and_worst_cost_of_all_attempts()
 def test_a_figure_that_no_tool_declares_is_unknown_and_a_measured_latency_stands_in() -> None:
     toolbox = Toolbox([tool_from_function(find, sources={"query": ANY})])
     plan = parse_plan("s1 = find(query=question)")
-    assert (price := price_plan(plan, toolbox)).seconds is price.cost is price.tokens is None
-    assert price_plan(plan, toolbox, measured={"find": 0.3}).seconds == 0.3
-    assert price_plan(plan, TOOLS, measured={"find": 9.0}).seconds == 0.5
+    assert (price := plan.price(toolbox)).seconds is price.cost is price.tokens is None
+    assert plan.price(toolbox, measured={"find": 0.3}).seconds == 0.3
+    assert plan.price(TOOLS, measured={"find": 9.0}).seconds == 0.5
 
 
 def test_a_plan_that_looks_nothing_up_costs_nothing() -> None:
-    price = price_plan(parse_plan("s1 = no_evidence()"), TOOLS)
+    price = parse_plan("s1 = no_evidence()").price(TOOLS)
     assert (price.calls, price.seconds, price.cost, price.tokens) == ({}, 0, 0, 0)
 
 

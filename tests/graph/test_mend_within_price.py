@@ -9,6 +9,7 @@ from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.types import Command
 
 from casewright.graph import Limits, build_graph
+from casewright.planner import Plan, parse_plan
 from casewright.tools import Toolbox, tool_from_function
 from tests.graph.helpers import QUESTION
 from tests.graph.mend_worker import TwoPlans
@@ -50,8 +51,9 @@ class Bench:
             tool_from_function(function, results=("value",), approval=function.__name__ == declares)
             for function in (find, work, search)
         ]
-        planner, saver = TwoPlans(PLAN, NEXT), InMemorySaver()
-        self.graph = build_graph(Toolbox(tools), planner, mend="empty", checkpointer=saver, **more)
+        self.planner, saver = TwoPlans(PLAN, NEXT), InMemorySaver()
+        more |= {"mend": "empty", "checkpointer": saver}
+        self.graph = build_graph(Toolbox(tools), self.planner, **more)
 
     def ask(self) -> Any:
         return self.graph.invoke({"question": QUESTION}, CONFIG)
@@ -117,6 +119,17 @@ def test_retries_of_the_first_steps_count_against_the_budget_of_added_ones() -> 
     more = Bench(fails=1, limits=Limits(calls=5))
     assert more.ask()["answer"]["plan"] == f"{PLAN}\ns4 = search(a=question)"
     assert more.calls.total() <= 5
+
+
+def test_the_rest_is_planned_within_what_the_first_steps_left_of_the_budget() -> None:
+    bench = Bench(limits=Limits(calls=4, tool_calls={"find": 1}))
+    bench.ask()
+    rest = bench.planner.requests[1]
+    assert rest.max_steps == 3, "find was called beside the fixed step"
+    assert "find" not in rest.toolbox
+    three = parse_plan("s1 = work()\ns2 = work()\ns3 = work()")
+    assert not rest.beyond(three)
+    assert "calls 5, at most 4" in rest.beyond(Plan((*three.steps, three.steps[0])))
 
 
 def test_added_steps_beyond_the_budget_are_left_out_from_the_end() -> None:

@@ -68,7 +68,7 @@ def attributes(exporter: Any, name: str) -> Mapping[str, Any]:
 PLAN = "s1 = films(query=question)\ns2 = broken(query=question)"
 RUN = {
     "invoke_agent casewright": None,
-    "plan fixed": "invoke_agent casewright",
+    "plan casewright": "invoke_agent casewright",
     "execute_tool films": "invoke_agent casewright",
     "retrieval films": "execute_tool films",
     "execute_tool broken": "invoke_agent casewright",
@@ -84,7 +84,12 @@ def test_a_run_is_a_span_above_those_of_plan_tools_searches_and_answer(
     compiled, asked = graph(PLAN), {"question": SECRET}
     asyncio.run(compiled.ainvoke(asked)) if awaited else compiled.invoke(asked)
     assert tree(spans) == RUN
-    assert attributes(spans, "plan fixed")["gen_ai.operation.name"] == "plan"
+    planned = attributes(spans, "plan casewright")
+    assert (planned["gen_ai.operation.name"], planned["gen_ai.agent.name"]) == (
+        "plan",
+        "casewright",
+    )
+    assert planned["casewright.planner"] == "fixed"
     tool = attributes(spans, "execute_tool films")
     assert (tool["gen_ai.operation.name"], tool["gen_ai.tool.name"]) == ("execute_tool", "films")
     assert tool["casewright.results"] == 1

@@ -86,7 +86,7 @@ def test_every_record_has_one_line_in_order(answers: list[dict[str, Any]]) -> No
 
 def test_every_line_has_exactly_these_keys(answers: list[dict[str, Any]]) -> None:
     keys = ["id", "plan", "milliseconds", "planner", "attempts", "error"]
-    keys += ["confidence", "asks_back", "alternatives"]
+    keys += ["confidence", "because", "asks_back", "alternatives"]
     assert all(list(answer) == keys for answer in answers)
     for answer in answers:
         assert answer["confidence"] is None or 0 <= answer["confidence"] <= 1

@@ -100,3 +100,6 @@ def test_two_plans_and_two_planners_are_compared(plant: Path) -> None:
     assert compared["same"]
     assert 0 < compared["first"]["confidence"] <= 1
     assert compared["first"]["planner"] == "parser"
+    why = compared["first"]["because"]
+    assert why
+    assert f": {why}\n" in plans(plant, *both[:-1]).stdout

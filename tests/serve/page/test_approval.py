@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from playwright.sync_api import expect
+import re
+
+from playwright.sync_api import Locator, expect
 
 from tests.serve.page.helpers import ask, ended, node
 from tests.serve.service.helpers import Served
@@ -50,16 +52,78 @@ def test_a_plan_that_is_not_approved_calls_nothing(tab: Tab, plans: Served) -> N
     assert plans.did("quick") == before
 
 
-def test_an_edited_plan_is_checked_and_drawn_in_place_of_the_first(tab: Tab) -> None:
+def tab_to(tab: Tab, place: Locator) -> None:
+    """Go on with the Tab key until this has the focus."""
+    for _ in range(80):
+        tab.page.keyboard.press("Tab")
+        if place.evaluate("node => node === document.activeElement"):
+            return
+    raise AssertionError("the Tab key does not lead there")
+
+
+def choose(tab: Tab, label: str, typed: str) -> None:
+    """Go to a list and choose the option that begins with what is typed."""
+    field = tab.page.get_by_label(label, exact=True)
+    tab_to(tab, field)
+    tab.page.keyboard.type(typed)
+    expect(field.locator("option:checked")).to_have_text(re.compile(re.escape(typed)))
+
+
+def test_a_plan_is_edited_by_choices_with_the_keyboard_alone(tab: Tab, plans: Served) -> None:
+    before = plans.did("quick")
+    ask_first(tab)
+    tab_to(tab, tab.page.get_by_text("Edit the plan"))
+    tab.page.keyboard.press("Enter")
+    assert tab.page.locator("#approval-card textarea").count() == 0
+    choose(tab, "a of s1", "a text")
+    tab_to(tab, tab.page.get_by_label("a of s1, text"))
+    tab.page.keyboard.type('a "lamp"')
+    tab_to(tab, tab.page.get_by_role("button", name="Add a step"))
+    tab.page.keyboard.press("Enter")
+    choose(tab, "Tool of s3", "films")
+    choose(tab, "query of s3", "s2.value")
+    tab_to(tab, tab.page.get_by_role("button", name="Run the edited plan"))
+    tab.page.keyboard.press("Enter")
+    ended(tab, "answered")
+    calls = tab.page.locator("#steps .call")
+    expect(calls).to_have_text(
+        ['quick(a="a \\"lamp\\"")', "quick(a=s1.value)", "films(query=s2.value)"]
+    )
+    assert plans.did("quick") == before + 2
+
+
+def test_an_editor_offers_only_what_a_step_may_take(tab: Tab) -> None:
     ask_first(tab)
     tab.page.get_by_text("Edit the plan").click()
-    field = tab.page.get_by_label("The plan as it should be")
-    field.fill("s1 = delete()")
+    options = tab.page.get_by_label("a of s1", exact=True).locator("option")
+    assert not [text for text in options.all_text_contents() if text.startswith("s")]
+    references = tab.page.get_by_label("b of s2", exact=True).locator("option")
+    assert "s1.value" in references.all_text_contents()
+    # A step that is removed takes the references to it along, and the others follow.
+    tab.page.get_by_role("button", name="Add a step").click()
+    tab.page.get_by_label("a of s3", exact=True).select_option("s2.value")
+    tab.page.get_by_role("button", name="Remove s1").click()
+    expect(tab.page.get_by_label("a of s1", exact=True)).to_have_value("")
+    expect(tab.page.get_by_label("a of s2", exact=True)).to_have_value("s1.value")
+    # A list, and a step's place before another.
+    tab.page.get_by_label("b of s2", exact=True).select_option("a list…")
+    tab.page.get_by_label("b of s2, item 1", exact=True).select_option("question")
+    tab.page.get_by_role("button", name="One more of b of s2").click()
+    tab.page.get_by_label("b of s2, item 2", exact=True).select_option("true")
+    tab.page.get_by_role("button", name="Move up s2").click()
     tab.page.get_by_role("button", name="Run the edited plan").click()
-    expect(tab.page.locator("#approval-card [role=alert]")).to_contain_text(
-        "There is no tool delete"
-    )
-    field.fill("s1 = quick(a=question)")
+    ended(tab, "answered")
+    expect(tab.page.locator("#steps .call")).to_have_text(["quick(b=[question, true])", "quick()"])
+
+
+def test_what_an_edited_plan_breaks_is_said_beside_it(tab: Tab) -> None:
+    ask_first(tab)
+    tab.page.get_by_text("Edit the plan").click()
+    tab.page.get_by_label("b of s1", exact=True).select_option("a number…")
+    tab.page.get_by_label("b of s1, number").fill("1" * 20)
+    tab.page.get_by_role("button", name="Run the edited plan").click()
+    expect(tab.page.locator("#approval-card [role=alert]")).to_contain_text("more than 64 bits")
+    tab.page.get_by_role("button", name="Remove s2").click()
     tab.page.get_by_role("button", name="Run the edited plan").click()
     ended(tab, "answered")
     expect(node(tab, "s1")).to_have_attribute("data-status", "done")

@@ -1,0 +1,101 @@
+"""The choices for a plan: its tools, and the sources of each argument.
+
+A plan that is put together from these choices passes the static checks, except for numbers out of
+range and a budget.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from casewright.errors import PlanError
+from casewright.planner.parse import parse_plan
+from casewright.planner.plan import ContextRef, ListValue, Literal, QuestionRef, Step
+from casewright.planner.request import PlanRequest
+from casewright.planner.spans import RUNS
+from casewright.tools import Parameter, Source, ToolSpec
+from casewright.tools.alias import NAME
+
+
+def plan_choices(request: PlanRequest) -> dict[str, Any]:
+    """Return what a plan for a request may hold, JSON-plain.
+
+    ``most_steps``; ``words``, the question's words, each with what stands before the next one, of
+    which spans are made; and ``tools``: name, description, result fields, and parameters. Of a
+    parameter, ``alone`` and, where it takes a list, ``items`` say what a value may be: one of
+    ``values``, in the plan language, a ``step``'s result field, or what a person writes: a
+    ``text``, a ``span`` of the question, a ``number``.
+    """
+    question = " ".join(request.question.split())
+    runs = [*RUNS.finditer(question)]
+    ends = [run.start() for run in runs[1:]] + [len(question)]
+    return {
+        "most_steps": request.max_steps,
+        "words": [
+            [run[0], question[run.end() : end]] for run, end in zip(runs, ends, strict=False)
+        ],
+        "tools": [_tool(tool, request) for tool in request.toolbox],
+    }
+
+
+def _tool(tool: ToolSpec, request: PlanRequest) -> dict[str, Any]:
+    return {
+        "name": tool.name,
+        "description": tool.description,
+        "results": list(tool.results),
+        "parameters": [
+            {
+                "name": parameter.name,
+                "required": parameter.required,
+                "alone": _values(parameter, request, parameter.fits),
+                "items": _values(parameter, request, lambda value: True)
+                if parameter.kind in ("array", "any")
+                else None,
+            }
+            for parameter in tool.parameters
+        ],
+    }
+
+
+def _values(parameter: Parameter, request: PlanRequest, fits: Any) -> dict[str, Any]:
+    sources, text = parameter.sources, fits("")
+    # Half a surrogate pair can be no literal.
+    whole = (c for c in parameter.choices if c == c.encode("utf-8", "ignore").decode())
+    values: list[Any] = [Literal(choice) for choice in whole if text]
+    if Source.QUESTION in sources and text:
+        values.append(QuestionRef())
+    if Source.CONTEXT in sources:
+        known = ((f, value) for f, value in request.context.items() if value is not None)
+        values += [ContextRef(f) for f, value in known if NAME.fullmatch(f) and fits(value)]
+    if Source.BOOLEAN in sources and fits(True):
+        values += [Literal(True), Literal(False)]
+    return {
+        "values": list(map(str, values)),
+        "step": Source.STEP in sources,
+        "text": Source.LITERAL in sources and text,
+        "span": Source.SPAN in sources and Source.LITERAL not in sources and text,
+        "number": Source.NUMBER in sources and fits(0),
+    }
+
+
+def plan_parts(*texts: str) -> list[dict[str, Any]]:
+    """Return the steps of the first text that is a plan: tool, and arguments in the plan language.
+
+    A list is a list of its items.
+    """
+    for text in texts:
+        try:
+            return [_part(step) for step in parse_plan(text).steps]
+        except PlanError:
+            continue
+    return []
+
+
+def _part(step: Step) -> dict[str, Any]:
+    return {
+        "tool": step.tool,
+        "arguments": {
+            name: [*map(str, value.items)] if isinstance(value, ListValue) else str(value)
+            for name, value in step.arguments
+        },
+    }
