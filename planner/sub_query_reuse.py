@@ -28,8 +28,8 @@ from casewright.tools import NO_EVIDENCE
 
 #: Beginnings that are kept at each sub-query, and templates that are tried after each.
 BEAM = 4
-#: With less confidence in its plan, the planner asks back: measured on the first questions of the
-#: shop's conversations that are for tuning, 4 of 48 (more were added later), of which 3 plans are wrong.
+#: With less confidence in its plan, the planner asks back: measured on the first questions of 48
+#: of the shop's conversations for tuning: on 4, of which 3 plans are wrong.
 ASKS_BELOW = 0.6
 
 

@@ -73,9 +73,7 @@ def read_corpus(*splits: Split, folder: Path = FOLDER) -> list[CorpusToolbox]:
     return [_toolbox(path, file) for path, file in files if not splits or file.split in splits]
 
 
-def training_toolboxes(
-    folder: Path = FOLDER, *, follow_ups: bool = True
-) -> list[CorpusToolbox]:
+def training_toolboxes(folder: Path = FOLDER, *, follow_ups: bool = True) -> list[CorpusToolbox]:
     """Read the toolboxes for training, without greetings that messages of other splits share.
 
     Args:

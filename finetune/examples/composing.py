@@ -86,9 +86,7 @@ def _composable(query: AnnotatedQuery) -> bool:
     """Return whether a plan stays correct beside another one, in a message of two."""
     values = [value for step in query.plan.steps for _, value in step.arguments]
     whole_question = any(isinstance(value, QuestionRef) for value in values)
-    return not (
-        whole_question or query.record.history or NO_EVIDENCE.name in query.plan.tools
-    )
+    return not (whole_question or query.record.history or NO_EVIDENCE.name in query.plan.tools)
 
 
 def _joinable(first: AnnotatedQuery, second: AnnotatedQuery) -> bool:

@@ -170,8 +170,8 @@ class TrainingSection(Section):
             shows as examples and plan cases. The validation loss is of completions.
         shared_heads: Compute a prompt's head once for the examples that share it; the steps are the
             same. A batch is then examples of one head; see ``data.tevo.queries_per_toolbox``.
-        row_tokens: Tokens of a row of several heads on CUDA, with shared heads; on the CPU a row has
-            one head. Rows are padded to it.
+        row_tokens: With shared heads on CUDA, the tokens of a row, which holds as many heads as
+            fit; on the CPU a row has one head.
         max_length: Maximum tokens of prompt and completion; longer examples are left out and
             counted. With packing also the length of a row.
         packing: Put several examples into one row, masked from each other. This saves padding;

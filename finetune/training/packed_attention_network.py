@@ -62,8 +62,9 @@ def block_mask(parts: Tensor) -> BlockMask:
         return (heads[query] == heads[key]) & own & (query >= key)
 
     size = parts.shape[1]
-    # Not compiled, all the scores of the row would be held at once.
-    return create_block_mask(sees, None, None, size, size, parts.device, _compile=parts.is_cuda)
+    # Compiled, it would save L * L bytes; its kernel alone compiles for more than a minute.
+    mask: BlockMask = create_block_mask(sees, None, None, size, size, parts.device)
+    return mask
 
 
 @cache

@@ -12,8 +12,8 @@ import pytest
 from casewright.errors import InputError
 from casewright.finetune.recipe.training_section import LoraSection, check_together
 from casewright.finetune.training.log import silence
-from casewright.finetune.training.placement import find_placement
 from casewright.finetune.training.packed_attention_network import block_mask
+from casewright.finetune.training.placement import find_placement
 from casewright.finetune.training.tokens import (
     collate_heads,
     fill_rows,

@@ -165,7 +165,9 @@ def finetune_adapt(
     note(f"Training on {len(tools.queries)} messages, at most {minutes:g} minutes …")
     left = max(0.0, minutes - (time.monotonic() - started) / 60 - KEPT_MINUTES)
     settings = replace(training.SETTINGS, minutes=left, seed=seed)
-    network = training.adapt_parser(tools, training_toolboxes(follow_ups=False), target, start or FOLDER, settings)
+    network = training.adapt_parser(
+        tools, training_toolboxes(follow_ups=False), target, start or FOLDER, settings
+    )
     facts: dict[str, Any] = {
         "domain": domain,
         "toolbox": tools.toolbox.fingerprint(),
