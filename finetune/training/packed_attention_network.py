@@ -59,7 +59,8 @@ def block_mask(parts: Tensor) -> BlockMask:
 
     def sees(batch: Tensor, layer: Tensor, query: Tensor, key: Tensor) -> Tensor:
         own = (tails[key] == 0) | (tails[key] == tails[query])
-        return (heads[query] == heads[key]) & own & (query >= key)
+        seen: Tensor = (heads[query] == heads[key]) & own & (query >= key)
+        return seen
 
     size = parts.shape[1]
     # Compiled, it would save L * L bytes; its kernel alone compiles for more than a minute.

@@ -187,8 +187,8 @@ def collate_heads(batch: Sequence[Mapping[str, Any]], length: int = 0) -> dict[s
     """Return the tensors of a batch of one row of ``fill_rows``, for ``summed_loss``.
 
     One row of L tokens, m of them supervised; only these get logits. transformers counts
-    ``shift_labels``. ``parts``, (2, L), says what a token may attend to: the number of its head, and
-    that of its tail, 0 in the head.
+    ``shift_labels``. ``parts``, (2, L), says what a token may attend to: the number of its head,
+    and that of its tail, 0 in the head.
 
     Args:
         length: The row is padded to so many tokens, with a part that nothing sees.
