@@ -33,12 +33,17 @@ def docs(tmp_path: Path) -> Path:
     return write(tmp_path / "manuals", FILES)
 
 
+def unusual(told: str) -> list[str]:
+    """Return the lines on stderr beside those of progress, which a busy machine has time for."""
+    return [line for line in told.splitlines() if not line.startswith("Ingesting: ")]
+
+
 def test_documents_are_ingested_and_asked_for(bare: Path, docs: Path) -> None:
     assert "casewright ingest PATH" in one_line_error(
         run(bare, "ask", "--domain", "documents", "how often to descale?")
     )
     done = run(bare, "ingest", docs)
-    assert (done.returncode, done.stderr) == (0, "")
+    assert (done.returncode, unusual(done.stderr)) == (0, [])
     assert "5 files of" in done.stdout
     assert 'casewright ask --domain documents "…"' in done.stdout
     asked = run(bare, "ask", "--domain", "documents", "Where did the harbour office move?")
@@ -81,7 +86,7 @@ def test_second_run_says_what_changed(bare: Path, docs: Path) -> None:
 def test_file_that_cannot_be_read_is_reported_and_the_rest_goes_in(bare: Path, docs: Path) -> None:
     write(docs, {"old.txt": b"c\0d", "cut.pdf": pdf(["x"])[:200], "blob.bin": b"\x80\0"})
     done = run(bare, "ingest", docs)
-    assert (done.returncode, done.stderr) == (0, "")
+    assert (done.returncode, unusual(done.stderr)) == (0, [])
     assert "5 files of" in done.stdout
     for told in ("old.txt", "zero bytes", "cut.pdf", "not a readable PDF"):
         assert told in done.stdout
@@ -108,7 +113,7 @@ def test_empty_folder_is_none(bare: Path, tmp_path: Path) -> None:
     (tmp_path / "empty").mkdir()
     assert result(run(bare, "ingest", tmp_path / "empty", "--json"))["files"] == 0
     done = run(bare, "ingest", tmp_path / "empty")
-    assert (done.returncode, done.stderr) == (0, "")
+    assert (done.returncode, unusual(done.stderr)) == (0, [])
     told = (
         f"There was nothing to ingest in {tmp_path / 'empty'}. Files that are read: text, Markdown"
     )
@@ -159,7 +164,7 @@ def test_folder_that_is_gone_is_forgotten(bare: Path, docs: Path, tmp_path: Path
     assert str(docs) in one_line_error(run(bare, "ingest", gone, "--remove"))
     assert "--dry-run" in one_line_error(run(bare, "ingest", docs, "--remove", "--dry-run"))
     done = run(bare, "ingest", docs, "--remove")
-    assert (done.returncode, done.stderr) == (0, "")
+    assert (done.returncode, unusual(done.stderr)) == (0, [])
     assert "Removed 5 cases" in done.stdout
     assert "nothing was removed" in one_line_error(run(bare, "ingest", docs, "--remove", "--json"))
     # What is gone was there once.
