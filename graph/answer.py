@@ -18,10 +18,12 @@ class Answer:
         citations: Ids of evidence that exists, in the order of their first mention.
         evidence: All evidence, JSON-plain; see ``Evidence``.
         missing: One sentence for each step that found nothing.
+        generator: What worded it, and why another one did not.
         plan: The plan's text form.
         planner: Name, attempts and milliseconds of the planner, and why it fell back.
         steps: One JSON-plain ``Outcome`` a step.
         usage: Token counts and milliseconds of planning, execution and generation.
+        refused: Nothing was found that answers the question: the text says so, and cites nothing.
     """
 
     text: str
@@ -34,6 +36,7 @@ class Answer:
     steps: Sequence[Mapping[str, Any]]
     usage: Mapping[str, Any] = field(default_factory=dict)
     run_id: str = ""
+    refused: bool = False
 
     def to_json(self) -> dict[str, Any]:
         """Return the JSON-plain form, as the state holds it."""

@@ -46,6 +46,7 @@ from casewright.planner.budget import trimmed
 from casewright.planner.price import Price
 from casewright.tools import CallContext, Toolbox
 from casewright.tools.body import Body, Work
+from casewright.tools.spec import NO_EVIDENCE
 
 Graph = CompiledStateGraph[RunState, RunContext, AskInput, AskOutput]
 #: Threads beside the steps' own: the node, and LangGraph's stream.
@@ -322,7 +323,7 @@ class _Nodes:
         request = GenerationRequest(
             question=state["question"],
             evidence=collect(plan, outcomes, toolbox),
-            missing=[*state["planning"].get("left_out", ()), *shortfalls(reported)],
+            missing=[*state["planning"].get("left_out", ()), *shortfalls(reported, toolbox)],
             history=_value(state, "history", ()),
         )
         # Quotations take milliseconds, also after the deadline.
@@ -342,6 +343,7 @@ class _Nodes:
             citations=list(citations),
             evidence=[item.to_json() for item in request.evidence],
             missing=list(request.missing),
+            refused=_refused(plan, outcomes, citations),
             plan=state["plan"],
             planner=state["planning"],
             generator=generation.generator or generator.name,
@@ -441,6 +443,14 @@ def _finished(state: RunState, plan: Plan) -> list[dict[str, Any]]:
     # A state may have been edited since.
     same = plan.steps[: len(before)] == before
     return state["outcomes"][: len(before)] if same else []
+
+
+def _refused(plan: Plan, outcomes: Sequence[Outcome], citations: Sequence[str]) -> bool:
+    """Return ``True`` if the steps that were to answer found nothing."""
+    needed = {ref.step for step in plan.steps for ref in step.references()}
+    final = [o for number, o in enumerate(outcomes, 1) if number not in needed]
+    looked = [outcome for outcome in final if outcome.tool != NO_EVIDENCE.name]
+    return not citations and bool(looked) and all(o.status == "empty" for o in looked)
 
 
 def _end(outcomes: Sequence[Mapping[str, Any]]) -> float:

@@ -28,8 +28,8 @@ class ChatGenerator:
     """Asks any LangChain chat model to word the answer.
 
     The evidence stands in delimiters with a nonce of the request, which no retrieved text can know
-    or forge. When the model fails or is too slow, the evidence is quoted instead and the answer
-    says so.
+    or forge. When the model fails or is too slow, the evidence is quoted instead and the answer's
+    ``generator`` says why.
 
     Args:
         model: Any LangChain chat model.
@@ -70,9 +70,8 @@ class ChatGenerator:
             other = yield Work(
                 lambda: fallback.generate(request), lambda: fallback.agenerate(request)
             )
-            text = f"The model {self.name} could not word the answer ({why}).\n{other.text}"
-            name = f"{other.generator} (after {self.name} failed)"
-            return Generation(text, other.tokens, name, other.citations)
+            name = f"{other.generator} (after {self.name} failed: {why})"
+            return Generation(other.text, other.tokens, name, other.citations)
 
     def _messages(self, request: GenerationRequest) -> list[BaseMessage]:
         from langchain_core.messages import HumanMessage, SystemMessage

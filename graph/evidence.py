@@ -9,6 +9,7 @@ from typing import Any
 from casewright.graph.outcome import Outcome
 from casewright.planner import Plan
 from casewright.tools import Toolbox, evidence_text
+from casewright.tools.spec import NEAREST
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,17 +66,26 @@ def collect(plan: Plan, outcomes: Sequence[Outcome], toolbox: Toolbox) -> list[E
     return items
 
 
-def shortfalls(outcomes: Iterable[Outcome]) -> list[str]:
-    """Return one sentence for each step that found nothing, with the reason."""
-    reasons = {
-        "empty": "found nothing",
-        "failed": "failed",
-        "timed_out": "took too long",
-        "skipped": "was skipped",
-    }
+def shortfalls(outcomes: Iterable[Outcome], toolbox: Toolbox) -> list[str]:
+    """Return one sentence for each step without results, with the reason."""
+    reasons = {"failed": "failed", "timed_out": "took too long", "skipped": "was skipped"}
     return [
-        f"{outcome.step} ({outcome.tool}) {reasons[outcome.status]}."
+        (
+            _nothing(outcome, toolbox)
+            if outcome.status == "empty"
+            else f"{outcome.step} ({outcome.tool}) {reasons[outcome.status]}."
+        )
         + (f" {outcome.error}" if outcome.error else "")
         for outcome in outcomes
         if outcome.status != "done"
     ]
+
+
+def _nothing(outcome: Outcome, toolbox: Toolbox) -> str:
+    """Return that a step found nothing, and what its tool reports to be nearest, if it does."""
+    nearest = next((r for r in outcome.reports if r.get("event") == NEAREST), None)
+    if nearest is None:
+        return toolbox[outcome.tool].nothing if outcome.tool in toolbox else "Nothing found."
+    titles = "; ".join(map(str, nearest.get("titles", ())))
+    about = " ".join(str(nearest.get("query", "")).split())
+    return f"Nothing found about “{about}”." + (f" Nearest: {titles}." if titles else "")

@@ -10,80 +10,158 @@ import numpy as np
 
 from casewright.graph.evidence import Evidence
 from casewright.graph.generator import Generation, GenerationRequest
+from casewright.graph.quotable import Quotable, quotables
 from casewright.stores import Encoder
+from casewright.stores.feedback.sufficiency import content_words
 
 #: Most results of one step that are quoted.
 QUOTES = 3
-#: Longer evidence, in characters, is cut to this many sentences nearest to the question.
-LONG, SENTENCES = 320, 4
+#: Letters of a quotation: the nearest part of a result, with parts beside it up to as many; the
+#: first quotation is the longest. Results that are shorter in all are quoted whole.
+FIRST, NEXT = 320, 120
+#: A result is quoted after the first one if its nearest part is this near, as a share of that.
+NEAR = 0.7
+#: What the share of the question's words adds to a part's similarity, and what each result that
+#: the tool returned before it takes off.
+WORDS, RANK = 0.3, 0.02
 
 _CITATION_START = re.compile(r"\[(?=\s*E)")
-_SENTENCE = re.compile(r"(?<=[.!?])\s+|\n+")
-#: The end of a long line that goes on in the next, which begins no item of a list.
-_WRAPPED = re.compile(r"(?<=[^\n]{50})(?<![.!?:;])[ \t]*\n[ \t]*(?![-*•#>|\s]|\(?\w{1,3}[.)])")
 
 
 class ExtractiveGenerator:
-    """Quotes the evidence of each step that was asked for, most relevant sentences first.
+    """Quotes the evidence of each step that was asked for, what holds the fact first.
 
     Args:
-        encoder: Ranks the sentences of long evidence by similarity to the question; without one,
-            the first sentences are quoted.
+        encoder: Ranks the parts of long evidence by similarity to the question; without one, the
+            first parts are quoted.
+        full: Quote the whole of up to three results of a step.
     """
 
     name = "extractive"
 
-    def __init__(self, encoder: Encoder | None = None) -> None:
+    def __init__(self, encoder: Encoder | None = None, *, full: bool = False) -> None:
         self._encoder = encoder
+        self._full = full
 
     def generate(self, request: GenerationRequest) -> Generation:
         """Return quotations with citations; see ``Generator``."""
-        lines = ["No language model is set up, so this answer quotes what was found."]
-        quoted: list[str] = []
-        for item, sentence in self.sentences(request):
-            lines.append(f"- {sentence} [{item.id}]")
-            quoted.append(item.id)
+        quoted = list(self.sentences(request))
+        lines = [_cited(text if "\n" in text else f"- {text}", item.id) for item, text in quoted]
         if not request.evidence and not request.missing:
-            lines = [
-                "No look-up was needed for this, and no language model is set up to talk with."
-            ]
+            lines = ["No look-up was needed for this."]
         if request.missing:
-            lines.append("Missing: " + _tame(" ".join(request.missing)))
-        return Generation("\n".join(lines), generator=self.name, citations=quoted)
+            lines.append(("Missing: " if quoted else "") + _tame(" ".join(request.missing)))
+        citations = list(dict.fromkeys(item.id for item, _ in quoted))
+        return Generation("\n".join(lines), generator=self.name, citations=citations)
 
     def sentences(self, request: GenerationRequest) -> Iterator[tuple[Evidence, str]]:
         """Yield the evidence that is quoted, each with its quotation."""
         for _, members in groupby(request.evidence, key=lambda item: item.step):
-            for number, item in enumerate(members):
+            items = list(members)
+            for item in items:
                 if not item.final:
                     yield item, f"Looked up: {_tame(_short(item))}"
-                elif number < QUOTES:
-                    yield item, _tame(self._quote(request, item))
+            for item, text in self._quotations(request, [item for item in items if item.final]):
+                yield item, _tame(text)
 
     async def agenerate(self, request: GenerationRequest) -> Generation:
         """Return the same as ``generate``; it takes some milliseconds and waits for nothing."""
         return self.generate(request)
 
-    def _quote(self, request: GenerationRequest, item: Evidence) -> str:
-        if len(item.row) - ("source" in item.row) > 1:
-            fields = [(name, self._cut(request, text)) for name, text in _fields(item)]
-            return _joined(fields) or item.text
-        return self._cut(request, item.text)
+    def _quotations(
+        self, request: GenerationRequest, items: Sequence[Evidence]
+    ) -> list[tuple[Evidence, str]]:
+        """Return quotations of one step's results."""
+        first = items[:QUOTES]
+        texts = [_short(item) if _is_record(item) else item.text for item in first]
+        if self._full:
+            return list(zip(first, texts, strict=True))
+        if sum(map(len, texts)) <= FIRST or any(map(_is_record, first)):
+            return [
+                (item, self._record(request, item) if _is_record(item) else _plain(text))
+                for item, text in zip(first, texts, strict=True)
+            ]
+        return self._passages(request.question, items)
 
-    def _cut(self, request: GenerationRequest, text: str) -> str:
-        """Return a text, or the sentences of a long one that are nearest to the question."""
-        if len(text) <= LONG:
-            return " ".join(text.split())
-        flowing = _WRAPPED.sub(" ", text)
-        sentences = [part for part in _SENTENCE.split(flowing) if part.strip()]
-        nearest = sorted(self._nearest(request.question, sentences))
-        return " … ".join(" ".join(sentences[i].split()) for i in nearest)[: 2 * LONG]
+    def _passages(self, question: str, items: Sequence[Evidence]) -> list[tuple[Evidence, str]]:
+        """Return the nearest parts of passages, with those beside them, nearest passage first."""
+        parts = [(item, quotables(item.text)) for item in items]
+        scores = self._scores(question, [part for _, found in parts for part in found])
+        rows: list[tuple[float, Evidence, list[Quotable], list[float]]] = []
+        for rank, (item, found) in enumerate(parts):
+            own, scores = scores[: len(found)], scores[len(found) :]
+            if found:
+                rows.append((max(own) - RANK * rank, item, found, own))
+        rows.sort(key=lambda row: -row[0])
+        quotations: dict[str, tuple[Evidence, str]] = {}
+        for score, item, its_parts, own in rows:
+            if quotations and (len(quotations) == QUOTES or score < NEAR * rows[0][0]):
+                break
+            text = _window(its_parts, own, NEXT if quotations else FIRST)
+            quotations.setdefault(text, (item, text))
+        return [(item, text) for item, text in quotations.values()]
 
-    def _nearest(self, question: str, sentences: Sequence[str]) -> list[int]:
-        if self._encoder is None or len(sentences) <= SENTENCES:
-            return list(range(min(SENTENCES, len(sentences))))
-        vectors = self._encoder.embed([question, *sentences])
-        return [int(i) for i in np.argsort(-(vectors[1:] @ vectors[0]), kind="stable")[:SENTENCES]]
+    def _record(self, request: GenerationRequest, item: Evidence) -> str:
+        fields = []
+        for name, text in _fields(item):
+            parts = quotables(text) if len(text) > FIRST else []
+            cut = _window(parts, self._scores(request.question, parts), FIRST) if parts else text
+            fields.append((name, " ".join(cut.split())))
+        return _joined(fields) or item.text
+
+    def _scores(self, question: str, parts: Sequence[Quotable]) -> list[float]:
+        """Return the nearness of each part to the question; without an encoder by their order."""
+        if self._encoder is None or not parts:
+            return [1.0 - 1e-6 * number for number in range(len(parts))]
+        texts = [f"{part.heading}: {part.text}" if part.heading else part.text for part in parts]
+        vectors = self._encoder.embed([question, *texts])
+        words = content_words(question)
+        shared = [len(words & content_words(text)) / max(1, len(words)) for text in texts]
+        return [float(score) for score in vectors[1:] @ vectors[0] + WORDS * np.array(shared)]
+
+
+def _window(parts: Sequence[Quotable], scores: Sequence[float], most: int) -> str:
+    """Return the nearest part below its heading, with those beside it up to ``most`` letters."""
+    first = last = max(range(len(parts)), key=lambda number: scores[number])
+    heading, length = parts[first].heading, len(parts[first].text)
+    while True:
+        beside = [
+            number
+            for number in (first - 1, last + 1)
+            if 0 <= number < len(parts)
+            and parts[number].heading == heading
+            and length + len(parts[number].text) <= most
+        ]
+        if not beside:
+            break
+        nearest = max(beside, key=lambda number: scores[number])
+        first, last = min(first, nearest), max(last, nearest)
+        length += len(parts[nearest].text)
+    text = parts[first].text
+    for before, part in zip(parts[first:last], parts[first + 1 : last + 1], strict=True):
+        joint = " " if before.text[-1:] in ".!?:" else "; "
+        text += ("\n" if before.block or part.block else joint) + part.text
+    if not heading:
+        return text
+    return f"{heading}:\n{text}" if parts[first].block else f"{heading}: {text}"
+
+
+def _cited(text: str, id_: str) -> str:
+    """Return a quotation with its citation, at the end of the first line if there are more."""
+    first, *more = text.split("\n")
+    return "\n".join([f"{first} [{id_}]", *more])
+
+
+def _plain(text: str) -> str:
+    """Return a short text on one line, or below its heading what is a list, a table or code."""
+    parts = quotables(text)
+    if parts and (parts[0].heading or any(part.block for part in parts)):
+        return _window(parts, [1.0] * len(parts), len(text))
+    return " ".join(text.split())
+
+
+def _is_record(item: Evidence) -> bool:
+    return len(item.row) - ("source" in item.row) > 1
 
 
 def _tame(text: str) -> str:

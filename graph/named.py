@@ -26,14 +26,20 @@ def check_generator(name: str) -> None:
 
 
 def make_generator(
-    name: str, encoder: Encoder, own: Callable[[], Generator] | None = None
+    name: str,
+    encoder: Encoder,
+    own: Callable[[], Generator] | None = None,
+    *,
+    full: bool = False,
 ) -> Generator:
     """Return the generator of this name; a chat model falls back to one that quotes.
 
-    ``own`` makes the domain's own quoting generator, if it has one.
+    ``own`` makes the domain's own quoting generator, if it has one; ``full`` lets the other one
+    quote whole results.
     """
     check_generator(name)
-    quoting: Generator = extension("generator", EXTRACTIVE)(encoder) if own is None else own()
+    more = {"full": True} if full else {}
+    quoting: Generator = own() if own else extension("generator", EXTRACTIVE)(encoder, **more)
     if name == EXTRACTIVE:
         return quoting
     if name in extensions("generator"):

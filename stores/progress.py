@@ -22,17 +22,23 @@ Advance = Callable[[int], None]
 
 @contextmanager
 def progress_bar(
-    description: str, total: int, *, show: bool | Advance | None = None
+    description: str,
+    total: int,
+    *,
+    unit: str = "items",
+    show: bool | Advance | None = None,
+    more: Callable[[], str] = str,
 ) -> Iterator[Advance]:
     """Show a bar over ``total`` items and yield a function that advances it by n.
 
     ``show`` forces or suppresses it; ``None`` shows it on a terminal for long work, and elsewhere
-    writes a line every ten seconds. A function is yielded instead of a bar.
+    writes a line every ten seconds, with ``more`` at its end. A function is yielded instead of a
+    bar.
     """
     if callable(show):
         yield show
     elif show is None and not sys.stderr.isatty():
-        with told_progress(description, total, often=SELDOM) as advance:
+        with told_progress(description, total, unit, often=SELDOM, more=more) as advance:
             yield advance
     elif show or (show is None and total >= WORTH_A_BAR):
         with _bars.bar(description, total) as advance:
@@ -49,11 +55,13 @@ def told_progress(
     *,
     seconds: float = SELDOM,
     often: float = OFTEN,
+    more: Callable[[], str] = str,
 ) -> Iterator[Advance]:
     """Show the progress of work that a user waits for: a bar on a terminal, elsewhere lines.
 
     A line is written with every tenth of the items, but not twice in ``often`` seconds, and after
-    ``seconds`` without one. A ``total`` of ``None`` is unknown; ``unit`` names the items.
+    ``seconds`` without one. A ``total`` of ``None`` is unknown; ``unit`` names the items, ``more``
+    returns what else a line says.
     """
     if sys.stderr.isatty():
         with _bars.bar(description, total) as advance:
@@ -71,7 +79,7 @@ def told_progress(
             text += " so far"
         else:
             text = f"{done} of {total} {unit} ({100 * done // max(1, total)} %), {text}"
-        print(f"{description}: {text}", file=sys.stderr, flush=True)
+        print(f"{description}: {text}{more()}", file=sys.stderr, flush=True)
 
     def count_items(count: int) -> None:
         nonlocal done, tenths

@@ -35,6 +35,7 @@ def tool_from_function(
     cost: float | None = None,
     tokens: int | None = None,
     approval: bool = False,
+    finds: str = "",
 ) -> ToolSpec:
     """Return the tool of a typed function, plain or async.
 
@@ -58,6 +59,7 @@ def tool_from_function(
         cost: Most that a call costs, in any one currency.
         tokens: Most tokens that a call spends.
         approval: No plan that calls it runs before a person has approved it.
+        finds: What an answer calls its results, where none were found: ``"bookings"``.
 
     Raises:
         ToolError: A parameter has no type that JSON can hold, ``sources`` names no parameter, or
@@ -119,6 +121,7 @@ def tool_from_function(
         cost=cost,
         tokens=tokens,
         approval=approval,
+        finds=finds,
     )
 
 

@@ -15,6 +15,13 @@ from casewright.tools.parameter import Parameter
 
 #: Figures of one call that a tool may declare.
 FIGURES = ("latency", "cost", "tokens")
+#: The event of a report of a search that found nothing: its query, and the nearest titles.
+NEAREST = "nearest"
+#: Words of a tool's name that say what it does, not what it finds.
+VERBS = (
+    *("fetch", "find", "get", "list", "look", "lookup", "query", "read", "retrieve", "search"),
+    *("select", "show", "up"),
+)
 Report = Callable[[Mapping[str, Any]], None]
 #: A function's parameter of this type is filled with the request's tenant.
 Tenant = NewType("Tenant", str)
@@ -87,6 +94,7 @@ class ToolSpec:
         cost: Most that a call costs, in any one currency; ``None`` if not declared.
         tokens: Most tokens that a call spends; ``None`` if not declared.
         approval: No plan that calls it runs before a person has approved it.
+        finds: What an answer calls its results, ``"bookings"``; by default the name's nouns.
 
     A tool without ``run`` and ``run_async`` can be planned with, not executed.
     """
@@ -102,6 +110,7 @@ class ToolSpec:
     cost: float | None = None
     tokens: int | None = None
     approval: bool = False
+    finds: str = ""
 
     def __post_init__(self) -> None:
         if not NAME.fullmatch(self.name):
@@ -127,6 +136,13 @@ class ToolSpec:
     def parameter(self, name: str) -> Parameter | None:
         """Return the parameter of this name, if there is one."""
         return next((p for p in self.parameters if p.name == name), None)
+
+    @property
+    def nothing(self) -> str:
+        """The sentence for a call that found nothing."""
+        words = self.name.replace("_", " ").split()
+        nouns = " ".join(word for word in words if word.lower() not in VERBS)
+        return f"No {self.finds or nouns or 'result'} found."
 
     def signature(self) -> str:
         """Return the tool as the prompt shows it: parameters with sources, result fields."""

@@ -16,6 +16,7 @@ MEASURED = {
     "chat": "planner",
     "conversations": "planner domains/shopping",
     "decoding": "planner bench/scripts.py bench/models.py",
+    "documents": "stores domains/documents graph/extractive.py graph/quotable.py",
     "encoder": "stores/encoders",
     "evidence": "domains/gold_plans.py domains/shopping stores tools",
     "executor": "graph",

@@ -17,18 +17,16 @@ class CodeQuoter:
 
     def generate(self, request: GenerationRequest) -> Generation:
         """Return quotations with citations; see ``Generator``."""
-        lines = ["No language model is set up, so this answer quotes what was found."]
+        lines: list[str] = []
         final = [item for item in request.evidence if item.final]
         for item in final:
             lines += ["", f"{item.source or item.tool} [{item.id}]", item.text]
         if not request.evidence and not request.missing:
-            lines = [
-                "No look-up was needed for this, and no language model is set up to talk with."
-            ]
+            lines = ["No look-up was needed for this."]
         if request.missing:
-            lines += ["Missing: " + " ".join(request.missing)]
+            lines += [("Missing: " if final else "") + " ".join(request.missing)]
         return Generation(
-            "\n".join(lines), generator=self.name, citations=[item.id for item in final]
+            "\n".join(lines).strip("\n"), generator=self.name, citations=[item.id for item in final]
         )
 
     async def agenerate(self, request: GenerationRequest) -> Generation:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
+from textwrap import shorten
 from typing import Any
 
 from casewright.domains.domain import Domain, MakeSearch, OpenDomain
@@ -14,12 +15,16 @@ from casewright.domains.waiting import open_waiting
 from casewright.errors import InputError
 from casewright.planner import AnnotatedQuery
 from casewright.planner.plan_cases import plan_store
-from casewright.stores import CaseStore, Encoder
+from casewright.stores import Case, CaseStore, Encoder
 from casewright.stores.documents.cases import document_schema, place, root_names, roots_of
+from casewright.stores.documents.file_walk import kind_of
+from casewright.stores.documents.splitter import PATH
 from casewright.stores.engines.connections import RECORD
 from casewright.stores.feedback import SentenceStrategy
+from casewright.stores.feedback.sufficiency import SufficiencyJudge, by_words
 from casewright.stores.hit import near_best
 from casewright.tools import CallContext, Search, Toolbox
+from casewright.tools.spec import NEAREST
 
 QUESTIONS = (
     "What are these documents about?",
@@ -29,12 +34,15 @@ QUESTIONS = (
     "Why was it done this way?",
     "Which function reads the file, and what does it return?",
 )
-#: Most passages of a search.
-PASSAGES = 5
-#: Lowest relevance of a passage that has to do with the question.
-ON_TOPIC = 0.23
+#: Most passages of a search, and how many are compared with the question's words.
+PASSAGES, CANDIDATES = 5, 20
 #: Lowest relevance of a passage, as a share of the best one's.
 NEAR_BEST = 0.6
+#: Titles that a question without an answer is told of, and the most letters of one.
+NEAREST_TITLES, TITLE = 3, 80
+
+#: Headings that do not tell what their section is about.
+UNTELLING = ("description", "synopsis", "configuration", "options", "details", "example", "usage")
 
 
 def open_documents(location: Path | str, encoder: Encoder, anew: bool = False) -> OpenDomain:
@@ -64,19 +72,41 @@ def looping(opened: OpenDomain, make: MakeSearch) -> OpenDomain:
 
 
 def _toolbox(documents: CaseStore, loop: Search | None = None) -> Toolbox:
-    """Return the toolbox of a store; hits that a loop confirms come first."""
+    """Return the toolbox of a store; hits that a loop confirms come first.
+
+    Passages that do not answer the question are not returned: no generator can quote them.
+    """
     names = root_names(roots_of(documents))
 
     def document_search(query: str, call: CallContext) -> Sequence[dict[str, Any]]:
         """Finds passages of the user's own documents and source code."""
         confirmed = [] if loop is None else loop(query, PASSAGES, {}, call)
-        near = near_best(documents.search(query, PASSAGES), ON_TOPIC, NEAR_BEST)
-        return [
-            {"evidence": str(hit.case.solution), "source": place(hit.case, names)}
-            for hit in united(confirmed, near)
-        ]
+        found = by_words(query, documents.search(query, CANDIDATES))[:PASSAGES]
+        hits = united(confirmed, near_best(found, 0.0, NEAR_BEST))
+        if not SufficiencyJudge.shipped().answers(query, hits):
+            titles = dict.fromkeys(
+                shorten(str(hit.case.problem.get("title", "")), TITLE, placeholder="…")
+                for hit in hits
+            )
+            call.report({"event": NEAREST, "query": query, "titles": [*titles][:NEAREST_TITLES]})
+            return []
+        return [{"evidence": _evidence(hit.case), "source": place(hit.case, names)} for hit in hits]
 
     return search_toolbox(document_search, "what does the manual say about cleaning the filter")
+
+
+def _evidence(case: Case) -> str:
+    """Return a passage below the heading that names its subject; code in a fence."""
+    source = str(case.metadata.get("source", ""))
+    path = [part for part in str(case.problem.get("title", "")).split(PATH) if part != source]
+    named = [part for part in path if part.strip("`").lower() not in UNTELLING]
+    text = str(case.solution)
+    kind = kind_of(source)
+    if kind is not None and kind.name == "code":
+        text = f"```{kind.language}\n{text}\n```"
+    elif path and text.startswith("#"):
+        text = text.partition("\n")[2].strip() or text
+    return f"# {(named or path)[-1]}\n\n{text}" if path else text
 
 
 def _nothing(location: Path | str) -> InputError:

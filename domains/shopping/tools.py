@@ -86,6 +86,7 @@ def _prod_search(products: CaseStore, loop: Search | None) -> ToolSpec:
 
     return tool_from_function(
         prod_search,
+        finds="product",
         results=fields,
         sources={"query": ("span", "literal", "question", "step")},
         example=ToolExample(

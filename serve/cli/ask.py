@@ -31,6 +31,10 @@ def ask(
     history: options.HistoryFile = None,
     examples: options.Examples = None,
     budget: options.Budget = None,
+    full: Annotated[
+        bool,
+        Option("--full", help="Quote whole results, where no language model words the answer."),
+    ] = False,
     approve: options.Approve = False,
     approve_above: Annotated[
         list[str] | None,
@@ -93,7 +97,9 @@ def ask(
         if dry_run:
             print_dry_run(session, question, known, turns, limits, as_json=as_json)
             return
-        graph = session.graph(choice.generator, InMemorySaver(), mend=mend, retain=retain)
+        graph = session.graph(
+            choice.generator, InMemorySaver(), full=full, mend=mend, retain=retain
+        )
         policy: Any = "always" if approve else above or "declared"
         if deadline is not None:
             limits = {**(limits or {}), "deadline": deadline}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -57,11 +58,12 @@ def ingest(
     encoder: EncoderName = None,
     as_json: AsJson = False,
 ) -> None:
-    """Make cases of documents: text, Markdown, HTML, PDF, source code.
+    """Make cases of documents: prose in many formats, notebooks, tables, JSON, source code.
 
     Another run encodes only what changed, and removes the cases of deleted files among those that
-    it reads. Hidden files, node_modules, __pycache__ and virtual environments are skipped; links
-    are not followed; .gitignore is not read. Unreadable files are reported; the exit code is 2 if
+    it reads. Logs, files that say that a program generated them, hidden files, node_modules,
+    __pycache__ and virtual environments are skipped, which --dry-run shows; links are not
+    followed; .gitignore is not read. Unreadable files are reported; the exit code is 2 if
     no file could be read.
     """
     from casewright.domains.waiting import open_waiting
@@ -103,18 +105,20 @@ def ingest(
     if as_json:
         pairs = {
             name: [{"path": file, "reason": reason} for file, reason in getattr(report, name)]
-            for name in ("failed", "skipped")
+            for name in ("failed", "skipped", "notes")
         }
         facts = {"location": location, "dry_run": dry_run, "cases": cases}
         print_json({**asdict(report), **pairs, **facts})
     else:
         _print(report, path, location, cases, dry_run)
+        if report.files and not dry_run:
+            where = f" --store {shlex.quote(into)}" if into else ""
+            echo(f'Ask: casewright ask --domain {COLLECTION}{where} "…"')
     if report.failed and not report.files:
         fail("None of the files could be read; the report says why.")
 
 
 def _print(report: IngestReport, path: str, location: str, cases: int, dry_run: bool) -> None:
-    from casewright.stores.documents.cases import COLLECTION
     from casewright.stores.documents.file_walk import READ
 
     if not (report.files or report.removed or report.failed):
@@ -139,8 +143,8 @@ def _print(report: IngestReport, path: str, location: str, cases: int, dry_run: 
         echo(visible(f"Skipped {_files(len(files))}, since {reason}: {names}"))
     if report.failed:
         print_table(["failed", "since"], report.failed)
-    if report.files and not dry_run:
-        echo(f'Ask: casewright ask --domain {COLLECTION} "…"')
+    for file, note in report.notes:
+        echo(visible(f"{file} was {note}."))
 
 
 def _files(count: int) -> str:

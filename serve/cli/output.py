@@ -104,11 +104,18 @@ def print_answer(answer: Mapping[str, Any], question: str = "") -> None:
     console.print(
         escape(
             f"\nPlanned by {planner['name']}{fallback} in {usage['planning_ms']:.0f} ms, looked "
-            f"up in {usage['execution_ms']:.0f} ms, worded by {answer['generator']} in "
+            f"up in {usage['execution_ms']:.0f} ms, {_worded(answer['generator'])} in "
             f"{usage['generation_ms']:.0f} ms."
         ),
         style="dim",
     )
+
+
+def _worded(generator: str) -> str:
+    """Return how an answer came to its words."""
+    if generator == "extractive":
+        return "quoted, without a language model,"
+    return f"worded by {generator}"
 
 
 def _feedback_line(report: Mapping[str, Any]) -> str:

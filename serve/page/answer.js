@@ -34,8 +34,9 @@ function linked(answer) {
 }
 
 function worded(answer) {
-  const { usage } = answer;
-  return `Planned by ${answer.planner.name} in ${duration(usage.planning_ms)}, looked up in ${duration(usage.execution_ms)}, worded by ${answer.generator} in ${duration(usage.generation_ms)}.`;
+  const { usage, generator } = answer;
+  const how = generator === "extractive" ? "quoted, without a language model," : `worded by ${generator}`;
+  return `Planned by ${answer.planner.name} in ${duration(usage.planning_ms)}, looked up in ${duration(usage.execution_ms)}, ${how} in ${duration(usage.generation_ms)}.`;
 }
 
 /** The planner, and why it is not the chosen one. */

@@ -211,6 +211,7 @@ class AnswerBody(_Response):
     steps: list[dict[str, Any]]
     usage: dict[str, Any]
     run_id: str
+    refused: bool = Field(False, description="Nothing that was found answers the question.")
     thread_id: str | None = None
     retained: KeptBody | None = None
 

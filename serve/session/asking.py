@@ -21,6 +21,7 @@ def ask(
     history: Sequence[Turn] = (),
     planner: str | None = None,
     generator: str = "extractive",
+    full: bool = False,
     mend: Mend = "off",
     deadline: float | None = None,
 ) -> Answer:
@@ -36,6 +37,7 @@ def ask(
         history: Earlier turns of the conversation, the earliest first.
         planner: A planner by its name for ``--planner``; the domain's default otherwise.
         generator: A generator by its name for ``--generator``.
+        full: Quote whole results, where no language model words the answer.
         mend: Replanning after steps that failed or found nothing; see ``build_graph``.
         deadline: Seconds after which the answer is of what is there.
 
@@ -54,7 +56,7 @@ def ask(
     session = open_session(domain, planner)
     try:
         whole_scope = scope_of(session.domain.scopes, scope or {}, listed=True)
-        graph = session.graph(generator, mend=mend)
+        graph = session.graph(generator, full=full, mend=mend)
         limits = None if deadline is None else {"deadline": deadline}
         dialogue = Dialogue(graph, whole_scope, history, limits=limits)
         return Answer.from_state(dialogue.ask(question, context or {}))

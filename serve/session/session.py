@@ -34,15 +34,17 @@ class Session:
     planner: Planner
     encoder: Encoder
 
-    def generator(self, name: str) -> Generator:
-        """Return the generator of this name, for this domain."""
-        return make_generator(name, self.encoder, self.domain.generator)
+    def generator(self, name: str, *, full: bool = False) -> Generator:
+        """Return the generator of this name, for this domain; ``full`` quotes whole results."""
+        return make_generator(name, self.encoder, self.domain.generator, full=full)
 
-    def graph(self, generator: str, checkpointer: Any = None, **mending: Any) -> Graph:
+    def graph(
+        self, generator: str, checkpointer: Any = None, *, full: bool = False, **mending: Any
+    ) -> Graph:
         """Compile the graph, with the generator of this name; ``mending`` as for the graph."""
         from casewright.graph import build_graph
 
-        worded = self.generator(generator)
+        worded = self.generator(generator, full=full)
         return build_graph(
             self.opened.toolbox, self.planner, worded, checkpointer=checkpointer, **mending
         )

@@ -29,9 +29,12 @@ from casewright.stores.tenant import within
 #: The default name of a collection of documents.
 COLLECTION = "documents"
 #: Raised when reading or splitting changes, so that files are read anew.
-FORMAT = 2
+FORMAT = 3
 #: Packages that read and split; another version may give other chunks.
-READERS = ("llama-index-core", "pypdf", "beautifulsoup4", "tree-sitter-language-pack")
+READERS = (
+    *("llama-index-core", "pypdf", "beautifulsoup4", "tree-sitter-language-pack"),
+    *("docutils", "mammoth", "nbformat"),
+)
 
 #: Root, file, and position in the file, from 1.
 Place = tuple[str, str, int]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
@@ -12,12 +13,14 @@ from typing import Literal
 from casewright.errors import InputError
 from casewright.stores.engines.folder import LOCK_FILE
 
-KindName = Literal["text", "markdown", "html", "pdf", "code", "data"]
+KindName = Literal[
+    "text", "markdown", "rst", "html", "pdf", "docx", "notebook", "code", "table", "json", "data"
+]
 
 
 @dataclass(frozen=True, slots=True)
 class Kind:
-    """A kind of file: ``data`` is text whose lines are its units, such as JSON and CSV.
+    """A kind of file: ``data`` is other text whose lines are its units, such as YAML.
 
     ``language`` is the grammar of source code, by its name in tree-sitter-language-pack.
     """
@@ -30,15 +33,27 @@ class Kind:
 DATA_BYTES = 200_000
 #: Endings of generated text: drawings, packed code, lock files.
 GENERATED = (".svg", ".map", ".lock", ".min.js", ".min.css", "-lock.json", "-lock.yaml")
+#: Kinds of data, of which large files are not split.
+DATA: tuple[KindName, ...] = ("table", "json", "data")
+#: A program's log, also one that was put away.
+LOG = re.compile(r".*\.log(\.\d+)?", re.IGNORECASE)
 #: The kinds of files that are read, for help texts.
-READ = "text, Markdown, HTML, PDF, source code, and data such as JSON, YAML and CSV"
+READ = (
+    "text, Markdown, reStructuredText, HTML, PDF, DOCX, notebooks, source code, and data such as "
+    "CSV, JSON and YAML"
+)
 
 _ENDINGS: dict[KindName, str] = {
-    "text": "txt text rst adoc org tex",
+    "text": "txt text adoc org tex",
     "markdown": "md markdown mdown mkd",
+    "rst": "rst rest",
     "html": "html htm xhtml",
     "pdf": "pdf",
-    "data": "json jsonl ndjson yaml yml toml csv tsv xml ipynb ini cfg log",
+    "docx": "docx",
+    "notebook": "ipynb",
+    "table": "csv tsv",
+    "json": "json jsonl ndjson",
+    "data": "yaml yml toml xml ini cfg",
 }
 LANGUAGES = {
     "bash": "sh bash zsh",

@@ -24,6 +24,8 @@ BLOCKS = (
     *("figcaption", "figure", "footer", "form", "header", "main", "nav", "ol", "p", "section"),
     *("summary", "table", "tbody", "tfoot", "thead", "ul", "body"),
 )
+#: Blocks that do not end a table's line.
+IN_CELL = ("p", "div")
 HEADINGS = {f"h{level}": "#" * level for level in range(1, 7)}
 #: Marks of a break of paragraphs and of lines, a cell's begin, and a block of code, until the
 #: source's white space is removed. A page's own control characters are removed first.
@@ -111,6 +113,8 @@ class _Page:
         # Numbers of open blocks in it, and of open elements of its own kind.
         self._blocks = self._same = 0
         self._content: list[str] = []
+        # Whether a cell of a table is open, in which a paragraph is no line of its own.
+        self._cell = False
 
     def text(self, text: str) -> None:
         if self._apart == "head" and text.strip():
@@ -134,14 +138,19 @@ class _Page:
                 self._content.append("\n")
         elif name == "pre" or name in HEADINGS or name in UNSEEN:
             self._apart = name
+        elif self._cell and name in IN_CELL:
+            self.pieces.append(" ")
         else:
+            self._cell = name in ("td", "th") or (self._cell and name not in BLOCKS)
             self.pieces.append(BEFORE.get(name, PARAGRAPH if name in BLOCKS else ""))
 
     def end(self, name: str) -> None:
         """Read an end tag; an element without one ends with the element around it."""
         ends = name == self._apart or (name in HEADINGS and self._apart in HEADINGS)
         if not self._apart:
-            self.pieces.append(PARAGRAPH if name in BLOCKS else "")
+            inside = self._cell and name in IN_CELL
+            self._cell = self._cell and name not in ("td", "th", "tr", "table")
+            self.pieces.append(" " if inside else PARAGRAPH if name in BLOCKS else "")
         elif ends and self._same:
             self._same -= 1
         elif name in BLOCKS and self._blocks:

@@ -18,8 +18,10 @@ from casewright.errors import DependencyError, FacetError, InputError, told
 from casewright.stores.case import Case
 from casewright.stores.documents.cases import digest, document_cases
 from casewright.stores.documents.file_walk import (
+    DATA,
     DATA_BYTES,
     GENERATED,
+    LOG,
     Kind,
     KindName,
     SourceFile,
@@ -31,7 +33,7 @@ from casewright.stores.documents.file_walk import (
     matches,
     walk,
 )
-from casewright.stores.documents.reader import is_text
+from casewright.stores.documents.reader import is_text, made_by_program
 from casewright.stores.documents.worker import SECONDS, Worker, worker
 from casewright.stores.progress import progress_bar
 from casewright.stores.revise import Change
@@ -46,6 +48,9 @@ NEEDED = (
     "pypdf",
     "bs4",
     "tree_sitter_language_pack",
+    "docutils",
+    "mammoth",
+    "nbformat",
 )
 #: Changes and removals that are written together.
 WRITES = 2000
@@ -68,6 +73,7 @@ class IngestReport:
         failed: Files and folders that could not be read, each with the reason. Their stored cases
             are kept.
         skipped: Files that are not documents or have no text, each with the reason.
+        notes: Files that were read by a guess, each with the guess.
     """
 
     root: str
@@ -78,6 +84,7 @@ class IngestReport:
     files: int
     failed: tuple[tuple[str, str], ...]
     skipped: tuple[tuple[str, str], ...]
+    notes: tuple[tuple[str, str], ...] = ()
 
 
 def ingest(
@@ -112,7 +119,8 @@ def ingest(
         seconds: CPU seconds for reading a file, and ten more for each megabyte of it; one that
             takes longer is not read.
         dry_run: Read and compare, and write nothing.
-        progress: Show a bar on stderr; ``None`` shows it on a terminal.
+        progress: Show a bar of bytes on stderr, or lines where that is no terminal; ``None`` shows
+            it for long work.
 
     Raises:
         InputError: ``path`` does not exist, a pattern is empty, or one to include matches no file
@@ -133,22 +141,23 @@ def ingest(
         if chosen(source, include, exclude) and _is_of(source, kinds)
     }
     _check_matched(include, content, stored)
-    show = sys.stderr.isatty() if progress is None else progress
-    bar = progress_bar("Ingesting files", len(content.files), show=show)
+    total = sum(file.size for file in content.files)
+    told = [""]
+    bar = progress_bar("Ingesting", total, unit="bytes", show=progress, more=lambda: told[0])
     with worker() as reader, bar as advance:
         run = _Run(store, name, dry_run, content, reader)
         for file in content.files:
             run.file(file, stored.pop(file.source, {}), max_bytes, seconds)
-            advance(1)
+            told[0] = f", {run.counts['added'] + run.counts['unchanged']} cases"
+            advance(file.size)
         run.write()
     unreadable = [source for source, _ in run.failed]
     for source, cases in stored.items():
         if not any(_below(source, failed) for failed in unreadable):
             run.removed |= dict.fromkeys(cases, "")
     run.write()
-    return IngestReport(
-        name, **run.counts, failed=tuple(sorted(run.failed)), skipped=tuple(sorted(run.skipped))
-    )
+    failed, skipped, notes = (tuple(sorted(x)) for x in (run.failed, run.skipped, run.notes))
+    return IngestReport(name, **run.counts, failed=failed, skipped=skipped, notes=notes)
 
 
 class _Run:
@@ -159,6 +168,7 @@ class _Run:
     ) -> None:
         self.store, self.root, self.dry_run, self.reader = store, root, dry_run, reader
         self.failed, self.skipped = list(content.failed), list(content.skipped)
+        self.notes: list[tuple[str, str]] = []
         self.counts = dict.fromkeys(("added", "updated", "unchanged", "removed", "files"), 0)
         self.new: list[Case] = []
         self.moved: list[Case] = []
@@ -205,12 +215,17 @@ class _Run:
         if kind is None and not is_text(data):
             self.skipped.append((file.source, "it is not text, and of an unknown type"))
             return []
+        if reason := made_by_program(data, kind or Kind("text")):
+            self.skipped.append((file.source, reason))
+            return []
         file_digest = digest(data)
         if stored and all(mark == (file_digest, len(stored)) for mark in stored.values()):
             self.counts["unchanged"] += len(stored)
             self.counts["files"] += 1
             return None
-        chunks = self.reader.chunks(data, file.source, kind or Kind("text"), seconds)
+        chunks, note = self.reader.chunks(data, file.source, kind or Kind("text"), seconds)
+        if note:
+            self.notes.append((file.source, note))
         if not chunks:
             self.skipped.append((file.source, "it has no text"))
         return document_cases(chunks, self.store, self.root, file.source, file_digest)
@@ -312,9 +327,11 @@ def _is_of(source: str, kinds: Collection[KindName]) -> bool:
 
 
 def _no_document(file: SourceFile, kind: Kind | None) -> str:
+    if LOG.fullmatch(file.source):
+        return "it is a log"
     if file.source.lower().endswith(GENERATED):
         return "it was made by a program, for programs"
-    if file.size > DATA_BYTES and (kind is None or kind.name == "data"):
+    if file.size > DATA_BYTES and (kind is None or kind.name in DATA):
         what = "of an unknown type" if kind is None else "data"
         return f"it is {what}, and has more than {DATA_BYTES:,} bytes"
     return ""

@@ -1,7 +1,7 @@
-"""A file's bytes as text parts: a PDF's pages, HTML as Markdown, other text unchanged.
+"""A file's bytes as text parts: a PDF's pages, marked-up text as Markdown, data as records.
 
-PDFs are read by LlamaIndex's reader. Its text readers are not used: they return undecoded bytes, or
-drop bytes that are not UTF-8.
+PDFs are read by LlamaIndex's reader. Its other readers are not used: those of text return undecoded
+bytes, or drop bytes that are not UTF-8; those of DOCX and notebooks lose headings and tables.
 """
 
 from __future__ import annotations
@@ -10,14 +10,17 @@ import codecs
 import io
 import logging
 import re
+import zipfile
 from collections.abc import Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 from casewright.errors import InputError, told
 from casewright.stores.documents.file_walk import Kind
 from casewright.stores.documents.html_text import html_text
+from casewright.stores.documents.records import json_records, table_records
 
 #: Byte order marks and their encodings.
 MARKS = (
@@ -27,37 +30,78 @@ MARKS = (
     (codecs.BOM_UTF16_LE, "utf-16"),
     (codecs.BOM_UTF16_BE, "utf-16"),
 )
+#: Bytes of UTF-16 without a mark, which are zero in one half of European text: the share of zeros.
+HALF_ZERO = 0.3
+#: Uncompressed bytes of a DOCX file that are read at most.
+UNPACKED = 200_000_000
+#: Metadata on top of a Markdown file, and its title.
+FRONT = re.compile(r"\A---\n(?:[^\n]*\n){0,200}?---\n")
+FRONT_TITLE = re.compile(r"(?m)^title:[ \t]*[\"']?(.*?)[\"']?[ \t]*$")
+#: A directive or target of reStructuredText, which may have the ending ``.txt``, and how many.
+RST, RST_MARKS = re.compile(r"(?m)^\.\. (?:[\w:-]+::|_[^\n]+:)"), 2
+#: What programs write on top of what they made.
+MADE = re.compile(
+    rb"(?i)@generated\b|\bgenerated\b[^\n]{0,200}\bdo not (?:edit|modify)|"
+    rb"\bdo not (?:edit|modify)\b[^\n]{0,200}\n?[^\n]{0,200}\bgenerated\b"
+)
+#: Bytes in which that is looked for, and a mean length of lines that nobody writes.
+TOP, MINIFIED = 600, 400
+#: A line of a log: its time, after a bracket or a level.
+TIMED = re.compile(rb"\W{0,3}(?:[A-Z]{4,8}\W{1,3})?\d{4}[-/]\d\d[-/]\d\d[T ]\d\d:\d\d:\d\d")
+#: Lines in which times are counted, the least number of lines of a log, and their share.
+LOG_LINES, FEWEST, MOSTLY = 200, 20, 0.8
 #: A source file's declaration of its encoding, in one of its first two lines (PEP 263).
 CODING = re.compile(rb"\A(?:[^\n]*\n)?[ \t\f]*#.*?coding[:=][ \t]*([-\w.]+)")
 
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """A text that is split by itself, with ``\\n`` at the end of lines, and its page from 1."""
+    """A text that is split by itself, with ``\\n`` at the end of lines.
+
+    ``page`` is its page from 1; ``lines`` has the file's line of each of its lines, where they are
+    not those of the text.
+    """
 
     text: str
     page: int | None = None
+    lines: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class Document:
     """The content of a file: its parts, to be split by ``kind``, and its title, empty if unknown.
 
-    ``has_lines`` tells that the lines of the only part are lines of the file.
+    ``has_lines`` tells that the lines of the only part are lines of the file; ``note`` says what a
+    user should know about how it was read.
     """
 
     kind: Kind
     parts: tuple[Part, ...]
     title: str = ""
     has_lines: bool = False
+    note: str = ""
 
 
 def is_text(data: bytes) -> bool:
     """Return ``True`` if bytes of unknown kind are text: UTF-8, or with a byte order mark."""
     try:
-        return "\0" not in _decoded(data, "")
-    except InputError:
+        return "\0" not in data.decode(_marked(data) or "utf-8")
+    except UnicodeDecodeError:
         return False
+
+
+def made_by_program(data: bytes, kind: Kind) -> str:
+    """Return why a file is nothing that a person wrote to be read; empty if it may be."""
+    if kind.name in ("text", "data"):
+        lines = data.split(b"\n", LOG_LINES)[:LOG_LINES]
+        timed = sum(bool(TIMED.match(line)) for line in lines)
+        if len(lines) >= FEWEST and timed >= MOSTLY * len(lines):
+            return "it is a log"
+    if kind.name == "code" and (
+        MADE.search(data[:TOP]) or len(data) > MINIFIED * (data.count(b"\n") + 1)
+    ):
+        return "it was made by a program, for programs"
+    return ""
 
 
 def read_document(data: bytes, source: str, kind: Kind) -> Document:
@@ -67,14 +111,34 @@ def read_document(data: bytes, source: str, kind: Kind) -> Document:
     """
     if kind.name == "pdf":
         return Document(kind, _pdf_pages(data, source))
-    text = _decoded(data, _declared(data, kind))
+    if kind.name == "docx":
+        return Document(kind, (Part(html_text(_docx_html(data))[1]),))
+    text, note = _decoded(data, _declared(data, kind))
     if "\0" in text:
         raise InputError("it is not text: it has zero bytes")
     text = _clean(text)
+    document = Document(kind, (Part(text),), has_lines=True)
     if kind.name == "html":
         title, markdown = html_text(text)
-        return Document(kind, (Part(markdown),), title)
-    return Document(kind, (Part(text),), has_lines=True)
+        document = Document(kind, (Part(markdown),), title)
+    elif kind.name == "rst" or (kind.name == "text" and len(RST.findall(text)) >= RST_MARKS):
+        from casewright.stores.documents.rst_text import rst_text
+
+        markdown, lines = rst_text(text)
+        document = Document(Kind("rst"), (Part(markdown, lines=tuple(lines)),), has_lines=True)
+    elif kind.name == "markdown" and (front := FRONT.match(text)):
+        told = FRONT_TITLE.search(front[0])
+        body = "\n" * front[0].count("\n") + text[front.end() :]
+        document = Document(kind, (Part(body),), told[1] if told else "", has_lines=True)
+    elif kind.name == "notebook":
+        document = Document(kind, (Part(_notebook(text)),))
+    elif kind.name in ("table", "json"):
+        records = table_records(text) if kind.name == "table" else json_records(text)
+        if records is not None:
+            numbers = tuple(number for _, number in records if number is not None)
+            part = Part("\n".join(f"- {line}" for line, _ in records), lines=numbers)
+            document = Document(kind, (part,), has_lines=bool(numbers))
+    return replace(document, note=note)
 
 
 def _declared(data: bytes, kind: Kind) -> str:
@@ -86,20 +150,60 @@ def _declared(data: bytes, kind: Kind) -> str:
     return match[1].decode() if match else ""
 
 
-def _decoded(data: bytes, declared: str) -> str:
-    marked = next((name for mark, name in MARKS if data.startswith(mark)), "")
-    encoding = marked or declared or "utf-8"
+def _marked(data: bytes) -> str:
+    return next((name for mark, name in MARKS if data.startswith(mark)), "")
+
+
+def _decoded(data: bytes, declared: str) -> tuple[str, str]:
+    """Return a text, and a note if its encoding had to be guessed."""
+    encoding = _marked(data) or declared
+    if not encoding and data.count(0) >= HALF_ZERO * max(1, len(data)):
+        odd = data[1::2].count(0) > data[::2].count(0)
+        guesses: tuple[str, ...] = ("utf-16-le" if odd else "utf-16-be",)
+    else:
+        try:
+            return data.decode(encoding or "utf-8"), ""
+        except LookupError as error:
+            raise InputError(
+                f"it says that its encoding is {encoding}, which is not known"
+            ) from error
+        except UnicodeDecodeError:
+            # Windows-1252 is Latin-1 with letters for most control characters.
+            guesses = ("cp1252", "latin-1")
+    for guess in guesses:
+        with suppress(UnicodeDecodeError):
+            told = (encoding or "utf-8").upper()
+            return data.decode(guess), f"read as {guess.upper()}, since it is not {told}"
+    raise InputError("it is not text: it has zero bytes")
+
+
+def _docx_html(data: bytes) -> str:
+    import mammoth  # type: ignore[import-untyped]
+
     try:
-        return data.decode(encoding)
-    except LookupError as error:
-        raise InputError(f"it says that its encoding is {encoding}, which is not known") from error
-    except UnicodeDecodeError as error:
-        line = data.count(b"\n", 0, error.start) + 1
-        # A guessed encoding may be wrong without an error.
-        raise InputError(
-            f"it is not {encoding.upper()}: line {line} has the byte {data[error.start]:#04x}; "
-            "save it as UTF-8"
-        ) from error
+        with zipfile.ZipFile(io.BytesIO(data)) as packed:
+            size = sum(entry.file_size for entry in packed.infolist())
+        if size > UNPACKED:
+            raise InputError(f"it has {size:,} bytes unpacked; at most {UNPACKED:,} are read")
+        return str(mammoth.convert_to_html(io.BytesIO(data)).value)
+    except (zipfile.BadZipFile, KeyError) as error:
+        raise InputError(f"it is not a readable DOCX file: {told(error)}") from error
+
+
+def _notebook(text: str) -> str:
+    """Return a notebook's cells as Markdown: its prose as it stands, its code in fences."""
+    import nbformat
+
+    try:
+        notebook: Any = nbformat.reads(text, as_version=4)  # type: ignore[no-untyped-call]
+    except Exception as error:
+        raise InputError(f"it is not a readable notebook: {told(error)}") from error
+    language = notebook.metadata.get("kernelspec", {}).get("language", "")
+    return "\n\n".join(
+        cell.source if cell.cell_type == "markdown" else f"```{language}\n{cell.source}\n```"
+        for cell in notebook.cells
+        if cell.source.strip()
+    )
 
 
 def _clean(text: str) -> str:

@@ -1,9 +1,9 @@
 """A document's parts cut into chunks, each with its position.
 
-Markdown is cut at its headings, source code at its definitions. Longer parts are cut further:
-prose between sentences by LlamaIndex's ``SentenceSplitter``; code, data, lists and tables between
-lines. Chunks do not overlap; neighbours are found by their positions. The time grows linearly with
-the text, whatever it contains.
+Markdown, and what became that, is cut at its headings, source code at its definitions. Longer parts
+are cut further: prose between sentences by LlamaIndex's ``SentenceSplitter``; code, data, lists and
+tables between lines. Chunks do not overlap; neighbours are found by their positions. The time grows
+linearly with the text, whatever it contains.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from itertools import zip_longest
 from casewright.stores.documents.code_outline import outline
 from casewright.stores.documents.reader import Document, Part
 from casewright.stores.documents.text_size import (
+    FENCE,
     MOST,
     Lines,
     Sizes,
@@ -32,7 +33,6 @@ LISTED = re.compile(r"\s*(?:[-*+|>•]|\d+[.)])\s")
 CLOSES = re.compile(r"\W*+(?:end|endif|fi|done|esac)?\W*+")
 #: A Markdown heading; CommonMark allows six levels.
 HEADING = re.compile(r"#{1,6}(?=\s)")
-FENCE = "```"
 #: The head of a class with fewer tokens goes with the first definition inside.
 HEAD = 16
 #: Separator of the parts of a chunk's title: document, section, sub-section.
@@ -80,13 +80,13 @@ def split(document: Document) -> list[Chunk]:
         match document.kind.name:
             case "code":
                 pieces = _code(part.text, document.kind.language)
-            case "markdown" | "html":
+            case "markdown" | "rst" | "html" | "docx" | "notebook":
                 pieces = _sections(part)
-            case "data":
+            case "table" | "json" | "data":
                 pieces = _cut(lines, line_sizes(lines), everything)
             case _:
                 pieces = _passages(lines, line_sizes(lines), everything)
-        chunks += [replace(chunk, page=part.page) for chunk in pieces]
+        chunks += [_placed(chunk, part) for chunk in pieces]
     title = document.title
     if not title:
         title = next((chunk.heading[0] for chunk in chunks if chunk.heading), "")
@@ -95,11 +95,21 @@ def split(document: Document) -> list[Chunk]:
     return [replace(chunk, title=title) for chunk in chunks]
 
 
+def _placed(chunk: Chunk, part: Part) -> Chunk:
+    """Return a part's chunk with its page, and the file's lines in place of the part's."""
+    if part.lines and chunk.first_line and chunk.last_line:
+        first, last = (part.lines[line - 1] for line in (chunk.first_line, chunk.last_line))
+        chunk = replace(chunk, first_line=first, last_line=last)
+    return replace(chunk, page=part.page)
+
+
 def _passages(lines: Sequence[str], sizes: Sizes, within: Lines) -> Iterator[Chunk]:
     for group in grouped(lines, sizes, within):
         if group.size(sizes) <= MOST:
             yield _chunk(lines, group)
-        elif LISTED.match(lines[list(paragraphs(lines, group))[-1].first]):
+        elif LISTED.match(first := lines[list(paragraphs(lines, group))[-1].first]) or (
+            first.lstrip().startswith(FENCE)
+        ):
             yield from _cut(lines, sizes, group)
         else:
             yield from _sentences(group.of(lines), group.first)
@@ -140,8 +150,15 @@ def _sections(part: Part) -> Iterator[Chunk]:
         if section.heading and not body and below:
             continue
         heading = (*section.above, section.heading) if section.heading else section.above
+        fence = ""
         for chunk in _passages(lines, sizes, section.lines):
-            yield replace(chunk, heading=heading)
+            before = f"{fence}\n" if fence else ""
+            for line in chunk.text.split("\n"):
+                if line.lstrip().startswith(FENCE):
+                    fence = "" if fence else line.strip()
+            # Each part of code that is cut is code by itself.
+            text = f"{before}{chunk.text}\n{FENCE}" if fence else before + chunk.text
+            yield replace(chunk, text=text, heading=heading)
 
 
 def _markdown_sections(lines: Sequence[str]) -> Iterator[_Section]:

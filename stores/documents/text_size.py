@@ -112,6 +112,8 @@ def _sizes(texts: Sequence[str]) -> list[int]:
 ENOUGH = 96
 #: A smaller last group is joined with the one before it, a first one with a long paragraph.
 FEW = 32
+#: The mark of the begin and the end of code in Markdown.
+FENCE = "```"
 #: A line that closes a block: no part begins with it.
 _CLOSING = re.compile(r"\s*(?:[)\]}>]|</|end\b|else\b|elif\b|except\b|finally\b|catch\b)")
 #: Cumulative sizes of lines; see ``line_sizes``.
@@ -144,10 +146,11 @@ def line_sizes(lines: Sequence[str]) -> Sizes:
 
 
 def paragraphs(lines: Sequence[str], within: Lines) -> Iterator[Lines]:
-    """Yield the runs of lines that are not blank."""
-    first = None
+    """Yield the runs of lines that are not blank; code between fences is one, or a part of one."""
+    first, fenced = None, False
     for number in range(within.first, within.last + 1):
-        if lines[number].strip():
+        fenced ^= lines[number].lstrip().startswith(FENCE)
+        if fenced or lines[number].strip():
             first = number if first is None else first
         elif first is not None:
             yield Lines(first, number - 1)

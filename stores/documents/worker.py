@@ -52,8 +52,10 @@ class Worker:
     def __init__(self) -> None:
         self._process: subprocess.Popen[bytes] | None = None
 
-    def chunks(self, data: bytes, source: str, kind: Kind, seconds: float = SECONDS) -> list[Chunk]:
-        """Return a file's chunks; see ``read_document`` and ``split``.
+    def chunks(
+        self, data: bytes, source: str, kind: Kind, seconds: float = SECONDS
+    ) -> tuple[list[Chunk], str]:
+        """Return a file's chunks, and a note on its reading; see ``read_document`` and ``split``.
 
         It may take ``seconds`` of CPU time, and more for its size.
 
@@ -80,9 +82,10 @@ class Worker:
             raise InputError(f"reading it ended the process with code {process.returncode}")
         if "error" in answer:
             raise InputError(answer["error"])
-        return [
+        chunks = [
             Chunk(**{**chunk, "heading": tuple(chunk["heading"])}) for chunk in answer["chunks"]
         ]
+        return chunks, answer["note"]
 
     def close(self) -> None:
         """End the process."""
@@ -114,7 +117,8 @@ def _read(data: bytes, source: str, kind: Kind) -> dict[str, Any]:
     from casewright.stores.documents.splitter import split
 
     try:
-        return {"chunks": [asdict(chunk) for chunk in split(read_document(data, source, kind))]}
+        document = read_document(data, source, kind)
+        return {"chunks": [asdict(chunk) for chunk in split(document)], "note": document.note}
     except InputError as error:
         return {"error": str(error)}
     # A library that reads documents may raise anything.

@@ -10,6 +10,7 @@ import pytest
 from casewright.domains import OpenDomain, find_domain
 from casewright.domains.waiting import open_waiting
 from casewright.errors import InputError
+from casewright.graph import Answer, build_graph
 from casewright.planner import CasePlanner
 from casewright.planner.request import PlanRequest
 from casewright.stores import default_encoder, document_schema
@@ -89,6 +90,20 @@ def test_files_of_roots_with_one_name_are_told_apart(tmp_path: Path) -> None:
 
 def test_question_about_nothing_that_was_ingested_finds_nothing(opened: OpenDomain) -> None:
     assert call(opened, "document_search", "Who won the world cup in 1998?") == []
+
+
+def test_question_without_an_answer_is_refused_with_the_nearest_titles(opened: OpenDomain) -> None:
+    graph = build_graph(opened.toolbox, CasePlanner(opened.plan_cases))
+    question = "How many litres of milk does the coffee machine hold?"
+    answer = Answer.from_state(graph.invoke({"question": question}))
+    assert (answer.refused, answer.citations, answer.evidence) == (True, [], [])
+    assert answer.text.startswith(f"Nothing found about “{question}”. Nearest: ")
+    assert "Coffee machine" in answer.text
+
+
+def test_code_is_quoted_whole_in_a_fence_below_its_symbol(opened: OpenDomain) -> None:
+    rows = call(opened, "document_search", "How is the pump filled with water?")
+    assert rows[0]["evidence"] == f"# Pump.prime\n\n```python\n{FILES['pump.py'].strip()}\n```"
 
 
 @pytest.mark.parametrize(

@@ -133,8 +133,8 @@ def test_nothing_to_look_up_is_asked_without_evidence(ask: Ask) -> None:
 def test_missing_sentences_are_told_to_the_model_and_kept_in_the_answer(ask: Ask) -> None:
     model = ScriptedModel(script="I know nothing.")
     answer = ask(graph_of([tool("t", lambda g, c: [])], "s1 = t()", ChatGenerator(model)))
-    assert answer.missing == ["s1 (t) found nothing."]
-    assert "Not found: s1 (t) found nothing." in model.prompt()
+    assert answer.missing == ["No t found."]
+    assert "Not found: No t found." in model.prompt()
 
 
 def test_token_counts_of_the_model_are_in_the_answer(ask: Ask) -> None:

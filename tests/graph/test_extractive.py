@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import asyncio
 import re
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from casewright.graph import ExtractiveGenerator, GenerationRequest
+from casewright.tools.spec import NEAREST
 from tests.graph.helpers import QUESTION, Ask, evidence, graph_of, tool
 from tests.support.encoders import HashingEncoder
 
-SAYS_SO = "No language model is set up, so this answer quotes what was found."
 LONG = " ".join(f"Sentence {n} is about the weather on day {n}." for n in range(40))
 
 
@@ -20,9 +21,11 @@ def generated(request: GenerationRequest, **more: Any) -> str:
     return ExtractiveGenerator(**more).generate(request).text
 
 
-def test_it_says_that_it_quotes_and_quotes_with_the_id_of_the_evidence() -> None:
-    text = generated(GenerationRequest(QUESTION, [evidence(1, "8 GB"), evidence(2, "16 GB")]))
-    assert text.splitlines() == [SAYS_SO, "- 8 GB [E1]", "- 16 GB [E2]"]
+def test_short_evidence_is_quoted_with_its_id_and_nothing_else_is_said() -> None:
+    request = GenerationRequest(QUESTION, [evidence(1, "8 GB"), evidence(2, "16 GB")])
+    generation = ExtractiveGenerator().generate(request)
+    assert generation.text.splitlines() == ["- 8 GB [E1]", "- 16 GB [E2]"]
+    assert generation.generator == "extractive"
 
 
 def test_blocking_and_awaited_texts_are_the_same() -> None:
@@ -34,10 +37,13 @@ def test_blocking_and_awaited_texts_are_the_same() -> None:
 @pytest.mark.parametrize("encoder", [None, HashingEncoder(4096)], ids=["no encoder", "encoder"])
 def test_long_evidence_is_cut_to_whole_sentences_of_it(encoder: Any) -> None:
     asked = GenerationRequest("what about the weather on day 31", [evidence(1, LONG)])
-    line = generated(asked, encoder=encoder).splitlines()[1]
-    quoted = line.removeprefix("- ").removesuffix(" [E1]").split(" … ")
-    assert 1 <= len(quoted) <= 4
-    assert all(sentence in LONG and sentence.endswith(".") for sentence in quoted)
+    (line,) = generated(asked, encoder=encoder).splitlines()
+    quoted = line.removeprefix("- ").removesuffix(" [E1]")
+    assert quoted in LONG
+    assert quoted.startswith("Sentence")
+    assert quoted.endswith(".")
+    assert len(quoted) < 350
+    assert encoder is None or "day 31." in quoted
 
 
 def test_an_encoder_picks_the_sentences_nearest_to_the_question() -> None:
@@ -45,6 +51,29 @@ def test_an_encoder_picks_the_sentences_nearest_to_the_question() -> None:
     asked = GenerationRequest("umbrellas cost how many euros?", [evidence(1, text)])
     assert "Umbrellas cost nine euros." in generated(asked, encoder=HashingEncoder(4096))
     assert "Umbrellas" not in generated(asked)
+
+
+def test_what_holds_the_fact_comes_first_and_all_of_it_on_demand() -> None:
+    items = [
+        evidence(1, LONG),
+        evidence(2, f"{LONG} Umbrellas cost nine euros."),
+        evidence(3, LONG),
+    ]
+    asked = GenerationRequest("umbrellas cost how many euros?", items)
+    short = generated(asked, encoder=HashingEncoder(4096))
+    assert "Umbrellas cost nine euros. [E2]" in short.splitlines()[0]
+    assert len(short) < 700
+    whole = generated(asked, encoder=HashingEncoder(4096), full=True)
+    assert all(item.text in whole for item in items)
+
+
+def test_a_list_and_code_are_quoted_on_lines_of_their_own_below_their_heading() -> None:
+    listed = "# Mill\n\nIt has:\n\n- a stone\n- a wheel"
+    asked = GenerationRequest("what has it?", [evidence(1, listed)])
+    assert generated(asked) == "Mill: [E1]\nIt has:\n- a stone\n- a wheel"
+    code = "# oil\n\n```python\nmill()\n\n    oil()\n```"
+    asked = GenerationRequest("how?", [evidence(1, code)])
+    assert generated(asked) == "oil: [E1]\n```python\nmill()\n\n    oil()\n```"
 
 
 def test_at_most_three_results_of_a_step_are_quoted() -> None:
@@ -57,7 +86,7 @@ def test_at_most_three_results_of_a_step_are_quoted() -> None:
 def test_what_another_step_needed_is_told_as_looked_up() -> None:
     items = [evidence(1, "order 7", final=False), evidence(2, "8 GB", step="s2")]
     lines = generated(GenerationRequest(QUESTION, items)).splitlines()
-    assert lines[1:] == ["- Looked up: order 7 [E1]", "- 8 GB [E2]"]
+    assert lines == ["- Looked up: order 7 [E1]", "- 8 GB [E2]"]
 
 
 def test_nothing_to_look_up_is_said_instead_of_an_empty_list(ask: Ask) -> None:
@@ -67,11 +96,43 @@ def test_nothing_to_look_up_is_said_instead_of_an_empty_list(ask: Ask) -> None:
     assert answer.missing == []
 
 
+def test_a_search_that_found_nothing_says_about_what_and_what_is_nearest(ask: Ask) -> None:
+    def search(given: Any, context: Any) -> list[Any]:
+        context.report({"event": NEAREST, "query": "the moon", "titles": ["Mills", "Saws"]})
+        return []
+
+    answer = ask(graph_of([tool("search", search)], "s1 = search()"))
+    assert answer.text == "Nothing found about “the moon”. Nearest: Mills; Saws."
+    assert (answer.refused, answer.citations) == (True, [])
+
+
+def test_only_an_answer_whose_last_steps_found_nothing_is_refused(ask: Ask) -> None:
+    tools = [tool("none", lambda g, c: []), tool("t", lambda g, c: "there")]
+    assert ask(graph_of(tools, "s1 = none()")).refused
+    assert not ask(graph_of(tools, "s1 = none()\ns2 = t()")).refused
+    assert not ask(graph_of(tools, "s1 = no_evidence()")).refused
+
+
+@pytest.mark.parametrize(
+    ("name", "finds", "said"),
+    [
+        ("find_bookings", "", "No bookings found."),
+        ("prod_search", "product", "No product found."),
+        ("search", "", "No result found."),
+    ],
+)
+def test_a_step_that_found_nothing_says_what_in_words(
+    ask: Ask, name: str, finds: str, said: str
+) -> None:
+    empty = replace(tool(name, lambda g, c: []), finds=finds)
+    assert ask(graph_of([empty], f"s1 = {name}()")).text == said
+
+
 def test_missing_sentences_are_passed_on(ask: Ask) -> None:
     tools = [tool("none", lambda g, c: []), tool("t", lambda g, c: "there")]
     answer = ask(graph_of(tools, "s1 = none()\ns2 = t()\ns3 = t(a=s1.value)"))
     assert answer.missing == [
-        "s1 (none) found nothing.",
+        "No none found.",
         "s3 (t) was skipped. It needs s1 (none), which ended empty.",
     ]
     assert answer.text.splitlines()[-1] == "Missing: " + " ".join(answer.missing)
@@ -119,13 +180,13 @@ def test_a_sentence_over_wrapped_lines_is_quoted_whole(ask: Ask) -> None:
         "stand on a level place.\n- one item of a list\n- another item of it\n"
     )
     answer = ask(graph_of([tool("t", lambda g, c: wrapped + "More. " * 60)], "s1 = t()"))
-    assert "holds as much water as six cups of tea would need. …" in answer.text
+    assert "holds as much water as six cups of tea would need. It must" in answer.text
     assert "list - another" not in answer.text
 
 
 def test_a_long_field_among_several_is_cut_to_its_sentences(ask: Ask) -> None:
     row = {"title": "Kettle", "text": "It is steel. " * 60, "note": "short"}
     answer = ask(graph_of([tool("t", lambda g, c: [row], results=tuple(row))], "s1 = t()"))
-    assert "Kettle; text It is steel. … It is steel." in answer.text
+    assert "Kettle; text It is steel. It is steel." in answer.text
     assert "note short" in answer.text
     assert len(answer.text) < 700

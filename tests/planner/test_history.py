@@ -28,8 +28,7 @@ from casewright.stores import default_encoder
 from tests.support.examples import at_most
 
 SHOP = find_domain("shopping")
-LISTED = """No language model is set up, so this answer quotes what was found.
-- Keystone K87 mechanical keyboard, brown switches; price 89.0 [E1]
+LISTED = """- Keystone K87 mechanical keyboard, brown switches; price 89.0 [E1]
 - Lyrebird 61-key digital keyboard with stand; price 189.0 [E2]"""
 KEYBOARDS: Turn = {"question": "Do you have mechanical keyboards?", "answer": LISTED}
 TABLET: Turn = {"question": "Where is my tablet?", "answer": "It left the sorting centre."}

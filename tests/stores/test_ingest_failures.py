@@ -51,9 +51,10 @@ def nobody() -> Iterator[None]:
 @pytest.mark.parametrize(
     ("name", "data", "reason"),
     [
-        ("old.txt", "Caf\u00e9\n\u00e9t\u00e9".encode("latin-1"), "not UTF-8: line 1 .* 0xe9"),
         ("zero.txt", b"some\0text", "zero bytes"),
         ("zero.md", b"# some\0text", "zero bytes"),
+        ("cut.docx", b"PK\x03\x04 no archive", "not a readable DOCX file"),
+        ("cut.ipynb", b'{"cells": 1', "not a readable notebook"),
         ("odd.html", b'<meta charset="klingon"><p>x', "klingon, which is not known"),
         ("odd.py", b"# coding: klingon\nx = 1\n", "klingon, which is not known"),
         ("cut.pdf", pdf(["some words"])[:300], "not a readable PDF"),

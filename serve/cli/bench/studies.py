@@ -11,6 +11,7 @@ from casewright.errors import InputError
 from casewright.serve.cli.bench.options import EncoderModel, OnlySet, SetLimit, WorkFolder
 from casewright.serve.cli.bench.report import measures
 from casewright.serve.cli.options import Adapter, Device, DType
+from casewright.serve.cli.output import check_new_file
 
 if TYPE_CHECKING:
     from casewright.bench.report import Report
@@ -99,6 +100,43 @@ def bench_feedback(
     from casewright.stores.encoders.sources import named_encoder
 
     return measure_feedback(data, named_encoder(encoder), only=only, limit=limit)
+
+
+@measures(app, "documents", plots=False)
+def bench_documents(
+    data: Annotated[
+        Path,
+        Option(
+            help="A folder with trees of documents and questions.jsonl: tree, question, file, "
+            "words; without file and words, off-topic.",
+            metavar="DIR",
+        ),
+    ],
+    generator: Annotated[
+        list[str] | None, Option(help="As for ask; several are compared.", metavar="NAME")
+    ] = None,
+    encoder: EncoderModel = None,
+    fit: Annotated[
+        Path | None,
+        Option(help="Train the judge of sufficiency on the questions, into FILE.", metavar="FILE"),
+    ] = None,
+) -> Report:
+    """Ask questions about documents: right and rightly cited, refused, length of the answers.
+
+    The first time, every tree is encoded, and then what changed in it.
+    """
+    from casewright.bench.documents import fit as fitted
+    from casewright.bench.documents import measure_documents
+    from casewright.graph.named import EXTRACTIVE, check_generator
+    from casewright.stores.encoders.sources import named_encoder
+
+    names = generator or [EXTRACTIVE]
+    for name in names:
+        check_generator(name)
+    if fit is not None:
+        check_new_file("--fit", fit)
+        fitted(data, named_encoder(encoder)).save(fit)
+    return measure_documents(data, named_encoder(encoder), names)
 
 
 @measures(app, "truthfulqa")

@@ -22,7 +22,7 @@ def test_question_of_two_steps_shows_plan_times_evidence_and_an_answer_that_cite
     expect(node(shopping, "s2")).to_contain_text(re.compile(r"prod_qna.*done · \d+ ms · \d+ res"))
     expect(page.locator("#answer")).to_contain_text("8 GB")
     expect(page.locator("#worded")).to_contain_text("Planned by case in")
-    expect(page.locator("#worded")).to_contain_text("worded by extractive")
+    expect(page.locator("#worded")).to_contain_text("quoted, without a language model")
     link = page.locator("#answer a", has_text="[E2]").first
     link.click()
     found = page.locator("#evidence-E2")

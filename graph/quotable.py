@@ -1,0 +1,143 @@
+"""A text cut into what can be quoted by itself: a sentence, a list, a row of a table, code.
+
+A list keeps the line that introduces it, a row the head of its table, and code is never cut.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from itertools import pairwise
+
+#: Letters of a list that is quoted whole; of a longer one, each item is quoted by itself.
+LIST = 500
+FENCE = "```"
+
+_HEADING = re.compile(r"#{1,6}\s+(.*?)[\s#]*")
+_ITEM = re.compile(r"\s*(?:[-*+•]|\d{1,3}[.)])\s+")
+_RULE = re.compile(r"[\s|:+=-]*-[\s|:+=-]*")
+_SENTENCE = re.compile(r"(?<=[.!?])\s+(?=[^\s\da-z])")
+#: A link, an attribute and a comment of Markdown, of which only what is seen is quoted.
+_LINK = re.compile(r"!?\[([^\[\]\n]*)\](?:\([^()\s]*(?:\s\"[^\"\n]*\")?\)|\[[^\[\]\n]*\])")
+_UNSEEN = re.compile(r"<!--.*?-->|\{[:#][^{}\n]*\}", re.DOTALL)
+#: A line this long goes on in the next one; so does one whose next line begins in lower case.
+WRAPPED = 50
+_GOES_ON = re.compile(r"[a-z(`][^:]*(?::\S|$|\s)")
+
+
+@dataclass(frozen=True, slots=True)
+class Quotable:
+    """A part of a text: its lines, and the heading above it."""
+
+    text: str
+    heading: str = ""
+
+    @property
+    def block(self) -> bool:
+        """True if it has lines that must not be joined."""
+        return "\n" in self.text
+
+
+def quotables(text: str) -> list[Quotable]:
+    """Return the parts of a text, in order, without its headings."""
+    parts: list[Quotable] = []
+    heading = intro = ""
+    for kind, lines in _blocks(_UNSEEN.sub("", text).split("\n")):
+        if kind == "heading":
+            match = _HEADING.fullmatch(lines[0])
+            heading, intro = match[1].replace("`", "") if match else "", ""
+            continue
+        if kind == "prose":
+            *whole, last = _sentences(lines)
+            intro = last if last.endswith(":") else ""
+            found = whole if intro else [*whole, last]
+        else:
+            found, intro = _with(intro, kind, lines), ""
+        parts += [Quotable(part, heading) for part in found]
+    if intro:
+        parts.append(Quotable(intro, heading))
+    return parts
+
+
+def _with(intro: str, kind: str, lines: list[str]) -> list[str]:
+    """Return the parts of a list, a table or code, each with what introduces it."""
+    lead = f"{intro}\n" if intro else ""
+    if kind == "table":
+        return _rows(lines)
+    lines = _dedented(lines) if kind == "code" else [_LINK.sub(r"\1", line) for line in lines]
+    whole = lead + "\n".join(lines)
+    if kind == "code" or len(whole) <= LIST:
+        return [whole]
+    items: list[str] = []
+    for line in lines:
+        if _ITEM.match(line) or not items:
+            items.append(_ITEM.sub("", line, count=1))
+        else:
+            items[-1] += f" {line.strip()}"
+    return [f"{lead.strip()} {item}".strip() for item in items]
+
+
+def _rows(lines: list[str]) -> list[str]:
+    head, *rows = [_cells(line) for line in lines if not _RULE.fullmatch(line)]
+    return [
+        "; ".join(
+            f"{name}: {cell}" if name else cell for name, cell in zip(head, row, strict=False)
+        )
+        for row in rows
+        if any(row)
+    ] or ["; ".join(head)]
+
+
+def _cells(line: str) -> list[str]:
+    return [cell.strip() for cell in line.strip().strip("|").split("|")]
+
+
+def _blocks(lines: list[str]) -> list[tuple[str, list[str]]]:
+    """Return the runs of lines of one kind: heading, code, table, list, prose."""
+    runs: list[tuple[str, list[str]]] = [("", [])]
+    before, fenced = "", False
+    for line in lines:
+        if fenced:
+            runs[-1][1].append(line)
+            fenced = not line.lstrip().startswith(FENCE)
+            continue
+        fenced = line.lstrip().startswith(FENCE)
+        kind = "code" if fenced else _kind(line, runs[-1][0])
+        # Items of a list may have blank lines between them.
+        if kind == runs[-1][0] and kind not in ("heading", "code") and (before or kind == "list"):
+            runs[-1][1].append(line)
+        elif kind:
+            runs.append((kind, [line]))
+        before = kind
+    return runs[1:]
+
+
+def _kind(line: str, before: str) -> str:
+    if not line.strip():
+        return ""
+    if _HEADING.fullmatch(line):
+        return "heading"
+    if line.lstrip().startswith("|"):
+        return "table"
+    if _ITEM.match(line) or (before == "list" and line[:1].isspace()):
+        return "list"
+    return "prose"
+
+
+def _dedented(lines: list[str]) -> list[str]:
+    indent = len(lines[0]) - len(lines[0].lstrip())
+    return [line[min(indent, len(line) - len(line.lstrip())) :] for line in lines]
+
+
+def _sentences(lines: list[str]) -> list[str]:
+    text = lines[0]
+    for before, line in pairwise(lines):
+        goes_on = len(before) >= WRAPPED or _GOES_ON.match(line)
+        text += (" " if goes_on and before[-1:] not in ".!?:" else "\n") + line
+    text = _LINK.sub(r"\1", text)
+    return [
+        " ".join(sentence.split())
+        for line in text.split("\n")
+        for sentence in _SENTENCE.split(line)
+        if sentence.strip()
+    ] or [""]

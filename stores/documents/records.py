@@ -1,0 +1,70 @@
+"""Tables and JSON as lines of text that each say all about their values.
+
+A passage of a table without its head, or of JSON without the keys above, cannot be understood.
+LlamaIndex's readers of CSV drop the head, and that of JSON the nesting.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from collections.abc import Iterator
+from typing import Any
+
+#: What may separate cells, and the most letters of a path of keys that are repeated.
+SEPARATORS, PATH = ",;\t|", 200
+
+#: A line of text, and the source line of its end, if it has one.
+Record = tuple[str, int | None]
+
+
+def table_records(text: str) -> list[Record]:
+    """Return each row of a table as ``head: value; head: value``; the first row is the head."""
+    first = text.partition("\n")[0]
+    separator = max(SEPARATORS, key=first.count)
+    reader = csv.reader(io.StringIO(text, newline=""), delimiter=separator)
+    head = next(reader, [])
+    return [
+        (_row(head, row), reader.line_num) for row in reader if any(cell.strip() for cell in row)
+    ]
+
+
+def json_records(text: str) -> list[Record] | None:
+    """Return JSON, or lines of it, with the keys above each value; ``None`` if it is neither."""
+    try:
+        return [(line, None) for line in _lines(json.loads(text), "")]
+    except ValueError:
+        pass
+    try:
+        return [
+            ("; ".join(_lines(json.loads(line), "")), number)
+            for number, line in enumerate(text.split("\n"), 1)
+            if line.strip()
+        ]
+    except ValueError:
+        return None
+
+
+def _row(head: list[str], row: list[str]) -> str:
+    cells = [" ".join(cell.split()) for cell in row]
+    names = [*head, *[""] * (len(row) - len(head))]
+    return "; ".join(
+        f"{name.strip()}: {cell}" if name.strip() else cell
+        for name, cell in zip(names, cells, strict=False)
+        if cell
+    )
+
+
+def _lines(value: Any, path: str) -> Iterator[str]:
+    start = f"{path}: " if path else ""
+    if isinstance(value, dict):
+        for key, inner in value.items():
+            yield from _lines(inner, f"{path}.{key}"[-PATH:].removeprefix("."))
+    elif not isinstance(value, list):
+        yield start + (value if isinstance(value, str) else json.dumps(value))
+    elif any(isinstance(item, dict | list) for item in value):
+        for item in value:
+            yield start + "; ".join(_lines(item, ""))
+    else:
+        yield start + ", ".join(str(item) for item in value)

@@ -1,0 +1,253 @@
+"""A reStructuredText document as Markdown, with the source line of each of its lines.
+
+docutils reads it. Directives and roles that it does not know, those of Sphinx above all, become
+their content; what an object's directive describes is a section below its signature. Nothing of
+other files is included.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from docutils import frontend, nodes, utils
+from docutils.parsers.rst import Directive, Parser, directives, roles
+
+#: Directives without prose, and those that another program would fill in.
+SILENT = re.compile(
+    r"toctree|index|highlight|(current)?module|include|meta|raw|auto.*|tabularcol.*"
+)
+#: Directives whose content is shown as it stands.
+VERBATIM = re.compile(
+    r"code|sourcecode|test(code|output|setup)|doctest|prompt|ipython|plot|graphviz|productionlist|"
+    r".*-block|.*-console"
+)
+#: Directives whose argument is prose, or a condition, and no object's name.
+PROSE = ("seealso", "todo", "glossary", "hlist", "tab", "tabs", "tab-item", "tab-set", "dropdown")
+CONDITIONS = ("only", "ifconfig")
+CHANGES = {
+    "versionadded": "Added in version",
+    "versionchanged": "Changed in version",
+    "deprecated": "Deprecated since version",
+    "versionremoved": "Removed in version",
+}
+#: A role's text with a title before the target.
+TITLED = re.compile(r"(.+?)\s*<[^<>]*>", re.DOTALL)
+#: Roles whose text is prose; that of others is code.
+PROSE_ROLES = ("ref", "doc", "term", "abbr", "numref", "guilabel", "menuselection", "dfn")
+UNSEEN = (nodes.Invisible, nodes.system_message, nodes.image, nodes.title, nodes.docinfo)
+
+#: Lines of a block of text, each with its source line, from 1.
+Block = list[tuple[int, str]]
+
+
+def rst_text(text: str) -> tuple[str, list[int]]:
+    """Return a document as Markdown, and the source line of each line of that."""
+    settings = frontend.get_default_settings(Parser)
+    settings.file_insertion_enabled = settings.raw_enabled = False
+    settings.report_level = settings.halt_level = 5
+    settings.line_length_limit, settings.syntax_highlight = len(text) + 1, "none"
+    document = utils.new_document("", settings)
+    with _everything_known():
+        Parser().parse(text, document)
+    written: Block = []
+    for block in _blocks(document, 0):
+        # Titles and terms may have line ends too.
+        written += [(number, part) for number, line in block for part in line.split("\n")]
+        written.append((block[-1][0], ""))
+    return "\n".join(line for _, line in written), [number for number, _ in written]
+
+
+def _blocks(parent: nodes.Element, depth: int) -> Iterator[Block]:
+    """Yield the blocks of a node's children; ``depth`` is that of the section around them."""
+    left = False
+    for node in parent.children:
+        if isinstance(node, UNSEEN) or not isinstance(node, nodes.Element):
+            continue
+        if isinstance(node, nodes.section):
+            yield [(_line(node), f"{'#' * min(depth + 1, 6)} {_inline(node[0])}")]
+            yield from _blocks(node, depth + 1)
+            left = "object" in node["classes"]
+            continue
+        blocks = list(_block(node, depth))
+        # What follows an object's section belongs to the section around both.
+        if left and blocks and isinstance(parent, nodes.section):
+            yield [(blocks[0][0][0], f"{'#' * min(depth, 6)} {_inline(parent[0])}")]
+        left = left and not blocks
+        yield from blocks
+
+
+def _block(node: nodes.Element, depth: int) -> Iterator[Block]:
+    match node:
+        case nodes.literal_block() | nodes.doctest_block() | nodes.math_block():
+            yield _numbered(f"```\n{node.astext()}\n```", _line(node) - 1)
+        case nodes.table():
+            yield _table(node)
+        case nodes.bullet_list() | nodes.enumerated_list():
+            marks = "- " if isinstance(node, nodes.bullet_list) else "{}. "
+            items = enumerate(node.children, int(node.get("start", 1)))
+            yield _joined(_item(marks.format(n), item, depth) for n, item in items)
+        case nodes.definition_list() | nodes.field_list() | nodes.option_list():
+            yield _joined(_definition(item, depth) for item in node.children)
+        case nodes.line_block():
+            yield _numbered(
+                "\n".join(line.astext() for line in node.findall(nodes.line)), _line(node)
+            )
+        case nodes.Admonition() if not isinstance(node, nodes.system_message):
+            title = node[0].astext() if isinstance(node[0], nodes.title) else node.tagname.title()
+            yield _item(f"{title}: ", node, depth, indent="")
+        case nodes.TextElement():
+            if text := _inline(node):
+                yield _numbered(text, _line(node))
+        case _:
+            yield from _blocks(node, depth)
+
+
+def _numbered(text: str, first: int) -> Block:
+    return [(first + number, line) for number, line in enumerate(text.split("\n"))]
+
+
+def _joined(items: Iterable[Block]) -> Block:
+    return [line for item in items for line in item] or [(1, "")]
+
+
+def _item(mark: str, node: nodes.Element, depth: int, indent: str = "  ") -> Block:
+    """Return the blocks of a node as one item of a list, without blank lines."""
+    lines = _joined(_blocks(node, max(depth, 6)))
+    return [(number, (indent if at else mark) + line) for at, (number, line) in enumerate(lines)]
+
+
+def _definition(item: nodes.Element, depth: int) -> Block:
+    """Return a definition, field or option as an item: its terms, a colon, its body."""
+    *terms, body = item.children
+    texts = [_inline(part) for part in terms] if terms else [_inline(body)]
+    if isinstance(item, nodes.option_list_item):
+        texts = [
+            f"`{item[0].astext()}`"
+            if len(item[0]) == 1
+            else ", ".join(f"`{option.astext()}`" for option in item[0])
+        ]
+    return _item(f"- {' '.join(texts)}: ", body, depth)
+
+
+def _table(table: nodes.Element) -> Block:
+    """Return a table as lines of Markdown; without a head, its first row is the head."""
+    lines: Block = [(_line(title), _inline(title)) for title in table.findall(nodes.title)]
+    for number, row in enumerate(table.findall(nodes.row)):
+        cells = []
+        for entry in row.children:
+            text = " ".join(line for block in _blocks(entry, 6) for _, line in block)
+            cells += [" ".join(text.split()), *[""] * entry.get("morecols", 0)]
+        lines.append((_line(row), f"| {' | '.join(cells)} |"))
+        if not number:
+            lines.append((_line(row), "|" + " --- |" * len(cells)))
+    return lines or [(_line(table), "")]
+
+
+def _line(node: Any) -> int:
+    """Return a node's source line; that of its first part, or of what it is in, if it has none."""
+    if node.line is None:
+        inner = (part.line for part in node.findall(nodes.Element) if part.line is not None)
+        node.line = next(inner, None) or (_line(node.parent) if node.parent is not None else 1)
+    return int(node.line)
+
+
+def _inline(node: Any) -> str:
+    if isinstance(node, nodes.Text):
+        return str(node)
+    if isinstance(node, nodes.literal):
+        return f"`{node.astext()}`"
+    if isinstance(node, nodes.image):
+        return str(node.get("alt", ""))
+    if isinstance(node, nodes.Invisible | nodes.system_message):
+        return ""
+    return "".join(map(_inline, node.children))
+
+
+class _AnyOption(dict[str, Callable[[str], Any]]):
+    """Options of any name, each read as text."""
+
+    def __bool__(self) -> bool:
+        return True
+
+    def __missing__(self, name: str) -> Callable[[str], Any]:
+        return lambda text: text or ""
+
+
+class _Unknown(Directive):
+    """A directive that docutils does not know, or knows otherwise than Sphinx."""
+
+    optional_arguments = 1
+    final_argument_whitespace = has_content = True
+    option_spec = _AnyOption()
+
+    def run(self) -> list[Any]:
+        name, argument = (
+            self.name.lower().split(":")[-1],
+            " ".join(" ".join(self.arguments).split()),
+        )
+        if SILENT.fullmatch(name):
+            return []
+        if VERBATIM.fullmatch(name):
+            # A short one may stand where the argument would.
+            text = "\n".join(self.content) or argument
+            return [self._at(nodes.literal_block(text, text), self.content_offset + 1)]
+        body = nodes.container()
+        self.state.nested_parse(self.content, self.content_offset, body)
+        if name in CHANGES:
+            version, _, text = argument.partition(" ")
+            told = f"{CHANGES[name]} {version}"
+            return [self._prose(f"{told}: {text}" if text else told), body]
+        if name in PROSE:
+            return [self._prose(argument), body]
+        options = "; ".join(f"{key}: {text}" for key, text in self.options.items() if text)
+        if name in CONDITIONS or not argument:
+            return [body]
+        if not body.children and not options:
+            return [self._prose(f"``{argument}``")]
+        section = self._at(nodes.section(classes=["object"]), self.lineno)
+        signature = self._at(nodes.title(argument, argument), self.lineno)
+        section += [signature, self._prose(options), *body.children]
+        return [section]
+
+    def _prose(self, text: str) -> Any:
+        parsed, _ = self.state.inline_text(text, self.lineno)
+        return self._at(nodes.paragraph(text, "", *parsed), self.lineno)
+
+    def _at(self, node: Any, line: int) -> Any:
+        node.line = line
+        return node
+
+
+def _role(name: str, raw: str, text: str, *_: Any, **__: Any) -> tuple[list[Any], list[Any]]:
+    """Return what a role shows: the title before a target, or the target's short name."""
+    text = utils.unescape(text)
+    titled = TITLED.fullmatch(text)
+    shown = titled[1] if titled else text.lstrip("!")
+    if shown.startswith("~"):
+        shown = shown[1:].rpartition(".")[2]
+    prose = name.split(":")[-1] in PROSE_ROLES
+    return [nodes.Text(shown) if prose else nodes.literal(raw, shown)], []
+
+
+@contextmanager
+def _everything_known() -> Iterator[None]:
+    """Let docutils know every directive and role, as Sphinx does: there is no other hook."""
+    directive, role = directives.directive, roles.role
+
+    def any_directive(name: str, *more: Any) -> Any:
+        ours = name == "class" or VERBATIM.fullmatch(name) or SILENT.fullmatch(name)
+        known, messages = (None, []) if ours else directive(name, *more)
+        return known or _Unknown, messages if known else []
+
+    def any_role(name: str, *more: Any) -> Any:
+        known, messages = role(name, *more)
+        return known or _role, messages if known else []
+
+    directives.directive, roles.role = any_directive, any_role
+    try:
+        yield
+    finally:
+        directives.directive, roles.role = directive, role

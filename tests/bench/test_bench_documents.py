@@ -1,0 +1,78 @@
+"""`casewright bench documents` on two small trees: what counts as right, cited and refused."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from casewright.bench.documents import FILE, fit, measure_documents, read_questions
+from casewright.errors import InputError
+from casewright.stores import default_encoder
+from casewright.stores.feedback.sufficiency import SufficiencyJudge
+from tests.stores.document_files import write
+
+TREES = {
+    "mill/mill.md": "# The mill\n\nThe spindle of the mill is oiled every Monday.\n",
+    "mill/saw.rst": "The saw\n=======\n\nThe saw cuts planks of oak up to four metres long.\n",
+    "tea/tea.md": "# Tea\n\nTea is served in the garden at four.\n",
+}
+QUESTIONS: list[dict[str, Any]] = [
+    {"tree": "tea", "question": "When is tea served?", "file": "tea.md", "words": ["at four"]},
+    {"tree": "mill", "question": "How often is the spindle of the mill oiled?", "file": "mill.md",
+     "words": ["every monday"]},
+    {"tree": "mill", "question": "Which planks does the saw cut?", "file": "mill.md",
+     "words": ["oak"]},
+    {"tree": "mill", "question": "Who won the world cup in 1998?"},
+]  # fmt: skip
+
+
+@pytest.fixture
+def data(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("CASEWRIGHT_HOME", str(tmp_path / "home"))
+    lines = "\n".join(map(json.dumps, QUESTIONS))
+    return write(tmp_path / "data", {**TREES, FILE: lines})
+
+
+def test_answers_are_right_by_their_words_and_rightly_cited_by_their_file(data: Path) -> None:
+    report = measure_documents(data, default_encoder(), ["extractive"])
+    mill, tea = (row for row in report.rows if row["table"] == "trees")
+    assert (mill["tree"], mill["questions"], mill["off_topic"]) == ("mill", 3 - 1, 1)
+    assert (mill["right"], mill["right_and_cited"], mill["refused"]) == (1.0, 0.5, 1.0)
+    assert (tea["right"], tea["right_and_cited"]) == (1.0, 1.0)
+    (miss,) = (row for row in report.rows if row["table"] == "misses")
+    assert (miss["question"], miss["why"]) == (QUESTIONS[2]["question"], "another file is cited")
+    assert report.figures["extractive.right_and_cited"] == 0.75
+    assert report.figures["extractive.letters"] < 200
+
+
+def test_a_judge_is_trained_on_the_questions_and_those_of_other_trees(
+    data: Path, tmp_path: Path
+) -> None:
+    judge = fit(data, default_encoder())
+    assert (judge.training["answerable"], judge.training["others"]) == (3, 5)
+    assert judge.training["kept"] == judge.training["refused"] == 1.0
+    judge.save(tmp_path / "judge.json")
+    saved = json.loads((tmp_path / "judge.json").read_text())
+    assert saved["weights"] == dict(judge.regression.weights)
+    assert SufficiencyJudge.shipped().training["trees"]
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "{",
+        '{"question": "x"}',
+        '{"tree": "none", "question": "x"}',
+        '{"tree": "mill", "question": "x", "file": "none.md", "words": ["a"]}',
+        '{"tree": "mill", "question": "x", "file": "mill.md"}',
+    ],
+)
+def test_questions_that_cannot_be_measured_are_an_error_that_shows_the_form(
+    data: Path, line: str
+) -> None:
+    (data / FILE).write_text(line)
+    with pytest.raises(InputError, match=r'no usable questions.jsonl.*\{"tree": "…"'):
+        read_questions(data)

@@ -1,0 +1,50 @@
+"""Parts of a text that can be quoted by themselves."""
+
+from __future__ import annotations
+
+import pytest
+
+from casewright.graph.quotable import quotables
+
+LIST = "The mill has:\n\n- a stone\n- a wheel\n  of oak"
+CODE = "Oil it:\n\n```python\noil()\n\nstop()\n```"
+
+
+@pytest.mark.parametrize(
+    ("text", "parts"),
+    [
+        ("It turns. It stops at noon.", ["It turns.", "It stops at noon."]),
+        (LIST, ["The mill has:\n- a stone\n- a wheel\n  of oak"]),
+        (CODE, ["Oil it:\n```python\noil()\n\nstop()\n```"]),
+        ("  ```\n  oil()\n  ```", ["```\noil()\n```"]),
+        (
+            "| part | oil |\n| --- | --- |\n| mill | red |\n| saw | |",
+            ["part: mill; oil: red", "part: saw; oil: "],
+        ),
+        ("See [the guide](guide.md#oil) first.", ["See the guide first."]),
+        (
+            "A long line of this paragraph that was\nwrapped. Then",
+            ["A long line of this paragraph that was wrapped.", "Then"],
+        ),
+        ("", []),
+    ],
+)
+def test_parts_are_sentences_whole_lists_rows_with_their_head_and_whole_code(
+    text: str, parts: list[str]
+) -> None:
+    assert [part.text for part in quotables(text)] == parts
+
+
+def test_a_long_lists_items_are_parts_by_themselves_with_what_introduces_them() -> None:
+    items = "\n".join(f"- wheel {number} " + "turns " * 20 for number in range(9))
+    parts = quotables(f"It has:\n{items}")
+    assert len(parts) == 9
+    assert all(part.text.startswith(f"It has: wheel {n}") for n, part in enumerate(parts))
+
+
+def test_parts_know_the_heading_above_them() -> None:
+    parts = quotables("# Mill\n\nIt turns.\n\n## `speed`\n\nTwelve.")
+    assert [(part.heading, part.text) for part in parts] == [
+        ("Mill", "It turns."),
+        ("speed", "Twelve."),
+    ]

@@ -1,0 +1,191 @@
+"""Documents as people have them: what each kind of file becomes, and what is passed over."""
+
+from __future__ import annotations
+
+import io
+import json
+import zipfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from casewright.stores import CaseStore
+from casewright.stores.documents.ingest import ingest
+from tests.stores.document_files import chunks_of, document_store, write
+
+RST = """\
+Settings
+========
+
+See :ref:`the guide <guide>` and :class:`~shop.Till`.
+
+.. confval:: speed
+   :default: ``12``
+
+   Turns a minute.
+
+.. include:: /etc/passwd
+
+=====  =====
+Part   Oil
+=====  =====
+mill   red
+=====  =====
+
+oiler
+   Who oils the mill.
+
+.. code-block:: python
+   :emphasize-lines: 1
+
+   def oil():
+
+       return "red"
+"""
+NOTEBOOK = {
+    "cells": [
+        {"cell_type": "markdown", "metadata": {}, "source": ["# Mill\n", "Oil it."]},
+        {"cell_type": "code", "metadata": {}, "source": "oil()", "outputs": []},
+    ],
+    "metadata": {"kernelspec": {"language": "python", "name": "python3"}},
+    "nbformat": 4,
+    "nbformat_minor": 4,
+}
+WORD = "http://schemas.openxmlformats.org/wordprocessingml/2006/main"
+BODY = """<w:p><w:pPr><w:pStyle w:val="Heading1"/></w:pPr><w:r><w:t>The mill</w:t></w:r></w:p>
+<w:tbl><w:tr><w:tc><w:p><w:r><w:t>Part</w:t></w:r></w:p></w:tc>
+<w:tc><w:p><w:r><w:t>Oil</w:t></w:r></w:p></w:tc></w:tr></w:tbl>"""
+LOG = "".join(f"2026-05-04 10:00:{second:02} INFO started\n" for second in range(30))
+
+
+@pytest.fixture
+def store() -> Iterator[CaseStore]:
+    with document_store() as opened:
+        yield opened
+
+
+def docx(body: str) -> bytes:
+    parts = {
+        "[Content_Types].xml": '<Types xmlns="http://schemas.openxmlformats.org/package/2006/'
+        'content-types"><Default Extension="xml" ContentType="application/xml"/></Types>',
+        "_rels/.rels": '<Relationships xmlns="http://schemas.openxmlformats.org/package/2006/'
+        'relationships"><Relationship Id="a" Target="word/document.xml" Type="http://schemas.'
+        'openxmlformats.org/officeDocument/2006/relationships/officeDocument"/></Relationships>',
+        "word/document.xml": f'<w:document xmlns:w="{WORD}"><w:body>{body}</w:body></w:document>',
+        "word/styles.xml": f'<w:styles xmlns:w="{WORD}"><w:style w:type="paragraph" '
+        'w:styleId="Heading1"><w:name w:val="heading 1"/></w:style></w:styles>',
+        "word/_rels/document.xml.rels": '<Relationships xmlns="http://schemas.openxmlformats.org/'
+        'package/2006/relationships"><Relationship Id="s" Target="styles.xml" Type="http://'
+        'schemas.openxmlformats.org/officeDocument/2006/relationships/styles"/></Relationships>',
+    }
+    packed = io.BytesIO()
+    with zipfile.ZipFile(packed, "w") as archive:
+        for name, text in parts.items():
+            archive.writestr(name, text)
+    return packed.getvalue()
+
+
+@pytest.mark.parametrize("name", ["settings.rst", "settings.txt"])
+def test_restructuredtext_keeps_sections_objects_tables_code_and_lines(
+    store: CaseStore, tmp_path: Path, name: str
+) -> None:
+    ingest(store, write(tmp_path / "docs", {name: RST}))
+    first, speed, *rest = chunks_of(store, name)
+    assert "See the guide and `Till`." in first["text"]
+    assert (first["heading"], first["first_line"]) == ("Settings", 2)
+    assert speed["heading"] == "Settings › speed"
+    assert (speed["first_line"], speed["last_line"]) == (6, 9)
+    assert "default: `12`" in speed["text"]
+    assert "Turns a minute." in speed["text"]
+    # What follows an object belongs to the section around it.
+    after = "\n".join(chunk["text"] for chunk in rest)
+    assert {chunk["heading"] for chunk in rest} == {"Settings"}
+    assert "| Part | Oil |\n| --- | --- |\n| mill | red |" in after
+    assert "- oiler: Who oils the mill." in after
+    assert '```\ndef oil():\n\n    return "red"\n```' in after
+    assert "root:" not in after
+
+
+@pytest.mark.parametrize(
+    ("name", "data", "heading", "text"),
+    [
+        ("mill.docx", docx(BODY), "The mill", "Part | Oil"),
+        ("mill.ipynb", json.dumps(NOTEBOOK), "Mill", "```python\noil()\n```"),
+        ("oils.csv", "part;oil\nmill;red\n\nlathe;\n", None, "- part: mill; oil: red"),
+        ("oils.tsv", "part\toil\n'mill'\tred\n", None, "- part: 'mill'; oil: red"),
+        ("oils.json", '{"mill": {"oil": "red", "days": [1, 2]}}', None, "- mill.oil: red"),
+        ("oils.jsonl", '{"oil": "red"}\n{"oil": "blue"}\n', None, "- oil: red\n- oil: blue"),
+        ("torn.json", '{"oil": "red",', None, '{"oil": "red",'),
+        ("front.md", "---\ntitle: Oils\n---\n\n## Red\n\nFor mills.\n", "Red", "For mills."),
+    ],
+)
+def test_files_with_a_structure_keep_it(
+    store: CaseStore, tmp_path: Path, name: str, data: str | bytes, heading: str, text: str
+) -> None:
+    assert ingest(store, write(tmp_path / "docs", {name: data})).failed == ()
+    (chunk,) = chunks_of(store, name)
+    assert chunk.get("heading") == heading
+    assert text in chunk["text"]
+
+
+def test_title_on_top_of_a_markdown_file_is_its_title(store: CaseStore, tmp_path: Path) -> None:
+    text = '---\ntitle: "Oils"\n---\n\n## Red\n\nFor mills.\n'
+    ingest(store, write(tmp_path / "docs", {"front.md": text}))
+    (chunk,) = chunks_of(store, "front.md")
+    assert (chunk["title"], chunk["first_line"]) == ("Oils", 5)
+    assert "title:" not in chunk["text"]
+
+
+def test_row_of_a_table_is_on_its_line_of_the_file(store: CaseStore, tmp_path: Path) -> None:
+    ingest(store, write(tmp_path / "docs", {"a.csv": 'part,oil\nmill,"red\nor blue"\nsaw,green\n'}))
+    (chunk,) = chunks_of(store, "a.csv")
+    assert chunk["text"] == "- part: mill; oil: red or blue\n- part: saw; oil: green"
+    assert (chunk["first_line"], chunk["last_line"]) == (3, 4)
+
+
+@pytest.mark.parametrize(
+    ("encoding", "told"), [("latin-1", "CP1252"), ("utf-16-le", "UTF-16-LE"), ("utf-16-be", "BE")]
+)
+def test_text_that_is_not_utf8_is_read_with_a_note(
+    store: CaseStore, tmp_path: Path, encoding: str, told: str
+) -> None:
+    text = "Der Mühlenöler ölt die Mühle.\n"
+    report = ingest(store, write(tmp_path / "docs", {"mill.txt": text.encode(encoding)}))
+    assert chunks_of(store, "mill.txt")[0]["text"] == text.strip()
+    ((source, note),) = report.notes
+    assert source == "mill.txt"
+    assert told in note
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "reason"),
+    [
+        ("run.log", "words\n", "it is a log"),
+        ("run.log.3", "words\n", "it is a log"),
+        ("started.txt", LOG, "it is a log"),
+        ("api_pb2.py", "# Generated by the compiler.  DO NOT EDIT!\nx = 1\n", "made by a program"),
+        ("api.go", "// Code generated by x; DO NOT EDIT.\npackage a\n", "made by a program"),
+        ("packed.js", "var a=1;" * 200, "made by a program"),
+    ],
+)
+def test_what_a_program_wrote_is_skipped_and_told_before_anything_is_stored(
+    store: CaseStore, tmp_path: Path, name: str, text: str, reason: str
+) -> None:
+    docs = write(tmp_path / "docs", {name: text, "a.txt": "Red apples."})
+    ((source, why),) = ingest(store, docs, dry_run=True).skipped
+    assert source == name
+    assert reason in why
+
+
+def test_changes_with_dates_are_no_log(store: CaseStore, tmp_path: Path) -> None:
+    text = "".join(f"2026-05-{day:02} The mill was oiled.\n" for day in range(1, 30))
+    assert ingest(store, write(tmp_path / "docs", {"changes.txt": text})).skipped == ()
+
+
+def test_code_that_is_cut_is_code_in_each_part(store: CaseStore, tmp_path: Path) -> None:
+    code = "\n\n".join(f"call_{number}(argument, other_argument)" for number in range(60))
+    ingest(store, write(tmp_path / "docs", {"a.md": f"# Calls\n\n```python\n{code}\n```\n"}))
+    texts = [chunk["text"] for chunk in chunks_of(store, "a.md")]
+    assert len(texts) > 1
+    assert all(text.count("```") == 2 for text in texts)
