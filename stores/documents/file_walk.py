@@ -19,7 +19,7 @@ KindName = Literal["text", "markdown", "html", "pdf", "code", "data"]
 class Kind:
     """A kind of file: ``data`` is text whose lines are its units, such as JSON and CSV.
 
-    ``language`` is the grammar of source code, by its name in tree-sitter-language-pack.
+    ``language`` is that of source code; see ``code_outline.GRAMMARS``.
     """
 
     name: KindName

@@ -40,13 +40,7 @@ from casewright.stores.store import BATCH, CaseStore
 #: Larger files are not read.
 MAX_BYTES = 50_000_000
 #: Modules that reading and splitting need.
-NEEDED = (
-    "llama_index.core",
-    "llama_index.readers.file",
-    "pypdf",
-    "bs4",
-    "tree_sitter_language_pack",
-)
+NEEDED = ("llama_index.core", "pypdf", "bs4", "tree_sitter")
 #: Changes and removals that are written together.
 WRITES = 2000
 #: A stored case's digest of its file, and the number of that file's cases.

@@ -114,7 +114,7 @@ def _read(data: bytes, source: str, kind: Kind) -> dict[str, Any]:
     from casewright.stores.documents.splitter import split
 
     try:
-        return {"chunks": [asdict(chunk) for chunk in split(read_document(data, source, kind))]}
+        return {"chunks": [asdict(chunk) for chunk in split(read_document(data, kind))]}
     except InputError as error:
         return {"error": str(error)}
     # A library that reads documents may raise anything.
