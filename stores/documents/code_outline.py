@@ -84,7 +84,7 @@ def outline(text: str, language: str) -> list[Definition]:
     """Return the definitions of a source file, outer ones first.
 
     A single line in a class, such as a signature or getter, is not listed. Syntax errors are passed
-    over. The message of an ``InputError``, for a grammar that is not installed, is the reason alone.
+    over. An ``InputError`` for a grammar that is not installed has the reason alone.
     """
     root = _parser(language).parse(text.encode()).root_node
     definitions: list[Definition] = []

@@ -13,7 +13,6 @@ import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from pathlib import Path
 
 from casewright.errors import InputError, told
 from casewright.stores.documents.file_walk import Kind

@@ -52,9 +52,7 @@ def test_hostile_file_is_read_in_time(name: str, again: str, before: str) -> Non
 
 def test_no_word_of_a_hostile_page_is_lost() -> None:
     page = "<div><b>one<svg><p>no</svg>" * 2000 + "two<h2>three<p a='>four</p><pre>five<!-- six -->"
-    said = " ".join(
-        chunk.text for chunk in split(read_document(page.encode(), Kind("html")))
-    )
+    said = " ".join(chunk.text for chunk in split(read_document(page.encode(), Kind("html"))))
     assert said.count("one") == 2000
     assert all(word in said for word in ("two", "three", "five"))
     assert "no" not in said.replace("one", "")
