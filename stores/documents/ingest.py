@@ -106,7 +106,8 @@ def ingest(
         seconds: CPU seconds for reading a file, and ten more for each megabyte of it; one that
             takes longer is not read.
         dry_run: Read and compare, and write nothing.
-        progress: Show a bar on stderr; ``None`` shows it on a terminal.
+        progress: Show a bar on stderr; ``None`` shows it on a terminal, and elsewhere writes a line
+            every ten seconds.
 
     Raises:
         InputError: ``path`` does not exist, a pattern is empty, or one to include matches no file
@@ -127,7 +128,7 @@ def ingest(
         if chosen(source, include, exclude) and _is_of(source, kinds)
     }
     _check_matched(include, content, stored)
-    show = sys.stderr.isatty() if progress is None else progress
+    show = progress if progress is not None else sys.stderr.isatty() or None
     bar = progress_bar("Ingesting files", len(content.files), show=show)
     with worker() as reader, bar as advance:
         run = _Run(store, name, dry_run, content, reader)
