@@ -52,8 +52,9 @@ def told_progress(
 ) -> Iterator[Advance]:
     """Show the progress of work that a user waits for: a bar on a terminal, elsewhere lines.
 
-    A line, with an estimate of what is left, is written with every tenth of the items, but not twice
-    in ``often`` seconds, and after ``seconds`` without one. A ``total`` of ``None`` is unknown; ``unit`` names the items.
+    A line, with an estimate of the time left, is written with every tenth of the items, but not
+    twice in ``often`` seconds, and after ``seconds`` without one. A ``total`` of ``None`` is
+    unknown; ``unit`` names the items.
     """
     if sys.stderr.isatty():
         with _bars.bar(description, total) as advance:
