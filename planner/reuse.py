@@ -7,6 +7,8 @@ from collections.abc import Iterator
 from itertools import islice
 from typing import NamedTuple, Protocol
 
+from threadpoolctl import threadpool_limits
+
 from casewright.planner.continuing import continued
 from casewright.planner.fallback import fallback_plan
 from casewright.planner.plan import Plan
@@ -59,6 +61,9 @@ class ReusePlanner:
         self.name = name
         self._reuse = reuse
 
+    # OpenBLAS gives products of a few rows to all cores, whose threads spin while they wait for the
+    # next one: three times the processor time, which other requests lack.
+    @threadpool_limits.wrap(limits=1, user_api="blas")
     def plan(self, request: PlanRequest) -> PlanResult:
         """Return the likeliest valid plan, or a fallback; see ``Planner``."""
         started = time.perf_counter()
