@@ -131,11 +131,16 @@ def ingest(
     show = progress if progress is not None else sys.stderr.isatty() or None
     bar = progress_bar("Ingesting files", len(content.files), show=show)
     with worker() as reader, bar as advance:
-        run = _Run(store, name, dry_run, content, reader)
+        run, unwritten = _Run(store, name, dry_run, content, reader), 0
         for file in content.files:
             run.file(file, stored.pop(file.source, {}), max_bytes, seconds)
-            advance(1)
+            # A file is done with its cases, whose encoding takes nearly all of the time.
+            unwritten += 1
+            if not (run.new or run.moved or run.removed):
+                advance(unwritten)
+                unwritten = 0
         run.write()
+        advance(unwritten)
     unreadable = [source for source, _ in run.failed]
     for source, cases in stored.items():
         if not any(_below(source, failed) for failed in unreadable):
