@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from itertools import islice
 from typing import NamedTuple, Protocol
 
-from threadpoolctl import threadpool_limits
+from threadpoolctl import get_cached_controller
 
 from casewright.planner.continuing import continued
 from casewright.planner.fallback import fallback_plan
@@ -61,11 +61,14 @@ class ReusePlanner:
         self.name = name
         self._reuse = reuse
 
-    # OpenBLAS gives products of a few rows to all cores, whose threads spin while they wait for the
-    # next one: three times the processor time, which other requests lack.
-    @threadpool_limits.wrap(limits=1, user_api="blas")
     def plan(self, request: PlanRequest) -> PlanResult:
         """Return the likeliest valid plan, or a fallback; see ``Planner``."""
+        # OpenBLAS gives products of a few rows to all cores, whose threads spin while they wait for
+        # the next one: three times the processor time, which other requests lacked.
+        with get_cached_controller().limit(limits=1, user_api="blas"):
+            return self._likeliest(request)
+
+    def _likeliest(self, request: PlanRequest) -> PlanResult:
         started = time.perf_counter()
         attempts, reason = 0, "No plan was found that this request allows."
         readings: Iterator[Reading] = islice(self._reuse.readings(request), READINGS)
