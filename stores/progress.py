@@ -59,9 +59,9 @@ def told_progress(
 ) -> Iterator[Advance]:
     """Show the progress of work that a user waits for: a bar on a terminal, elsewhere lines.
 
-    A line is written with every tenth of the items, but not twice in ``often`` seconds, and after
-    ``seconds`` without one. A ``total`` of ``None`` is unknown; ``unit`` names the items, ``more``
-    returns what else a line says.
+    A line, with an estimate of the time left, is written with every tenth of the items, but not
+    twice in ``often`` seconds, and after ``seconds`` without one. A ``total`` of ``None`` is
+    unknown; ``unit`` names the items, ``more`` returns what else a line says.
     """
     if sys.stderr.isatty():
         with _bars.bar(description, total) as advance:
@@ -79,6 +79,8 @@ def told_progress(
             text += " so far"
         else:
             text = f"{done} of {total} {unit} ({100 * done // max(1, total)} %), {text}"
+            if 0 < done < total:
+                text += f", {(last - started) * (total - done) / done:.0f} s left"
         print(f"{description}: {text}{more()}", file=sys.stderr, flush=True)
 
     def count_items(count: int) -> None:

@@ -72,7 +72,7 @@ def _hostile(chance: random.Random) -> str:
 def _document(name: str, text: str) -> Any:
     kind = kind_of(name)
     assert kind is not None
-    return split(read_document(text.encode("utf-8", "surrogatepass"), name, kind))
+    return split(read_document(text.encode("utf-8", "surrogatepass"), kind))
 
 
 def _annotated(text: str) -> Any:

@@ -117,4 +117,4 @@ def ingested(folder: Path, documents: Path) -> dict[str, str]:
 
 
 def _chunks(worker: Worker, data: bytes, source: str, kind: Kind) -> list[Chunk]:
-    return split(read_document(data, source, kind))
+    return split(read_document(data, kind))

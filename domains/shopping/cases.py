@@ -8,6 +8,7 @@ from datetime import date
 import numpy as np
 from numpy.typing import NDArray
 
+from casewright.domains.build import MakeCases
 from casewright.domains.shopping.data import records
 from casewright.stores import Case, CaseSchema, Encoder, Facet, text_facet
 from casewright.stores.facet import Components, component_text
@@ -33,6 +34,18 @@ def schemas(encoder: Encoder) -> dict[str, CaseSchema]:
             ),
         ),
     }
+
+
+def parts(encoder: Encoder) -> dict[str, tuple[CaseSchema, MakeCases]]:
+    """Return the schema of each store, and the function that makes its cases."""
+    makers = {
+        "products": product_cases,
+        "facts": fact_cases,
+        "reviews": review_cases,
+        "orders": order_cases,
+        "help": help_cases,
+    }
+    return {name: (schema, makers[name]) for name, schema in schemas(encoder).items()}
 
 
 def _asked_facet(encoder: Encoder, weight: float) -> Facet:

@@ -11,11 +11,12 @@ from casewright.domains.domain import Domain, MakeSearch, OpenDomain
 from casewright.domains.shopping import cases
 from casewright.domains.shopping.data import NAMES, data_file, records
 from casewright.domains.shopping.tools import shopping_toolbox
+from casewright.domains.shopping.vectors import VECTORS
 from casewright.domains.waiting import late_store
 from casewright.planner import AnnotatedQuery, plan_schema
 from casewright.planner.annotated import Conversation
 from casewright.planner.plan_cases import plan_case
-from casewright.stores import CaseStore, Encoder
+from casewright.stores import CachedEncoder, CaseStore, Encoder
 from casewright.stores.feedback import SentenceStrategy
 
 #: The modules that make cases of the data files; a change of them changes the cases.
@@ -27,17 +28,12 @@ def open_shopping(folder: Path, encoder: Encoder, anew: bool = False) -> OpenDom
 
     The plan cases are opened late: the planner with the shop's reader does not use them.
     """
-    schemas = cases.schemas(encoder)
-    parts = {
-        "products": (schemas["products"], cases.product_cases),
-        "facts": (schemas["facts"], cases.fact_cases),
-        "reviews": (schemas["reviews"], cases.review_cases),
-        "orders": (schemas["orders"], cases.order_cases),
-        "help": (schemas["help"], cases.help_cases),
-    }
+    parts = cases.parts(encoder)
+    if isinstance(encoder, CachedEncoder):
+        encoder.lend(VECTORS)
     makers = (files("casewright.domains.shopping") / name for name in MAKERS)
     sources = [*(data_file(name) for name in NAMES if name != "queries"), *makers]
-    wanted = digest(sources, schemas.values())
+    wanted = digest(sources, [schema for schema, _ in parts.values()])
     stores = open_built(folder, "shopping", wanted, parts, anew=anew)
     stores["plans"] = late_store(lambda: _open_plans(folder / "plans", encoder, anew))
     return OpenDomain(shopping_toolbox(stores), stores["plans"], stores)

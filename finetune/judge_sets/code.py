@@ -196,11 +196,11 @@ def read_code(packages: Iterable[tuple[str, str]] = PACKAGES) -> CodeCorpus:
         packages: Distributions and their package folders.
 
     Raises:
-        DependencyError: tree-sitter-language-pack is not installed.
+        DependencyError: tree-sitter is not installed.
     """
-    if importlib.util.find_spec("tree_sitter_language_pack") is None:
+    if importlib.util.find_spec("tree_sitter") is None:
         raise DependencyError(
-            "The sets of code are split by tree-sitter-language-pack, which is not installed. "
+            "The sets of code are split by tree-sitter, which is not installed. "
             "Run: pip install 'casewright[documents]'"
         )
     versions: dict[str, str] = {}
@@ -232,7 +232,7 @@ def _read(
         assert kind is not None
         source = f"{package}/{file.source}"
         try:
-            chunks = split(read_document(data, source, kind))
+            chunks = split(read_document(data, kind))
             symbols = {definition.symbol for definition in definitions(data)}
             once = {item.symbol: item.in_class for item in functions_defined_once(data)}
         except (InputError, SyntaxError, ValueError):

@@ -9,12 +9,14 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from importlib import import_module
 from typing import TYPE_CHECKING
 
+from casewright.errors import InputError
 from casewright.stores.documents.text_size import Lines
 
 if TYPE_CHECKING:
-    from tree_sitter import Node
+    from tree_sitter import Node, Parser
 
 
 def _types(text: str) -> frozenset[str]:
@@ -55,6 +57,15 @@ WRAPPERS = _types("""
 #: Nodes right before a definition that belong to it.
 BEFORE = re.compile(r"comment|attribute|annotation|decorator")
 NAME_NODES = ("type_identifier", "simple_identifier", "identifier", "object_reference")
+#: Languages whose grammar is not the function ``language`` of ``tree_sitter_<language>``.
+GRAMMARS = {
+    "csharp": ("tree_sitter_c_sharp", "language"),
+    "php": ("tree_sitter_php", "language_php"),
+    # R's grammar is in no package of its own.
+    "r": ("tree_sitter_language_pack.bindings.r", "language"),
+    "tsx": ("tree_sitter_typescript", "language_tsx"),
+    "typescript": ("tree_sitter_typescript", "language_typescript"),
+}
 #: Deeper code is generated: its symbols would help nobody.
 DEPTH = 60
 #: Bytes of a name or a receiver that are searched.
@@ -73,14 +84,26 @@ def outline(text: str, language: str) -> list[Definition]:
     """Return the definitions of a source file, outer ones first.
 
     A single line in a class, such as a signature or getter, is not listed. Syntax errors are passed
-    over.
+    over. An ``InputError`` for a grammar that is not installed has the reason alone.
     """
-    from tree_sitter_language_pack import get_parser
-
-    root = get_parser(language).parse(text.encode()).root_node  # type: ignore[arg-type]
+    root = _parser(language).parse(text.encode()).root_node
     definitions: list[Definition] = []
     _walk(root, "", -1, definitions, 0)
     return definitions
+
+
+def _parser(language: str) -> Parser:
+    from tree_sitter import Language, Parser
+
+    module, function = GRAMMARS.get(language, (f"tree_sitter_{language}", "language"))
+    try:
+        return Parser(Language(getattr(import_module(module), function)()))
+    except ImportError as error:
+        extra = "r" if language == "r" else "documents"
+        raise InputError(
+            f"{module.split('.')[0]}, which parses it, is not installed; "
+            f"run pip install 'casewright[{extra}]'"
+        ) from error
 
 
 def _walk(

@@ -22,7 +22,7 @@ KindName = Literal[
 class Kind:
     """A kind of file: ``data`` is other text whose lines are its units, such as YAML.
 
-    ``language`` is the grammar of source code, by its name in tree-sitter-language-pack.
+    ``language`` is that of source code; see ``code_outline.GRAMMARS``.
     """
 
     name: KindName

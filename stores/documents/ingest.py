@@ -44,10 +44,9 @@ MAX_BYTES = 50_000_000
 #: Modules that reading and splitting need.
 NEEDED = (
     "llama_index.core",
-    "llama_index.readers.file",
     "pypdf",
     "bs4",
-    "tree_sitter_language_pack",
+    "tree_sitter",
     "docutils",
     "mammoth",
     "nbformat",
@@ -119,8 +118,8 @@ def ingest(
         seconds: CPU seconds for reading a file, and ten more for each megabyte of it; one that
             takes longer is not read.
         dry_run: Read and compare, and write nothing.
-        progress: Show a bar of bytes on stderr, or lines where that is no terminal; ``None`` shows
-            it for long work.
+        progress: Show a bar of bytes on stderr; ``None`` shows it on a terminal, and elsewhere
+            writes a line every ten seconds.
 
     Raises:
         InputError: ``path`` does not exist, a pattern is empty, or one to include matches no file
@@ -145,12 +144,17 @@ def ingest(
     told = [""]
     bar = progress_bar("Ingesting", total, unit="bytes", show=progress, more=lambda: told[0])
     with worker() as reader, bar as advance:
-        run = _Run(store, name, dry_run, content, reader)
+        run, unwritten = _Run(store, name, dry_run, content, reader), 0
         for file in content.files:
             run.file(file, stored.pop(file.source, {}), max_bytes, seconds)
             told[0] = f", {run.counts['added'] + run.counts['unchanged']} cases"
-            advance(file.size)
+            # A file is done with its cases, whose encoding takes nearly all of the time.
+            unwritten += file.size
+            if not (run.new or run.moved or run.removed):
+                advance(unwritten)
+                unwritten = 0
         run.write()
+        advance(unwritten)
     unreadable = [source for source, _ in run.failed]
     for source, cases in stored.items():
         if not any(_below(source, failed) for failed in unreadable):
@@ -223,7 +227,7 @@ class _Run:
             self.counts["unchanged"] += len(stored)
             self.counts["files"] += 1
             return None
-        chunks, note = self.reader.chunks(data, file.source, kind or Kind("text"), seconds)
+        chunks, note = self.reader.chunks(data, kind or Kind("text"), seconds)
         if note:
             self.notes.append((file.source, note))
         if not chunks:

@@ -1,7 +1,8 @@
 """A file's bytes as text parts: a PDF's pages, marked-up text as Markdown, data as records.
 
-PDFs are read by LlamaIndex's reader. Its other readers are not used: those of text return undecoded
-bytes, or drop bytes that are not UTF-8; those of DOCX and notebooks lose headings and tables.
+LlamaIndex's readers are not used: those of text return undecoded bytes, or drop bytes that are not
+UTF-8; those of DOCX and notebooks lose headings and tables; that of PDF calls pypdf, as this does,
+and its package needs pandas.
 """
 
 from __future__ import annotations
@@ -14,7 +15,6 @@ import zipfile
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import Any
 
 from casewright.errors import InputError, told
@@ -104,13 +104,13 @@ def made_by_program(data: bytes, kind: Kind) -> str:
     return ""
 
 
-def read_document(data: bytes, source: str, kind: Kind) -> Document:
-    """Return the content of a file, given its bytes, its name and its kind (``kind_of``).
+def read_document(data: bytes, kind: Kind) -> Document:
+    """Return the content of a file, given its bytes and its kind (``kind_of``).
 
     The message of an ``InputError`` is the reason alone.
     """
     if kind.name == "pdf":
-        return Document(kind, _pdf_pages(data, source))
+        return Document(kind, _pdf_pages(data))
     if kind.name == "docx":
         return Document(kind, (Part(html_text(_docx_html(data))[1]),))
     text, note = _decoded(data, _declared(data, kind))
@@ -211,22 +211,9 @@ def _clean(text: str) -> str:
     return re.sub("[\ud800-\udfff]", "\ufffd", text)
 
 
-class _InMemory:
-    """The bytes of one file as a file system."""
-
-    def __init__(self, data: bytes) -> None:
-        self._data = data
-
-    def open(self, path: str, mode: str) -> io.BytesIO:
-        return io.BytesIO(self._data)
-
-
 @contextmanager
 def _silent(logger: logging.Logger) -> Iterator[None]:
-    """Keep a logger from printing between a command's own lines.
-
-    A handler also keeps LlamaIndex's reader of slides from configuring the root logger on import.
-    """
+    """Keep a logger from printing between a command's own lines."""
     handler, propagate = logging.NullHandler(), logger.propagate
     logger.addHandler(handler)
     logger.propagate = False
@@ -237,23 +224,20 @@ def _silent(logger: logging.Logger) -> Iterator[None]:
         logger.propagate = propagate
 
 
-def _pdf_pages(data: bytes, source: str) -> tuple[Part, ...]:
-    with _silent(logging.getLogger()):
-        from llama_index.readers.file import PDFReader  # type: ignore[import-untyped]
-    from tenacity import RetryError
+def _pdf_pages(data: bytes) -> tuple[Part, ...]:
+    from pypdf import PdfReader
+    from pypdf.errors import DependencyError, FileNotDecryptedError
 
     try:
         with _silent(logging.getLogger("pypdf")):
-            pages = PDFReader().load_data(Path(source), fs=_InMemory(data))
-    except RetryError as error:
-        reason = error.last_attempt.exception()
-        # A DependencyError is raised for a cipher whose package is not installed.
-        if type(reason).__name__ in ("FileNotDecryptedError", "DependencyError"):
-            raise InputError("it is encrypted; save it without a password") from error
-        raise InputError(f"it is not a readable PDF: {told(reason or error)}") from error
-    parts = tuple(
-        Part(_clean(page.text).replace("\0", ""), number) for number, page in enumerate(pages, 1)
-    )
+            pages = [page.extract_text() for page in PdfReader(io.BytesIO(data)).pages]
+    # It is raised for a cipher whose package is not installed.
+    except (FileNotDecryptedError, DependencyError) as error:
+        raise InputError("it is encrypted; save it without a password") from error
+    # pypdf raises errors of many kinds for damaged files.
+    except Exception as error:
+        raise InputError(f"it is not a readable PDF: {told(error)}") from error
+    parts = tuple(Part(_clean(text).replace("\0", ""), page) for page, text in enumerate(pages, 1))
     if not any(part.text.strip() for part in parts):
         raise InputError("its pages have no text; they may be scanned: run OCR over it first")
     return parts

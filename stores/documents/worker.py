@@ -52,9 +52,7 @@ class Worker:
     def __init__(self) -> None:
         self._process: subprocess.Popen[bytes] | None = None
 
-    def chunks(
-        self, data: bytes, source: str, kind: Kind, seconds: float = SECONDS
-    ) -> tuple[list[Chunk], str]:
+    def chunks(self, data: bytes, kind: Kind, seconds: float = SECONDS) -> tuple[list[Chunk], str]:
         """Return a file's chunks, and a note on its reading; see ``read_document`` and ``split``.
 
         It may take ``seconds`` of CPU time, and more for its size.
@@ -71,7 +69,7 @@ class Worker:
         self._process = process
         seconds += SECONDS_A_MEGABYTE * len(data) / 1e6
         try:
-            answer = _answer(process, data, source, kind, seconds)
+            answer = _answer(process, data, kind, seconds)
         except BaseException:
             self.close()
             raise
@@ -97,11 +95,11 @@ class Worker:
 
 
 def _answer(
-    process: subprocess.Popen[bytes], data: bytes, source: str, kind: Kind, seconds: float
+    process: subprocess.Popen[bytes], data: bytes, kind: Kind, seconds: float
 ) -> dict[str, Any] | None:
     assert process.stdin is not None
     assert process.stdout is not None
-    request = {"source": source, "kind": asdict(kind), "size": len(data), "seconds": seconds}
+    request = {"kind": asdict(kind), "size": len(data), "seconds": seconds}
     try:
         process.stdin.write(json.dumps(request).encode() + b"\n" + data)
         process.stdin.flush()
@@ -112,12 +110,12 @@ def _answer(
     return answer
 
 
-def _read(data: bytes, source: str, kind: Kind) -> dict[str, Any]:
+def _read(data: bytes, kind: Kind) -> dict[str, Any]:
     from casewright.stores.documents.reader import read_document
     from casewright.stores.documents.splitter import split
 
     try:
-        document = read_document(data, source, kind)
+        document = read_document(data, kind)
         return {"chunks": [asdict(chunk) for chunk in split(document)], "note": document.note}
     except InputError as error:
         return {"error": str(error)}
@@ -131,7 +129,7 @@ def _serve(requests: IO[bytes], answers: IO[bytes]) -> None:
         file = json.loads(line)
         # The system ends the process after so much CPU time, in whatever library.
         signal.setitimer(signal.ITIMER_PROF, file["seconds"])
-        answer = _read(requests.read(file["size"]), file["source"], Kind(**file["kind"]))
+        answer = _read(requests.read(file["size"]), Kind(**file["kind"]))
         signal.setitimer(signal.ITIMER_PROF, 0)
         answers.write(json.dumps(answer).encode() + b"\n")
         answers.flush()

@@ -54,6 +54,16 @@ class CachedEncoder:
         self._memory: OrderedDict[bytes, NDArray[np.float32]] = OrderedDict()
         self._lock = threading.RLock()
         self._file = _VectorFile(folder, self.dimension)
+        self._lent: list[Path] = []
+        self._known: dict[bytes, NDArray[np.float32]] = {}
+
+    def lend(self, file: Path) -> None:
+        """Use the vectors of a file by ``write_vectors`` for texts that are encoded together.
+
+        A single text, a question, does not load it; a file that cannot be read is not used.
+        """
+        with self._lock:
+            self._lent.append(file)
 
     def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
         """Embed n texts as an array (n, dimension); equal texts are encoded once.
@@ -75,9 +85,13 @@ class CachedEncoder:
     def _cached(
         self, texts: Sequence[str], encode: Callable[[list[str]], Any], kind: bytes
     ) -> NDArray[np.float32]:
-        keys = [self._key(text, kind) for text in texts]
+        keys = [_key(self.name, text, kind) for text in texts]
         with self._lock:
             known = {key: self._memory[key] for key in keys if key in self._memory}
+            if len(known) < len(set(keys)) and len(keys) > 1:
+                while self._lent:
+                    self._known |= _read_vectors(self._lent.pop(), self.dimension)
+            known |= {key: self._known[key] for key in keys if key in self._known}
             if len(known) < len(set(keys)):
                 known |= self._file.read([key for key in set(keys) if key not in known])
             missing = {key: text for key, text in zip(keys, texts, strict=True) if key not in known}
@@ -100,9 +114,32 @@ class CachedEncoder:
             return np.zeros((0, self.dimension), dtype=np.float32)
         return np.stack([known[key] for key in keys])
 
-    def _key(self, text: str, kind: bytes) -> bytes:
-        data = f"{self.name}\0{text}".encode("utf-8", "surrogatepass")
-        return hashlib.sha256(kind + data).digest()
+
+def write_vectors(file: Path, encoder: Encoder, texts: Sequence[str]) -> None:
+    """Encode texts, and write their vectors with the keys of the cache, for ``lend``."""
+    from safetensors.numpy import save_file
+
+    unique = sorted(set(texts))
+    keys = np.frombuffer(b"".join(_key(encoder.name, text) for text in unique), dtype=np.uint8)
+    vectors = np.asarray(encoder.embed(unique), dtype=np.float32)
+    save_file({"keys": keys.reshape(len(unique), -1), "vectors": vectors}, file)
+
+
+def _read_vectors(file: Path, dimension: int) -> dict[bytes, NDArray[np.float32]]:
+    from safetensors import SafetensorError
+    from safetensors.numpy import load_file
+
+    try:
+        held = load_file(file)
+        keys, vectors = held["keys"], held["vectors"]
+    except (OSError, SafetensorError, KeyError):
+        return {}
+    rows = vectors if vectors.shape[1:] == (dimension,) else ()
+    return {key.tobytes(): row for key, row in zip(keys, rows, strict=False)}
+
+
+def _key(name: str, text: str, kind: bytes = b"") -> bytes:
+    return hashlib.sha256(kind + f"{name}\0{text}".encode("utf-8", "surrogatepass")).digest()
 
 
 class UncachedQuestions:

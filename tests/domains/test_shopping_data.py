@@ -3,15 +3,20 @@ from __future__ import annotations
 import re
 from collections import Counter
 from datetime import date
+from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
-from casewright.domains import OpenDomain
+from casewright.domains import OpenDomain, find_domain
 from casewright.domains.shopping import cases
 from casewright.domains.shopping.data import NAMES, data_file, records
 from casewright.domains.shopping.domain import queries
 from casewright.planner import PlanRequest
+from casewright.stores import CachedEncoder
+from casewright.stores.encoders.minilm import MiniLMEncoder
+from tests.support.encoders import HashingEncoder
 
 CLASSES = {
     "prod_search",
@@ -174,3 +179,18 @@ def test_cases_have_unique_keys_and_none_is_lost(shop: OpenDomain) -> None:
         assert len({case.metadata["key"] for case in some}) == len(some)
         assert shop.stores[name].count() == len(some), name
     assert shop.plan_cases.count() == len(queries())
+
+
+def test_building_the_shop_encodes_nothing_and_its_vectors_are_those_of_the_encoder(
+    tmp_path: Path,
+) -> None:
+    # python -m casewright.domains.shopping.vectors writes them anew.
+    minilm = MiniLMEncoder()
+    noted = HashingEncoder(minilm.dimension, minilm.name)
+    encoder = CachedEncoder(noted)
+    opened = find_domain("shopping").open(tmp_path, encoder, False)
+    opened.close()
+    assert noted.calls == []
+    texts = [article["title"] for article in records("help")[:8]]
+    assert np.allclose(encoder.embed(texts), minilm.embed(texts), atol=1e-5)
+    assert noted.calls == []

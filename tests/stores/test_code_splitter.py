@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import sys
 from itertools import pairwise
 
 import pytest
 
+from casewright.errors import InputError
 from casewright.stores.documents.file_walk import LANGUAGES, Kind
 from casewright.stores.documents.reader import Document, Part
 from casewright.stores.documents.splitter import Chunk, split
@@ -130,6 +132,16 @@ def test_chunks_are_definitions_and_know_their_symbols(language: str) -> None:
         assert one.last_line is not None
         assert two.first_line is not None
         assert not "".join(lines[one.last_line : two.first_line - 1]).strip()
+
+
+@pytest.mark.parametrize(("language", "extra"), [("r", "r"), ("java", "documents")])
+def test_grammar_that_is_not_installed_is_told_with_its_extra(
+    monkeypatch: pytest.MonkeyPatch, language: str, extra: str
+) -> None:
+    for module in ("tree_sitter_language_pack.bindings.r", "tree_sitter_java"):
+        monkeypatch.setitem(sys.modules, module, None)
+    with pytest.raises(InputError, match=rf"is not installed; .*casewright\[{extra}\]"):
+        chunks("", language)
 
 
 def test_comments_and_decorators_stand_with_their_definition() -> None:

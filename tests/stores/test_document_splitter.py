@@ -21,7 +21,7 @@ def chunks(text: str | bytes, name: str) -> list[Chunk]:
     kind = kind_of(name)
     assert kind is not None
     data = text.encode() if isinstance(text, str) else text
-    return split(read_document(data, name, kind))
+    return split(read_document(data, kind))
 
 
 def bare(texts: Sequence[str]) -> str:

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from casewright.errors import InputError
 from casewright.stores import CachedEncoder
-from casewright.stores.encoders.cache import check_vectors
+from casewright.stores.encoders.cache import check_vectors, write_vectors
 from tests.support.encoders import BrokenEncoder, HashingEncoder
 
 TEXTS = [f"text number {i}" for i in range(20)]
@@ -64,6 +64,27 @@ def test_single_question_is_not_written_to_disk(tmp_path: Path) -> None:
     with sqlite3.connect(tmp_path / "embeddings.sqlite") as db:
         assert db.execute("SELECT count(*) FROM embedding").fetchone() == (len(TEXTS),)
     db.close()
+
+
+def test_lent_vectors_stand_for_texts_that_are_encoded_together(tmp_path: Path) -> None:
+    write_vectors(tmp_path / "lent", HashingEncoder(), TEXTS)
+    for name, encodes in {"hashing-32": [], "another": TEXTS}.items():
+        encoder = HashingEncoder(name=name)
+        cached = CachedEncoder(encoder, tmp_path / "cache")
+        cached.lend(tmp_path / "lent")
+        assert right(cached.embed(TEXTS), TEXTS)
+        assert encoded(encoder) == encodes
+
+
+@pytest.mark.parametrize("content", [None, b"", b"damaged" * 40])
+def test_lent_vectors_that_cannot_be_read_are_encoded(
+    tmp_path: Path, content: bytes | None
+) -> None:
+    if content is not None:
+        (tmp_path / "lent").write_bytes(content)
+    cached = CachedEncoder(HashingEncoder())
+    cached.lend(tmp_path / "lent")
+    assert right(cached.embed(TEXTS), TEXTS)
 
 
 def test_encoders_of_other_names_do_not_share_vectors(tmp_path: Path) -> None:

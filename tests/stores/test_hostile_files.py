@@ -44,17 +44,15 @@ def test_hostile_file_is_read_in_time(name: str, again: str, before: str) -> Non
     data = (before + again * (SIZE // len(again)) + "end\n").encode()
     kind = kind_of(name)
     assert kind is not None
-    split(read_document(b"what is imported once\n", name, kind))
+    split(read_document(b"what is imported once\n", kind))
     started = time.process_time()
-    split(read_document(data, name, kind))
+    split(read_document(data, kind))
     assert time.process_time() - started < 6
 
 
 def test_no_word_of_a_hostile_page_is_lost() -> None:
     page = "<div><b>one<svg><p>no</svg>" * 2000 + "two<h2>three<p a='>four</p><pre>five<!-- six -->"
-    said = " ".join(
-        chunk.text for chunk in split(read_document(page.encode(), "a.html", Kind("html")))
-    )
+    said = " ".join(chunk.text for chunk in split(read_document(page.encode(), Kind("html"))))
     assert said.count("one") == 2000
     assert all(word in said for word in ("two", "three", "five"))
     assert "no" not in said.replace("one", "")
@@ -62,13 +60,13 @@ def test_no_word_of_a_hostile_page_is_lost() -> None:
 
 def test_page_without_the_tags_that_may_be_left_out_is_read() -> None:
     page = "<!doctype html><head><meta charset=utf-8><title>Shop</title><h1>Help</h1><p>Ask us"
-    (chunk,) = split(read_document(page.encode(), "a.html", Kind("html")))
+    (chunk,) = split(read_document(page.encode(), Kind("html")))
     assert (chunk.title, chunk.text) == ("Shop", "# Help\n\nAsk us")
 
 
 def test_heading_of_more_than_six_marks_is_text() -> None:
     text = "# A\n\n" + "#" * 7 + " B\n\nwords\n"
-    (chunk,) = split(read_document(text.encode(), "a.md", Kind("markdown")))
+    (chunk,) = split(read_document(text.encode(), Kind("markdown")))
     assert chunk.heading == ("A",)
 
 
@@ -86,9 +84,9 @@ def test_file_that_takes_too_long_is_named_and_the_others_go_in(
 
 def test_file_whose_reader_dies_is_named_and_the_next_is_read() -> None:
     with worker() as reading:
-        assert reading.chunks(b"words\n", "a.txt", Kind("text"))
+        assert reading.chunks(b"words\n", Kind("text"))
         (child,) = Path(f"/proc/{os.getpid()}/task/{os.getpid()}/children").read_text().split()[-1:]
         os.kill(int(child), signal.SIGSEGV)
         with pytest.raises(InputError, match="ended the process"):
-            reading.chunks(b"words\n", "a.txt", Kind("text"))
-        assert reading.chunks(b"words\n", "a.txt", Kind("text"))
+            reading.chunks(b"words\n", Kind("text"))
+        assert reading.chunks(b"words\n", Kind("text"))

@@ -245,7 +245,7 @@ def test_damaged_pdf_that_can_be_read_prints_nothing(
     assert capfd.readouterr() == ("", "")
 
 
-PACKAGES = ("llama_index", "pypdf", "bs4", "tree_sitter_language_pack")
+PACKAGES = ("llama_index", "pypdf", "bs4", "tree_sitter")
 #: One process for all, which forks before any of them is imported.
 WITHOUT = """
 import os, sys

@@ -32,7 +32,7 @@ print("result")
 """
 
 
-def test_without_a_terminal_each_tenth_is_a_line_with_the_count(
+def test_without_a_terminal_each_tenth_is_a_line_with_count_and_time_left(
     capfd: pytest.CaptureFixture[str],
 ) -> None:
     with told_progress("Building", 20, "cases") as advance:
@@ -41,7 +41,8 @@ def test_without_a_terminal_each_tenth_is_a_line_with_the_count(
             advance(5)
     assert capfd.readouterr() == (
         "",
-        "Building: 5 of 20 cases (25 %), 1 s\nBuilding: 10 of 20 cases (50 %), 2 s\n",
+        "Building: 5 of 20 cases (25 %), 1 s, 3 s left\n"
+        "Building: 10 of 20 cases (50 %), 2 s, 2 s left\n",
     )
 
 
@@ -62,7 +63,7 @@ def test_a_line_comes_after_some_seconds_whatever_is_done(
         time.sleep(0.5)
     out, err = capfd.readouterr()
     assert out == ""
-    assert "Building: 3 of 1000 cases (0 %), 0 s\n" in err
+    assert "Building: 3 of 1000 cases (0 %), 0 s, " in err
     assert "Exporting: 0 s so far\n" in err
 
 
