@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from dataclasses import Field as DataclassField
 from dataclasses import fields
 from functools import cache
 from typing import Annotated, Any, get_type_hints
@@ -88,6 +89,11 @@ def _plan_contradictions(answer: Answer) -> Iterator[str]:
             yield f"s{number} is planned with {tool!r:.60} and was run with {other!r:.60}"
 
 
+def _default(part: DataclassField[Any]) -> Any:
+    # A run that an earlier version saved has no flag that came later.
+    return part.default if isinstance(part.default, bool) else ...
+
+
 @cache
 def _answer_model() -> type[BaseModel]:
     return _model(
@@ -103,7 +109,7 @@ def _model(kind: type[Any], **types: Any) -> type[BaseModel]:
     """Return a strict model of a dataclass, with narrower types of some fields."""
     hints = get_type_hints(kind) | types
     columns: dict[str, Any] = {
-        part.name: (hints[part.name], Field(ge=0) if part.name in _NOT_NEGATIVE else ...)
+        part.name: (hints[part.name], Field(ge=0) if part.name in _NOT_NEGATIVE else _default(part))
         for part in fields(kind)
     }
     config = ConfigDict(strict=True, extra="forbid", allow_inf_nan=False)

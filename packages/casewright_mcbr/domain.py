@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from importlib.resources.abc import Traversable
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from casewright.domains.build import digest, open_built
 from casewright.domains.domain import Domain, OpenDomain
@@ -14,6 +14,17 @@ from casewright.planner import AnnotatedQuery, plan_schema
 from casewright.planner.plan_cases import plan_case
 from casewright.stores import Case, CaseSchema, CaseStore, Encoder
 from casewright.tools import Toolbox, ToolExample, tool_from_function
+
+if TYPE_CHECKING:
+    from casewright.graph import Generator
+
+
+def _quoter() -> Generator:
+    """Return the generator that quotes the first lines of the evidence, whole."""
+    # Listing domains must not import the graph.
+    from casewright.graph import ExtractiveGenerator
+
+    return ExtractiveGenerator(full=True)
 
 
 def one_tool_domain(
@@ -87,4 +98,5 @@ def one_tool_domain(
         queries=queries,
         options=options,
         answer=answer,
+        generator=_quoter,
     )

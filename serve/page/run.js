@@ -3,6 +3,7 @@
 /** The fields of an answer in a saved run; the service adds those of its request. */
 const SAVED = [
   "text", "citations", "evidence", "missing", "plan", "planner", "generator", "steps", "usage", "run_id",
+  "refused",
 ];
 /** States of a step during its run; the other states are the service's. */
 const UNDER_WAY = { waiting: "not_run", running: "stopped", asks: "stopped" };

@@ -151,13 +151,15 @@ def _sections(part: Part) -> Iterator[Chunk]:
             continue
         heading = (*section.above, section.heading) if section.heading else section.above
         fence = ""
-        for chunk in _passages(lines, sizes, section.lines):
+        chunks = list(_passages(lines, sizes, section.lines))
+        for chunk in chunks:
             before = f"{fence}\n" if fence else ""
             for line in chunk.text.split("\n"):
                 if line.lstrip().startswith(FENCE):
                     fence = "" if fence else line.strip()
             # Each part of code that is cut is code by itself.
-            text = f"{before}{chunk.text}\n{FENCE}" if fence else before + chunk.text
+            cut = fence and chunk is not chunks[-1]
+            text = f"{before}{chunk.text}\n{FENCE}" if cut else before + chunk.text
             yield replace(chunk, text=text, heading=heading)
 
 

@@ -68,7 +68,7 @@ def test_answer_for_people_shows_plan_text_and_cited_evidence(galaxy_text: Done)
     shown = " ".join(galaxy_text.stdout.split())
     assert shown.startswith("Plan ")
     assert "s2 = prod_qna(product_id=s1.product_id, query=question)" in shown
-    assert "quotes what was found" in shown
+    assert "quoted, without a language model" in shown
     assert "Memory (RAM): 8 GB [E3]" in shown
     assert f"[E1] {OWN_PHONE} s1" in shown
 
