@@ -34,7 +34,7 @@ class TrainingSet:
     def of(
         cls, train: Iterable[TrainingExample], validation: Iterable[TrainingExample] = ()
     ) -> TrainingSet:
-        """Return a set of these examples, with a manifest of its files only."""
+        """Return a set of these examples; its manifest describes the files and nothing else."""
         sides = {TRAIN: tuple(train), VALIDATION: tuple(validation)}
         files = {name: file_entry(side) for name, side in sides.items()}
         manifest = {"format": FORMAT, "prompt_hash": prompt_hash(), "files": files}
@@ -72,7 +72,7 @@ def check_target(folder: Path, *, force: bool = False) -> None:
 
 
 def write_training_set(data: TrainingSet, folder: Path, *, force: bool = False) -> None:
-    """Write a set completely or not at all; see ``check_target``."""
+    """Write a set completely or not at all, to a folder that ``check_target`` allows."""
     check_target(folder, force=force)
     parent = folder.absolute().parent
     try:
@@ -80,7 +80,8 @@ def write_training_set(data: TrainingSet, folder: Path, *, force: bool = False) 
         with TemporaryDirectory(
             prefix=f".{folder.name}-", dir=parent, ignore_cleanup_errors=True
         ) as temporary:
-            # A subfolder: only its owner can read the temporary folder itself.
+            # A subfolder becomes the set's folder: the temporary folder has its owner's rights
+            # only.
             new, old = Path(temporary, "new"), Path(temporary, "old")
             new.mkdir()
             for name, examples in ((TRAIN, data.train), (VALIDATION, data.validation)):

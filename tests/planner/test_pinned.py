@@ -100,7 +100,7 @@ def test_a_text_that_would_become_a_number_is_refused() -> None:
     plan = parse_plan(
         's1 = find_machine(query="12")\ns2 = history(machine_id=s1.machine_id, months=12)'
     )
-    with pytest.raises(InputError, match="cannot be told from other texts"):
+    with pytest.raises(InputError, match="cannot be told apart"):
         pin_plan("p", QUESTION, plan, TOOLS, {"months": 12})
 
 
