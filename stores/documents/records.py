@@ -20,8 +20,7 @@ Record = tuple[str, int | None]
 
 
 def table_records(text: str) -> list[Record]:
-    """Return each row of a table as ``column: value; column: value``; the first row is the
-    header."""
+    """Return each row of a table as ``column: value; column: value``; the first row is a header."""
     first = text.partition("\n")[0]
     separator = max(SEPARATORS, key=first.count)
     reader = csv.reader(io.StringIO(text, newline=""), delimiter=separator)
