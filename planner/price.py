@@ -14,8 +14,8 @@ from casewright.tools import NO_EVIDENCE, Toolbox
 class Price:
     """Calls, time and expense of a plan.
 
-    A figure that no tool of the plan declares is ``None``; otherwise an undeclared figure counts as
-    0.
+    A figure that no tool of the plan declares is ``None``; if only some tools declare
+    it, the others count as 0.
 
     Attributes:
         calls: Calls by tool: each step is a call, except ``no_evidence``.

@@ -19,7 +19,7 @@ from casewright.stores.case import check_text
 FORMAT = 1
 MANIFEST, TRAIN, VALIDATION = "manifest.json", "train.jsonl", "validation.jsonl"
 _FILES = frozenset({MANIFEST, TRAIN, VALIDATION})
-_MEND = "Make the set anew: casewright finetune data"
+_HINT = "Make the set anew: casewright finetune data"
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,11 +114,11 @@ def read_training_set(folder: Path) -> TrainingSet:
         if manifest["prompt_hash"] != prompt_hash():
             raise InputError(
                 f"{folder / MANIFEST}: the set was made with another template of the planner's "
-                f"prompt ({manifest['prompt_hash']}; this version's is {prompt_hash()}). {_MEND}."
+                f"prompt ({manifest['prompt_hash']}; this version's is {prompt_hash()}). {_HINT}."
             )
         hashes = {name: manifest["files"][name]["sha256"] for name in (TRAIN, VALIDATION)}
     except (KeyError, TypeError) as error:
-        raise InputError(f"{folder / MANIFEST} lacks {error}. {_MEND}.") from error
+        raise InputError(f"{folder / MANIFEST} lacks {error}. {_HINT}.") from error
     train, validation = (_read_examples(folder / name, sha) for name, sha in hashes.items())
     return TrainingSet(train, validation, manifest)
 
@@ -162,7 +162,7 @@ def _read_manifest(folder: Path) -> dict[str, Any]:
             "that casewright finetune data wrote."
         ) from error
     if not isinstance(manifest, dict) or manifest.get("format") != FORMAT:
-        raise InputError(f"{file} is no manifest of format {FORMAT}. {_MEND}.")
+        raise InputError(f"{file} is no manifest of format {FORMAT}. {_HINT}.")
     return manifest
 
 
@@ -170,10 +170,10 @@ def _read_examples(file: Path, digest: str) -> tuple[TrainingExample, ...]:
     try:
         data = file.read_bytes()
     except OSError as error:
-        raise InputError(f"{file} cannot be read: {error.strerror}. {_MEND}.") from error
+        raise InputError(f"{file} cannot be read: {error.strerror}. {_HINT}.") from error
     if hashlib.sha256(data).hexdigest() != digest:
         raise InputError(
-            f"{file} is not the file that was written: its SHA-256 is not the manifest's. {_MEND}."
+            f"{file} is not the file that was written: its SHA-256 is not the manifest's. {_HINT}."
         )
     return tuple(
         TrainingExample.from_row(json.loads(line)) for line in data.decode().split("\n") if line

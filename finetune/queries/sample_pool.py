@@ -91,7 +91,7 @@ class SampledPool:
             f"{self.read:,} queries in the pool, {self.distinct:,} different ones that are not "
             f"in the initial pool; embedded in {self.seconds['embedding']:.1f} s.",
             "coverage: mean over the pool of the highest similarity to the sample. "
-            "near_duplicates: share of it with a similarity above 0.9 to another query of it.",
+            "near_duplicates: share of the sample's queries that resemble another one above 0.9.",
         ]
         if "dqs_large" in self.figures:
             lines.append(

@@ -71,7 +71,10 @@ def test_changed_tools_are_refused_with_the_difference() -> None:
     for tools, difference in (
         ([HISTORY], "find_machine is gone"),
         ([renamed, HISTORY], "its description was 'Finds a machine.', and is 'Finds one.'"),
-        ([FIND, replace(HISTORY, approval=True)], "history: types of its parameters, or its need"),
+        (
+            [FIND, replace(HISTORY, approval=True)],
+            "history: types of its parameters, or whether it",
+        ),
     ):
         with pytest.raises(InputError, match=difference):
             pinned.filled(Toolbox(tools), {})
