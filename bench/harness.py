@@ -118,7 +118,7 @@ def verdicts_of(
 
 
 def mean(values: ArrayLike | Sequence[Any]) -> float:
-    """Return the mean of some values; NaN of none."""
+    """Return the mean of values; NaN if there are no values."""
     array = np.asarray(values, dtype=np.float64)
     return float(array.mean()) if array.size else float("nan")
 

@@ -48,7 +48,7 @@ class _Question:
 
 
 class _AnyTool:
-    """A control: its replanning is one tool with the whole question."""
+    """A control, which replans by calling one tool with the whole question."""
 
     name = "any tool"
 
@@ -133,7 +133,7 @@ def measure_replan(domain_name: str, seeds: int) -> Report:
 
 
 def _questions(ground: Ground) -> Iterator[_Question]:
-    """Yield the measuring queries whose gold plans find something in every step for somebody."""
+    """Yield the measuring queries for which every gold step returns results in some scope."""
     for query in ground.measuring():
         if query.plan.tools == (NO_EVIDENCE.name,):
             continue

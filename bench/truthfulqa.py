@@ -101,7 +101,7 @@ class Study:
 def read_truthfulqa(folder: Path) -> list[JudgedQuestion]:
     """Return the questions with their right answers, the best one first, and their wrong ones.
 
-    Each is asked without the cases whose metadata field ``group`` is its number: its own.
+    A question is asked without its own cases: those with its number in the field ``group``.
 
     Raises:
         InputError: The folder has no such file, or it has another format.

@@ -84,7 +84,7 @@ def run_plan(toolbox: Toolbox, query: AnnotatedQuery, scope: Mapping[str, str]) 
 def run_gold_plans(domain: Domain, opened: OpenDomain, encoder: Encoder) -> list[GoldRun]:
     """Run the gold plans of a domain's queries without tools of their own.
 
-    Each is run in the scope in which most steps end ``done``, with the encoder of the stores.
+    A plan runs in the scope in which most of its steps end ``done``, with the stores' encoder.
     """
     queries = [query for query in domain.queries() if not query.record.tools_extra]
     # Texts are encoded faster in one batch; the encoder's cache keeps them.

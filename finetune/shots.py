@@ -43,8 +43,9 @@ class _Need:
 class Neighbours:
     """Queries by their similarity, to show as plan cases.
 
-    A query whose record changes the toolbox has neighbours and is none: its plan is of its own
-    tools, or of what was left. Neither is a query with a history, without which its plan is wrong.
+    A query whose record changes the toolbox has neighbours but is no neighbour of others: its plan
+    calls its own tools, or those that were left. A query with a history is no neighbour either,
+    since its plan is wrong without the history.
 
     Args:
         queries: Usually the training queries: every plan case is one of these.

@@ -57,7 +57,7 @@ def as_node(
         values = {
             name: _read(name, read, state) for name, read in reads.items() if read is not None
         }
-        # A channel that nobody has written holds None, which is no context and no history.
+        # A channel without a write holds None, which is neither a context nor a history.
         return cast(
             "AskInput", {n: v for n, v in values.items() if v is not None or n == "question"}
         )

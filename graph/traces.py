@@ -70,7 +70,7 @@ class RunSpans(BaseCallbackHandler):
         parent_run_id: UUID | None = None,
         **kwargs: Any,
     ) -> None:
-        """Open the span of a graph's run; know a run within it as such."""
+        """Open a span for a graph's run, or record that a run is within such a run."""
         if (tracer := spans.tracer()) is None:
             return
         if parent_run_id in self._spans:
@@ -102,7 +102,7 @@ class RunSpans(BaseCallbackHandler):
         self.on_chain_end(None, run_id=run_id)
 
     def within(self, config: RunnableConfig | None) -> AbstractContextManager[Any]:
-        """Return a context in which spans are put under that of a config's run."""
+        """Return a context in which new spans are children of the span of a config's run."""
         run: Any = getattr((config or {}).get("callbacks"), "parent_run_id", None)
         _, opened = self._spans.get(run, _NO_SPAN)
         if opened is None:

@@ -1,4 +1,4 @@
-"""Plans within a budget: what a planner may still write, and what is left out of its plan."""
+"""Budgets of plans: the calls that a budget allows, and plans cut down to a budget."""
 
 from __future__ import annotations
 
@@ -7,25 +7,25 @@ from collections.abc import Callable
 from casewright.planner.plan import Plan, Step
 from casewright.tools import NO_EVIDENCE
 
-#: Says what of a plan is beyond a budget; empty if nothing is.
+#: Returns a sentence on how a plan exceeds a budget; empty if it does not.
 Beyond = Callable[[Plan], str]
 
 
 def unbounded(plan: Plan) -> str:
-    """Return that nothing of a plan is beyond the budget: there is none."""
+    """Return the empty sentence, for requests without a budget."""
     return ""
 
 
 def most_calls(tool: str, beyond: Beyond, most: int) -> int:
-    """Return how many calls of one tool, ``most`` at most, are within a budget by themselves."""
+    """Return how many calls of a tool a budget allows in a plan of nothing else, up to ``most``."""
     fits = (n for n in range(most, 0, -1) if not beyond(Plan((Step(tool),) * n)))
     return next(fits, 0)
 
 
 def trimmed(plan: Plan, beyond: Beyond) -> tuple[Plan, list[str]]:
-    """Return the plan without the steps that are beyond a budget, and a sentence for each of them.
+    """Return the plan without the steps that exceed a budget, and a sentence for each removed step.
 
-    Earlier steps come first; a step that refers to one that was left out is left out too.
+    Earlier steps have priority; a step that refers to a removed step is removed too.
 
     Args:
         plan: The plan.

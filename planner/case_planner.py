@@ -23,8 +23,8 @@ class CasePlanner(ReusePlanner):
     the plan parser plans, with the plan cases beside it.
 
     Args:
-        store: Plan cases; see ``plan_store``. Read once, when the planner is made, and only where
-            there is no reader: a reader holds what it learned from its cases.
+        store: Plan cases; see ``plan_store``. The store is read once, when the planner is
+            made, and only without a reader, since a reader holds what it learned from its cases.
         reader: A trained reader of these plan cases.
 
     Raises:

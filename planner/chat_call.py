@@ -157,8 +157,8 @@ def token_counts(message: Any) -> dict[str, int]:
 def failure(model: BaseChatModel, error: BaseException) -> str:
     """Return one sentence without secrets: the model's server, and why the call failed.
 
-    Clients say no more than "Connection error." themselves; the causes beneath say that the server
-    refused, or has no such host. Nor do they repeat a server's message in another form than theirs.
+    A client's own error says only "Connection error."; its causes say that the server refused or
+    that the host is unknown. Clients also drop a server's message if they do not know its form.
     """
     message, cause = told(error), _root_cause(error)
     if _BARE.fullmatch(str(error)) and (text := _response_text(error)):

@@ -174,7 +174,7 @@ def local_model(name: str, settings: ModelSettings) -> LanguageModel:
 
 
 def of_adapter(name: str | None, adapter: str | None) -> tuple[str | None, str | None]:
-    """Return planner and adapter; an adapter without a planner is one, since it names its base."""
+    """Return planner and adapter; without a planner, the adapter is the planner too."""
     if adapter is None or name is not None:
         return name, adapter
     return (f"{PARSER}:{adapter}" if is_parser(Path(adapter)) else LOCAL + adapter), None

@@ -41,8 +41,8 @@ PENALTY, LEAST, WEIGHT = 0.3, 0.05, 2.0
 class ParserReuse:
     """Reads plans by the plan parser, which takes the tools as an input.
 
-    Plan cases help without any training; a message that is one of them word by word, except for
-    the literals, has that case's plan.
+    Plan cases help without any training: a message that repeats a case's question word by word,
+    except for the literals, gets that case's plan.
 
     Args:
         store: Plan cases; see ``plan_store``. Read once, when this is made.

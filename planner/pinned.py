@@ -20,13 +20,14 @@ from casewright.stores.whole_file import write_whole
 from casewright.tools import Toolbox, ToolSpec
 
 FORMAT = 1
-#: Names of pinned plans, which are names of files too; most bytes of a file, and most parameters.
+#: The pattern of a pinned plan's name, which is also its file's name.
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,63}")
+#: The largest size of a file, and the largest number of parameters.
 MOST_BYTES, MOST_PARAMETERS = 64 * 1024, 32
 _PARAMETER = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,63}")
 _HEAD = """\
-# A pinned plan. casewright plans run {name} --with PARAMETER=VALUE runs it, whatever a planner
-# would write today, as long as its tools are declared as they are below.
+# A pinned plan: casewright plans run {name} --with PARAMETER=VALUE runs it without a planner.
+# It is refused once a tool's declaration differs from the one below.
 """
 Values = Mapping[str, str | int | float | bool]
 
@@ -36,11 +37,11 @@ class PinnedPlan:
     """A plan that is kept under a name.
 
     Attributes:
-        question: The question, with ``{parameter}`` in the places of parameters.
-        plan: The plan, with the same in its texts; a text that is nothing else is of the
-            parameter's type.
+        question: The question, with the placeholder ``{parameter}`` for each parameter's value.
+        plan: The plan, with placeholders in its texts. An argument that is a placeholder alone
+            takes the type of the parameter.
         parameters: The values of the parameters at pinning, which are also their defaults.
-        tools: The declaration of each of its tools, by name.
+        tools: The declaration of each tool that the plan calls, by name.
     """
 
     name: str
@@ -81,7 +82,7 @@ class PinnedPlan:
         """Write the file into a folder, which is made if it is missing; return the file.
 
         Raises:
-            InputError: There is one of this name and ``replace`` is false, or it cannot be written.
+            InputError: The file exists and ``replace`` is false, or the file cannot be written.
         """
         file = folder / f"{self.name}.toml"
         if file.exists() and not replace:
@@ -94,7 +95,7 @@ class PinnedPlan:
         return file
 
     def differences(self, toolbox: Toolbox) -> list[str]:
-        """Return a sentence for each difference of its tools from those of a toolbox."""
+        """Return a text for each difference between the pinned tools and those of a toolbox."""
         changes = []
         for name, pinned in self.tools.items():
             if name not in toolbox:
@@ -107,19 +108,21 @@ class PinnedPlan:
                 if pinned.get(part) != present[part]
             ]
             if not any(change.startswith(f"{name}:") for change in changes) and pinned != present:
-                changes.append(f"{name}: types of its parameters, or its need of approval, changed")
+                changes.append(
+                    f"{name}: types of its parameters, or whether it needs approval, changed"
+                )
         return changes
 
     def filled(self, toolbox: Toolbox, values: Mapping[str, Any]) -> tuple[str, FixedPlanner]:
-        """Return the question with values of parameters, and a planner that writes its plan.
+        """Return the question with the parameters' values, and a planner that returns its plan.
 
         Args:
-            toolbox: The tools that it is to run with.
-            values: Parameter to value, of the type of its default.
+            toolbox: The tools that run the plan.
+            values: Parameter to value; the value has the type of the default.
 
         Raises:
-            InputError: The tools are declared otherwise than at pinning, there is no such
-                parameter, or its value is of another type.
+            InputError: A tool's declaration has changed since pinning, a parameter is unknown, or
+                its value has another type.
         """
         if changes := self.differences(toolbox):
             shown = cleaned("; ".join(changes), 2000)
@@ -141,7 +144,7 @@ class PinnedPlan:
 
     def _filled(self, values: Values) -> tuple[str, FixedPlanner]:
         def text(template: str) -> str:
-            # In one go: braces in a value stand for themselves.
+            # In one pass: braces within a value are no placeholders.
             return re.sub(
                 r"\{(\w+)\}",
                 lambda match: _text(values[match[1]]) if match[1] in values else match[0],
@@ -164,19 +167,19 @@ _KINDS = {str: "text", int: "whole number", float: "number", bool: "boolean"}
 def pin_plan(
     name: str, question: str, plan: Plan, toolbox: Toolbox, parameters: Values | None = None
 ) -> PinnedPlan:
-    """Return a plan of a question as a pinned plan.
+    """Return a question and its plan as a pinned plan.
 
     Args:
         name: Letters, digits, hyphens and underscores.
-        question: The question; a template follows from the parameters.
+        question: The question, with values; the parameters turn it into a template.
         plan: The plan, with values.
         toolbox: The tools that it runs with.
-        parameters: Parameter to the value that it has in question and plan: a text in any case,
-            there as whole words; a number or a boolean as an argument.
+        parameters: Parameter to its value in the question and the plan. A text is found as whole
+            words, in upper or lower case; a number or a boolean also as an argument.
 
     Raises:
-        InputError: The name is none, the plan calls another tool, or a parameter's value is neither
-            in the question nor in the plan.
+        InputError: The name is not valid, the plan calls an unknown tool, or a parameter's value is
+            neither in the question nor in the plan.
     """
     parameters = dict(parameters or {})
     _check_names(name, parameters)
@@ -184,7 +187,7 @@ def pin_plan(
         raise InputError(f"There is no tool {', '.join(unknown)}. Pin a plan of these tools.")
 
     template, steps = question, plan.steps
-    # Longer values first: a value may hold another one.
+    # Longer values first: a value may contain a shorter value.
     for parameter, value in sorted(parameters.items(), key=lambda item: -len(_text(item[1]))):
         before = template, steps
         template, steps = _with_parameter(template, steps, parameter, value)
@@ -195,14 +198,15 @@ def pin_plan(
             )
     tools = {tool: _declared(toolbox[tool]) for tool in dict.fromkeys(plan.tools)}
     pinned = PinnedPlan(name, template, Plan(steps), parameters, tools)
-    again, planner = pinned.filled(toolbox, {})
-    if (again.casefold(), str(planner.fixed).casefold()) != (
+    restored, planner = pinned.filled(toolbox, {})
+    if (restored.casefold(), str(planner.fixed).casefold()) != (
         question.casefold(),
         str(plan).casefold(),
     ):
         raise InputError(
-            "The parameters' values cannot be told from other texts of the question or the plan. "
-            "Give longer values, a number in quotes if it is a text there, or fewer parameters."
+            "A parameter's value also occurs elsewhere in the question or the plan, and the two "
+            "cannot be told apart. Give longer values, fewer parameters, or a number in quotes "
+            "if the plan has it as a text."
         )
     return pinned
 
@@ -211,7 +215,8 @@ def read_pinned(folder: Path, name: str) -> PinnedPlan:
     """Read the pinned plan of a name from a folder.
 
     Raises:
-        InputError: There is none, or its file is damaged; the message names what is wrong.
+        InputError: No pinned plan has this name, or its file is damaged; the message says what is
+            wrong.
     """
     file = folder / f"{name}.toml"
     if not NAME.fullmatch(name) or not file.is_file():
@@ -233,7 +238,7 @@ def read_pinned(folder: Path, name: str) -> PinnedPlan:
 
 
 def pinned_names(folder: Path) -> list[str]:
-    """Return the names of the pinned plans of a folder, sorted; none if it is missing."""
+    """Return the names of the pinned plans of a folder, sorted; empty if it is missing."""
     return sorted(file.stem for file in folder.glob("*.toml") if NAME.fullmatch(file.stem))
 
 
@@ -246,7 +251,7 @@ def _read(name: str, data: Mapping[str, Any]) -> PinnedPlan:
     _check_names(name, parameters)
     plan = parse_plan("\n".join(data["plan"]))
     if {*plan.tools} != tools.keys():
-        raise ValueError("its tools are not those of its plan, as after an edit of the steps")
+        raise ValueError("its tools are not those that its plan calls: were its steps edited?")
     return PinnedPlan(name, question, plan, parameters, {tool: dict(tools[tool]) for tool in tools})
 
 
@@ -272,7 +277,7 @@ def _check_names(name: str, parameters: Mapping[str, Any]) -> None:
 def _with_parameter(
     question: str, steps: tuple[Step, ...], name: str, value: str | int | float | bool
 ) -> tuple[str, tuple[Step, ...]]:
-    """Return question and steps with a parameter in the place of its value."""
+    """Return question and steps with a parameter's placeholder instead of its value."""
     words = re.compile(rf"(?<!\w){re.escape(_text(value))}(?!\w)", re.IGNORECASE)
     placeholder = f"{{{name}}}"
 
@@ -287,7 +292,7 @@ def _with_parameter(
 
 
 def _declared(tool: ToolSpec) -> dict[str, str]:
-    """Return what a pinned plan records of a tool."""
+    """Return the declaration of a tool as a pinned plan records it."""
     kinds = [[parameter.name, parameter.kind] for parameter in tool.parameters]
     content = json.dumps([tool.signature(), tool.description, kinds, tool.approval])
     return {
@@ -302,10 +307,10 @@ def _text(value: str | int | float | bool) -> str:
 
 
 def _toml(value: str | int | float | bool) -> str:
-    # A JSON text is one of TOML, but for DEL.
+    # A JSON string is a valid TOML string, except for DEL.
     return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
 
 
 def _step_toml(step: str) -> str:
-    # Without escaped quotes, where TOML allows it.
+    # A literal string where TOML allows one: it shows quotes without escapes.
     return _toml(step) if "'" in step or not step.isprintable() else f"'{step}'"

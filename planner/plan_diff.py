@@ -14,7 +14,7 @@ class StepDifference:
 
     Attributes:
         change: ``changed`` where arguments of the same tool differ.
-        first, second: The step in each plan, as it is written there; ``None`` where it has none.
+        first, second: The step as each plan writes it; ``None`` if the plan has no such step.
         arguments: Names of the arguments that differ; a reference is the same where it refers to
             steps that stand beside each other.
     """

@@ -14,10 +14,11 @@ from casewright.tools import NO_EVIDENCE, Toolbox
 class Price:
     """Calls, time and expense of a plan.
 
-    A figure that none of its tools declares is ``None``; a tool that declares none counts as 0.
+    A figure that no tool of the plan declares is ``None``; if only some tools declare
+    it, the others count as 0.
 
     Attributes:
-        calls: Calls by tool, a call a step; ``no_evidence`` is none.
+        calls: Calls by tool: each step is a call, except ``no_evidence``.
         seconds: Length of the critical path, by the tools' latencies.
         cost: Most that the calls cost.
         tokens: Most tokens that the calls spend.

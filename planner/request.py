@@ -89,7 +89,7 @@ class PlanResult:
 
     Attributes:
         attempts: Number of plans that were tried, this one included.
-        fallback: The reason for a fallback plan; empty if this is none.
+        fallback: The reason for a fallback plan; empty if the plan is no fallback plan.
         tokens: Token counts of a language model: ``input`` and ``output``.
         written: The text of a language model that was no valid plan, at most
             ``MAX_WRITTEN_CHARACTERS`` of it. Empty where it wrote nothing, or under a grammar.

@@ -109,7 +109,7 @@ def joined(sub_queries: Sequence[tuple[SubQuery, Sequence[str]]]) -> Plan:
 
 
 def without_no_evidence(plan: Plan) -> Plan:
-    """Return a plan without ``no_evidence`` beside other steps: it says that there are none."""
+    """Return a plan without ``no_evidence`` if it has other steps, since they contradict it."""
     numbers = [n for n, step in enumerate(plan.steps, 1) if step.tool != NO_EVIDENCE.name]
     return sub_plan(plan, numbers) if numbers else plan
 

@@ -34,7 +34,7 @@ class CaseWordings:
     """Plan cases by the words of their questions.
 
     Args:
-        cases: Plan cases, none of them a follow-up's.
+        cases: Plan cases without those of follow-up questions.
     """
 
     def __init__(self, cases: Iterable[Case]) -> None:

@@ -61,10 +61,10 @@ class StoreQuery:
 
     @property
     def quality_leads(self) -> bool:
-        """``True`` if the quality moves the score more than the similarity does.
+        """``True`` if the quality changes the score more than the similarity does.
 
-        An approximate index may not answer such a query: a graph (HNSW) leads to neighbours by way
-        of stored vectors, which are near each other by their facets. ``lambda_b`` does not measure
+        Such a query needs an exact search: a graph (HNSW) links stored vectors that are near each
+        other by their facets, and would miss cases of high quality. ``lambda_b`` does not measure
         this, since it depends on the range of the quality. A stored quality has a standard
         deviation of 0.1 (see ``stored``), so that the last number of the query's vector is ten
         times what the quality adds to the score's spread.

@@ -42,8 +42,8 @@ def span(
 ) -> Iterator[Callable[[Mapping[str, Any]], None]]:
     """Open a span around a block; yield a function that adds attributes to it.
 
-    The attribute ``error.type`` counts as a failure; an exception's class is one, its text is not
-    recorded.
+    A span with the attribute ``error.type`` counts as failed. An exception sets it to its class;
+    the exception's text is not recorded.
     """
     if (source := tracer()) is None:
         yield lambda more: None

@@ -1,4 +1,4 @@
-"""Identifiers for tools whose names are none, reversible and without collisions."""
+"""Reversible identifiers, without collisions, for tools whose names are no identifiers."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ _ESCAPE = re.compile(r"_x([0-9a-f]+)_")
 
 
 def alias(name: str) -> str:
-    """Return an identifier for a tool's name: the name itself where it is one.
+    """Return an identifier for a tool's name: the name itself if it is an identifier.
 
     Every character that an identifier cannot hold becomes ``_xHEX_``, as does every underscore
-    before an ``x``: what looks like an escape in an alias is one.
+    before an ``x``, so that every ``_xHEX_`` in an alias is an escape.
     """
     if NAME.fullmatch(name) and "_x" not in name:
         return name

@@ -21,9 +21,9 @@ owner: contextvars.ContextVar[str] = contextvars.ContextVar("casewright_call_own
 
 
 class _CallThreads:
-    """Limits of the threads of calls, which nobody joins: in all, and of one owner.
+    """Limits of the threads that run calls and are never joined: in all, and for each owner.
 
-    A thread counts until it ends, also when nobody waits for it any more.
+    A thread counts until it ends, also after its call was abandoned.
     """
 
     def __init__(self, limit: int, owner_limit: int) -> None:
@@ -90,7 +90,7 @@ def running_calls() -> int:
 
 
 def abandoned_calls() -> int:
-    """Return the number of threads at work that nobody waits for any more."""
+    """Return the number of threads that still run an abandoned call."""
     return _threads.abandoned
 
 

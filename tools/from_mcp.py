@@ -128,7 +128,7 @@ def _fields(schema: Mapping[str, Any] | None) -> tuple[str, ...]:
 
 
 def _returning_rows(spec: ToolSpec) -> ToolSpec:
-    """Return the tool with rows as results: a server's are structured, or blocks."""
+    """Return the tool with rows as results; an MCP server returns structured content or blocks."""
     call = spec.run_async
     assert call is not None
 

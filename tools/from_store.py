@@ -56,8 +56,8 @@ def tool_from_store(
         scope: Metadata fields bound to the request's scope: a search sees only cases that have the
             asker's value, and no plan can write it. A request whose scope lacks one finds nothing.
         per_tenant: Each request searches its own tenant's cases, ``store.for_tenant``, whichever
-            tenant the store was opened for; one that names no tenant fails. Otherwise the store is
-            searched as it was opened, and one that was opened for a tenant fails for another's.
+            tenant the store was opened for; a request without a tenant fails. Otherwise the
+            store is searched as it was opened; opened for a tenant, it refuses requests of others.
         sources: Parameter name to the allowed sources of its argument.
         k: Maximum number of results.
         min_relevance: A hit below this weighted cosine is no result.

@@ -46,8 +46,9 @@ def plain(value: Any) -> Any:
 def rows(tool: ToolSpec, returned: Any) -> list[dict[str, Any]]:
     """Return a tool's return value as rows.
 
-    ``None`` and empty values are no rows; a mapping, dataclass or pydantic model is one; a list is
-    one a member; text, or any other value, fills the only field of a tool that declares one.
+    ``None`` and empty values give no rows; a mapping, dataclass or pydantic model gives one row; a
+    list gives a row for each member; text, or any other value, becomes the value of the tool's only
+    declared field.
     Undeclared fields are left out, declared ones that are missing are null. Dates, decimals and the
     like become text.
 
@@ -114,7 +115,7 @@ def _row(tool: ToolSpec, member: Any) -> dict[str, Any]:
 
 
 def decoded(tool: ToolSpec, text: str, mend: str) -> Any:
-    """Return the JSON of a text; raise ``ToolError``, which ends in the mend, if it is none."""
+    """Return the value of a JSON text; ``ToolError`` ends with ``mend`` if it is not JSON."""
     try:
         return json.loads(text)
     except (ValueError, RecursionError) as error:

@@ -290,7 +290,7 @@ def mixture(
 
 
 def ablation_rows(material: Material, data: DataSection, folder: Path | None) -> list[Row]:
-    """Return the rows of Tables 2 and 3; Table 2's are cumulative."""
+    """Return the rows of Tables 2 and 3; the rows of Table 2 are cumulative."""
     sources = instruction_sources(folder)
 
     def row(

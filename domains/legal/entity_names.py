@@ -90,7 +90,7 @@ class Names:
         return 0
 
     def _right(self, here: int, inside: frozenset[str]) -> int:
-        """Return the last word of the name that begins here; ``here - 1`` if there is none."""
+        """Return the last index of the name that begins at ``here``; ``here - 1`` without one."""
         last, at = here - 1, here
         while at < len(self._tokens) and at - here < 2 * LONGEST and last - here < LONGEST:
             token = self._tokens[at]
@@ -132,7 +132,7 @@ class Names:
         return at
 
     def _left(self, here: int) -> int:
-        """Return the first word of the party that ends here; ``here + 1`` if there is none."""
+        """Return the first index of the party that ends at ``here``; ``here + 1`` without one."""
         first, at = here + 1, here
         while at >= 0 and here - at < 2 * LONGEST and not self._used[at]:
             token = self._tokens[at]

@@ -1,7 +1,7 @@
 """Test questions that two cases answer together (CBR-RAG, section 6.1).
 
 A chat model is shown two cases that share an Act or another entity, and writes a question that only
-both together answer. The two are the question's parents, by which its retrieval is measured.
+both cases together answer. These parent cases are the relevant ones when retrieval is measured.
 """
 
 from __future__ import annotations

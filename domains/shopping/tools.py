@@ -27,8 +27,8 @@ _NAME = re.compile(r"\w\W+\w|\d")
 Row = dict[str, Any]
 #: Lowest relevance of an order's title for the thing that is asked for.
 SAME_THING = 0.32
-#: The same, as a share of the best product's relevance: a customer without a laptop who asks for
-#: theirs does not mean their e-reader.
+#: The same, as a share of the best product's relevance: a question about "my laptop" from a
+#: customer who has none must not return their e-reader.
 LIKE_CATALOGUE = 0.7
 #: Lowest relevance of a product or a fact that has to do with the question, and of a help article.
 ON_TOPIC, ON_TOPIC_HELP = 0.15, 0.23

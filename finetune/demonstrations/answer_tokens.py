@@ -17,8 +17,8 @@ class AnswerTokens:
     Attributes:
         context: Tokens that all answers share; at least one.
         answers: The tokens after the context, a non-empty sequence for each answer.
-        lead: For each answer, how many of its first tokens belong to the context, because they are
-            merged with its end in another answer.
+        lead: For each answer, the number of its first tokens that belong to the context. They are
+            not in ``context`` because another answer has other tokens there.
     """
 
     context: tuple[int, ...]
@@ -42,18 +42,18 @@ class AnswerTokenizer:
 
     def __init__(self, tokenizer: Any) -> None:
         self._plain = PlainText.of(tokenizer.backend_tokenizer.to_str())
-        begin = tokenizer.bos_token_id
-        # Where only the chat template adds the token, the model was trained with it all the same.
+        bos = tokenizer.bos_token_id
+        # If only the chat template adds the token, the model was still trained with it.
         template = tokenizer.chat_template
-        begins = begin in tokenizer("")["input_ids"][:1] or "bos_token" in str(template)
-        self._before = (begin,) if begins and begin is not None else ()
+        starts_with_bos = bos in tokenizer("")["input_ids"][:1] or "bos_token" in str(template)
+        self._before = (bos,) if starts_with_bos and bos is not None else ()
         word = tokenizer("Q", add_special_tokens=False)["input_ids"]
         spaced = word != self._plain.encode("Q") and word == self._plain.encode(" Q")
         self._lead = " " if spaced else ""
 
     def answers(self, context: str, answers: Sequence[str]) -> AnswerTokens:
         """Return the tokens of a context with its answers; ``InputError`` if an answer is blank."""
-        seam = len(self._lead + context)
+        boundary = len(self._lead + context)
         texts = [self._lead + context + answer for answer in answers]
         # Lone surrogates cannot be encoded; the library would raise.
         plain = [text.encode("utf-8", "replace").decode() for text in texts]
@@ -61,7 +61,7 @@ class AnswerTokenizer:
         starts = []
         for answer, encoding in zip(answers, encodings, strict=True):
             ends = [end for _, end in encoding.offsets]
-            start = next((index for index, end in enumerate(ends) if end > seam), None)
+            start = next((index for index, end in enumerate(ends) if end > boundary), None)
             if not answer.strip() or start is None:
                 raise InputError("An answer has no text. Leave it out, or write it.")
             starts.append(start)

@@ -57,7 +57,7 @@ class SettingChoice:
     """The best setting of a sweep.
 
     Attributes:
-        benefit: Its mean benefit, by which it was chosen, and so optimistic.
+        benefit: Its mean benefit; optimistic, since the setting was chosen by this figure.
         gain: Its benefit above that of λ_d = λ_b = 1, with the 95 % interval.
         lambda_d_interval: The values that 95 % of resamples of the questions choose.
         as_good: The settings whose benefit is not lower by a paired 95 % interval.

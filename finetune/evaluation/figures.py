@@ -132,7 +132,7 @@ COMPARED = ("tools", "arguments", "graph", "graph_arguments", "f1")
 def differences(
     outcomes: Mapping[str, Sequence[PlanOutcome]], resamples: Resamples
 ) -> list[dict[str, Any]]:
-    """Return, for each planner but the first and each figure, its difference from the first's.
+    """Return each planner's difference from the first planner, for every figure.
 
     A row is ``{"planner", "against", "figure", "difference", "low", "high"}``; low and high are the
     95 % interval of a paired bootstrap. Where it does not hold 0, the planners differ.

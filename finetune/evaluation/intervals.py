@@ -35,9 +35,9 @@ def wilson(right: int, count: int) -> tuple[float, float]:
 def f1_interval(name: str, gold: Sequence[str], predicted: Sequence[str]) -> tuple[float, float]:
     """Return the 95 % interval of a class's F1, by the gold and the predicted class of each item.
 
-    F1 is a function of the share of right items among those whose gold or predicted class it is,
-    ``F* = F1 / (2 - F1)`` (Hand, Christen and Kirielle 2021); Wilson's interval of that share,
-    unlike a bootstrap's, is wide also where all or none of a few are right.
+    Among the items whose gold or predicted class is this class, the share of right items is
+    ``F* = F1 / (2 - F1)`` (Hand, Christen and Kirielle 2021). The interval is Wilson's for that
+    share: unlike a bootstrap's, it stays wide if all or no items of a small number are right.
     """
     pairs = [pair for pair in zip(gold, predicted, strict=True) if name in pair]
     low, high = (2 * end / (1 + end) for end in wilson(pairs.count((name, name)), len(pairs)))

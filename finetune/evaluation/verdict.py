@@ -45,8 +45,8 @@ class Verdict:
 def judge(query: AnnotatedQuery, plan: Plan, milliseconds: float = 0.0) -> Verdict:
     """Compare a predicted plan with the annotated query.
 
-    The arguments of another accepted tool sequence are compared, step by matching step, where it is
-    the gold one in another order; where it has other tools, there are none to compare them with.
+    The arguments of another accepted tool sequence are compared, step by matching step, if it is
+    the gold sequence in another order. If it has other tools, no arguments are compared.
     """
     same_tools = plan.tools == query.plan.tools
     tools = same_tools or plan.tools in query.accept
@@ -159,7 +159,7 @@ def _isomorphic(
 
 
 def _with_own(colours: Sequence[Hashable], number: int) -> list[Hashable]:
-    """Return the colours with a colour of its own for one step."""
+    """Return the colours, with a unique colour (``None``) for the step of this number."""
     return [None if i == number else colour for i, colour in enumerate(colours)]
 
 

@@ -60,7 +60,8 @@ class AddedTools:
     def may_join(self, query: AnnotatedQuery, founders: Sequence[AnnotatedQuery]) -> bool:
         """Return whether a query that adds tools may become one of a toolbox's founders.
 
-        Their tools must have different purposes, and no question may need another's tool.
+        The queries' tools must have different purposes, and no question may need a tool of another
+        query.
         """
         column = self._columns[query.record.id]
         return self.may_see(query, founders) and all(

@@ -212,9 +212,9 @@ class DrawnToolbox:
 def draw_toolbox(
     founders: Sequence[AnnotatedQuery], posing: Posing, rng: random.Random
 ) -> DrawnToolbox:
-    """Draw a toolbox with all tools that some queries, mostly one, need.
+    """Draw a toolbox with all tools that the queries need; usually there is one query.
 
-    The record of the first may change the toolbox in any way, the others' may add tools.
+    The first query's record may change the toolbox in any way, the other records may add tools.
 
     Raises:
         InputError: A record's request is unusable; see ``QueryRecord.request``.

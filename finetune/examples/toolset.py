@@ -58,7 +58,7 @@ class ToolsetSource(Section):
 
 @dataclass(frozen=True, slots=True)
 class Toolset:
-    """The queries of a set, and its tools: one name is one tool in the whole set.
+    """The queries of a set and its tools; a tool's name is unique in the whole set.
 
     ``shown`` are, by query id, the names of the tools that a query was annotated with.
     """

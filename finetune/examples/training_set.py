@@ -19,7 +19,7 @@ from casewright.stores.case import check_text
 FORMAT = 1
 MANIFEST, TRAIN, VALIDATION = "manifest.json", "train.jsonl", "validation.jsonl"
 _FILES = frozenset({MANIFEST, TRAIN, VALIDATION})
-_MEND = "Make the set anew: casewright finetune data"
+_HINT = "Make the set anew: casewright finetune data"
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +34,7 @@ class TrainingSet:
     def of(
         cls, train: Iterable[TrainingExample], validation: Iterable[TrainingExample] = ()
     ) -> TrainingSet:
-        """Return a set of these examples, with a manifest of its files only."""
+        """Return a set of these examples; its manifest describes the files and nothing else."""
         sides = {TRAIN: tuple(train), VALIDATION: tuple(validation)}
         files = {name: file_entry(side) for name, side in sides.items()}
         manifest = {"format": FORMAT, "prompt_hash": prompt_hash(), "files": files}
@@ -72,7 +72,7 @@ def check_target(folder: Path, *, force: bool = False) -> None:
 
 
 def write_training_set(data: TrainingSet, folder: Path, *, force: bool = False) -> None:
-    """Write a set completely or not at all; see ``check_target``."""
+    """Write a set completely or not at all, to a folder that ``check_target`` allows."""
     check_target(folder, force=force)
     parent = folder.absolute().parent
     try:
@@ -80,7 +80,8 @@ def write_training_set(data: TrainingSet, folder: Path, *, force: bool = False) 
         with TemporaryDirectory(
             prefix=f".{folder.name}-", dir=parent, ignore_cleanup_errors=True
         ) as temporary:
-            # A subfolder: only its owner can read the temporary folder itself.
+            # A subfolder becomes the set's folder: the temporary folder has its owner's rights
+            # only.
             new, old = Path(temporary, "new"), Path(temporary, "old")
             new.mkdir()
             for name, examples in ((TRAIN, data.train), (VALIDATION, data.validation)):
@@ -113,11 +114,11 @@ def read_training_set(folder: Path) -> TrainingSet:
         if manifest["prompt_hash"] != prompt_hash():
             raise InputError(
                 f"{folder / MANIFEST}: the set was made with another template of the planner's "
-                f"prompt ({manifest['prompt_hash']}; this version's is {prompt_hash()}). {_MEND}."
+                f"prompt ({manifest['prompt_hash']}; this version's is {prompt_hash()}). {_HINT}."
             )
         hashes = {name: manifest["files"][name]["sha256"] for name in (TRAIN, VALIDATION)}
     except (KeyError, TypeError) as error:
-        raise InputError(f"{folder / MANIFEST} lacks {error}. {_MEND}.") from error
+        raise InputError(f"{folder / MANIFEST} lacks {error}. {_HINT}.") from error
     train, validation = (_read_examples(folder / name, sha) for name, sha in hashes.items())
     return TrainingSet(train, validation, manifest)
 
@@ -161,7 +162,7 @@ def _read_manifest(folder: Path) -> dict[str, Any]:
             "that casewright finetune data wrote."
         ) from error
     if not isinstance(manifest, dict) or manifest.get("format") != FORMAT:
-        raise InputError(f"{file} is no manifest of format {FORMAT}. {_MEND}.")
+        raise InputError(f"{file} is no manifest of format {FORMAT}. {_HINT}.")
     return manifest
 
 
@@ -169,10 +170,10 @@ def _read_examples(file: Path, digest: str) -> tuple[TrainingExample, ...]:
     try:
         data = file.read_bytes()
     except OSError as error:
-        raise InputError(f"{file} cannot be read: {error.strerror}. {_MEND}.") from error
+        raise InputError(f"{file} cannot be read: {error.strerror}. {_HINT}.") from error
     if hashlib.sha256(data).hexdigest() != digest:
         raise InputError(
-            f"{file} is not the file that was written: its SHA-256 is not the manifest's. {_MEND}."
+            f"{file} is not the file that was written: its SHA-256 is not the manifest's. {_HINT}."
         )
     return tuple(
         TrainingExample.from_row(json.loads(line)) for line in data.decode().split("\n") if line

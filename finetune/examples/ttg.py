@@ -161,8 +161,9 @@ TRIES = 20
 def order_steps(subject: Subject, rng: random.Random) -> Posed | None:
     """Put shuffled steps in order.
 
-    References leave the order of independent steps open, so the prompt says that of steps that
-    could come next the first listed does, and the listing is one that gives the annotated plan.
+    References leave the order of independent steps open. So the prompt says that, of the steps that
+    could come next, the first in the list comes next. The list is one for which this rule gives the
+    annotated plan.
     """
     plan = subject.evolved.plan
     order = _listing(plan, rng)

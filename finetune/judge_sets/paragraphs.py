@@ -63,7 +63,7 @@ def read_lines(file: Path, read: Callable[[Any], T], form: str) -> Iterator[T]:
             yield read(value)
         except (ValueError, KeyError, TypeError, AttributeError) as error:
             raise InputError(
-                f"{location}: this is none of {form} ({type(error).__name__}: {error})."
+                f"{location}: the line is not one of {form} ({type(error).__name__}: {error})."
             ) from error
 
 

@@ -26,7 +26,7 @@ class PoolFigures:
         coverage: Mean over the large pool of the highest similarity to the sample.
         coverage_with_initial: The same with the initial pool added to the sample.
         mean_similarity: Mean over all pairs of the sample, if there are any.
-        near_duplicates: Share of the sample with another query of it above 0.9.
+        near_duplicates: Share of the sample's queries with a similarity above 0.9 to another one.
     """
 
     queries: int
@@ -37,7 +37,7 @@ class PoolFigures:
 
 
 def pool_figures(sample: Vectors, large: Vectors, by_initial: Floats) -> PoolFigures:
-    """Return the figures of a sample, array (n, d), of the large pool, array (N, d).
+    """Return the figures of a sample (n, d) that was drawn from the large pool (N, d).
 
     ``by_initial`` is each query's highest similarity to the initial pool, array (N).
     """
@@ -66,7 +66,7 @@ class SampledPool:
     Attributes:
         sheet: The sample as records to annotate.
         read: Number of queries in the large pool's file, repeated and initial ones included.
-        figures: By the name of the sample: ``initial``, the method, ``random``.
+        figures: Figures by the sample's name: ``initial``, the method, ``random``.
         distinct: Number of different queries in the large pool that are not in the initial pool.
     """
 
@@ -91,12 +91,12 @@ class SampledPool:
             f"{self.read:,} queries in the pool, {self.distinct:,} different ones that are not "
             f"in the initial pool; embedded in {self.seconds['embedding']:.1f} s.",
             "coverage: mean over the pool of the highest similarity to the sample. "
-            "near_duplicates: share of the sample with another of it above 0.9.",
+            "near_duplicates: share of the sample's queries that resemble another one above 0.9.",
         ]
         if "dqs_large" in self.figures:
             lines.append(
-                "dqs_large samples the whole pool, as printed: a uniform sample like random, of "
-                "another draw."
+                "dqs_large is the paper's printed form: it samples the whole pool uniformly, as "
+                "random does, in another draw."
             )
         return lines
 
@@ -133,48 +133,48 @@ def sample_pool(
             and those of the initial pool are left out.
         method: One of ``METHODS``.
         size: By default the number of different texts in the initial pool.
-        compare: Measure every method that can draw so many; stderr names the others.
+        compare: Measure every method that can draw ``size`` queries; stderr names the others.
 
     Raises:
         InputError: There are too few queries, or no such method.
     """
-    known = next((name for name in METHODS if name == method), None)
-    if known is None:
+    sampling = next((name for name in METHODS if name == method), None)
+    if sampling is None:
         raise InputError(f"There is no method {method!r}. Methods are: {', '.join(METHODS)}.")
-    before = [str(record["query"]) for record in initial]
-    before = [before[row] for row in choose.distinct(before)]
+    initial_texts = [str(record["query"]) for record in initial]
+    initial_texts = [initial_texts[row] for row in choose.distinct(initial_texts)]
     texts = [str(record["query"]) for record in large]
-    new = choose.distinct(texts, before)
-    wanted = size or len(before)
+    new = choose.distinct(texts, initial_texts)
+    wanted = size or len(initial_texts)
     if wanted > len(new):
         raise InputError(
-            f"{wanted:,} queries are to be sampled, and the pool has {len(new):,} different ones "
+            f"{wanted:,} queries cannot be sampled: the pool has {len(new):,} different queries "
             "that are not in the initial pool. Give a larger pool, or a smaller --size."
         )
     started = time.perf_counter()
-    pools = _embed(before, encoder), _embed([texts[row] for row in new], encoder)
+    pools = _embed(initial_texts, encoder), _embed([texts[row] for row in new], encoder)
     seconds = {"embedding": time.perf_counter() - started}
     note(f"Sampling {wanted:,} of {len(new):,} queries …")
     by_initial = choose.best_similarity(pools[1], pools[0])
     figures = {"initial": pool_figures(*pools, by_initial)}
     chosen: list[int] = []
-    for name in METHODS if compare else dict.fromkeys((known, METHODS[-1])):
+    for name in METHODS if compare else dict.fromkeys((sampling, METHODS[-1])):
         started = time.perf_counter()
         try:
             rows = choose.sample(name, *pools, wanted, extremes=extremes, seed=seed)
         except InputError as error:
-            if name == known:
+            if name == sampling:
                 raise
-            # There may be too few extremes, or too few others.
+            # The pool may hold too few extreme queries, or too few that are not extreme.
             note(f"{name} is not compared: {error}")
             continue
         seconds[name] = time.perf_counter() - started
         figures[name] = pool_figures(pools[1][rows], pools[1], by_initial)
-        if name == known:
+        if name == sampling:
             chosen = rows
     return SampledPool(
         [sheet_record(large[new[row]]) for row in chosen],
-        *(known, seed, len(texts), len(new), figures, seconds),
+        *(sampling, seed, len(texts), len(new), figures, seconds),
     )
 
 

@@ -68,8 +68,8 @@ def build_feedback(
 ) -> FeedbackGraph:
     """Compile a feedback loop over a store.
 
-    It is invoked with ``FeedbackInput`` and returns ``FeedbackOutput``, read by
-    ``FeedbackResult.from_state``; it is a graph of its own and a node of others. With
+    The graph takes ``FeedbackInput`` and returns ``FeedbackOutput``, which
+    ``FeedbackResult.from_state`` reads. It runs alone or as a node of another graph. With
     ``stream_mode="custom"`` it yields an event ``feedback_round`` after every round, and
     ``feedback_ended`` with the reason.
 

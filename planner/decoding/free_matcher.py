@@ -1,7 +1,7 @@
-"""Writing without a grammar: any text, until the model itself ends it.
+"""Decoding without a grammar: the model may write any text, and ends it itself.
 
-It measures a planner on what a grammar guarantees by construction, such as that no plan names an
-unknown tool.
+This measures what a grammar guarantees by construction, for instance that no plan names an unknown
+tool.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ if TYPE_CHECKING:
 
 
 def text_tokens(model: LanguageModel) -> NDArray[np.intp]:
-    """Return the ids of the tokens of text and of the end tokens, ascending.
+    """Return the ids of all text tokens and end tokens, ascending.
 
-    Other special tokens, and ids of the network that no token has, are not text.
+    Other special tokens, and rows of the network's output that have no token, are left out.
     """
     tokenizer = model.grammar_tokenizer
     ends = frozenset(model.ends)
@@ -33,7 +33,7 @@ class FreeMatcher:
     """Allows every text; see ``Matcher``.
 
     Attributes:
-        tokens: What was written so far, also where decoding was stopped by a limit.
+        tokens: The tokens written so far, also if a limit stopped decoding.
     """
 
     def __init__(self, allowed: NDArray[np.intp]) -> None:
@@ -51,14 +51,14 @@ class FreeMatcher:
         return []
 
     def allowed(self) -> NDArray[np.intp]:
-        """Return the ids of all tokens of text and of the end tokens, ascending."""
+        """Return the ids of all text tokens and end tokens, ascending."""
         return self._allowed
 
     def consume(self, token: int) -> None:
         """Advance by a token.
 
         Raises:
-            GrammarError: It is not allowed.
+            GrammarError: The token is not allowed.
         """
         index = int(np.searchsorted(self._allowed, token))
         if index == len(self._allowed) or self._allowed[index] != token:

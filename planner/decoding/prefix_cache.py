@@ -1,7 +1,7 @@
 """The key/value states of prompt heads, kept in memory and in files between processes.
 
-A prompt's head is most of what a first plan reads: some thousand tokens that are the same in every
-process. A file's name is a digest of everything that its numbers depend on.
+A prompt's head, some thousand tokens, is most of the text that the model reads for a first plan,
+and is the same in every process. A file's name is a digest of all that its states depend on.
 """
 
 from __future__ import annotations

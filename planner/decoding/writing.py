@@ -22,10 +22,11 @@ class Written:
 
     Attributes:
         tokens: The plan's, without the end token.
-        model_steps: Calls of the network that a token was chosen from, the prompt's included.
+        model_steps: Calls of the network after which a token was chosen, including the prompt's
+            call.
         forced: Tokens that the grammar wrote without a choice.
-        drafted: Tokens that were chosen in the same step as an earlier one, thanks to a draft;
-            without it, each would have taken a step of its own.
+        drafted: Tokens that a draft let the model choose in the same step as an earlier token;
+            without the draft, each of these tokens takes a step.
         prompt_tokens: Length of the prompt.
         head_reused: True if the head's key/value states were cached.
     """

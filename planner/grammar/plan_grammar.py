@@ -37,10 +37,10 @@ NO_FORCING = '%llguidance {"no_forcing":true}\n'
 class PlanGrammar:
     """Makes the grammar of a request's valid plans, in their one text form.
 
-    What is written by it parses, passes the static checks of the request, and is what
-    ``format_plan`` gives. It writes less than the plan language admits: its bounds are those of
-    ``terminals``, each tool's arguments stand in the order in which they are declared, and spans
-    are written as the question has them. Of a budget it holds the number of steps and, as far as
+    Text of this grammar parses, passes the static checks of the request, and is in the form of
+    ``format_plan``. The grammar admits less than the plan language: it has the bounds of
+    ``terminals``, a tool's arguments stand in the order of their declaration, and spans have the
+    question's spelling. Of a budget it holds the number of steps and, as far as
     the rules can count them, the calls of each tool that the budget admits by themselves.
 
     The part of the text that the toolbox determines is cached; what the request adds, the spans of

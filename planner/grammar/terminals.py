@@ -1,7 +1,7 @@
 """The terminals of the grammar: texts, numbers, and the names of what each request supplies.
 
 Names are short, since the time that a grammar takes to compile grows with its text. No class such
-as ``\\w`` is used: one of them takes longer to compile than all the rest.
+as ``\\w`` is used: one such class takes longer to compile than all the rest.
 """
 
 from __future__ import annotations

@@ -258,7 +258,7 @@ class _FollowUp:
             yield joined(plan, self._rebinding.bound_to_things(plan, before[-1:])), text
 
     def _with_name(self, plan: Plan, thing: Mention) -> Plan | None:
-        """Return the plan with a thing's name where it looks for "it", if it does."""
+        """Return the plan with the thing's name instead of "it"; ``None`` without an "it"."""
         names = {}
         for index, step in enumerate(plan.steps):
             value = self._rebinding.name_in(step)
@@ -351,7 +351,7 @@ class _FollowUp:
 
 
 def _replaced(last: PlannedTurn, name: str) -> str:
-    """Return the last question with another thing in the place of its own."""
+    """Return the last question with this name instead of the thing that the question names."""
     for thing in last.things:
         start = last.question.casefold().find(thing.name.casefold())
         if start >= 0:

@@ -103,7 +103,7 @@ def _in_text(answer: str, tool: str) -> list[Mention]:
 
 
 def by_word(mentions: Sequence[Mention], word: str) -> Mention | None:
-    """Return the first mention whose name, else whose text, has a word that begins so."""
+    """Return the first mention with a word that begins so in its name, else in its text."""
     pattern = re.compile(rf"\b{re.escape(word)}", re.I)
     names = (mention for mention in mentions if pattern.search(mention.name))
     texts = (mention for mention in mentions if pattern.search(mention.text))

@@ -23,7 +23,7 @@ class Rebinding:
 
     Attributes:
         finders: The tools that find a thing by its name, with the parameter that takes the name.
-        page_fields: The fields by which a page may identify a thing that a finder finds as well.
+        page_fields: Context fields with which a page may identify a thing that a finder finds too.
     """
 
     def __init__(self, toolbox: Toolbox) -> None:

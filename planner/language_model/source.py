@@ -106,7 +106,7 @@ def _folder(name: str | Path, markers: tuple[str, ...]) -> Path:
     """Return the folder of this name, of the packaged base, or of Hugging Face's model.
 
     Raises:
-        InputError: There is none, or it has none of the marker files.
+        InputError: The folder does not exist, or holds none of the marker files.
     """
     if not str(name).strip():
         raise InputError("The language model's name is empty. Give a folder or a model's name.")

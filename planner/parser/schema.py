@@ -87,7 +87,7 @@ class Schema:
 
     @property
     def first_choice(self) -> int:
-        """The first choice's node; the first parameter's is the number of tools."""
+        """The node of the first choice. Nodes are tools, then parameters, then choices."""
         return len(self.tools) + len(self.parameters)
 
     @property

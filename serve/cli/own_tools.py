@@ -1,4 +1,4 @@
-"""The tools of a command: those of a domain or a file, with their annotated queries."""
+"""The tools that a command is given, a domain's or a file's, with their annotated queries."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ class OwnTools:
     """Tools with their annotated queries, and the encoder that compares queries.
 
     Attributes:
-        apart: Questions for measuring only, from which nothing may be learned.
-        stored: The store of the queries as plan cases, if there is one already.
+        apart: Held-out questions, for measurements only: no planner may learn from them.
+        stored: The store that already holds the queries as plan cases, if any.
     """
 
     toolbox: Toolbox
@@ -36,7 +36,7 @@ class OwnTools:
 def own_tools(
     domain: str | None, toolbox: Path | None = None, queries: Path | None = None
 ) -> Iterator[OwnTools]:
-    """Open the tools of a domain or, without one, of a file, with annotated queries for them."""
+    """Open the tools of a domain or of a toolbox file, with annotated queries for them."""
     from casewright.planner import read_annotated
     from casewright.stores import default_encoder
 

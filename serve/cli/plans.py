@@ -1,4 +1,4 @@
-"""`casewright plans`: plans that are pinned under a name, run with parameters, and compared."""
+"""The command `casewright plans`: it pins plans under a name, runs them, and compares two."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from casewright.serve.session.choice import Choice
 
 app = Typer(add_completion=False, help="Pin plans under a name, run them, compare two.")
-#: The folder of pinned plans where neither option nor setting names another.
+#: The default folder of pinned plans.
 FOLDER = Path("plans")
 PlanName = Annotated[str, Argument(help="The plan's name: its file is NAME.toml.")]
 
@@ -37,12 +37,13 @@ def pin(
     flags: Flags,
     name: PlanName,
     question: Annotated[
-        str | None, Argument(help="The question; with --plan, that of the saved run by default.")
+        str | None, Argument(help="The question; with --plan, by default the saved run's.")
     ] = None,
     plan: Annotated[
         Path | None,
         Option(
-            help="A plan's text, or a run of ask --save; planned now by default.", metavar="FILE"
+            help="A plan's text, or a run of ask --save. Without it a planner plans.",
+            metavar="FILE",
         ),
     ] = None,
     parameter: Annotated[
@@ -50,14 +51,14 @@ def pin(
         Option(help="A name for a value in question and plan; repeatable.", metavar="NAME=VALUE"),
     ] = None,
     context: options.ContextText = None,
-    replace: Annotated[bool, Option("--replace", help="Replace one of this name.")] = False,
+    replace: Annotated[bool, Option("--replace", help="Replace a plan of this name.")] = False,
     plans_folder: PlansFolder = None,
     config: options.ConfigFile = None,
     as_json: AsJson = False,
 ) -> None:
     """Keep a plan with named parameters in a file that can be read and reviewed.
 
-    The declarations of its tools are kept with it: it is refused when they have changed.
+    The file also holds its tools' declarations: once these have changed, the plan is refused.
     """
     from casewright.graph.plan_files import read_plan_file
     from casewright.planner import PlanRequest, pin_plan
@@ -67,7 +68,7 @@ def pin(
     from casewright.serve.session.pinned import json_or_text, open_without_planner, read_pairs
     from casewright.serve.session.session import open_chosen
 
-    known, values = read_context(context), command.obj
+    fields, values = read_context(context), command.obj
     pairs = read_pairs("--parameter", parameter)
     filed = None if plan is None else read_plan_file(plan)
     question = question or (filed.question if filed else "")
@@ -80,7 +81,7 @@ def pin(
     else:
         session = open_without_planner(choice, FallbackPlanner(), values.opening)
     try:
-        request = PlanRequest(question, session.opened.toolbox, known)
+        request = PlanRequest(question, session.opened.toolbox, fields)
         if filed is None:
             result = session.planner.plan(request)
             if result.fallback:
@@ -110,7 +111,7 @@ def run(
         list[str] | None,
         Option(
             "--with",
-            help="A parameter's value; the one at pinning by default; repeatable.",
+            help="A parameter's value; by default its value at pinning; repeatable.",
             metavar="NAME=VALUE",
         ),
     ] = None,
@@ -125,7 +126,7 @@ def run(
     config: options.ConfigFile = None,
     as_json: AsJson = False,
 ) -> None:
-    """Answer by a pinned plan: it is checked, priced, bounded and cited as in casewright ask."""
+    """Answer with a pinned plan: checks, price, budget and citations are as in casewright ask."""
     from langgraph.checkpoint.memory import InMemorySaver
 
     from casewright.graph import Answer
@@ -143,7 +144,7 @@ def run(
     if dry_run and (save is not None or approve):
         raise InputError("--dry-run runs nothing. Leave out --save and --approve.")
     values: DomainValues = command.obj
-    known, limits = read_context(context), read_budget("--budget", budget)
+    fields, limits = read_context(context), read_budget("--budget", budget)
     choice, folder = _choice(config, values.domain, plans_folder, flags)
     pinned = read_pinned(folder, name)
     whole_scope = command_scope(values.domain.scopes, scope, values.scope, tenant)
@@ -154,12 +155,12 @@ def run(
         )
         check_question(question)
         if dry_run:
-            print_dry_run(session, question, known, (), limits, as_json=as_json)
+            print_dry_run(session, question, fields, (), limits, as_json=as_json)
             return
         graph = session.graph(choice.generator, InMemorySaver())
         policy: Any = "always" if approve else "declared"
         dialogue = Dialogue(graph, whole_scope, reply=reply_to, limits=limits, approve=policy)
-        result = dialogue.ask(question, known)
+        result = dialogue.ask(question, fields)
     finally:
         session.close()
     if save is not None:
@@ -183,7 +184,7 @@ def list_plans(
         try:
             plans.append(read_pinned(folder, name).to_json())
         except InputError as error:
-            # One that is damaged hides no other.
+            # A damaged plan must not hide the others.
             echo(visible(f"error: {error}"), err=True)
     if as_json:
         print_json({"folder": str(folder), "plans": plans})
@@ -217,58 +218,58 @@ def diff(
         ),
     ],
     planner: Annotated[
-        list[str] | None, Option(help="A planner of the question; give two.", metavar="NAME")
+        list[str] | None, Option(help="A planner for the question; give two.", metavar="NAME")
     ] = None,
     context: options.ContextText = None,
     plans_folder: PlansFolder = None,
     config: options.ConfigFile = None,
     as_json: AsJson = False,
 ) -> None:
-    """Compare two plans step by step, and how sure their planners are, and why.
+    """Compare two plans step by step, with each planner's confidence and the reason for it.
 
     Files are a plan's text, a run of ask --save, or a pinned plan.
     """
     from casewright.planner import diff_plans
     from casewright.serve.session.dialogue import read_context
 
-    planners, known = planner or [], read_context(context)
+    planners, fields = planner or [], read_context(context)
     if (len(compared), len(planners)) not in ((2, 0), (1, 2)):
         raise InputError("Give two plans, or one question and --planner NAME twice.")
     if planners:
         values: DomainValues = command.obj
         parts = {**flags, "plans_folder": plans_folder}
         first, second = (
-            _planned(config, values, {**parts, "planner": name}, compared[0], known)
+            _planned(config, values, {**parts, "planner": name}, compared[0], fields)
             for name in planners
         )
     else:
         folder = _plans_folder(config, plans_folder)
         first, second = (_filed(text, folder) for text in compared)
     steps = diff_plans(first.plan, second.plan)
-    heads = [
+    sides = [
         {
-            "planner": side.planner,
-            "confidence": side.confidence,
-            "because": side.because,
-            "plan": str(side.plan),
+            "planner": filed.planner,
+            "confidence": filed.confidence,
+            "because": filed.because,
+            "plan": str(filed.plan),
         }
-        for side in (first, second)
+        for filed in (first, second)
     ]
     if as_json:
         print_json(
             {
-                "first": heads[0],
-                "second": heads[1],
+                "first": sides[0],
+                "second": sides[1],
                 "same": all(step.change == "same" for step in steps),
                 "steps": [step.to_json() for step in steps],
             }
         )
         return
-    for sign, head in zip("-+", heads, strict=True):
-        sure = head["confidence"]
-        shown = "unknown" if sure is None else f"{sure:.2f}"
-        why = f": {head['because']}" if head["because"] else ""
-        echo(visible(f"{sign * 3} {head['planner']}, confidence {shown}{why}"))
+    for sign, side in zip("-+", sides, strict=True):
+        confidence = side["confidence"]
+        shown = "unknown" if confidence is None else f"{confidence:.2f}"
+        why = f": {side['because']}" if side["because"] else ""
+        echo(visible(f"{sign * 3} {side['planner']}, confidence {shown}{why}"))
     for step in steps:
         if step.change == "same":
             echo(visible(f"  {step.second}"))
@@ -281,7 +282,7 @@ def diff(
 def _planned(
     config: Path | None, values: DomainValues, flags: Flags, question: str, known: dict[str, Any]
 ) -> FiledPlan:
-    """Return the plan of a question by the planner of some flags."""
+    """Return the plan that the planner of these flags writes for a question."""
     from casewright.graph.plan_files import FiledPlan
     from casewright.planner import PlanRequest
     from casewright.serve.session.choice import read_choice
@@ -298,7 +299,7 @@ def _planned(
 
 
 def _filed(text: str, folder: Path) -> FiledPlan:
-    """Return the plan of a file, or the pinned plan of a name."""
+    """Return the plan in a file, or the pinned plan of this name."""
     from casewright.graph.plan_files import read_plan_file
     from casewright.planner.pinned import pinned_names
 
@@ -318,7 +319,7 @@ def _choice(
 
 
 def _plans_folder(config: Path | None, folder: Path | None) -> Path:
-    """Return the folder of pinned plans alone."""
+    """Return the folder of pinned plans."""
     from casewright.serve.settings.settings import load_settings
 
     return load_settings(config, plans_folder=folder).settings.plans_folder or FOLDER

@@ -174,7 +174,7 @@ async def open_checkpoints(options: ServiceOptions) -> AsyncIterator[Threads]:
 
 
 class RecentThreads:
-    """Bounds threads in memory, if ``bounded``: their number, and each one's to its last run."""
+    """Bounds threads in memory, if ``bounded``: their number, and runs kept of each to one."""
 
     def __init__(self, saver: Any, *, bounded: bool, most: int = MOST_IN_MEMORY) -> None:
         self._saver = saver

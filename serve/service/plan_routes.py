@@ -82,7 +82,7 @@ async def run(
 
 @contextmanager
 def _unusable() -> Iterator[None]:
-    """Refuse the request where a plan that follows from it is none."""
+    """Refuse the request if the plan that is made from it is not valid."""
     try:
         yield
     except PlanError as error:

@@ -26,8 +26,8 @@ class EarlierPlanner:
     """A planner that reuses the plan of a tenant's kept answer to nearly the same question.
 
     The answer is not reused: evidence is looked up again. A text that the plan took from the
-    earlier question must be in the new one too. Other questions go to the given planner, and so do
-    those with a history or a context, in which the same words may mean something else.
+    earlier question must be in the new one too. The given planner plans other questions, and
+    questions with a history or a context, where the same words may mean something else.
     """
 
     def __init__(self, planner: Planner, answers: Answers, tenant: str, threads: Executor) -> None:

@@ -166,7 +166,7 @@ async def plan(body: PlanBody, runs: TheRuns, caller: TheCaller) -> Response:
 async def stream(
     body: AskBody, request: Request, runs: TheRuns, caller: TheCaller, key: TheKey = None
 ) -> Response:
-    """Ask, and receive the plan, each step, and the answer as it is worded.
+    """Ask, and receive the plan, each step, and the answer while it is written.
 
     A repeated request receives the last event only.
     """

@@ -39,7 +39,7 @@ def ask(
         generator: A generator by its name for ``--generator``.
         full: Quote whole results, where no language model words the answer.
         mend: Replanning after steps that failed or found nothing; see ``build_graph``.
-        deadline: Seconds after which the answer is of what is there.
+        deadline: Seconds after which the answer is written from the evidence found so far.
 
     Raises:
         InputError: The question, the context, the scope or a name cannot be used.

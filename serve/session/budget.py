@@ -1,4 +1,4 @@
-"""A budget as commands take it: NAME=NUMBER."""
+"""Parsing of the budget that a command is given as NAME=NUMBER."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from casewright.errors import InputError
 
 
 def read_budget(option: str, texts: Sequence[str] | None) -> dict[str, Any]:
-    """Return the budget of an option's texts, as ``RunContext.limits`` takes it.
+    """Return the budget that an option's texts describe, in the form of ``RunContext.limits``.
 
-    A name that is no budget's is a tool's, whose calls it bounds.
+    A name that is no field of the budget is read as a tool's name; its number bounds the calls.
 
     Raises:
-        InputError: A text is not NAME=NUMBER, or its number is none that the budget takes.
+        InputError: A text is not NAME=NUMBER, or the budget does not allow its number.
     """
     from casewright.graph.limits import BUDGET, Limits
 
@@ -29,7 +29,7 @@ def read_budget(option: str, texts: Sequence[str] | None) -> dict[str, Any]:
         if not name or isinstance(value, bool) or not isinstance(value, int | float):
             raise InputError(
                 f"{option} {text:.80} is no budget. Write NAME=NUMBER, such as calls=3; names are "
-                f"{', '.join(BUDGET[:-1])}, and those of tools."
+                f"{', '.join(BUDGET[:-1])}, and the names of tools."
             )
         if name in BUDGET[:-1]:
             budget[name] = value

@@ -114,7 +114,7 @@ _USER = re.compile(r"://[^\s/]+@")
 
 
 def told(error: BaseException) -> str:
-    """Return what an error of somebody else's code says, in one line, without secrets."""
+    """Return the message of another library's error, in one line, without secrets."""
     line = cleaned(str(error))
     return f"{type(error).__name__}: {line}" if line else type(error).__name__
 

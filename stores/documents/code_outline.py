@@ -116,8 +116,9 @@ def _walk(
 ) -> None:
     """Add the definitions in a node, which is ``depth`` deep, to ``definitions``.
 
-    ``around`` is the symbol of the definition around it, and ``row`` that one's first: a definition
-    on the same row is not listed. ``first`` is the first row with comments of a wrapper node.
+    ``around`` is the symbol of the enclosing definition, and ``row`` that definition's first row:
+    a definition on the same row is not listed. ``first`` is the first row of a wrapper node's
+    comments.
     """
     if depth > DEPTH:
         return

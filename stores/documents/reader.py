@@ -39,12 +39,12 @@ FRONT = re.compile(r"\A---\n(?:[^\n]*\n){0,200}?---\n")
 FRONT_TITLE = re.compile(r"(?m)^title:[ \t]*[\"']?(.*?)[\"']?[ \t]*$")
 #: A directive or target of reStructuredText, which may have the ending ``.txt``, and how many.
 RST, RST_MARKS = re.compile(r"(?m)^\.\. (?:[\w:-]+::|_[^\n]+:)"), 2
-#: What programs write on top of what they made.
+#: A mark that programs write at the top of generated files.
 MADE = re.compile(
     rb"(?i)@generated\b|\bgenerated\b[^\n]{0,200}\bdo not (?:edit|modify)|"
     rb"\bdo not (?:edit|modify)\b[^\n]{0,200}\n?[^\n]{0,200}\bgenerated\b"
 )
-#: Bytes in which that is looked for, and a mean length of lines that nobody writes.
+#: Bytes in which the mark is looked for, and a mean line length that no person writes.
 TOP, MINIFIED = 600, 400
 #: A line of a log: its time, after a bracket or a level.
 TIMED = re.compile(rb"\W{0,3}(?:[A-Z]{4,8}\W{1,3})?\d{4}[-/]\d\d[-/]\d\d[T ]\d\d:\d\d:\d\d")

@@ -1,7 +1,7 @@
-"""Tables and JSON as lines of text that each say all about their values.
+"""Conversion of tables and JSON to lines of text that can each be understood alone.
 
-A passage of a table without its head, or of JSON without the keys above, cannot be understood.
-LlamaIndex's readers of CSV drop the head, and that of JSON the nesting.
+A row needs its table's header, and a JSON value the keys above it. LlamaIndex's CSV readers drop
+the header, and its JSON reader drops the nesting.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import json
 from collections.abc import Iterator
 from typing import Any
 
-#: What may separate cells, and the most letters of a path of keys that are repeated.
+#: Separators of cells, and the largest number of characters of a key path in a line.
 SEPARATORS, PATH = ",;\t|", 200
 
 #: A line of text, and the source line of its end, if it has one.
@@ -20,18 +20,18 @@ Record = tuple[str, int | None]
 
 
 def table_records(text: str) -> list[Record]:
-    """Return each row of a table as ``head: value; head: value``; the first row is the head."""
+    """Return each row of a table as ``column: value; column: value``; the first row is a header."""
     first = text.partition("\n")[0]
     separator = max(SEPARATORS, key=first.count)
     reader = csv.reader(io.StringIO(text, newline=""), delimiter=separator)
-    head = next(reader, [])
+    header = next(reader, [])
     return [
-        (_row(head, row), reader.line_num) for row in reader if any(cell.strip() for cell in row)
+        (_row(header, row), reader.line_num) for row in reader if any(cell.strip() for cell in row)
     ]
 
 
 def json_records(text: str) -> list[Record] | None:
-    """Return JSON, or lines of it, with the keys above each value; ``None`` if it is neither."""
+    """Return JSON or JSON Lines as records, each value after its keys; ``None`` for other text."""
     try:
         return [(line, None) for line in _lines(json.loads(text), "")]
     except ValueError:

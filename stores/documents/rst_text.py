@@ -147,7 +147,7 @@ def _table(table: nodes.Element) -> Block:
 
 
 def _line(node: Any) -> int:
-    """Return a node's source line; that of its first part, or of what it is in, if it has none."""
+    """Return a node's source line, or else the line of its first part, or else of its parent."""
     if node.line is None:
         inner = (part.line for part in node.findall(nodes.Element) if part.line is not None)
         node.line = next(inner, None) or (_line(node.parent) if node.parent is not None else 1)

@@ -1,7 +1,7 @@
 """Text sizes in tokens of the packaged encoder, which reads 256, and cuts of texts by that size.
 
-A group of lines ends as soon as it is long enough, not when it is full: a paragraph inserted before
-it then moves few ends, and most of the file's chunks stay as they were encoded.
+A group of lines ends as soon as it is long enough, not when it is full. A paragraph inserted before
+it then moves few group ends, and most of the file's chunks need not be encoded again.
 """
 
 from __future__ import annotations

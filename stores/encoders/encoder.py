@@ -38,9 +38,10 @@ class Encoder(Protocol):
 
 
 def float_rows(answer: Any, count: int, dimension: int | None, source: str) -> NDArray[np.float32]:
-    """Return an answer as an array (count, dimension); ``None`` is an unknown dimension.
+    """Return a model's answer as an array (count, dimension).
 
-    ``source`` begins the message of the ``InputError`` for another shape or type.
+    A ``dimension`` of ``None`` allows any. An answer of another shape or type raises ``InputError``
+    with a message that begins with ``source``.
     """
     expected = f"({count}, {dimension or 'dimension'})"
     try:

@@ -104,7 +104,7 @@ class Graph:
         return self.node("LayerNormalization", states, *parts, epsilon=self._epsilon)
 
     def added(self, total: str, states: str, name: str, norm: str) -> tuple[str, str]:
-        """Return the sum of a total and an affine map of states: normalised, and as it is."""
+        """Return the sum of a total and an affine map of states: normalised, and unchanged."""
         weight, bias = self.affine(name)
         parts = self.weight(f"{norm}.weight"), self.weight(f"{norm}.bias"), bias
         product = self._product(states, weight)

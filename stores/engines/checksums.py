@@ -1,9 +1,9 @@
-"""Checksums of an engine's files and cases, and the number of cases, by which damage is found.
+"""Checksums of an engine's files and cases, and bounds of the number of cases, to detect damage.
 
-An engine's files for a few cases are four of 32 MB, mostly holes. Blocks of zeros do not count in
-a checksum. A file is summed in parts, so that only a sample of very much data may be compared.
-Damage inside a case may leave a readable, but different case. Its text and vector have a checksum
-each, since both may be read alone.
+For a few cases an engine writes four files of 32 MB, mostly holes, so checksums skip blocks of
+zeros. Each part of a file has a checksum: of a large file, a sample of the parts can be compared.
+Damage inside a case may leave it readable but different. Its text and its vector have a checksum
+each, since either may be read without the other.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ def file_sums(folder: Path) -> dict[str, list[int]]:
 
 
 def _changed(folder: Path, sums: Sums, most: int | None) -> str:
-    """Return a file that is missing or does not match ``file_sums``; empty if all match."""
+    """Return the first file that is missing or differs from ``file_sums``; empty if all match."""
     for name, (size, *_) in sums.items():
         file = folder / name
         if not file.is_file() or file.stat().st_size != size:
@@ -64,8 +64,8 @@ def closed_cleanly(
 ) -> bool:
     """Compare files with a folder's ``CLOSED``; ``False`` if there was no clean close.
 
-    ``damaged`` returns the error to raise for a reason. ``most`` is the number of parts to compare,
-    of large files a random sample; ``None`` for all.
+    ``damaged`` makes the error to raise from its reason. ``most`` is the number of parts to
+    compare: all of small files, and a random sample of large ones; ``None`` compares all.
     """
     try:
         sums = json.loads((folder / CLOSED).read_text(encoding="utf-8")).get("files")
@@ -83,24 +83,24 @@ def closed_cleanly(
 
 
 def blocks(file: int, start: int, end: int) -> Iterator[tuple[int, bytes]]:
-    """Yield offset and content of the blocks of an open file between two offsets, without zeros.
+    """Yield offset and content of an open file's blocks between two offsets, without zeros.
 
-    A hole may be written out in a copy, so that zeros are left out either way.
+    A copy of the file may hold written zeros instead of a hole, so both are left out.
     """
-    at, zeros = start, bytes(BLOCK)
-    while at < end:
+    offset, zeros = start, bytes(BLOCK)
+    while offset < end:
         try:
-            at = os.lseek(file, at, os.SEEK_DATA)
+            offset = os.lseek(file, offset, os.SEEK_DATA)
         except OSError:
             # No more data.
             return
-        at -= at % BLOCK
-        if at >= end:
+        offset -= offset % BLOCK
+        if offset >= end:
             return
-        block = os.pread(file, BLOCK, at)
+        block = os.pread(file, BLOCK, offset)
         if block != zeros[: len(block)]:
-            yield at, block
-        at += BLOCK
+            yield offset, block
+        offset += BLOCK
 
 
 def copy_files(folder: Path, target: Path) -> Path:
@@ -111,8 +111,8 @@ def copy_files(folder: Path, target: Path) -> Path:
         for name in names:
             with open(Path(source, name), "rb") as old, open(copy / name, "wb") as new:
                 size = os.fstat(old.fileno()).st_size
-                for at, block in blocks(old.fileno(), 0, size):
-                    os.pwrite(new.fileno(), block, at)
+                for offset, block in blocks(old.fileno(), 0, size):
+                    os.pwrite(new.fileno(), block, offset)
                 new.truncate(size)
             shutil.copymode(Path(source, name), copy / name)
     return target
@@ -126,8 +126,8 @@ def _sums(file: Path) -> list[int]:
 def _part_sum(file: Path, number: int) -> int:
     total = 0
     with file.open("rb", buffering=0) as opened:
-        for at, block in blocks(opened.fileno(), number * PART, (number + 1) * PART):
-            total = zlib.crc32(block, zlib.crc32(at.to_bytes(8, "little"), total))
+        for offset, block in blocks(opened.fileno(), number * PART, (number + 1) * PART):
+            total = zlib.crc32(block, zlib.crc32(offset.to_bytes(8, "little"), total))
     return total
 
 
@@ -150,7 +150,8 @@ def check_sums(
 ) -> None:
     """Raise ``ValueError`` if a case does not match its checksums.
 
-    Cases of older versions have none, and pass. A vector of ``None`` is not checked.
+    Cases that an older version wrote have no checksums, and pass. A vector of ``None`` is not
+    checked.
     """
     if (sums := stored.get(SUMS)) is None:
         return
@@ -162,10 +163,10 @@ def check_sums(
 
 
 def write_count(file: Path, least: int, most: int) -> None:
-    """Write bounds of the number of cases in place to a file of a few bytes.
+    """Write bounds of the number of cases to a file of a few bytes, in place.
 
-    Before a write they are a range, and after it the exact number, so that they hold whenever the
-    process is ended.
+    The bounds are a range before cases are written and the exact number afterwards, so that they
+    hold whenever the process is killed.
     """
     numbers = struct.pack("<QQ", max(0, least), most)
     opened = os.open(file, os.O_WRONLY | os.O_CREAT, 0o666)
@@ -176,7 +177,11 @@ def write_count(file: Path, least: int, most: int) -> None:
 
 
 def read_count(file: Path) -> tuple[int, int] | None:
-    """Return the bounds; ``None`` without a file; raise ``StoreDamagedError`` for damage."""
+    """Return the bounds of ``write_count``; ``None`` without a file.
+
+    Raises:
+        StoreDamagedError: The file is damaged.
+    """
     try:
         data = file.read_bytes()
     except FileNotFoundError:

@@ -1,4 +1,4 @@
-"""One engine for each location: only one client may open a folder, and stores share it."""
+"""The engine of each location, shared by its stores: only one client may open a folder."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from casewright.stores.engines.server_engine import ServerEngine
 from casewright.stores.engines.server_options import ServerOptions
 from casewright.stores.whole_file import write_whole
 
-#: The file in a folder that names the engine which wrote it, and that name.
+#: The file that records which engine wrote a folder, and the name that it records.
 RECORD, ENGINE = "engine.json", "edge"
 
 
@@ -58,10 +58,10 @@ def acquire(
     remote = "://" in resolved
     if server is not None and not (remote and isinstance(server, ServerOptions)):
         raise InputError(
-            f"server={type(server).__name__} is given for {resolved}. A server's URL may have "
-            "ServerOptions; other places have none."
+            f"server={type(server).__name__} is given for {resolved}. Give ServerOptions, and "
+            "give them only with a server's URL."
         )
-    # Other options of a server make another connection; memory is never shared.
+    # A server has a connection for each set of options; ``:memory:`` is never shared.
     key = f"{resolved} {timeout} {api_key} {server} {server and server.client}"
     key = key if remote else resolved
     with _lock:
@@ -91,7 +91,7 @@ def share(key: str) -> None:
 
 
 def release(key: str, engine: Engine) -> None:
-    """Remove a user of an engine; it is closed with the last one."""
+    """Remove a user of an engine, and close the engine after its last user."""
     connection = _connections[key]
     with connection.lock:
         if connection.engine is not engine:
@@ -134,10 +134,10 @@ def open_folder(folder: Path, *, lock_seconds: float = 0.0) -> EdgeEngine:
 
 
 def check_writer(folder: Path) -> bool:
-    """Return whether a folder has its record of the engine.
+    """Return ``True`` if a folder holds the record of the engine that wrote it.
 
     Raises:
-        InputError: qdrant-client's local mode wrote it, as an earlier version could.
+        InputError: qdrant-client's local mode, which an earlier version used, wrote the folder.
         StoreDamagedError: The record cannot be read.
     """
     try:
@@ -160,8 +160,8 @@ def check_writer(folder: Path) -> bool:
 
 @atexit.register
 def _close_all() -> None:
-    """Close open engines while Python can import: Qdrant imports a module to close a folder."""
-    # Without the locks: a thread that waits for a folder has one.
+    """Close open engines while Python can still import modules: Qdrant imports one to close."""
+    # Without the connections' locks: a thread that waits for a folder holds one of them.
     for connection in list(_connections.values()):
         if connection.engine is not None:
             connection.engine.close()
@@ -182,7 +182,7 @@ def _resolved(location: str | Path) -> str:
             )
         try:
             return str(Path(text).expanduser().resolve())
-        # An unknown user's home, a NUL, a ring of links.
+        # An unknown user's home, a NUL character, a loop of symbolic links.
         except (RuntimeError, ValueError, OSError) as error:
             raise InputError(f"{text!r} is no folder path: {error}. Give another.") from error
     try:
@@ -190,14 +190,14 @@ def _resolved(location: str | Path) -> str:
         # Reading the port checks it.
         usable_url = url.scheme in ("http", "https") and url.hostname and url.port != 0
         # A client would ignore these parts, which may hold a secret.
-        more = url.username or url.password or url.query or url.fragment
+        extra_parts = url.username or url.password or url.query or url.fragment
     except ValueError:
         usable_url = False
     if not usable_url:
         raise InputError(
             f"{cleaned(text)} is not the URL of a Qdrant server. Give one such as http://localhost:6333."
         )
-    if more:
+    if extra_parts:
         raise InputError(
             f"The URL of {url.hostname} has a user, a query or a fragment, which Qdrant does not "
             "know. Pass an API key as api_key=, and headers by ServerOptions(client=...)."

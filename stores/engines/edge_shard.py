@@ -141,8 +141,8 @@ class ShardFolder:
     def check(self, most: int | None = SAMPLE) -> bool:
         """Compare the files of a shard that is not loaded with the last clean close.
 
-        Return ``False`` if there was none: a killed process left its last writes in the shard's
-        log. For ``most`` see ``closed_cleanly``.
+        Return ``False`` if there was no clean close: a killed process left its last writes in the
+        shard's log. For ``most`` see ``closed_cleanly``.
 
         Raises:
             StoreDamagedError: A file is missing, or was changed.

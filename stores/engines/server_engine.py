@@ -25,7 +25,7 @@ Answer = TypeVar("Answer")
 
 
 class ServerEngine(QdrantEngine):
-    """An engine over a server's client, which is thread-safe and needs no lock."""
+    """An engine over a server's client; the client is thread-safe, so no lock is needed."""
 
     def __init__(
         self, client: QdrantClient, location: str, calls: ServerCalls, options: ServerOptions
@@ -59,7 +59,7 @@ class ServerEngine(QdrantEngine):
             client = QdrantClient(url=location, api_key=api_key, timeout=timeout, **settings)
         except Exception as error:
             raise InputError(
-                f"The server options for {location} make no client: {told(error)}."
+                f"Qdrant's client refuses the server options for {location}: {told(error)}."
             ) from error
         headers = options.client.get("headers") or {}
         secrets = [api_key or "", *map(str, headers.values())]
@@ -74,7 +74,7 @@ class ServerEngine(QdrantEngine):
 
     def create(self, collection: str, dimension: int, layout: Mapping[str, Any]) -> None:
         super().create(collection, dimension, layout)
-        # Before there are cases: a graph only has links for fields that were indexed first.
+        # Before cases are added: Qdrant's graph links by a field only if it was indexed before.
         for path, index in self._options.payload_indexes().items():
             self._index(collection, path, index)
 
@@ -103,7 +103,7 @@ class ServerEngine(QdrantEngine):
         points = super().search(collection, vector, limit, where, exact=exact)
         if exact or self._options.search is None:
             return points
-        # An index may return the score of a compressed vector.
+        # An index may return scores of compressed vectors: compute them from the full vectors.
         return [
             replace(point, score=float(point.vector @ vector))
             for point in points

@@ -53,5 +53,5 @@ def test_every_field_of_a_run_s_context_is_told() -> None:
 
     from casewright.graph import RunContext
 
-    table = PAGE[PAGE.index("| field |") : PAGE.index("Of each budget")]
+    table = PAGE[PAGE.index("| field |") : PAGE.index("The smaller of the graph's")]
     assert all(f"`{field.name}`" in table for field in fields(RunContext))

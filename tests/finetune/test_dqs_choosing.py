@@ -178,6 +178,6 @@ def test_a_comparison_leaves_out_a_method_that_cannot_draw_as_many(
 def test_a_pool_smaller_than_the_sample_is_told_before_anything_is_embedded() -> None:
     records = [{"id": str(n), "query": text(n)} for n in range(20)]
     encoder = HashingEncoder(8)
-    with pytest.raises(InputError, match="15 queries are to be sampled, and the pool has 10"):
+    with pytest.raises(InputError, match="15 queries cannot be sampled: the pool has 10"):
         sample_pool(records[:10], records, encoder, size=15)
     assert encoder.calls == []

@@ -223,7 +223,7 @@ def test_scifact_is_found_in_a_folder_and_in_the_one_above(tmp_path: Path, below
     [
         ({"id": 1}, "two claims have the id 'scifact/1'"),
         ({"cited_doc_ids": [77]}, "cite 1 abstracts .* such as 77"),
-        ({"claim": 3}, r"line 3: this is none of SciFact's claims"),
+        ({"claim": 3}, r"line 3: the line is not one of SciFact's claims"),
     ],
     ids=["same-id", "not-there", "other-form"],
 )

@@ -71,7 +71,10 @@ def test_changed_tools_are_refused_with_the_difference() -> None:
     for tools, difference in (
         ([HISTORY], "find_machine is gone"),
         ([renamed, HISTORY], "its description was 'Finds a machine.', and is 'Finds one.'"),
-        ([FIND, replace(HISTORY, approval=True)], "history: types of its parameters, or its need"),
+        (
+            [FIND, replace(HISTORY, approval=True)],
+            "history: types of its parameters, or whether it",
+        ),
     ):
         with pytest.raises(InputError, match=difference):
             pinned.filled(Toolbox(tools), {})
@@ -100,7 +103,7 @@ def test_a_text_that_would_become_a_number_is_refused() -> None:
     plan = parse_plan(
         's1 = find_machine(query="12")\ns2 = history(machine_id=s1.machine_id, months=12)'
     )
-    with pytest.raises(InputError, match="cannot be told from other texts"):
+    with pytest.raises(InputError, match="cannot be told apart"):
         pin_plan("p", QUESTION, plan, TOOLS, {"months": 12})
 
 

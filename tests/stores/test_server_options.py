@@ -216,7 +216,7 @@ def test_places_without_a_server_have_no_server_options(where: str, tmp_path: Pa
 
 def test_options_that_make_no_client_are_refused_as_input() -> None:
     options = ServerOptions(client={"proxy": "gopher://localhost"})
-    with pytest.raises(InputError, match="make no client"):
+    with pytest.raises(InputError, match="client refuses the server options"):
         CaseStore(note_schema(), "https://localhost:1", server=options)
 
 

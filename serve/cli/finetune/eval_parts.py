@@ -27,8 +27,8 @@ SETS = ("nestful", "tau2")
 CHECKED = (CASE_PLANNER, PARSER, CLASSIFIERS)
 
 _REMEMBERED = (
-    "The shipped planners were trained on these queries, and they are plan cases: the figures are "
-    "of what planners remember. --queries measuring are those that none has seen."
+    "The shipped planners were trained on these queries, and have them as plan cases: the "
+    "figures measure memory. --queries measuring names queries that no planner has seen."
 )
 _NO_CASES = "There are no plan cases for these: planners know the tools' own examples alone."
 

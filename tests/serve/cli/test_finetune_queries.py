@@ -81,7 +81,7 @@ def test_figures_are_a_table_for_people(own: Path, folder: Path) -> None:
 @pytest.mark.parametrize(
     ("more", "why"),
     [
-        (("--size", "10"), "10 queries are to be sampled, and the pool has 9"),
+        (("--size", "10"), "10 queries cannot be sampled: the pool has 9"),
         (("--method", "best"), "best"),
         (("--domain", "shopping"), "either --initial FILE or --domain NAME"),
         (("--pool", "none.txt"), "none.txt cannot be read"),
