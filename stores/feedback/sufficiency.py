@@ -30,6 +30,8 @@ JUDGED = 5
 #: What the share of the question's words adds to a passage's relevance in their order.
 WORDS = 0.4
 
+#: Words of questions that no answer repeats, beside the stop words.
+_ASKING = STOPWORDS | {"often", "must", "many", "much", "long", "far", "need"}
 _WORD = re.compile(r"[^\W_]+")
 _ENDING = re.compile(r"(?<=\w{3})(?:ing|ies|es|ed|e|s|y)$")
 
@@ -82,7 +84,7 @@ def _coverage(question: str, hit: Hit) -> float:
 
 def content_words(text: str) -> frozenset[str]:
     """Return the words of a text without stop words and endings, in small letters."""
-    found = (word for word in _WORD.findall(text.lower()) if word not in STOPWORDS)
+    found = (word for word in _WORD.findall(text.lower()) if word not in _ASKING)
     return frozenset(_ENDING.sub("", word) for word in found)
 
 
