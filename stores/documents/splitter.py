@@ -25,6 +25,7 @@ from casewright.stores.documents.text_size import (
     line_sizes,
     paragraphs,
     passages,
+    text_sizes,
 )
 
 #: The begin of a line of a list, a table or a quotation.
@@ -160,6 +161,9 @@ def _sections(part: Part) -> Iterator[Chunk]:
             # Each part of code that is cut is code by itself.
             cut = fence and chunk is not chunks[-1]
             text = f"{before}{chunk.text}\n{FENCE}" if cut else before + chunk.text
+            # No chunk is longer than what the encoder reads.
+            if (cut or before) and text_sizes([text])[0] > MOST:
+                text = chunk.text
             yield replace(chunk, text=text, heading=heading)
 
 
