@@ -159,10 +159,10 @@ def _sections(part: Part) -> Iterator[Chunk]:
                 if line.lstrip().startswith(FENCE):
                     fence = "" if fence else line.strip()
             # Each part of code that is cut is code by itself.
-            cut = fence and chunk is not chunks[-1]
-            text = f"{before}{chunk.text}\n{FENCE}" if cut else before + chunk.text
+            goes_on = fence and chunk is not chunks[-1]
+            text = f"{before}{chunk.text}\n{FENCE}" if goes_on else before + chunk.text
             # No chunk is longer than what the encoder reads.
-            if (cut or before) and text_sizes([text])[0] > MOST:
+            if (goes_on or before) and text_sizes([text])[0] > MOST:
                 text = chunk.text
             yield replace(chunk, text=text, heading=heading)
 
