@@ -17,6 +17,7 @@ from casewright.stores.documents.code_outline import outline
 from casewright.stores.documents.reader import Document, Part
 from casewright.stores.documents.text_size import (
     FENCE,
+    FENCES,
     MOST,
     Lines,
     Sizes,
@@ -161,8 +162,7 @@ def _sections(part: Part) -> Iterator[Chunk]:
             # Each part of code that is cut is code by itself.
             goes_on = fence and chunk is not chunks[-1]
             text = f"{before}{chunk.text}\n{FENCE}" if goes_on else before + chunk.text
-            # No chunk is longer than what the encoder reads.
-            if (goes_on or before) and text_sizes([text])[0] > MOST:
+            if (goes_on or before) and text_sizes([text])[0] > MOST + FENCES:
                 text = chunk.text
             yield replace(chunk, text=text, heading=heading)
 

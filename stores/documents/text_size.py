@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 
 #: The most tokens of a chunk: the encoder reads all of them and its two end marks.
 MOST = 240
+#: Tokens that a chunk may have beyond these for the fences of code that was cut.
+FENCES = 14
 #: The model reads a word of more than 100 letters as one token, so letters count too: English has
 #: 4 to 5 a token, source code 3.
 LETTERS_A_TOKEN = 8

@@ -55,7 +55,8 @@ def test_half_of_a_surrogate_pair_in_a_file_is_sent_back_as_it_was(
     assert reply.json()["answer"]["steps"][1]["reports"][0]["seen"].endswith("\ud83d")
 
 
-@pytest.mark.parametrize("part", PARTS)
+# Files of earlier versions lack ``refused``.
+@pytest.mark.parametrize("part", [part for part in PARTS if part != "refused"])
 def test_a_file_without_a_part_of_the_answer_is_refused_as_damaged(
     service: Served, answer: dict[str, Any], tmp_path: Path, part: str
 ) -> None:
