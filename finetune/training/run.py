@@ -177,7 +177,10 @@ class Run:
         names = {file.name for file in self.output.iterdir()} if self.output.is_dir() else set()
         if not names:
             return None
-        card, begun = read_card(self.output), (self.checkpoints / RUN).is_file()
+        card, folder = read_card(self.output), self.checkpoints
+        held = {file.name for file in folder.iterdir()} if folder.is_dir() else {""}
+        # A training that was killed at once has not yet written its fingerprint.
+        begun = RUN in held or (names == {CHECKPOINTS} and held <= {f"{RUN}.new"})
         if card is None and not begun:
             raise InputError(
                 f"--output {self.output} is not empty, and holds no training: there is "

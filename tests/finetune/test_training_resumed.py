@@ -146,6 +146,12 @@ def test_a_training_without_checkpoints_begins_anew(data: Path, tmp_path: Path) 
     assert done.card["metrics"]["steps"] == 1
 
 
+def test_a_training_killed_before_its_first_file_begins_anew(data: Path, tmp_path: Path) -> None:
+    (tmp_path / "out" / "checkpoints").mkdir(parents=True)
+    done = train(MODEL, LORA, training(steps=1), data, tmp_path / "out")
+    assert done.card["metrics"]["steps"] == 1
+
+
 def test_a_finished_training_is_not_trained_again(finished: TrainingResult, data: Path) -> None:
     before = (finished.folder / WEIGHTS).stat().st_mtime_ns
     again = train(MODEL, LORA, SETTINGS, data, finished.folder, resume=True)
