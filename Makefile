@@ -2,7 +2,7 @@
 PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
-SET_UP = echo "Installing into $(VENV): some minutes, up to 2 GB …" >&2; \
+SET_UP = echo "Installing into $(VENV): some minutes, up to 3 GB …" >&2; \
   test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 PIP := $(BIN)/python -m pip --disable-pip-version-check
 # What their packages name themselves is not needed.
