@@ -16,6 +16,7 @@ from casewright.planner.continuing import checked
 from casewright.planner.fallback import FallbackPlanner, in_place_of
 from casewright.planner.model_limits import FREE_TOKENS, MAX_TOKENS
 from casewright.planner.parse import parse_plan
+from casewright.planner.plan import Plan
 from casewright.planner.plan_cases import EXAMPLES, SELECTION, similar_plans
 from casewright.planner.prompt import render_prompt
 from casewright.planner.request import Planner, PlanRequest, PlanResult
@@ -135,6 +136,39 @@ class ModelPlanner:
                 numbers, batch = zip(*group[start : start + self.batch], strict=True)
                 results.update(zip(numbers, self._write(batch), strict=True))
         return [results[number] for number in range(len(requests))]
+
+    def ranked(self, request: PlanRequest, plans: Sequence[Plan]) -> Mapping[Plan, float]:
+        """Return the model's log-probabilities of plans and of the plan that it writes itself.
+
+        Args:
+            plans: Plans of another planner; the likeliest by the model is the draft of its own.
+
+        Raises:
+            DecodingError: The model is out of time, tokens or positions.
+            GrammarError: The model's tokens cannot write what must come next.
+            PlanError: It wrote no valid plan.
+        """
+        from casewright.planner.decoding import DecodingLimits
+
+        limits = DecodingLimits(self._tokens, time.perf_counter() + self._seconds)
+        prompt = self._prompt(request)
+        with self._decoder.conversation(prompt.head, limits) as conversation:
+            conversation.feed(prompt.tail)
+            mark = conversation.mark(limits)
+
+            def log_probabilities(plans: Sequence[Plan]) -> dict[Plan, float]:
+                texts = [(*self._model.encode_plan(str(p)), self._model.ends[0]) for p in plans]
+                values = conversation.log_probabilities(mark, texts, limits)
+                return dict(zip(plans, values, strict=True))
+
+            scores = log_probabilities(plans)
+            draft = str(max(scores, key=lambda plan: scores[plan])) if scores else ""
+            written = conversation.write(self._matcher(request), limits=limits, draft=draft)
+            plan = checked(parse_plan(plan_lines(self._model.decode(written.tokens))), request)
+            if plan not in scores:
+                conversation.back_to(mark)
+                scores |= log_probabilities([plan])
+            return scores
 
     def _prompt(self, request: PlanRequest) -> PromptTokens:
         """Return the prompt, with as many of its examples as the model has positions for."""

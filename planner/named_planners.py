@@ -6,11 +6,13 @@ from functools import lru_cache
 from pathlib import Path
 
 from casewright.planner.case_planner import CasePlanner
+from casewright.planner.ensemble import EnsemblePlanner
+from casewright.planner.history import HistoryReuse
 from casewright.planner.language_model import LanguageModel
 from casewright.planner.model_planner import ModelPlanner
 from casewright.planner.named import AGENT, LOCAL, ModelSettings, NamedPlanner, PlannerParts
-from casewright.planner.parser.weights import FOLDER
-from casewright.planner.parser_planner import ParserPlanner
+from casewright.planner.parser.weights import FOLDER as PARSER_FOLDER
+from casewright.planner.parser_planner import ParserPlanner, ParserReuse
 from casewright.planner.plan_cases import EXAMPLES
 from casewright.planner.request import Planner
 from casewright.planner.shipped import (
@@ -28,7 +30,18 @@ def _case(parts: PlannerParts) -> Planner:
 
 def _parser(parts: PlannerParts) -> Planner:
     _, _, folder = parts.name.partition(":")
-    return ParserPlanner(parts.plan_cases, Path(folder or FOLDER))
+    return ParserPlanner(parts.plan_cases, Path(folder or PARSER_FOLDER))
+
+
+def _ensemble(parts: PlannerParts) -> Planner:
+    _, _, folder = parts.name.partition(":")
+    parser = HistoryReuse(ParserReuse(parts.plan_cases, Path(folder or PARSER_FOLDER)))
+    model = ModelPlanner(
+        local_model(SHIPPED, parts.settings),
+        plan_cases=parts.plan_cases,
+        examples=shown_examples(SHIPPED),
+    )
+    return EnsemblePlanner(parser, model)
 
 
 def _writer(parts: PlannerParts) -> Planner:
@@ -77,6 +90,11 @@ def _loaded(name: str, adapter: str | None, device: str | None, dtype: str | Non
 _shipped = lru_cache(maxsize=1)(load_shipped)
 
 
+def _shipped_model(name: str, settings: ModelSettings) -> LanguageModel:
+    """Return the ensemble's language model, whatever its parser."""
+    return local_model(SHIPPED, settings)
+
+
 _TAKES = frozenset({"adapter", "device", "dtype", "examples", "constrained"})
 CASE = NamedPlanner(_case, reads=True)
 #: The plan parser that ships, or one of ``casewright finetune adapt`` or ``finetune parser``.
@@ -87,3 +105,7 @@ LOCAL_MODEL = NamedPlanner(_writer, "FOLDER", takes=_TAKES, reads=True, model=lo
 BASE = NamedPlanner(_writer, takes=_TAKES, reads=True, model=local_model)
 #: The adapter that ships.
 ADAPTER = NamedPlanner(_writer, takes=_TAKES - {"adapter"}, reads=True, model=local_model)
+#: The plan parser, or another one, together with the adapter.
+ENSEMBLE = NamedPlanner(
+    _ensemble, "FOLDER", bare=True, takes=frozenset({"device", "dtype"}), model=_shipped_model
+)

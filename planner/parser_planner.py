@@ -92,7 +92,8 @@ class ParserReuse:
         for n, (plan, score) in enumerate(plans):
             confidence = self._card.confidence(score)
             because = ranked_because("the parser", [math.exp(score) for _, score in plans[n:]])
-            yield Reading(plan, confidence, confidence < self._card.asks_below, because)
+            asks_back = confidence < self._card.asks_below
+            yield Reading(plan, confidence, asks_back, because, score)
 
 
 class ParserPlanner(ReusePlanner):

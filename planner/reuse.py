@@ -21,13 +21,15 @@ READINGS, ALTERNATIVES = 16, 2
 class Reading(NamedTuple):
     """A plan for a request.
 
-    The plan may break static checks. See ``PlanResult`` for the other fields.
+    The plan may break static checks. ``score`` is its log-probability, where its maker knows one.
+    See ``PlanResult`` for the other fields.
     """
 
     plan: Plan
     confidence: float | None = None
     asks_back: bool = False
     because: str = ""
+    score: float | None = None
 
 
 def ranked_because(who: str, probabilities: Sequence[float]) -> str:
@@ -78,29 +80,40 @@ class ReusePlanner:
 
     def _likeliest(self, request: PlanRequest) -> PlanResult:
         started = time.perf_counter()
-        attempts, reason = 0, "No plan was found that this request allows."
         readings: Iterator[Reading] = islice(self._reuse.readings(request), READINGS)
         if request.failures:
             readings = _continued_readings(readings, request)
-        for plan, confidence, asks_back, because in readings:
-            attempts += 1
-            if (violation := next(request.violations(plan), None)) is not None:
-                reason = str(violation)
-                continue
-            others = (r.plan for r in readings if r.plan != plan and valid(r.plan, request))
-            return PlanResult(
-                plan,
-                self.name,
-                attempts,
-                confidence=confidence,
-                asks_back=asks_back,
-                because=because,
-                alternatives=tuple(dict.fromkeys(islice(others, ALTERNATIVES))),
-                milliseconds=milliseconds_since(started),
-            )
-        plan, spent = fallback_plan(request), milliseconds_since(started)
-        return PlanResult(plan, self.name, attempts + 1, reason, spent, confidence=0.0)
+        return first_valid(self.name, readings, request, started)
 
     async def aplan(self, request: PlanRequest) -> PlanResult:
         """Return the same as ``plan``; it takes milliseconds and waits for nothing."""
         return self.plan(request)
+
+
+def first_valid(
+    name: str, readings: Iterator[Reading], request: PlanRequest, started: float
+) -> PlanResult:
+    """Return the likeliest valid reading as a planner's result, or a fallback.
+
+    Args:
+        started: When the planner began, by ``time.perf_counter``.
+    """
+    attempts, reason = 0, "No plan was found that this request allows."
+    for plan, confidence, asks_back, because, _ in readings:
+        attempts += 1
+        if (violation := next(request.violations(plan), None)) is not None:
+            reason = str(violation)
+            continue
+        others = (r.plan for r in readings if r.plan != plan and valid(r.plan, request))
+        return PlanResult(
+            plan,
+            name,
+            attempts,
+            confidence=confidence,
+            asks_back=asks_back,
+            because=because,
+            alternatives=tuple(dict.fromkeys(islice(others, ALTERNATIVES))),
+            milliseconds=milliseconds_since(started),
+        )
+    plan, spent = fallback_plan(request), milliseconds_since(started)
+    return PlanResult(plan, name, attempts + 1, reason, spent, confidence=0.0)

@@ -1,0 +1,114 @@
+"""Constants of the ensemble of plan parser and language model, chosen on held-out toolboxes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+
+from casewright.finetune.baselines.question_features import fit_regression
+from casewright.finetune.corpus import CorpusToolbox
+from casewright.finetune.evaluation import items_of
+from casewright.finetune.evaluation.verdict import judge, same_graph
+from casewright.planner import AnnotatedQuery, Plan
+from casewright.planner.ensemble import (
+    Candidate,
+    EnsembleCard,
+    EnsemblePlanner,
+    margin,
+    ranked_by,
+)
+from casewright.stores.progress import progress_bar
+
+#: Weights of the model's log-probability that are tried.
+WEIGHTS = (0.5, 1.0, 1.5, 2.0, 3.0)
+#: The share of a toolbox's messages that may be asked back.
+ASKED_BACK = 0.1
+
+
+@dataclass(frozen=True, slots=True)
+class Ranking:
+    """The candidates for a message, and the number of its toolbox."""
+
+    query: AnnotatedQuery
+    candidates: Sequence[Candidate]
+    toolbox: int
+
+    def right(self, plan: Plan) -> bool:
+        """Return whether a plan is the gold one."""
+        return same_graph(self.query, plan, arguments=True)
+
+    @property
+    def alone(self) -> float:
+        """The parser's confidence in its own plan."""
+        return self.candidates[0].confidence or 0.0
+
+
+class Choice(NamedTuple):
+    """A card, and figures of what it was chosen by."""
+
+    card: EnsembleCard
+    figures: dict[str, float]
+
+
+def rankings(planner: EnsemblePlanner, boxes: Sequence[CorpusToolbox]) -> list[Ranking]:
+    """Return the candidates for every message of some toolboxes, without plan cases."""
+    items = [
+        (number, item)
+        for number, box in enumerate(boxes)
+        for item in items_of(box.queries, box.toolbox)
+    ]
+    results = []
+    with progress_bar("Ranking plans", len(items)) as advance:
+        for number, item in items:
+            results.append(Ranking(item.query, planner.candidates(item.request), number))
+            advance(1)
+    return results
+
+
+def choose(rankings: Sequence[Ranking]) -> Choice:
+    """Choose the weight by whole plans, the logistic curve, and both thresholds."""
+    weight = max(WEIGHTS, key=lambda w: sum(r.right(_best(r, w)) for r in rankings))
+    ranked = [ranked_by(each.candidates, weight) for each in rankings]
+    right = [each.right(plans[0][0]) for each, plans in zip(rankings, ranked, strict=True)]
+    features = np.array([[plans[0][1], margin(plans)] for plans in ranked])
+    score, margin_, intercept = map(float, fit_regression(features, right))
+    curve = EnsembleCard(weight, 1.0, intercept, score, margin_, 0.0)
+    confidences = [curve.confidence(*row) for row in features.tolist()]
+    by_toolbox: dict[int, list[float]] = {}
+    for each, confidence in zip(rankings, confidences, strict=True):
+        by_toolbox.setdefault(each.toolbox, []).append(confidence)
+    # By all of them together, a strange toolbox would be asked back far more often.
+    asks_below = min(float(np.quantile(part, ASKED_BACK)) for part in by_toolbox.values())
+    card = EnsembleCard(weight, _sure(rankings, right), intercept, score, margin_, asks_below)
+    own = {
+        "parser": [each.candidates[0].plan for each in rankings],
+        "model": [max(each.candidates, key=lambda c: c.model).plan for each in rankings],
+        "ensemble": [plans[0][0] for plans in ranked],
+    }
+    figures = {}
+    for name, plans in own.items():
+        pairs = [*zip(rankings, plans, strict=True)]
+        tools = np.mean([judge(each.query, plan).tools for each, plan in pairs])
+        whole = np.mean([each.right(plan) for each, plan in pairs])
+        figures[f"right tools, {name}"] = round(float(tools), 4)
+        figures[f"whole plans, {name}"] = round(float(whole), 4)
+    alone = [each.alone >= card.sure for each in rankings]
+    figures["planned by the parser alone"] = round(float(np.mean(alone)), 4)
+    return Choice(card, figures)
+
+
+def _best(each: Ranking, weight: float) -> Plan:
+    return ranked_by(each.candidates, weight)[0][0]
+
+
+def _sure(rankings: Sequence[Ranking], right: Sequence[bool]) -> float:
+    """Return the parser's least confidence from which its own plans are right as often."""
+    gain, least = 0, 1.0
+    for each, ours in sorted(zip(rankings, right, strict=True), key=lambda pair: -pair[0].alone):
+        gain += each.right(each.candidates[0].plan) - ours
+        if gain >= 0:
+            least = each.alone
+    return least

@@ -1,0 +1,128 @@
+"""The ensemble: plans of the plan parser and of a language model, ranked by both."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pytest
+import torch
+
+from casewright.planner import ModelPlanner, Plan, PlanRequest, parse_plan, render_prompt
+from casewright.planner.decoding import Decoder, DecodingLimits
+from casewright.planner.ensemble import EnsembleCard, EnsemblePlanner
+from casewright.planner.language_model import LanguageModel
+from casewright.planner.reuse import Reading
+from tests.planner.helpers import SHOP
+from tests.support.tiny_mistral import tiny_mistral
+
+QUESTION = "How heavy is the wool tent that I bought?"
+PLANS = [
+    parse_plan(text)
+    for text in (
+        's1 = find(query="wool tent")',
+        's1 = own(query="wool tent")\ns2 = fact(item_id=s1.item_id, query=question)',
+        "s1 = find(query=question)",
+    )
+]
+CARD = EnsembleCard(1.5, 0.9, 0.0, 0.1, 0.1, 0.2)
+
+
+@pytest.fixture(scope="module")
+def mistral() -> LanguageModel:
+    return tiny_mistral(3, initializer_range=0.3)
+
+
+@dataclass
+class Parsed:
+    """Readings with these scores; a plan parser whose answers are known."""
+
+    plans: Sequence[Plan]
+    scores: Sequence[float]
+    confidence: float | None = 0.5
+
+    def readings(self, request: PlanRequest) -> Iterator[Reading]:
+        for plan, score in zip(self.plans, self.scores, strict=True):
+            yield Reading(plan, self.confidence, because="the parser's", score=score)
+
+
+def asked(**more: object) -> PlanRequest:
+    return PlanRequest(QUESTION, SHOP, {"product_id": "p1"}, max_steps=3, **more)  # type: ignore[arg-type]
+
+
+def by_one_text_at_a_time(model: LanguageModel, plan: Plan) -> float:
+    """Return the log-probability of a plan's tokens by a forward pass of the whole text."""
+    prompt = model.encode(render_prompt(asked()))
+    answer = [*model.encode_plan(str(plan)), model.ends[0]]
+    before = [*prompt.head, *prompt.tail]
+    with torch.no_grad():
+        logits = model.network(torch.tensor([[*before, *answer]])).logits[0]
+    logs = logits[len(before) - 1 : -1].float().log_softmax(-1)
+    return float(logs[range(len(answer)), answer].sum())
+
+
+def test_log_probabilities_are_those_of_each_text_alone(mistral: LanguageModel) -> None:
+    texts = [[*mistral.encode_plan(str(plan)), mistral.ends[0]] for plan in PLANS]
+    prompt = mistral.encode(render_prompt(asked()))
+    limits = DecodingLimits(400, time.perf_counter() + 60)
+    with Decoder(mistral).conversation(prompt.head, limits) as conversation:
+        conversation.feed(prompt.tail)
+        mark = conversation.mark(limits)
+        together = conversation.log_probabilities(mark, texts, limits)
+        again = conversation.log_probabilities(mark, texts[::-1], limits)
+    expected = [by_one_text_at_a_time(mistral, plan) for plan in PLANS]
+    np.testing.assert_allclose(together, expected, rtol=1e-4)
+    np.testing.assert_allclose(again[::-1], expected, rtol=1e-4)
+
+
+def test_what_the_model_writes_is_ranked_with_the_plans_of_the_parser(
+    mistral: LanguageModel,
+) -> None:
+    own = ModelPlanner(mistral).plan(asked()).plan
+    scores = ModelPlanner(mistral).ranked(asked(), PLANS)
+    assert [*scores] == [*PLANS, *([own] if own not in PLANS else [])]
+    for plan, score in scores.items():
+        assert score == pytest.approx(by_one_text_at_a_time(mistral, plan), rel=1e-4)
+
+
+@pytest.mark.parametrize("likeliest", range(len(PLANS)))
+def test_the_plan_with_the_highest_weighted_sum_is_taken(
+    mistral: LanguageModel, likeliest: int
+) -> None:
+    scores = [-1e6 * (number != likeliest) for number in range(len(PLANS))]
+    result = EnsemblePlanner(Parsed(PLANS, scores), ModelPlanner(mistral), CARD).plan(asked())
+    assert result.plan == PLANS[likeliest]
+    assert result.planner == "ensemble"
+    assert result.confidence is not None
+    assert 0 <= result.confidence <= 1
+    assert PLANS[likeliest] not in result.alternatives
+    for plan in result.alternatives:
+        asked().validate(plan)
+
+
+def test_where_the_parser_is_sure_the_model_is_not_asked() -> None:
+    broken = ModelPlanner(tiny_mistral(3), seconds=0)
+    sure = EnsemblePlanner(Parsed(PLANS, [-0.1, -5.0, -6.0], 0.95), broken, CARD).plan(asked())
+    assert (sure.plan, sure.fallback, sure.confidence) == (PLANS[0], "", 0.95)
+    unsure = EnsemblePlanner(Parsed(PLANS, [-0.1, -5.0, -6.0], 0.5), broken, CARD).plan(asked())
+    assert unsure.plan == PLANS[0]
+    assert "in time" in unsure.fallback
+
+
+def test_a_follow_up_is_ranked_by_the_model_alone_since_the_parser_reads_no_history(
+    mistral: LanguageModel,
+) -> None:
+    follow_up = asked(history=[{"question": "Do you sell tents?", "answer": "Two."}])
+    sure = Parsed(PLANS, [0.0, -1e6, -1e6], 0.99)
+    result = EnsemblePlanner(sure, ModelPlanner(mistral), CARD).plan(follow_up)
+    scores = ModelPlanner(mistral).ranked(follow_up, PLANS)
+    assert result.plan == max(scores, key=lambda plan: scores[plan])
+
+
+def test_without_a_plan_of_the_parser_the_model_plans(mistral: LanguageModel) -> None:
+    planner = EnsemblePlanner(Parsed([], []), ModelPlanner(mistral), CARD)
+    assert planner.plan(asked()).plan == ModelPlanner(mistral).plan(asked()).plan
+    assert asyncio.run(planner.aplan(asked())).plan == planner.plan(asked()).plan
