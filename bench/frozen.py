@@ -11,14 +11,14 @@ from casewright.finetune.evaluation import as_row, score_classes
 from casewright.finetune.folds import SAME_GROUP, similarity_groups
 from casewright.planner import plan_store
 from casewright.planner.fallback import FallbackPlanner
-from casewright.planner.named import CASE_PLANNER, PARSER, make_planner
+from casewright.planner.named import CASE_PLANNER, ENSEMBLE, PARSER, make_planner
 from casewright.planner.request import Planner
 from casewright.planner.shipped import SHIPPED, is_shipped
 
 
 def shipped_planners() -> tuple[str, ...]:
     """Return the names of the case planner, the plan parser, and the language model if it ships."""
-    return (CASE_PLANNER, PARSER, *((SHIPPED,) if is_shipped() else ()))
+    return (CASE_PLANNER, PARSER, *((SHIPPED, ENSEMBLE) if is_shipped() else ()))
 
 
 def measure_frozen(domain_name: str) -> Report:

@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING
 from threadpoolctl import get_cached_controller
 
 from casewright.planner.fallback import in_place_of
+from casewright.planner.named import ENSEMBLE
 from casewright.planner.plan import Plan
 from casewright.planner.request import PlanRequest, PlanResult, milliseconds_since
 from casewright.planner.reuse import (
@@ -101,7 +102,7 @@ class EnsemblePlanner:
         model: Writes plans under a grammar.
     """
 
-    name = "ensemble"
+    name = ENSEMBLE
 
     def __init__(
         self, parser: Reuse, model: ModelPlanner, card: EnsembleCard | None = None

@@ -21,8 +21,8 @@ if TYPE_CHECKING:
     from casewright.planner.request import Planner
     from casewright.stores import CaseStore, Encoder
 
-#: The case planner, the ensemble of classifiers, and the plan parser.
-CASE_PLANNER, CLASSIFIERS, PARSER = "case", "classifiers", "parser"
+#: The case planner, the classifiers, the plan parser, and the parser with the shipped adapter.
+CASE_PLANNER, CLASSIFIERS, PARSER, ENSEMBLE = "case", "classifiers", "parser", "ensemble"
 #: Stands before the folder or the name of a causal language model that runs in this process.
 LOCAL = "local:"
 #: Stands before the name of a local model that writes one step at a time.
