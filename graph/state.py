@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, is_dataclass, replace
-from typing import Annotated, Any, NoReturn
+from typing import Annotated, Any, NoReturn, Required
 
 from langgraph.runtime import get_runtime
 from pydantic import BaseModel, GetPydanticSchema
 from pydantic_core import PydanticOmit, core_schema
-from typing_extensions import Required, TypedDict
+from typing_extensions import TypedDict
 
 from casewright.errors import InputError
 from casewright.graph.approval import Approve, check_approve

@@ -115,6 +115,48 @@ class DiffBody(_Request):
     second: str = Field(max_length=MAX_QUESTION_CHARACTERS, examples=["s1 = no_evidence()"])
 
 
+class PinBody(_Request):
+    """A plan to pin: a question with its plan, or the text of a pinned plan's file."""
+
+    question: str = Field(
+        "", max_length=MAX_QUESTION_CHARACTERS, examples=["How warm is the mill?"]
+    )
+    plan: str = Field(
+        "",
+        max_length=MAX_QUESTION_CHARACTERS,
+        description="The plan, a step a line.",
+        examples=["s1 = no_evidence()"],
+    )
+    parameters: dict[str, str | int | float | bool] = Field(
+        default_factory=dict,
+        max_length=32,
+        description="A name for each value in question and plan that a run may replace.",
+        examples=[{}],
+    )
+    file: str | None = Field(
+        None,
+        max_length=65_536,
+        description="Instead of these, the text of a file of casewright plans pin.",
+        examples=[None],
+    )
+    context: dict[str, JsonValue] = Field(
+        default_factory=dict,
+        max_length=256,
+        description="What is known beside the question.",
+        examples=[{}],
+    )
+    replace: bool = Field(False, description="Replace a plan of this name.")
+
+    @model_validator(mode="after")
+    def _one_of_both(self) -> PinBody:
+        written = {"question", "plan", "parameters"} & self.model_fields_set
+        if self.file is not None and written:
+            raise ValueError("file stands alone: leave out question, plan and parameters")
+        if self.file is None and not (self.question.strip() and self.plan):
+            raise ValueError("question and plan are needed, or file")
+        return self
+
+
 class RunPlanBody(_Request):
     """Values and other inputs of a pinned plan. Its tenant follows from the token alone."""
 
@@ -321,6 +363,7 @@ class AboutBody(_Response):
     scopes: dict[str, list[str]] = Field(description="The fields' values; empty with tokens.")
     retain: Literal["off", "verified", "approved"]
     corrections: bool = Field(description="Whether plans can be corrected here.")
+    pinning: bool = Field(description="Whether plans can be pinned here.")
 
 
 class CaseBody(_Response):

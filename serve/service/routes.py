@@ -267,6 +267,7 @@ async def about(runs: TheRuns) -> Response:
             "scopes": scopes,
             "retain": options.retain,
             "corrections": options.corrections_file is not None,
+            "pinning": options.plans_folder is not None and options.pin_plans,
         }
     )
 

@@ -145,7 +145,7 @@ def main() -> None:
     chat = given.pop("chat", "")
     serving = given.pop("serving", {})
     port = given.pop("port", 0)
-    for file in {"threads_file", "corrections_file"} & given.keys():
+    for file in {"threads_file", "corrections_file", "plans_folder"} & given.keys():
         given[file] = Path(given[file])
     answers = None
     if given.get("retain", "off") != "off":
