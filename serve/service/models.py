@@ -189,20 +189,14 @@ class ResumeBody(_Request):
     """The resumption of a run."""
 
     scope: Scope
-    reply: JsonValue = Field(
+    replies: dict[Annotated[str, Field(max_length=128)], JsonValue] | None = Field(
         None,
-        description='The reply to a tool; to an approval "yes", "no", or the text of a plan.',
-        examples=["the red one"],
+        min_length=1,
+        max_length=256,
+        description="The id of each question that is replied to, with the reply to its tool; to "
+        'an approval "yes", "no", or the text of a plan.',
+        examples=[{"7a1c….9f02…": "the red one"}],
     )
-    reply_to: str | None = Field(
-        None, max_length=128, description="The question's id.", examples=["7a1c….9f02…"]
-    )
-
-    @model_validator(mode="after")
-    def _names_its_question(self) -> ResumeBody:
-        if ("reply" in self.model_fields_set) != (self.reply_to is not None):
-            raise ValueError("reply and reply_to go together")
-        return self
 
 
 class CorrectionBody(_Request):
@@ -323,7 +317,7 @@ class FinishedStep(_Response):
 class QuestionBody(_Response):
     """An open question, of a tool or of an approval."""
 
-    id: str = Field(description="The reply_to of a reply to it.")
+    id: str = Field(description="By which a reply names it.")
     question: Any
 
 

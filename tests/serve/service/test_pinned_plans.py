@@ -67,7 +67,7 @@ def test_a_run_of_a_pinned_plan_keeps_to_a_budget_and_waits_for_approval(tmp_pat
         waiting = await client.post("/plans/memory/run", json=body)
         assert waiting.status_code == 202
         (question,) = waiting.json()["questions"]
-        sent = {"reply": "yes", "reply_to": question["id"]}
+        sent = {"replies": {question["id"]: "yes"}}
         answer = (await client.post("/threads/t/resume", json=sent)).json()
         assert [step["status"] for step in answer["steps"]] == ["done", "done"]
 
