@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, is_dataclass, replace
-from typing import Any
+from typing import Annotated, Any, NoReturn, Required
 
 from langgraph.runtime import get_runtime
-from pydantic import BaseModel
+from pydantic import BaseModel, GetPydanticSchema
+from pydantic_core import PydanticOmit, core_schema
 from typing_extensions import TypedDict
 
 from casewright.errors import InputError
@@ -22,13 +23,21 @@ from casewright.tools import Toolbox
 TENANT = "tenant"
 
 
+def _omitted(*_: Any) -> NoReturn:
+    raise PydanticOmit
+
+
+# What no JSON can hold is left out of the schema, of which LangGraph's Studio makes a form.
+_NOT_JSON = GetPydanticSchema(lambda *_: core_schema.any_schema(), _omitted)
+
+
 class AskInput(TypedDict, total=False):
     """Input of a run.
 
-    ``question`` is required; ``context`` is a JSON object; ``history`` the earlier turns.
+    ``context`` is a JSON object; ``history`` the earlier turns.
     """
 
-    question: str
+    question: Required[str]
     context: dict[str, Any]
     history: list[Turn]
 
@@ -74,9 +83,9 @@ class RunContext:
     """
 
     scope: Mapping[str, str] = field(default_factory=dict)
-    toolbox: Toolbox | None = None
-    planner: Planner | None = None
-    limits: Limits | Mapping[str, float] | None = None
+    toolbox: Annotated[Toolbox | None, _NOT_JSON] = None
+    planner: Annotated[Planner | None, _NOT_JSON] = None
+    limits: Annotated[Limits, _NOT_JSON] | Mapping[str, Any] | None = None
     mend: Mend | None = None
     tenant: str | None = None
     approve: Approve = "declared"

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import fcntl
 import hashlib
 import json
+import os
 import re
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -78,18 +81,32 @@ class PinnedPlan:
             lines += [f"{part} = {_toml(text)}" for part, text in declared.items()]
         return "\n".join(lines) + "\n"
 
-    def save(self, folder: Path, *, replace: bool = False) -> Path:
+    def save(self, folder: Path, *, replace: bool = False, most: int | None = None) -> Path:
         """Write the file into a folder, which is made if it is missing; return the file.
 
+        Args:
+            folder: The folder of pinned plans.
+            replace: Replace a plan of this name.
+            most: Limit on the folder's plans.
+
         Raises:
-            InputError: The file exists and ``replace`` is false, or the file cannot be written.
+            InputError: The file exists and ``replace`` is false, it would be too large, the folder
+                is full, or the file cannot be written.
         """
-        file = folder / f"{self.name}.toml"
-        if file.exists() and not replace:
-            raise InputError(f"{file} exists. Choose another name, or replace it.")
+        file, text = folder / f"{self.name}.toml", self.to_toml()
+        if len(text.encode()) > MOST_BYTES:
+            raise InputError(
+                f"The pinned plan {self.name!r} has more than {MOST_BYTES:,} bytes. Shorten it."
+            )
         try:
             folder.mkdir(parents=True, exist_ok=True)
-            write_whole(file, self.to_toml())
+            with _alone(folder):
+                if not file.exists():
+                    if most is not None and len(pinned_names(folder)) >= most:
+                        raise InputError(f"{folder} has {most} plans. Move some of them away.")
+                elif not replace:
+                    raise InputError(f"{file} exists. Choose another name, or replace it.")
+                write_whole(file, text)
         except OSError as error:
             raise InputError(f"{file} cannot be written: {error.strerror}.") from error
         return file
@@ -226,20 +243,44 @@ def read_pinned(folder: Path, name: str) -> PinnedPlan:
         with file.open("rb") as opened:
             content = opened.read(MOST_BYTES + 1)
         if len(content) > MOST_BYTES:
-            raise ValueError(f"it has more than {MOST_BYTES:,} bytes")
-        return _read(name, tomllib.loads(content.decode("utf-8")))
+            raise InputError(f"{file} is no pinned plan: it has more than {MOST_BYTES:,} bytes.")
+        return parse_pinned(name, content.decode("utf-8"), str(file))
     except OSError as error:
         raise InputError(f"{file} cannot be read: {error.strerror}.") from error
+    except UnicodeDecodeError as error:
+        raise InputError(f"{file} is no pinned plan: it is not UTF-8 text.") from error
+
+
+def parse_pinned(name: str, text: str, where: str = "The file") -> PinnedPlan:
+    """Return the pinned plan in the text of a file, under this name.
+
+    Raises:
+        InputError: The name is not valid, or the text is no pinned plan; the message begins with
+            ``where``.
+    """
+    try:
+        return _read(name, tomllib.loads(text))
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         what = f"it lacks {error}" if isinstance(error, KeyError) else str(error)
         raise InputError(
-            f"{file} is no pinned plan: {cleaned(what, 300)}. casewright plans pin writes them."
+            f"{where} is no pinned plan: {cleaned(what, 300)}. casewright plans pin writes them."
         ) from error
 
 
 def pinned_names(folder: Path) -> list[str]:
     """Return the names of the pinned plans of a folder, sorted; empty if it is missing."""
     return sorted(file.stem for file in folder.glob("*.toml") if NAME.fullmatch(file.stem))
+
+
+@contextmanager
+def _alone(folder: Path) -> Iterator[None]:
+    """Let nobody else save a plan into a folder meanwhile."""
+    opened = os.open(folder, os.O_RDONLY)
+    try:
+        fcntl.flock(opened, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(opened)
 
 
 def _read(name: str, data: Mapping[str, Any]) -> PinnedPlan:

@@ -6,7 +6,9 @@ import json
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Protocol, TypedDict, runtime_checkable
+from typing import Any, Protocol, runtime_checkable
+
+from typing_extensions import TypedDict
 
 from casewright.errors import InputError, PlanError
 from casewright.planner.budget import Beyond, most_calls, unbounded

@@ -211,7 +211,7 @@ class Trial:
     async def _send(self, client: httpx.AsyncClient) -> httpx.Response:
         if self.request != "reply":
             return await client.post("/ask", json=self.question, headers=KEY)
-        body = {"reply": REPLIES[0], "reply_to": (self.folder / "first").read_text()}
+        body = {"replies": {(self.folder / "first").read_text(): REPLIES[0]}}
         return await client.post("/threads/t/resume", json=body, headers=KEY)
 
     def expected_values(self) -> list[str]:
@@ -237,6 +237,6 @@ async def _replied(client: httpx.AsyncClient) -> dict[str, Any]:
             break
         (question,) = state["questions"]
         reply = REPLIES[question["question"].startswith("told: ")]
-        body = {"reply": reply, "reply_to": question["id"]}
+        body = {"replies": {question["id"]: reply}}
         await client.post("/threads/t/resume", json=body)
     return state

@@ -77,7 +77,7 @@ def ask(
         preload(default_encoder())
     from langgraph.checkpoint.memory import InMemorySaver
 
-    from casewright.serve.cli.waiting import print_dry_run, reply_to
+    from casewright.serve.cli.waiting import print_dry_run, replies_to
     from casewright.serve.session.budget import read_budget
     from casewright.serve.session.dialogue import Dialogue, read_context, read_history
     from casewright.serve.session.scopes import command_scope
@@ -104,7 +104,7 @@ def ask(
         if deadline is not None:
             limits = {**(limits or {}), "deadline": deadline}
         dialogue = Dialogue(
-            graph, whole_scope, turns, reply=reply_to, limits=limits, approve=policy
+            graph, whole_scope, turns, replies=replies_to, limits=limits, approve=policy
         )
         result = dialogue.ask(question, known)
     finally:

@@ -47,7 +47,7 @@ def chat(
     from langgraph.checkpoint.memory import InMemorySaver
 
     from casewright.planner.request import check_question
-    from casewright.serve.cli.waiting import reply_to
+    from casewright.serve.cli.waiting import replies_to
     from casewright.serve.session.choice import read_choice
     from casewright.serve.session.dialogue import Dialogue, read_context, read_history
     from casewright.serve.session.scopes import command_scope
@@ -60,7 +60,7 @@ def chat(
     session = open_chosen(choice, whole_scope, values.opening)
     try:
         graph = session.graph(choice.generator, InMemorySaver())
-        dialogue = Dialogue(graph, whole_scope, turns, reply=reply_to)
+        dialogue = Dialogue(graph, whole_scope, turns, replies=replies_to)
         for line in _lines():
             try:
                 if line.split()[0] == CONTEXT:

@@ -134,7 +134,7 @@ def run(
     from casewright.planner import read_pinned
     from casewright.planner.fallback import FallbackPlanner
     from casewright.planner.request import check_question
-    from casewright.serve.cli.waiting import print_dry_run, reply_to
+    from casewright.serve.cli.waiting import print_dry_run, replies_to
     from casewright.serve.session.budget import read_budget
     from casewright.serve.session.dialogue import Dialogue, read_context
     from casewright.serve.session.pinned import open_without_planner, read_values
@@ -159,7 +159,7 @@ def run(
             return
         graph = session.graph(choice.generator, InMemorySaver())
         policy: Any = "always" if approve else "declared"
-        dialogue = Dialogue(graph, whole_scope, reply=reply_to, limits=limits, approve=policy)
+        dialogue = Dialogue(graph, whole_scope, replies=replies_to, limits=limits, approve=policy)
         result = dialogue.ask(question, fields)
     finally:
         session.close()

@@ -46,6 +46,10 @@ def serve(
         Path | None, Option(help="Let users correct plans, into this file.", metavar="FILE")
     ] = None,
     plans_folder: PlansFolder = None,
+    pin_plans: Annotated[
+        bool | None,
+        Option("--pin-plans/--no-pin-plans", help="Let users pin plans in the plans folder."),
+    ] = None,
     langserve: Annotated[
         bool | None, Option("--langserve/--no-langserve", help="LangServe's routes too.")
     ] = None,
@@ -82,6 +86,7 @@ def serve(
         retain=retain,
         corrections_file=corrections,
         plans_folder=plans_folder,
+        pin_plans=pin_plans,
         langserve=langserve,
         mcp=mcp,
         otel=otel,

@@ -17,20 +17,40 @@ if TYPE_CHECKING:
     from casewright.serve.session.session import Session
 
 
-def reply_to(question: Any) -> Any:
-    """Show an interrupt's value on stderr, and return the reply that is typed.
+def replies_to(questions: Sequence[Any]) -> list[Any]:
+    """Show the values of all interrupts on stderr, and return the reply that is typed to each.
 
     Raises:
         InputError: The input ended without one: nothing more is run.
     """
-    if not isinstance(question, Mapping) or question.get("kind") != "approval":
+    several = len(questions) > 1
+    for number, question in enumerate(questions, 1):
+        if several:
+            echo(f"Question {number} of {len(questions)}:", err=True)
+        _show(question)
+    return [
+        _reply(one, f"{number}. " if several else "") for number, one in enumerate(questions, 1)
+    ]
+
+
+def _is_approval(question: Any) -> bool:
+    return isinstance(question, Mapping) and question.get("kind") == "approval"
+
+
+def _show(question: Any) -> None:
+    if not _is_approval(question):
         echo(visible(question if isinstance(question, str) else json.dumps(question)), err=True)
-        return _typed("Reply: ")
+        return
     _tell(question["plan"], question, question["why"])
     for violation in question["violations"]:
         echo(visible(f"Not possible: {violation}"), err=True)
+
+
+def _reply(question: Any, number: str) -> Any:
+    if not _is_approval(question):
+        return _typed(f"{number}Reply: ")
     while True:
-        reply = _typed("Run it? yes, no, or edit: ").casefold()
+        reply = _typed(f"{number}Run it? yes, no, or edit: ").casefold()
         if reply in ("yes", "no"):
             return reply
         if reply == "edit":

@@ -41,8 +41,8 @@ async function ask(question) {
   });
 }
 
-/** Resume, with a reply if a tool waits for one. */
-async function resume(run, reply) {
+/** Resume, with the replies by their questions' ids if the run waits for some. */
+async function resume(run, replies) {
   if (page.asking) return tell("Another question is under way. Stop it, or wait for its answer.");
   tell("");
   const { state } = run;
@@ -51,14 +51,13 @@ async function resume(run, reply) {
     resumed(run);
     draw();
     byId("answer").focus();
-    // Without a reply, JSON leaves both fields out.
-    const to = reply === undefined ? undefined : run.questions[0].id;
-    const body = { scope: run.asked?.scope ?? scope(), reply, reply_to: to };
+    // Without replies, JSON leaves the field out.
+    const body = { scope: run.asked?.scope ?? scope(), replies };
     let answer;
     try {
       answer = await postJson(`threads/${encodeURIComponent(run.thread)}/resume`, token(), body, signal);
     } catch (error) {
-      // The reply stays in its field, and can be sent again.
+      // The replies stay in their fields, and can be sent again.
       if (error instanceof Refused) {
         run.state = state;
         run.steps.forEach((step, at) => { step.status = statuses[at]; });

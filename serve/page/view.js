@@ -1,6 +1,6 @@
 // The shown run, and the list of all runs of this page.
 
-import { approvalCard, priced } from "./approval.js";
+import { isApproval, priced, waitingCard } from "./approval.js";
 import { drawAnswer, plannedBy } from "./answer.js";
 import { byId, counted, duration, element, show } from "./dom.js";
 import { drawGraph, drawTimeline } from "./graph.js";
@@ -104,7 +104,9 @@ function statusOf(run) {
     case "planning": return "Planning…";
     case "running": return running.length ? `Looking up: ${running.join(", ")}…` : "Looking up…";
     case "wording": return "Wording the answer…";
-    case "waiting": return approving(run) ? "The plan waits for approval." : "A tool waits for a reply.";
+    case "waiting":
+      if (run.questions.length > 1) return `${run.questions.length} questions wait for replies.`;
+      return isApproval(run.questions[0]?.question) ? "The plan waits for approval." : "A tool waits for a reply.";
     case "interrupted": return "It was interrupted, and can go on.";
     case "stopped": return "Stopped.";
     case "failed": return "";
@@ -125,9 +127,7 @@ function toStep(id) {
   place.focus({ preventScroll: true });
 }
 
-const approving = (run) => run.questions[0]?.question?.kind === "approval";
-
-/** The open questions, with a field for the reply to the first. */
+/** The card of all open questions. */
 function drawWaiting(run) {
   const place = byId("waiting");
   show(place, run.state === "waiting");
@@ -135,16 +135,7 @@ function drawWaiting(run) {
   const key = `${run.number} ${JSON.stringify(run.questions)}`;
   if (place.dataset.key === key && place.childElementCount) return;
   place.dataset.key = key;
-  if (approving(run)) return place.replaceChildren(approvalCard(run.questions[0].question, (said) => does.resume(run, said)));
-  const reply = element("input", { required: true, autocomplete: "off" });
-  const shown = (value) => (typeof value === "string" ? value : JSON.stringify(value));
-  const answers = (event) => {
-    event.preventDefault();
-    does.resume(run, reply.value);
-  };
-  place.replaceChildren(
-    ...run.questions.map(({ question }) => element("p", {}, shown(question))),
-    element("form", { class: "row", onsubmit: answers }, element("label", {}, "Reply ", reply), element("button", { type: "submit" }, "Reply")));
+  place.replaceChildren(waitingCard(run.questions, (replies) => does.resume(run, replies)));
 }
 
 function drawRuns() {

@@ -122,7 +122,7 @@ class Admission:
         if is_open(scope):
             await self._bounded(scope, receive, send, nullcontext())
             return
-        gate = self._posts if scope["method"] == "POST" else self._others
+        gate = self._posts if scope["method"] in ("POST", "PUT") else self._others
         tenant = tenant_of(scope)
         if gate.full_for(tenant):
             busy = problem_response(503, "Too many requests are under way.", {"Retry-After": "1"})

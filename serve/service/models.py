@@ -115,6 +115,48 @@ class DiffBody(_Request):
     second: str = Field(max_length=MAX_QUESTION_CHARACTERS, examples=["s1 = no_evidence()"])
 
 
+class PinBody(_Request):
+    """A plan to pin: a question with its plan, or the text of a pinned plan's file."""
+
+    question: str = Field(
+        "", max_length=MAX_QUESTION_CHARACTERS, examples=["How warm is the mill?"]
+    )
+    plan: str = Field(
+        "",
+        max_length=MAX_QUESTION_CHARACTERS,
+        description="The plan, a step a line.",
+        examples=["s1 = no_evidence()"],
+    )
+    parameters: dict[str, str | int | float | bool] = Field(
+        default_factory=dict,
+        max_length=32,
+        description="A name for each value in question and plan that a run may replace.",
+        examples=[{}],
+    )
+    file: str | None = Field(
+        None,
+        max_length=65_536,
+        description="Instead of these, the text of a file of casewright plans pin.",
+        examples=[None],
+    )
+    context: dict[str, JsonValue] = Field(
+        default_factory=dict,
+        max_length=256,
+        description="What is known beside the question.",
+        examples=[{}],
+    )
+    replace: bool = Field(False, description="Replace a plan of this name.")
+
+    @model_validator(mode="after")
+    def _one_of_both(self) -> PinBody:
+        written = {"question", "plan", "parameters"} & self.model_fields_set
+        if self.file is not None and written:
+            raise ValueError("file stands alone: leave out question, plan and parameters")
+        if self.file is None and not (self.question.strip() and self.plan):
+            raise ValueError("question and plan are needed, or file")
+        return self
+
+
 class RunPlanBody(_Request):
     """Values and other inputs of a pinned plan. Its tenant follows from the token alone."""
 
@@ -147,20 +189,14 @@ class ResumeBody(_Request):
     """The resumption of a run."""
 
     scope: Scope
-    reply: JsonValue = Field(
+    replies: dict[Annotated[str, Field(max_length=128)], JsonValue] | None = Field(
         None,
-        description='The reply to a tool; to an approval "yes", "no", or the text of a plan.',
-        examples=["the red one"],
+        min_length=1,
+        max_length=256,
+        description="The id of each question that is replied to, with the reply to its tool; to "
+        'an approval "yes", "no", or the text of a plan.',
+        examples=[{"7a1c….9f02…": "the red one"}],
     )
-    reply_to: str | None = Field(
-        None, max_length=128, description="The question's id.", examples=["7a1c….9f02…"]
-    )
-
-    @model_validator(mode="after")
-    def _names_its_question(self) -> ResumeBody:
-        if ("reply" in self.model_fields_set) != (self.reply_to is not None):
-            raise ValueError("reply and reply_to go together")
-        return self
 
 
 class CorrectionBody(_Request):
@@ -281,7 +317,7 @@ class FinishedStep(_Response):
 class QuestionBody(_Response):
     """An open question, of a tool or of an approval."""
 
-    id: str = Field(description="The reply_to of a reply to it.")
+    id: str = Field(description="By which a reply names it.")
     question: Any
 
 
@@ -321,6 +357,7 @@ class AboutBody(_Response):
     scopes: dict[str, list[str]] = Field(description="The fields' values; empty with tokens.")
     retain: Literal["off", "verified", "approved"]
     corrections: bool = Field(description="Whether plans can be corrected here.")
+    pinning: bool = Field(description="Whether plans can be pinned here.")
 
 
 class CaseBody(_Response):

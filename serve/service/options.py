@@ -63,6 +63,7 @@ class ServiceOptions:
     retain: Literal["off", "verified", "approved"] = "off"
     corrections_file: Path | None = None
     plans_folder: Path | None = None
+    pin_plans: bool = False
     max_calls: int | None = None
     max_cost: float | None = None
     approve: Literal["declared", "always"] = "declared"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import pathlib
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -11,13 +12,22 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Path, Response
 
 from casewright.errors import InputError, PlanError
-from casewright.planner import PinnedPlan, PlanRequest, diff_plans, parse_plan, read_pinned
-from casewright.planner.pinned import NAME, pinned_names
+from casewright.planner import (
+    PinnedPlan,
+    PlanRequest,
+    diff_plans,
+    parse_plan,
+    pin_plan,
+    read_pinned,
+)
+from casewright.planner.pinned import NAME, parse_pinned, pinned_names
 from casewright.serve.service.models import (
     AnswerBody,
     DiffBody,
     DifferenceBody,
+    PinBody,
     PinnedAsk,
+    PinnedBody,
     PinnedListBody,
     RunPlanBody,
 )
@@ -34,6 +44,9 @@ from casewright.serve.service.routes import (
 from casewright.tools import Toolbox
 
 plans = APIRouter(prefix="/plans", tags=["plans"], dependencies=[BEARER])
+#: The largest number of plans in the folder, for those that are pinned over HTTP.
+MOST_PLANS = 1000
+log = logging.getLogger("casewright.service")
 PlanName = Annotated[str, Path(pattern=f"^{NAME.pattern}$", description="The plan's name.")]
 
 
@@ -56,6 +69,29 @@ async def diff(body: DiffBody) -> Response:
     return reply({"same": same, "steps": [step.to_json() for step in steps]})
 
 
+@plans.put(
+    "/{name}",
+    status_code=201,
+    response_model=PinnedBody,
+    responses={
+        200: {"description": "It replaced the plan of this name.", "model": PinnedBody},
+        **responses(409),
+    },
+    summary="Pin a plan",
+)
+async def pin(name: PlanName, body: PinBody, runs: TheRuns, caller: TheCaller) -> Response:
+    """Keep a plan under a name, for all tenants, where the setting pin_plans allows it."""
+    options, toolbox = runs.options, runs.parts.toolbox
+    folder = options.plans_folder
+    if folder is None or not options.pin_plans:
+        raise RefusedError(
+            409, "Plans are not pinned over HTTP here: the settings plans_folder and pin_plans."
+        )
+    pinned, replaced = await asyncio.to_thread(_pin, folder, name, body, toolbox)
+    log.info("The tenant %s pinned the plan %s.", caller.tenant, name)
+    return reply({**pinned.to_json(), "differences": []}, 200 if replaced else 201)
+
+
 @plans.post(
     "/{name}/run",
     response_model=AnswerBody,
@@ -68,8 +104,7 @@ async def run(
     """Answer by a pinned plan; budgets, approval and citations are as in /ask."""
     folder, toolbox = runs.options.plans_folder, runs.parts.toolbox
     pinned = await asyncio.to_thread(_find, folder, name)
-    if changes := pinned.differences(toolbox):
-        raise RefusedError(409, f"The tools of this plan have changed: {'; '.join(changes)}.")
+    _check_tools(pinned, toolbox)
     with _unusable():
         question, planner = pinned.filled(toolbox, body.values)
         PlanRequest(question, toolbox, body.context).validate(planner.fixed)
@@ -87,6 +122,37 @@ def _unusable() -> Iterator[None]:
         yield
     except PlanError as error:
         raise RefusedError(422, str(error)) from None
+
+
+def _check_tools(pinned: PinnedPlan, toolbox: Toolbox) -> None:
+    if changes := pinned.differences(toolbox):
+        raise RefusedError(409, f"The tools of this plan have changed: {'; '.join(changes)}.")
+
+
+def _pin(
+    folder: pathlib.Path, name: str, body: PinBody, toolbox: Toolbox
+) -> tuple[PinnedPlan, bool]:
+    """Save a plan; return it, and whether it replaced another."""
+    with _unusable():
+        if body.file is None:
+            question, plan = body.question, parse_plan(body.plan)
+            pinned = pin_plan(name, question, plan, toolbox, body.parameters)
+        else:
+            pinned = parse_pinned(name, body.file)
+            _check_tools(pinned, toolbox)
+            question, planner = pinned.filled(toolbox, {})
+            plan = planner.fixed
+        PlanRequest(question, toolbox, body.context).validate(plan)
+    existed = name in pinned_names(folder)
+    try:
+        pinned.save(folder, replace=body.replace, most=MOST_PLANS)
+    except InputError:
+        if not body.replace and name in pinned_names(folder):
+            raise RefusedError(
+                409, "There is a plan of this name. Choose another, or replace it."
+            ) from None
+        raise
+    return pinned, existed
 
 
 def _find(folder: pathlib.Path | None, name: str) -> PinnedPlan:

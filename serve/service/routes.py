@@ -192,10 +192,10 @@ async def look(thread_id: ThreadPath, runs: TheRuns, caller: TheCaller) -> Respo
 async def resume(
     thread_id: ThreadPath, body: ResumeBody, runs: TheRuns, caller: TheCaller, key: TheKey = None
 ) -> Response:
-    """Continue a run after a crash or a disconnection, or reply to a tool or to an approval.
+    """Continue a run after a crash or a disconnection, or reply to tools or to an approval.
 
-    No finished step is repeated. A reply names its question; if several tools ask, the others ask
-    again. What an edited plan breaks comes back in a new question.
+    No finished step is repeated. If several tools ask, those without a reply ask again. What an
+    edited plan breaks comes back in a new question.
     """
     content = body.model_dump(exclude_unset=True)
     attempt = runs.attempt(key, caller, thread_id, "resume", content)
@@ -267,6 +267,7 @@ async def about(runs: TheRuns) -> Response:
             "scopes": scopes,
             "retain": options.retain,
             "corrections": options.corrections_file is not None,
+            "pinning": options.plans_folder is not None and options.pin_plans,
         }
     )
 

@@ -162,7 +162,7 @@ class Runs:
     ) -> dict[str, Any] | Waiting:
         """Continue a thread's run where it stopped; no finished step is repeated.
 
-        A reply names its question; tools ask the other open questions again.
+        All replies are given at once; tools ask the other open questions again.
 
         Raises:
             InputError: The scope is unusable or incomplete.
@@ -409,18 +409,20 @@ def _config(key: str, request: str | None = None) -> Any:
 def _reply(thread: ThreadState, body: ResumeBody, *, begun: bool) -> Command[Any] | None:
     """Return the command that resumes a thread; ``None`` if there is no new reply.
 
-    ``begun`` says whether an earlier attempt of the same request may have given this reply.
+    ``begun`` says whether an earlier attempt of the same request may have given these replies.
     """
-    if body.reply_to is not None and body.reply_to in thread.interrupts:
-        return Command(resume={thread.interrupts[body.reply_to]: body.reply})
+    replies, interrupts = body.replies or {}, thread.interrupts
+    still = {interrupts[id_]: reply for id_, reply in replies.items() if id_ in interrupts}
+    if still and (begun or len(still) == len(replies)):
+        return Command(resume=still)
     if begun:
         return None
-    if body.reply_to is not None:
+    if replies:
         raise RefusedError(
             409, "Nothing waits for a reply to that question any more. Look at the thread."
         )
     if thread.questions:
-        raise RefusedError(409, 'The run waits for a reply. Send "reply" and "reply_to".')
+        raise RefusedError(409, 'The run waits for replies. Send "replies", each by its id.')
     if thread.answered:
         raise RefusedError(409, "The thread's last question is answered: ask a new one.")
     return None

@@ -26,7 +26,8 @@ class Dialogue:
         graph: The graph; with ``reply``, one with a checkpointer.
         scope: The user's scope.
         turns: Earlier turns.
-        reply: Returns a person's reply to an interrupt's value; without it a pause is an error.
+        replies: Returns a person's replies to the values of all interrupts that wait; without it a
+            pause is an error.
         limits: The budgets of each question.
         approve: Plans that wait for approval; see ``build_graph``.
     """
@@ -37,13 +38,13 @@ class Dialogue:
         scope: Mapping[str, str],
         turns: Sequence[Turn] = (),
         *,
-        reply: Callable[[Any], Any] | None = None,
+        replies: Callable[[Sequence[Any]], Sequence[Any]] | None = None,
         limits: Mapping[str, Any] | None = None,
         approve: Approve = "declared",
     ) -> None:
         self._graph = graph
         self._scope = scope
-        self._reply = reply
+        self._replies = replies
         self._limits = limits
         self._approve = approve
         self.turns: list[Turn] = list(turns)
@@ -58,9 +59,10 @@ class Dialogue:
         config: Any = {"configurable": {"thread_id": str(uuid.uuid4())}}
         run = RunContext(scope=self._scope, limits=self._limits, approve=self._approve)
         result: dict[str, Any] = self._graph.invoke(inputs, config, context=run)
-        while self._reply is not None and "__interrupt__" in result:
-            replies = {pause.id: self._reply(pause.value) for pause in result["__interrupt__"]}
-            result = self._graph.invoke(Command(resume=replies), config, context=run)
+        while self._replies is not None and (pauses := result.get("__interrupt__")):
+            replies = self._replies([pause.value for pause in pauses])
+            by_id = {pause.id: reply for pause, reply in zip(pauses, replies, strict=True)}
+            result = self._graph.invoke(Command(resume=by_id), config, context=run)
         turn = Turn(question=question, answer=Answer.from_state(result).text)
         self.turns = [*self.turns, turn][-KEPT:]
         return result

@@ -184,6 +184,7 @@ class Settings(BaseSettings):
         None, description="a JSON Lines file for plans that users correct"
     )
     plans_folder: Path | None = Field(None, description="a folder of pinned plans")
+    pin_plans: bool = Field(False, description="true to let users pin plans over HTTP, or false")
     langserve: bool = Field(True, description="false to leave LangServe's routes out, or true")
     mcp: bool = Field(False, description="true to offer MCP tools at /mcp, or false")
     otel: bool = Field(False, description="true to export OpenTelemetry spans, or false")

@@ -40,12 +40,21 @@ def stop_machine(machine_id: str) -> str:
     return f"{machine_id} stopped"
 
 
+@tool
+def which(machine: str) -> str:
+    """Asks which machine is meant."""
+    from langgraph.types import interrupt
+
+    return "It is " + interrupt(f"Which {machine}?")
+
+
 found = 's1 = find_machine(query="mill")'
 cases = {
     "how warm is the mill": found + "\\ns2 = read_sensor(machine_id=s1.machine_id)",
     "stop the mill": found + "\\ns2 = stop_machine(machine_id=s1.machine_id)",
+    "which ones": 's1 = which(machine="mill")\\ns2 = which(machine="lathe")',
 }
-domain = own_domain("plant", Toolbox([find_machine, read_sensor, stop_machine]), cases)
+domain = own_domain("plant", Toolbox([find_machine, read_sensor, stop_machine, which]), cases)
 '''
 WARM, STOP = "how warm is the mill", "stop the mill"
 
@@ -108,6 +117,16 @@ def test_nothing_runs_where_the_input_ends_before_a_reply(home: Path, plant: Pat
     assert done.returncode == 2
     assert done.stderr.splitlines()[-1].startswith("error: The input ended before the reply")
     assert called(plant) == []
+
+
+def test_all_questions_are_shown_before_the_replies_are_taken(home: Path, plant: Path) -> None:
+    done = ask(home, plant, "which ones", "--json", typed="M7\nL2\n")
+    assert [step["rows"][0]["evidence"] for step in result(done)["steps"]] == [
+        "It is M7",
+        "It is L2",
+    ]
+    told = "Question 1 of 2:\nWhich mill?\nQuestion 2 of 2:\nWhich lathe?\n1. Reply: 2. Reply: "
+    assert told in done.stderr
 
 
 @pytest.mark.parametrize(

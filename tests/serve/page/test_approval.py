@@ -6,7 +6,7 @@ import re
 
 from playwright.sync_api import Locator, expect
 
-from tests.serve.page.helpers import ask, ended, node
+from tests.serve.page.helpers import ask, ended, node, section
 from tests.serve.service.helpers import Served
 from tests.support.browser import Tab
 
@@ -31,7 +31,7 @@ def test_a_plan_that_waits_shows_its_price_and_runs_by_keyboard_alone(
 ) -> None:
     before = plans.did("quick")
     ask_first(tab)
-    card = tab.page.locator("#approval-card")
+    card = tab.page.locator("#waiting-card")
     expect(card).to_contain_text("s2 = quick(a=s1.value)")
     expect(card).to_contain_text("Price: 2 calls (quick ×2)")
     assert plans.did("quick") == before
@@ -74,7 +74,7 @@ def test_a_plan_is_edited_by_choices_with_the_keyboard_alone(tab: Tab, plans: Se
     ask_first(tab)
     tab_to(tab, tab.page.get_by_text("Edit the plan"))
     tab.page.keyboard.press("Enter")
-    assert tab.page.locator("#approval-card textarea").count() == 0
+    assert tab.page.locator("#waiting-card textarea").count() == 0
     choose(tab, "a of s1", "a text")
     tab_to(tab, tab.page.get_by_label("a of s1, text"))
     tab.page.keyboard.type('a "lamp"')
@@ -122,7 +122,7 @@ def test_what_an_edited_plan_breaks_is_said_beside_it(tab: Tab) -> None:
     tab.page.get_by_label("b of s1", exact=True).select_option("a number…")
     tab.page.get_by_label("b of s1, number").fill("1" * 20)
     tab.page.get_by_role("button", name="Run the edited plan").click()
-    expect(tab.page.locator("#approval-card [role=alert]")).to_contain_text("more than 64 bits")
+    expect(tab.page.locator("#waiting-card [role=alert]")).to_contain_text("more than 64 bits")
     tab.page.get_by_role("button", name="Remove s2").click()
     tab.page.get_by_role("button", name="Run the edited plan").click()
     ended(tab, "answered")
@@ -133,3 +133,34 @@ def test_what_an_edited_plan_breaks_is_said_beside_it(tab: Tab) -> None:
 def test_a_question_is_priced_without_approval_too(tab: Tab) -> None:
     ask(tab, TWO)
     expect(tab.page.locator("#price")).to_contain_text("Price: 2 calls (quick ×2)")
+
+
+SEVERAL = 'plan: s1 = asks(a="Which lathe?"); s2 = asks(a="Which mill?"); s3 = nested(a="a lathe")'
+
+
+def test_all_that_waits_is_one_card_whose_replies_are_sent_together_by_keyboard_alone(
+    tab: Tab,
+) -> None:
+    tab.page.get_by_text("Who asks, context, thread").click()
+    tab.page.get_by_label("Keep as thread").fill("several")
+    sent: list[str] = []
+    tab.page.on("request", lambda made: sent.append(made.url) if "/resume" in made.url else None)
+    ask(tab, SEVERAL)
+    expect(tab.page.locator("#status")).to_have_text("3 questions wait for replies.")
+    card = tab.page.locator("#waiting-card")
+    expect(card.get_by_role("group")).to_contain_text(["Which lathe?", "Which mill?"])
+    for question, reply in (("Which lathe?", "M1"), ("Which mill?", "M2")):
+        tab_to(tab, card.get_by_role("group", name=question).get_by_label("Reply"))
+        tab.page.keyboard.type(reply)
+    # The plan has no reply yet: the card goes there, and keeps what is typed.
+    tab.page.keyboard.press("Enter")
+    expect(card.locator("section")).to_be_focused()
+    tab_to(tab, card.get_by_role("button", name="Yes, run it"))
+    tab.page.keyboard.press("Enter")
+    expect(card.get_by_role("status")).to_have_text("Chosen: yes.")
+    tab_to(tab, card.get_by_role("button", name="Send all replies"))
+    tab.page.keyboard.press("Enter")
+    ended(tab, "answered")
+    for step, said in (("s1", "the user says M1"), ("s2", "the user says M2"), ("s3", "found for")):
+        expect(section(tab, step)).to_contain_text(said)
+    assert len(sent) == 1

@@ -55,7 +55,7 @@ async def ask(client: httpx.AsyncClient) -> httpx.Response:
 async def reply(client: httpx.AsyncClient) -> httpx.Response:
     """Reply to the first question, whichever is open by now."""
     first = (Path(os.environ["BOUNDARY_FOLDER"]) / "first").read_text()
-    body = {"reply": "red", "reply_to": first}
+    body = {"replies": {first: "red"}}
     return await client.post("/threads/t/resume", json=body, headers=KEY)
 
 
@@ -121,7 +121,7 @@ async def afterwards(folder: Path, name: str, how: str) -> dict[str, Any]:
         again = await SCENARIOS[name][1](client) if how == "repeat" else None
         last = None
         if ended.status_code == 202:
-            body = {"reply": "blue", "reply_to": await open_question(client)}
+            body = {"replies": {await open_question(client): "blue"}}
             last = (await client.post("/threads/t/resume", json=body)).json()
         later = await client.post("/ask", json={"question": "later", "thread_id": "t"})
     return {

@@ -105,7 +105,7 @@ def plan(text: str) -> dict[str, str]:
 def replied(client: httpx.Client, thread: str, reply: object, **more: object) -> httpx.Response:
     """Reply to the first of a thread's open questions."""
     to = client.get(f"/threads/{thread}").json()["questions"][0]["id"]
-    return client.post(f"/threads/{thread}/resume", json={"reply": reply, "reply_to": to, **more})
+    return client.post(f"/threads/{thread}/resume", json={"replies": {to: reply}, **more})
 
 
 def asked_of(body: dict[str, Any]) -> list[Any]:

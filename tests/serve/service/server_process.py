@@ -12,7 +12,7 @@ import json
 import os
 import sys
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +21,13 @@ from langchain_core.messages import AIMessage
 from langgraph.types import interrupt
 
 from casewright.errors import StoreUnavailableError
-from casewright.graph import ChatGenerator, ExtractiveGenerator, Generator
+from casewright.graph import (
+    ChatGenerator,
+    ExtractiveGenerator,
+    Generator,
+    RunContext,
+    build_graph,
+)
 from casewright.graph.feedback import FeedbackLimits, FeedbackSearch
 from casewright.planner import PlanRequest, PlanResult, parse_plan
 from casewright.serve.service.answers import Answers
@@ -107,8 +113,22 @@ def tools(log: Path) -> list[ToolSpec]:
         tool("twice", twice),
         tool("hostile", hostile),
         tool("halved", halved),
+        nested_tool(quick),
         looping_tool(),
     ]
+
+
+def nested_tool(quick: Callable[[Given, CallContext], Any]) -> ToolSpec:
+    """Asks a graph of its own, whose plan waits for approval."""
+    toolbox = Toolbox([tool("quick", quick)])
+    graph = build_graph(toolbox, QuestionPlanner(), approve="always")
+
+    async def nested(given: Given, context: CallContext) -> str:
+        inputs: Any = {"question": str(given.get("a", "")), "context": {}, "history": []}
+        asked = await graph.ainvoke(inputs, context=RunContext(scope=context.scope))
+        return str(asked["answer"]["text"])
+
+    return tool("nested", None, nested)
 
 
 def looping_tool() -> ToolSpec:
@@ -145,7 +165,7 @@ def main() -> None:
     chat = given.pop("chat", "")
     serving = given.pop("serving", {})
     port = given.pop("port", 0)
-    for file in {"threads_file", "corrections_file"} & given.keys():
+    for file in {"threads_file", "corrections_file", "plans_folder"} & given.keys():
         given[file] = Path(given[file])
     answers = None
     if given.get("retain", "off") != "off":

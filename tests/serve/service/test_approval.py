@@ -33,7 +33,7 @@ def in_service(folder: Path, use: Use, **options: Any) -> list[str]:
 
 async def reply(client: httpx.AsyncClient, reply: object) -> httpx.Response:
     (question,) = (await client.get("/threads/t")).json()["questions"]
-    body = {"reply": reply, "reply_to": question["id"]}
+    body = {"replies": {question["id"]: reply}}
     return await client.post("/threads/t/resume", json=body)
 
 
@@ -85,11 +85,32 @@ def test_violations_of_an_edited_plan_are_a_new_question_and_replies_name_theirs
         assert again.status_code == 202
         (question,) = again.json()["questions"]
         assert "There is no tool delete" in question["question"]["violations"][0]
-        stale = {"reply": "yes", "reply_to": first}
+        stale = {"replies": {first: "yes"}}
         assert (await client.post("/threads/t/resume", json=stale)).status_code == 409
         answer = (await reply(client, "s1 = quick(a=question)")).json()
         assert answer["plan"] == "s1 = quick(a=question)"
         assert [step["id"] for step in answer["plan_steps"]] == ["s1"]
+
+    assert len(in_service(tmp_path, use)) == 1
+
+
+SEVERAL = plan('s1 = asks(a="Which lathe?"); s2 = asks(a="Which mill?"); s3 = nested(a="a lathe")')
+
+
+def test_several_questions_and_a_nested_plan_are_replied_to_together(tmp_path: Path) -> None:
+    async def use(client: httpx.AsyncClient) -> None:
+        waiting = (await client.post("/ask", json={**SEVERAL, "thread_id": "t"})).json()
+        lathe, mill, nested = waiting["questions"]
+        assert (lathe["question"], mill["question"]) == ("Which lathe?", "Which mill?")
+        assert nested["question"]["kind"] == "approval"
+        stale = {"replies": {lathe["id"]: "M1", "gone": "M2"}}
+        assert (await client.post("/threads/t/resume", json=stale)).status_code == 409
+        replies = {lathe["id"]: "M1", mill["id"]: "M2", nested["id"]: "yes"}
+        ended = await client.post("/threads/t/resume", json={"replies": replies})
+        assert ended.status_code == 200
+        said = [step["rows"][0]["value"] for step in ended.json()["steps"]]
+        assert said[:2] == ["the user says M1", "the user says M2"]
+        assert said[2].startswith("- found for acme")
 
     assert len(in_service(tmp_path, use)) == 1
 

@@ -148,7 +148,7 @@ def test_of_two_questions_the_named_one_is_replied_to_and_the_other_asked_again(
     with service.client() as client:
         waiting = client.post("/ask", json=asked)
         assert asked_of(waiting.json()) == ["which phone?", "which case?"]
-        other = {"reply": "blue", "reply_to": waiting.json()["questions"][1]["id"]}
+        other = {"replies": {waiting.json()["questions"][1]["id"]: "blue"}}
         waiting = client.post("/threads/two/resume", json=other)
         assert waiting.status_code == 202
         assert asked_of(waiting.json()) == ["which phone?"]

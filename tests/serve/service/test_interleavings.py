@@ -134,7 +134,7 @@ class Clients(RuleBasedStateMachine):
             said: dict[str, Any] = {"scope": {}}
             found = await self.runs.state(self.runs.key(thread, caller))
             if replies and found is not None and found.questions:
-                said |= {"reply": "yes", "reply_to": found.questions[0]["id"]}
+                said |= {"replies": {found.questions[0]["id"]: "yes"}}
             body = ResumeBody.model_validate(said)
             attempt = self.runs.attempt(key, caller, thread, "resume", body.model_dump())
 

@@ -54,7 +54,7 @@ async def test_a_resumed_run_counts_the_steps_that_it_ran_once(tmp_path: Path) -
     asked = {**plan("s1 = quick(a=question);s2 = asks(a=s1.value)"), "thread_id": "visit"}
     async with asking(tmp_path) as client:
         question = (await client.post("/ask", json=asked)).json()["questions"][0]
-        reply = {"reply": "red", "reply_to": question["id"]}
+        reply = {"replies": {question["id"]: "red"}}
         assert (await client.post("/threads/visit/resume", json=reply)).status_code == 200
         seen = await values(client)
     assert seen["casewright_tool_calls_total done quick"] == 1

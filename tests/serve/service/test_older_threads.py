@@ -68,7 +68,7 @@ async def test_an_older_thread_that_has_its_question_alone_is_answered(
 
 async def test_an_older_waiting_thread_takes_its_reply(client: httpx.AsyncClient) -> None:
     (asked,) = (await state(client, "waits"))["questions"]
-    body = {"reply": "red", "reply_to": asked["id"]}
+    body = {"replies": {asked["id"]: "red"}}
     answer = (await client.post("/threads/waits/resume", json=body)).json()
     assert statuses(answer) == ["done"] * 3
     assert answer["steps"][1]["rows"][0]["value"] == "the user says red"

@@ -6,15 +6,23 @@ import asyncio
 import json
 from collections.abc import Awaitable, Callable
 from pathlib import Path
+from typing import Any
 
 import httpx
+import pytest
 
-from casewright.planner import parse_plan, pin_plan
+from casewright.planner import parse_plan, pin_plan, read_pinned
 from casewright.tools import Toolbox
+from tests.serve.service.helpers import OTHER, served
 from tests.serve.service.in_process import asking
 from tests.serve.service.server_process import tools
 
 JSON = {"Content-Type": "application/json"}
+PINNED: dict[str, Any] = {
+    "question": "memory of my phone",
+    "plan": 's1 = quick(a="phone")\ns2 = quick(a=s1.value)',
+    "parameters": {"what": "phone"},
+}
 Use = Callable[[httpx.AsyncClient], Awaitable[None]]
 
 
@@ -59,7 +67,7 @@ def test_a_run_of_a_pinned_plan_keeps_to_a_budget_and_waits_for_approval(tmp_pat
         waiting = await client.post("/plans/memory/run", json=body)
         assert waiting.status_code == 202
         (question,) = waiting.json()["questions"]
-        sent = {"reply": "yes", "reply_to": question["id"]}
+        sent = {"replies": {question["id"]: "yes"}}
         answer = (await client.post("/threads/t/resume", json=sent)).json()
         assert [step["status"] for step in answer["steps"]] == ["done", "done"]
 
@@ -114,3 +122,122 @@ def test_two_plans_are_compared_and_a_text_that_is_none_is_refused(tmp_path: Pat
             assert refused.status_code == 422
 
     asyncio.run(serving())
+
+
+def test_a_plan_is_pinned_with_a_real_server_and_read_by_the_command_line(tmp_path: Path) -> None:
+    kept = {"plans_folder": str(tmp_path / "plans"), "pin_plans": True}
+    with served(tmp_path, **kept) as server, server.client() as client:
+        assert client.get("/about").json()["pinning"]
+        made = client.put("/plans/memory", json=PINNED)
+        assert (made.status_code, made.json()["parameters"]) == (201, {"what": "phone"})
+        with server.client(OTHER) as other:
+            ran = other.post("/plans/memory/run", json={"with": {"what": "tablet"}}).json()
+        assert ran["plan"].startswith('s1 = quick(a="tablet")')
+    toolbox = Toolbox(tools(tmp_path / "log"))
+    pinned = read_pinned(tmp_path / "plans", "memory")
+    assert pinned == pin_plan(
+        "memory", PINNED["question"], parse_plan(PINNED["plan"]), toolbox, PINNED["parameters"]
+    )
+
+
+def pinning(folder: Path, use: Use, **options: Any) -> None:
+    async def serving() -> None:
+        allowed = {"plans_folder": folder / "plans", "pin_plans": True, **options}
+        async with asking(folder, **allowed) as client:
+            await use(client)
+
+    asyncio.run(serving())
+
+
+def test_a_name_that_is_taken_is_replaced_only_on_request(tmp_path: Path) -> None:
+    async def use(client: httpx.AsyncClient) -> None:
+        many = [client.put("/plans/memory", json=PINNED) for _ in range(8)]
+        answered = [reply.status_code for reply in await asyncio.gather(*many)]
+        assert sorted(answered) == [201, *[409] * 7]
+        other = {"question": "hello", "plan": "s1 = no_evidence()"}
+        assert (await client.put("/plans/memory", json=other)).status_code == 409
+        (listed,) = (await client.get("/plans")).json()["plans"]
+        assert listed["question"] == "memory of my {what}"
+        replaced = await client.put("/plans/memory", json={**other, "replace": True})
+        assert (replaced.status_code, replaced.json()["question"]) == (200, "hello")
+        (listed,) = (await client.get("/plans")).json()["plans"]
+        assert listed["plan"] == "s1 = no_evidence()"
+
+    pinning(tmp_path, use)
+    assert [file.name for file in (tmp_path / "plans").iterdir()] == ["memory.toml"]
+
+
+def test_a_file_of_the_command_line_is_refused_with_the_difference_of_its_tools(
+    tmp_path: Path,
+) -> None:
+    async def use(client: httpx.AsyncClient) -> None:
+        text = (pin(tmp_path) / "memory.toml").read_text()
+        assert (await client.put("/plans/same", json={"file": text})).status_code == 201
+        changed = text.replace('description = "', 'description = "Formerly: ')
+        refused = await client.put("/plans/other", json={"file": changed})
+        assert refused.status_code == 409
+        assert 'quick: its description was "Formerly: ' in refused.json()["detail"]
+        (listed,) = (await client.get("/plans")).json()["plans"]
+        assert (listed["name"], listed["question"]) == ("same", "memory of my {what}")
+
+    pinning(tmp_path, use)
+
+
+@pytest.mark.parametrize(
+    ("name", "body"),
+    [
+        ("memory", {"question": "memory of my phone"}),
+        ("memory", {**PINNED, "file": "format = 1"}),
+        ("memory", {**PINNED, "plan": "s1 = delete()"}),
+        ("memory", {**PINNED, "plan": "no plan"}),
+        ("memory", {**PINNED, "parameters": {"what": "lathe"}}),
+        ("memory", {**PINNED, "parameters": {f"p{n}": "phone" for n in range(33)}}),
+        ("memory", {**PINNED, "question": "x" * 8001}),
+        ("memory", {**PINNED, "replace": "yes"}),
+        ("memory", {"file": "format = 2"}),
+        ("memory", {"file": "x" * 65_537}),
+        ("a.b", PINNED),
+        ("..%2Fmemory", PINNED),
+        ("a" * 65, PINNED),
+    ],
+)
+def test_what_cannot_be_pinned_leaves_no_file(tmp_path: Path, name: str, body: Any) -> None:
+    async def use(client: httpx.AsyncClient) -> None:
+        refused = await client.put(f"/plans/{name}", json=body)
+        assert refused.status_code in (404, 422), refused.text
+        assert str(tmp_path) not in refused.text
+
+    pinning(tmp_path, use)
+    assert not list(tmp_path.rglob("*.toml*"))
+
+
+def test_a_folder_has_at_most_so_many_plans(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("casewright.serve.service.plan_routes.MOST_PLANS", 2)
+
+    async def use(client: httpx.AsyncClient) -> None:
+        replies = [await client.put(f"/plans/p{n}", json=PINNED) for n in range(3)]
+        assert [reply.status_code for reply in replies] == [201, 201, 422]
+        again = await client.put("/plans/p1", json={**PINNED, "replace": True})
+        assert again.status_code == 200
+
+    pinning(tmp_path, use)
+
+
+@pytest.mark.parametrize("off", [{"pin_plans": False}, {"plans_folder": None}])
+def test_nothing_is_pinned_where_the_operator_has_not_allowed_it(
+    tmp_path: Path, off: dict[str, Any]
+) -> None:
+    async def use(client: httpx.AsyncClient) -> None:
+        assert not (await client.get("/about")).json()["pinning"]
+        refused = await client.put("/plans/memory", json=PINNED)
+        assert (refused.status_code, refused.headers["content-type"]) == (
+            409,
+            "application/problem+json",
+        )
+        without = await client.put("/plans/memory", json=PINNED, headers={"Authorization": ""})
+        assert without.status_code == 401
+
+    pinning(tmp_path, use, **off)
+    assert not (tmp_path / "plans").exists()

@@ -187,7 +187,7 @@ async def test_a_retried_reply_does_not_answer_the_next_question(
     waiting: tuple[httpx.AsyncClient, str],
 ) -> None:
     client, first = waiting
-    body = {"reply": "red", "reply_to": first}
+    body = {"replies": {first: "red"}}
     told = await resumed(client, body, headers=KEY)
     assert [one["question"] for one in told.json()["questions"]] == ["the second?"]
     again = await resumed(client, body, headers=KEY)
@@ -196,7 +196,7 @@ async def test_a_retried_reply_does_not_answer_the_next_question(
         assert (await resumed(client, body, headers=headers)).status_code == 409
     open_ = (await client.get("/threads/t")).json()["questions"]
     assert open_ == told.json()["questions"]
-    last = await resumed(client, {"reply": "blue", "reply_to": open_[0]["id"]})
+    last = await resumed(client, {"replies": {open_[0]["id"]: "blue"}})
     assert last.json()["questions"][0]["question"] == "the user says red, then blue"
 
 
@@ -206,12 +206,12 @@ async def test_a_reply_to_an_earlier_run_is_refused(waiting: tuple[httpx.AsyncCl
     again = {**plan("s1 = twice()"), "thread_id": "t"}
     second = (await client.post("/ask", json=again)).json()["questions"][0]["id"]
     assert second != first
-    assert (await resumed(client, {"reply": "red", "reply_to": first})).status_code == 409
-    assert (await resumed(client, {"reply": "red", "reply_to": second})).status_code == 202
+    assert (await resumed(client, {"replies": {first: "red"}})).status_code == 409
+    assert (await resumed(client, {"replies": {second: "red"}})).status_code == 202
 
 
 @pytest.mark.parametrize("where", ["file"])
-@pytest.mark.parametrize("body", [{"reply": "red"}, {"reply_to": "x"}, {"reply": 1, "reply_to": 1}])
+@pytest.mark.parametrize("body", [{"replies": {}}, {"replies": "red"}, {"replies": {"x" * 129: 1}}])
 async def test_a_reply_and_what_it_is_to_go_together(
     waiting: tuple[httpx.AsyncClient, str], body: Any
 ) -> None:

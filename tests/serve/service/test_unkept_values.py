@@ -52,8 +52,7 @@ async def test_a_value_that_cannot_be_kept_is_refused_in_every_request(
             assert await status("/casewright/batch", {"inputs": [whole]}) == 422
         told = await client.post("/ask", json=waits)
         reply = {
-            "reply": value,
-            "reply_to": told.json()["questions"][0]["id"],
+            "replies": {told.json()["questions"][0]["id"]: value},
             "scope": {"hall": "B"},
         }
         assert await status("/threads/w/resume", reply) == 422
