@@ -11,7 +11,7 @@ from casewright.domains.domain import Domain, OpenDomain
 from casewright.domains.python_file import own_code
 from casewright.errors import CasewrightError, InputError
 from casewright.planner import AnnotatedQuery, plan_store, read_annotated
-from casewright.planner.named import CASE_PLANNER, PARSER
+from casewright.planner.named import CASE_PLANNER, ENSEMBLE
 from casewright.stores import CaseStore, Encoder
 from casewright.tools import Toolbox
 
@@ -88,7 +88,7 @@ def own_domain(
         queries=lambda: list(known),
         scopes=scope_values,
         reader=folder,
-        planner=PARSER if folder is None else CASE_PLANNER,
+        planner=ENSEMBLE if folder is None else CASE_PLANNER,
     )
 
 

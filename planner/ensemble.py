@@ -40,6 +40,8 @@ if TYPE_CHECKING:
 CARD = Path(__file__).with_name("ensemble.json")
 #: The parser's plans that are candidates: with six, plans are right no more often.
 CANDIDATES = 3
+#: Longest prompt that the model is asked with, in tokens: its training had none longer.
+LONGEST = 4096
 #: Largest margin over the next candidate that counts, in nats; that of the only candidate.
 MARGIN = 20.0
 
@@ -118,9 +120,9 @@ class EnsemblePlanner:
         if request.failures:
             return self._alone.plan(request)
         readings = self._readings(request)
-        if readings and self._decides(readings[0], request):
-            return first_valid(self.name, iter(readings), request, started)
         try:
+            if readings and self._decides(readings[0], request):
+                return first_valid(self.name, iter(readings), request, started)
             candidates = self._candidates(request, readings)
         except Exception as error:  # noqa: BLE001 - a planner never raises for its model
             other = first_valid(self.name, iter(readings), request, started)
@@ -147,9 +149,11 @@ class EnsemblePlanner:
 
     def _decides(self, first: Reading, request: PlanRequest) -> bool:
         """Return whether the parser's likeliest plan is taken without the model."""
-        # The parser does not read history.
         sure = first.confidence is None or first.confidence >= self._card.sure
-        return sure and not request.history
+        # The parser does not read history.
+        if sure and not request.history:
+            return True
+        return self._model.prompt_tokens(request) > LONGEST
 
     def _candidates(self, request: PlanRequest, readings: Sequence[Reading]) -> list[Candidate]:
         by_plan = {reading.plan: reading for reading in reversed(readings)}

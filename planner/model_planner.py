@@ -137,6 +137,11 @@ class ModelPlanner:
                 results.update(zip(numbers, self._write(batch), strict=True))
         return [results[number] for number in range(len(requests))]
 
+    def prompt_tokens(self, request: PlanRequest) -> int:
+        """Return the length of the prompt for a request, in tokens."""
+        prompt = self._prompt(request)
+        return len(prompt.head) + len(prompt.tail)
+
     def ranked(self, request: PlanRequest, plans: Sequence[Plan]) -> Mapping[Plan, float]:
         """Return the model's log-probabilities of plans and of the plan that it writes itself.
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from casewright.domains import Domain
 from casewright.planner.language_model.smollm2 import is_installed
-from casewright.planner.named import CASE_PLANNER
+from casewright.planner.named import CASE_PLANNER, ENSEMBLE, PARSER
 from casewright.planner.shipped import SHIPPED, is_shipped
 from casewright.stores.paths import data_folder
 
@@ -18,10 +18,12 @@ def default_planner(domain: Domain) -> str:
 
     It is the one that the domain prefers. A packaged domain prefers the shipped language model only
     if that is right more often than the case planner on questions that neither was made with, as
-    the README states for the shop; the case planner replaces a model that is not installed.
+    the README states for the shop. Where the model is not installed, the case planner replaces it,
+    and the plan parser replaces the ensemble of both.
     """
-    runs = domain.planner != SHIPPED or (is_shipped() and is_installed() and find_spec("torch"))
-    return domain.planner if runs else CASE_PLANNER
+    without_model = {SHIPPED: CASE_PLANNER, ENSEMBLE: PARSER}
+    runs = is_shipped() and is_installed() and find_spec("torch")
+    return domain.planner if runs else without_model.get(domain.planner, domain.planner)
 
 
 def store_folder(domain: str, encoder: str | None = None) -> Path:
