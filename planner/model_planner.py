@@ -157,23 +157,27 @@ class ModelPlanner:
 
         limits = DecodingLimits(self._tokens, time.perf_counter() + self._seconds)
         prompt = self._prompt(request)
+        texts = {plan: self._answer(plan) for plan in plans}
         with self._decoder.conversation(prompt.head, limits) as conversation:
             conversation.feed(prompt.tail)
-            mark = conversation.mark(limits)
+            tree = conversation.read_tree([*texts.values()], limits)
+            scores = {plan: tree.log_probability(text) for plan, text in texts.items()}
+            tokens = tree.walk(self._matcher(request), self._model.ends)
+            if tokens is None:
+                draft = str(max(scores, key=lambda plan: scores[plan])) if scores else ""
+                matcher = self._matcher(request)
+                tokens = conversation.write(matcher, limits=limits, draft=draft).tokens
+        plan = checked(parse_plan(plan_lines(self._model.decode(tokens))), request)
+        if plan not in scores:
+            with self._decoder.conversation(prompt.head, limits) as conversation:
+                conversation.feed(prompt.tail)
+                text = self._answer(plan)
+                scores[plan] = conversation.read_tree([text], limits).log_probability(text)
+        return scores
 
-            def log_probabilities(plans: Sequence[Plan]) -> dict[Plan, float]:
-                texts = [(*self._model.encode_plan(str(p)), self._model.ends[0]) for p in plans]
-                values = conversation.log_probabilities(mark, texts, limits)
-                return dict(zip(plans, values, strict=True))
-
-            scores = log_probabilities(plans)
-            draft = str(max(scores, key=lambda plan: scores[plan])) if scores else ""
-            written = conversation.write(self._matcher(request), limits=limits, draft=draft)
-            plan = checked(parse_plan(plan_lines(self._model.decode(written.tokens))), request)
-            if plan not in scores:
-                conversation.back_to(mark)
-                scores |= log_probabilities([plan])
-            return scores
+    def _answer(self, plan: Plan) -> tuple[int, ...]:
+        """Return a plan's tokens, with the end."""
+        return (*self._model.encode_plan(str(plan)), self._model.ends[0])
 
     def _prompt(self, request: PlanRequest) -> PromptTokens:
         """Return the prompt, with as many of its examples as the model has positions for."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from itertools import accumulate, chain, zip_longest
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from casewright.planner.decoding.kv_cache import KVCache
 from casewright.planner.decoding.limits import DecodingLimits
 from casewright.planner.decoding.matcher import Choose, Matcher, greedy
-from casewright.planner.decoding.prefix_tree import log_probabilities
+from casewright.planner.decoding.prefix_tree import PrefixTree, read_tree
 from casewright.planner.decoding.writing import PartialPlan, Written
 
 if TYPE_CHECKING:
@@ -20,13 +20,6 @@ if TYPE_CHECKING:
 
 #: Reads tokens behind what a cache holds; returns the logits at positions. See ``steps.read``.
 Read = Callable[[KVCache, Sequence[int], DecodingLimits, Sequence[int]], NDArray[np.float32]]
-
-
-class Mark(NamedTuple):
-    """A position in a sequence: the tokens that were read before it, and the one to read next."""
-
-    length: int
-    last: int
 
 
 class Conversation:
@@ -45,38 +38,19 @@ class Conversation:
         """Add tokens to the sequence; they are read by the next ``write``."""
         self._unread += tokens
 
-    def mark(self, limits: DecodingLimits) -> Mark:
-        """Read what was fed, but for its last token, and return this position.
-
-        Raises:
-            DecodingError: The deadline passed.
-        """
-        *tokens, last = self._unread
-        if tokens:
-            self._read(self._cache, tokens, limits, [len(tokens) - 1])
-        return self.back_to(Mark(self._cache.length, last))
-
-    def back_to(self, mark: Mark) -> Mark:
-        """Forget what follows a position."""
-        self._cache.set_length(mark.length)
-        self._unread = [mark.last]
-        return mark
-
-    def log_probabilities(
-        self, mark: Mark, texts: Sequence[Sequence[int]], limits: DecodingLimits
-    ) -> list[float]:
-        """Return the model's log-probability of each text behind a position; no grammar counts.
-
-        One call of the network reads them all, what they have in common once; see ``prefix_tree``.
+    def read_tree(self, texts: Sequence[Sequence[int]], limits: DecodingLimits) -> PrefixTree:
+        """Read texts that may follow, in one call of the network; none of them is added.
 
         Raises:
             DecodingError: The deadline passed.
         """
         limits.check_time()
-        self.back_to(mark)
-        values = log_probabilities(self._model, self._cache, mark.last, texts)
-        self.back_to(mark)
-        return values
+        start = self._cache.length
+        tree = read_tree(self._model, self._cache, self._unread, texts)
+        *before, last = self._unread
+        self._cache.set_length(start + len(before))
+        self._unread = [last]
+        return tree
 
     def write(
         self,

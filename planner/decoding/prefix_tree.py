@@ -7,53 +7,105 @@ Each token attends to its own path alone, which a mask says (SpecInfer, Miao et 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+import numpy as np
+from numpy.typing import NDArray
+
 from casewright.planner.decoding.kv_cache import KVCache
+from casewright.planner.decoding.matcher import Matcher, greedy
 
 if TYPE_CHECKING:
     from casewright.planner.language_model import LanguageModel
 
 
-def log_probabilities(
-    model: LanguageModel, cache: KVCache, last: int, texts: Sequence[Sequence[int]]
-) -> list[float]:
-    """Return the model's log-probability of each text behind what a cache holds.
+@dataclass(frozen=True, slots=True)
+class PrefixTree:
+    """Texts that a model has read behind one beginning.
+
+    Attributes:
+        children: Nodes by their parent and token; node 0 is the beginning's last token.
+        logits: Those after each node, (nodes, vocabulary).
+    """
+
+    children: dict[tuple[int, int], int]
+    logits: NDArray[np.float32]
+
+    def log_probability(self, text: Sequence[int]) -> float:
+        """Return the model's log-probability of one of the texts."""
+        import torch
+
+        path = [0]
+        for token in text[:-1]:
+            path.append(self.children[path[-1], token])
+        logs = torch.from_numpy(self.logits[path]).log_softmax(-1)
+        return float(logs[range(len(text)), list(text)].sum())
+
+    def walk(self, matcher: Matcher, ends: Sequence[int]) -> list[int] | None:
+        """Return what the model would write, without the end; ``None`` if it is not in the tree.
+
+        Args:
+            matcher: Of the text; it is advanced.
+            ends: Tokens that end a text.
+        """
+        node: int | None = 0
+        written: list[int] = []
+        while node is not None:
+            tokens = matcher.forced()
+            if not tokens:
+                if matcher.finished:
+                    return written
+                tokens = [greedy(self.logits[node], matcher)]
+                if tokens[0] in ends:
+                    return written
+                matcher.consume(tokens[0])
+            for token in tokens:
+                node = None if node is None else self.children.get((node, token))
+            written += tokens
+        return written if matcher.finished else None
+
+
+def read_tree(
+    model: LanguageModel, cache: KVCache, before: Sequence[int], texts: Sequence[Sequence[int]]
+) -> PrefixTree:
+    """Read texts, each behind what a cache holds and some more tokens.
 
     The cache is left longer, by columns of no single text: set its length back.
 
     Args:
-        cache: States of one row, without those of the last token.
-        last: The token before the texts.
-        texts: Texts in tokens, none of them empty.
+        cache: States of one row.
+        before: Tokens that all texts follow; at least one.
+        texts: Texts in tokens, none of them empty. Their last tokens are not read.
     """
     import torch
 
-    tokens, paths = [last], [[0]]
     children: dict[tuple[int, int], int] = {}
-    nodes: list[list[int]] = []
+    tokens, paths = [before[-1]], [[0]]
     for text in texts:
-        node, on_path = 0, [0]
+        node = 0
         for token in text[:-1]:
             if (node, token) not in children:
                 children[node, token] = len(tokens)
                 paths.append([*paths[node], len(tokens)])
                 tokens.append(token)
             node = children[node, token]
-            on_path.append(node)
-        nodes.append(on_path)
-    mask = torch.zeros(len(tokens), cache.length + len(tokens), dtype=torch.bool)
-    mask[:, : cache.length] = True
-    for row, path in enumerate(paths):
-        mask[row, [cache.length + column for column in path]] = True
-    positions = [cache.length + len(path) - 1 for path in paths]
+    start, common = cache.length, len(before) - 1
+    size = common + len(tokens)
+    mask = torch.zeros(size, start + size, dtype=torch.bool)
+    mask[:, :start] = True
+    mask[:common, start : start + common] = torch.ones(common, common, dtype=torch.bool).tril()
+    mask[common:, start : start + common] = True
+    for row, path in enumerate(paths, common):
+        mask[row, [start + common + node for node in path]] = True
+    positions = [*range(common), *(common + len(path) - 1 for path in paths)]
     with torch.no_grad():
         logits = model.network(
-            input_ids=torch.tensor([tokens], device=model.device),
-            position_ids=torch.tensor([positions], device=model.device),
+            input_ids=torch.tensor([[*before[:-1], *tokens]], device=model.device),
+            position_ids=torch.tensor([positions], device=model.device) + start,
             attention_mask=mask[None, None].to(model.device),
             past_key_values=cache,
             use_cache=True,
+            logits_to_keep=len(tokens),
         ).logits[0]
-    logs = logits.float().log_softmax(-1)
-    return [float(logs[path, list(text)].sum()) for path, text in zip(nodes, texts, strict=True)]
+    return PrefixTree(children, logits.float().cpu().numpy())

@@ -14,6 +14,7 @@ import torch
 from casewright.planner import ModelPlanner, Plan, PlanRequest, parse_plan, render_prompt
 from casewright.planner.decoding import Decoder, DecodingLimits
 from casewright.planner.ensemble import EnsembleCard, EnsemblePlanner
+from casewright.planner.grammar import PlanGrammar
 from casewright.planner.language_model import LanguageModel
 from casewright.planner.reuse import Reading
 from tests.planner.helpers import SHOP
@@ -70,12 +71,29 @@ def test_log_probabilities_are_those_of_each_text_alone(mistral: LanguageModel) 
     limits = DecodingLimits(400, time.perf_counter() + 60)
     with Decoder(mistral).conversation(prompt.head, limits) as conversation:
         conversation.feed(prompt.tail)
-        mark = conversation.mark(limits)
-        together = conversation.log_probabilities(mark, texts, limits)
-        again = conversation.log_probabilities(mark, texts[::-1], limits)
+        trees = [conversation.read_tree(order, limits) for order in (texts, texts[::-1])]
     expected = [by_one_text_at_a_time(mistral, plan) for plan in PLANS]
-    np.testing.assert_allclose(together, expected, rtol=1e-4)
-    np.testing.assert_allclose(again[::-1], expected, rtol=1e-4)
+    for tree in trees:
+        found = [tree.log_probability(text) for text in texts]
+        np.testing.assert_allclose(found, expected, rtol=1e-4)
+
+
+def test_where_the_model_would_write_a_text_of_the_tree_it_need_not_write(
+    mistral: LanguageModel,
+) -> None:
+    prompt = mistral.encode(render_prompt(asked()))
+    limits = DecodingLimits(400, time.perf_counter() + 60)
+    grammar = PlanGrammar(mistral.grammar_tokenizer)
+    with Decoder(mistral).conversation(prompt.head, limits) as conversation:
+        conversation.feed(prompt.tail)
+        other = [[*mistral.encode_plan(str(PLANS[1])), mistral.ends[0]]]
+        without = conversation.read_tree(other, limits).walk(grammar.plan(asked()), mistral.ends)
+        own = conversation.write(grammar.plan(asked()), limits=limits).tokens
+    with Decoder(mistral).conversation(prompt.head, limits) as conversation:
+        conversation.feed(prompt.tail)
+        tree = conversation.read_tree([*other, [*own, mistral.ends[0]]], limits)
+    assert without is None
+    assert tree.walk(grammar.plan(asked()), mistral.ends) == [*own]
 
 
 def test_what_the_model_writes_is_ranked_with_the_plans_of_the_parser(
