@@ -11,8 +11,9 @@ from __future__ import annotations
 import asyncio
 import json
 import math
+import threading
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from itertools import islice
 from pathlib import Path
@@ -101,18 +102,27 @@ class EnsemblePlanner:
 
     Args:
         parser: Makes readings with scores, as ``ParserReuse`` does.
-        model: Writes plans under a grammar.
+        load: Returns the planner that writes plans by the model; called when it is first asked.
     """
 
     name = ENSEMBLE
 
     def __init__(
-        self, parser: Reuse, model: ModelPlanner, card: EnsembleCard | None = None
+        self, parser: Reuse, load: Callable[[], ModelPlanner], card: EnsembleCard | None = None
     ) -> None:
         self._parser = parser
         self._alone = ReusePlanner(self.name, parser)
-        self._model = model
+        self._load = load
+        self._lock = threading.Lock()
+        self._loaded: ModelPlanner | None = None
         self._card = card or EnsembleCard.read()
+
+    @property
+    def _model(self) -> ModelPlanner:
+        with self._lock:
+            if (model := self._loaded) is None:
+                model = self._loaded = self._load()
+            return model
 
     def plan(self, request: PlanRequest) -> PlanResult:
         """Return the plan that both find likeliest; the parser's where the model fails."""

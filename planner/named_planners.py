@@ -36,12 +36,13 @@ def _parser(parts: PlannerParts) -> Planner:
 def _ensemble(parts: PlannerParts) -> Planner:
     _, _, folder = parts.name.partition(":")
     parser = HistoryReuse(ParserReuse(parts.plan_cases, Path(folder or PARSER_FOLDER)))
-    model = ModelPlanner(
-        local_model(SHIPPED, parts.settings),
-        plan_cases=parts.plan_cases,
-        examples=shown_examples(SHIPPED),
-    )
-    return EnsemblePlanner(parser, model)
+
+    def load() -> ModelPlanner:
+        model = local_model(SHIPPED, parts.settings)
+        shown = shown_examples(SHIPPED)
+        return ModelPlanner(model, plan_cases=parts.plan_cases, examples=shown)
+
+    return EnsemblePlanner(parser, load)
 
 
 def _writer(parts: PlannerParts) -> Planner:

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 import torch
 
+from casewright.errors import InputError
 from casewright.planner import ModelPlanner, Plan, PlanRequest, parse_plan, render_prompt
 from casewright.planner.decoding import Decoder, DecodingLimits
 from casewright.planner.ensemble import EnsembleCard, EnsemblePlanner
@@ -111,7 +112,9 @@ def test_the_plan_with_the_highest_weighted_sum_is_taken(
     mistral: LanguageModel, likeliest: int
 ) -> None:
     scores = [-1e6 * (number != likeliest) for number in range(len(PLANS))]
-    result = EnsemblePlanner(Parsed(PLANS, scores), ModelPlanner(mistral), CARD).plan(asked())
+    result = EnsemblePlanner(Parsed(PLANS, scores), lambda: ModelPlanner(mistral), CARD).plan(
+        asked()
+    )
     assert result.plan == PLANS[likeliest]
     assert result.planner == "ensemble"
     assert result.confidence is not None
@@ -121,13 +124,22 @@ def test_the_plan_with_the_highest_weighted_sum_is_taken(
         asked().validate(plan)
 
 
-def test_where_the_parser_is_sure_the_model_is_not_asked() -> None:
-    broken = ModelPlanner(tiny_mistral(3), seconds=0)
-    sure = EnsemblePlanner(Parsed(PLANS, [-0.1, -5.0, -6.0], 0.95), broken, CARD).plan(asked())
+def test_where_the_parser_is_sure_the_model_is_not_even_loaded() -> None:
+    def load() -> ModelPlanner:
+        raise InputError("There is no model.")
+
+    scores = [-0.1, -5.0, -6.0]
+    sure = EnsemblePlanner(Parsed(PLANS, scores, 0.95), load, CARD).plan(asked())
     assert (sure.plan, sure.fallback, sure.confidence) == (PLANS[0], "", 0.95)
-    unsure = EnsemblePlanner(Parsed(PLANS, [-0.1, -5.0, -6.0], 0.5), broken, CARD).plan(asked())
-    assert unsure.plan == PLANS[0]
-    assert "in time" in unsure.fallback
+    unsure = EnsemblePlanner(Parsed(PLANS, scores, 0.5), load, CARD).plan(asked())
+    assert (unsure.plan, unsure.fallback) == (PLANS[0], "ensemble: There is no model.")
+
+
+def test_a_model_out_of_time_leaves_the_parser_its_plan(mistral: LanguageModel) -> None:
+    late = ModelPlanner(mistral, seconds=0)
+    result = EnsemblePlanner(Parsed(PLANS, [-0.1, -5.0, -6.0]), lambda: late, CARD).plan(asked())
+    assert result.plan == PLANS[0]
+    assert "in time" in result.fallback
 
 
 def test_a_follow_up_is_ranked_by_the_model_alone_since_the_parser_reads_no_history(
@@ -135,12 +147,12 @@ def test_a_follow_up_is_ranked_by_the_model_alone_since_the_parser_reads_no_hist
 ) -> None:
     follow_up = asked(history=[{"question": "Do you sell tents?", "answer": "Two."}])
     sure = Parsed(PLANS, [0.0, -1e6, -1e6], 0.99)
-    result = EnsemblePlanner(sure, ModelPlanner(mistral), CARD).plan(follow_up)
+    result = EnsemblePlanner(sure, lambda: ModelPlanner(mistral), CARD).plan(follow_up)
     scores = ModelPlanner(mistral).ranked(follow_up, PLANS)
     assert result.plan == max(scores, key=lambda plan: scores[plan])
 
 
 def test_without_a_plan_of_the_parser_the_model_plans(mistral: LanguageModel) -> None:
-    planner = EnsemblePlanner(Parsed([], []), ModelPlanner(mistral), CARD)
+    planner = EnsemblePlanner(Parsed([], []), lambda: ModelPlanner(mistral), CARD)
     assert planner.plan(asked()).plan == ModelPlanner(mistral).plan(asked()).plan
     assert asyncio.run(planner.aplan(asked())).plan == planner.plan(asked()).plan

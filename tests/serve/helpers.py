@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 from unittest.mock import patch
 
+from casewright.planner.language_model.smollm2 import converted_folder
 from casewright.serve.cli import main
 from casewright.stores import default_encoder
 from tests.support.sparse import copied
@@ -32,6 +33,11 @@ def command() -> list[str]:
 
 
 def environment(home: Path) -> dict[str, str]:
+    # The base of the ensemble is converted once, not for each home.
+    base = home / "cache" / converted_folder().name
+    if converted_folder().is_dir() and not base.exists():
+        base.parent.mkdir(parents=True, exist_ok=True)
+        base.symlink_to(converted_folder())
     return {**os.environ, "CASEWRIGHT_HOME": str(home), "COLUMNS": "200"}
 
 

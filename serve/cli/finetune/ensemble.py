@@ -31,7 +31,7 @@ def finetune_ensemble(
 
     model = ModelPlanner(local_model(SHIPPED, ModelSettings()), seconds=600.0)
     card, figures = choose(
-        rankings(EnsemblePlanner(ParserReuse(None), model), read_corpus("validation"))
+        rankings(EnsemblePlanner(ParserReuse(None), lambda: model), read_corpus("validation"))
     )
     card.write(target)
     facts = {**asdict(card), **figures}

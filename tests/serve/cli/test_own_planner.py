@@ -180,7 +180,8 @@ def test_plan_that_cannot_be_run_is_no_correction(
 def test_eval_says_how_good_by_class_and_lists_wrong_plans_beside_right_ones(
     home: Path, plant: Path
 ) -> None:
-    told = result(typed(home, plant, "eval", "--input", "test.jsonl", "--json"))
+    by_parser = ("eval", "--planner", "parser", "--input", "test.jsonl")
+    told = result(typed(home, plant, *by_parser, "--json"))
     assert (told["planner"], told["messages"]) == ("parser", 2)
     whole = told["figures"]["whole_plans"]
     assert (whole["value"], whole["count"]) == (0.5, 2)
@@ -189,7 +190,7 @@ def test_eval_says_how_good_by_class_and_lists_wrong_plans_beside_right_ones(
     (wrong,) = told["wrong"]
     assert (wrong["id"], wrong["right_plan"]) == ("does", MESSAGES["does the lathe vibrate"])
     assert parse_plan(wrong["plan"]) != parse_plan(wrong["right_plan"])
-    shown = typed(home, plant, "eval", "--input", "test.jsonl").stdout
+    shown = typed(home, plant, *by_parser).stdout
     assert "0.500 [" in shown
     assert "does: does the lathe vibrate" in shown
     assert 'right s1 = find_machine(query="lathe")' in shown

@@ -148,10 +148,12 @@ def test_the_default_is_the_preferred_planner_where_it_can_run(
     assert default_planner(shop) == "case"
 
 
-def test_the_plan_parser_plans_for_tools_of_ones_own_without_a_trained_reader(
-    tmp_path: Path,
+def test_the_ensemble_plans_for_tools_of_ones_own_and_without_its_model_the_plan_parser(
+    tmp_path: Path, no_base: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assert default_planner(own_domain("plant", SHOP)) == "parser"
+    monkeypatch.undo()
+    assert default_planner(own_domain("plant", SHOP)) == "ensemble"
     assert default_planner(own_domain("plant", SHOP, reader=tmp_path)) == "case"
 
 
