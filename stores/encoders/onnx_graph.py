@@ -15,6 +15,8 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from casewright.stores.encoders import onnx_format
+
 if TYPE_CHECKING:
     from onnxruntime import InferenceSession
 
@@ -24,8 +26,8 @@ Weights = Mapping[str, Floats]
 FUSED = "com.microsoft"
 #: Dimensions of an attention head.
 HEAD = 32
-#: Most tokens of a model run, since more of them leave the processor's cache, and most padding among
-#: them: reading the weights for another run takes as long as some twenty tokens.
+#: Most tokens of a model run, since more leave the processor's cache, and most padding among them:
+#: reading the weights for another run takes as long as some twenty tokens.
 BATCH_TOKENS, PADDING = 512, 20
 #: Ids and types (2, tokens) of a text, and its states to come.
 _Text: TypeAlias = tuple[NDArray[Any], "Future[Floats]"]
@@ -47,16 +49,14 @@ class Graph:
 
     def __init__(self, weights: Weights, epsilon: float = 1e-5, bits: int = 32) -> None:
         self._weights, self._epsilon, self._bits = weights, epsilon, bits
-        self._nodes: list[Any] = []
+        self._nodes: list[bytes] = []
         self._used: dict[str, NDArray[Any]] = {}
 
     def node(self, operator: str, *inputs: str, domain: str = "", **settings: Any) -> str:
         """Add an operator and return the name of its first output."""
-        from onnx.helper import make_node
-
         output = f"{operator}{len(self._nodes)}"
         outputs = [output, *(name and f"{output}.{name}" for name in _MORE.get(operator, ()))]
-        self._nodes.append(make_node(operator, inputs, outputs, domain=domain, **settings))
+        self._nodes.append(onnx_format.node(operator, inputs, outputs, domain=domain, **settings))
         return output
 
     def weight(self, name: str) -> str:
@@ -130,24 +130,9 @@ class Graph:
 
         0 ``threads`` is one a core.
         """
-        from onnx import helper
-
-        def described(name: str, kind: type) -> Any:
-            return helper.make_tensor_value_info(
-                name, helper.np_dtype_to_tensor_dtype(np.dtype(kind)), None
-            )
-
-        graph = helper.make_graph(
-            self._nodes,
-            "casewright",
-            [described(name, kind) for name, kind in inputs.items()],
-            [described(name, np.float32) for name in outputs],
-            [_external(name, weight) for name, weight in self._used.items()],
-        )
-        domains = [helper.make_opsetid("", 17), helper.make_opsetid(FUSED, 1)]
-        # The format's version of opset 17.
-        model = helper.make_model(graph, opset_imports=domains, ir_version=8)
-        session = inference_session(model.SerializeToString(), threads, self._used)
+        floats = dict.fromkeys(outputs, np.float32)
+        model = onnx_format.model(self._nodes, inputs, floats, self._used, FUSED)
+        session = inference_session(model, threads, self._used)
         return Session(session, self._used)
 
 
@@ -183,22 +168,6 @@ def inference_session(
         values = [onnxruntime.OrtValue.ortvalue_from_numpy(array) for array in weights.values()]
         options.add_external_initializers(list(weights), values)
     return onnxruntime.InferenceSession(model, options, providers=["CPUExecutionProvider"])
-
-
-def _external(name: str, weight: NDArray[Any]) -> Any:
-    """Return a constant whose numbers ONNX Runtime gets beside the model."""
-    from onnx import StringStringEntryProto, TensorProto, helper
-
-    described = {"location": "memory", "offset": "0", "length": str(weight.nbytes)}
-    return TensorProto(
-        name=name,
-        data_type=helper.np_dtype_to_tensor_dtype(weight.dtype),
-        dims=weight.shape,
-        data_location=TensorProto.EXTERNAL,
-        external_data=[
-            StringStringEntryProto(key=key, value=value) for key, value in described.items()
-        ],
-    )
 
 
 def in_batches(sizes: Sequence[int]) -> Iterator[list[int]]:
