@@ -49,8 +49,9 @@ class BodyNode(RunnableLambda[Any, Any]):
             return await arun(body(state))
 
         # Otherwise LangChain inspects both at each call.
-        for function in (blocking, awaiting):
-            function.__signature__ = _ONE_ARGUMENT  # type: ignore[attr-defined]
+        functions: tuple[Any, Any] = blocking, awaiting
+        for function in functions:
+            function.__signature__ = _ONE_ARGUMENT
         super().__init__(blocking, afunc=awaiting, name=body.__name__)
 
 

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from casewright.planner.annotated import AnnotatedQuery
-from casewright.planner.plan import context_fields
+from casewright.planner.plan import Plan, context_fields
 from casewright.planner.prompt import PlanExample
 from casewright.planner.request import PlanRequest
 from casewright.stores import Case, CaseSchema, CaseStore, Encoder, MarginalSelector, text_facet
@@ -85,7 +85,15 @@ def _usable(case: Case, request: PlanRequest) -> bool:
     """Return whether the request has the tools, the context and the history that a case needs."""
     if "history" in case.metadata and not request.history:
         return False
-    tools, fields = case.metadata.get("tools", ()), case.metadata.get("needs", ())
+    return _has(request, case.metadata.get("tools", ()), case.metadata.get("needs", ()))
+
+
+def runnable(plan: Plan, request: PlanRequest) -> bool:
+    """Return whether the request has the tools and the context that a plan needs."""
+    return _has(request, plan.tools, context_fields(plan))
+
+
+def _has(request: PlanRequest, tools: Iterable[str], fields: Iterable[str]) -> bool:
     return all(tool in request.toolbox for tool in tools) and all(
         request.context.get(field) is not None for field in fields
     )
