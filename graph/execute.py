@@ -18,6 +18,7 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
+from inspect import Signature
 from math import inf
 from typing import Any, NoReturn
 
@@ -40,6 +41,7 @@ from casewright.tools.results import plain
 
 #: Threads of LangGraph's synchronous streaming beside those of the steps.
 _STREAM_THREADS = 3
+_NO_ARGUMENT = Signature()
 
 
 @dataclass(eq=False)
@@ -189,6 +191,8 @@ class Execution:
         """Call a step as a LangGraph task of its own name, and return the task's future."""
         name, tool = f"s{number}", self.plan.steps[number - 1].tool
         function: Any = partial(run_step, number)
+        # Otherwise LangGraph inspects it, twice.
+        function.__signature__ = _NO_ARGUMENT
         future = in_step(name, tool, task(name=f"{name} {tool}")(function))
         # Nobody asks for the exceptions of a cancelled run's steps.
         future.add_done_callback(lambda ended: ended.cancelled() or ended.exception())

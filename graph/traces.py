@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager, nullcontext
+from inspect import signature
 from typing import Any, TypeVar, cast
 from uuid import UUID
 
@@ -34,6 +35,7 @@ SCOPE, STEP, TOOL = "casewright_scope", "casewright_step", "casewright_tool"
 Task = TypeVar("Task")
 #: No run, and no span.
 _NO_SPAN: tuple[Any, Any] = (None, None)
+_ONE_ARGUMENT = signature(lambda state: state)
 
 
 class BodyNode(RunnableLambda[Any, Any]):
@@ -46,6 +48,10 @@ class BodyNode(RunnableLambda[Any, Any]):
         async def awaiting(state: Any) -> dict[str, Any]:
             return await arun(body(state))
 
+        # Otherwise LangChain inspects both at each call.
+        functions: tuple[Any, Any] = blocking, awaiting
+        for function in functions:
+            function.__signature__ = _ONE_ARGUMENT
         super().__init__(blocking, afunc=awaiting, name=body.__name__)
 
 
@@ -61,6 +67,11 @@ class RunSpans(BaseCallbackHandler):
         # Run to its graph's run, and that one's span.
         self._spans: dict[UUID, tuple[UUID, Any]] = {}
 
+    @property
+    def ignore_chain(self) -> bool:
+        """Whether nobody wants spans."""
+        return spans.tracer() is None
+
     def on_chain_start(
         self,
         serialized: Any,
@@ -71,15 +82,13 @@ class RunSpans(BaseCallbackHandler):
         **kwargs: Any,
     ) -> None:
         """Open a span for a graph's run, or record that a run is within such a run."""
-        if (tracer := spans.tracer()) is None:
-            return
         if parent_run_id in self._spans:
             self._spans[run_id] = self._spans[parent_run_id]
             return
         attributes = {spans.OPERATION: "invoke_agent", "gen_ai.agent.name": NAME}
         if isinstance(inputs, dict):
             attributes |= spans.content(casewright__question=inputs.get("question", ""))
-        opened = tracer.start_span(f"invoke_agent {NAME}", attributes=attributes)
+        opened = spans.tracer().start_span(f"invoke_agent {NAME}", attributes=attributes)
         self._spans[run_id] = run_id, opened
 
     def on_chain_end(self, outputs: Any, *, run_id: UUID, **kwargs: Any) -> None:

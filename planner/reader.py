@@ -17,7 +17,6 @@ from casewright.planner.reader_input import (
     MAX_TOKENS,
     ReaderInput,
     Span,
-    padded,
     read_input,
 )
 from casewright.planner.reader_layers import Memory, NextSubQueries, ReaderLayers
@@ -76,8 +75,9 @@ class Reader:
         """Read a question; of one that is too long, the beginning."""
         tokenizer, encoder, layers = self._load()
         item = read_input(tokenizer, question, context)
-        ids, types, mask = padded([item])
-        return EncodedQuestion(item, layers, layers.memory(encoder(ids, types, mask), mask))
+        states = encoder.read(item.ids, item.types)[None]
+        mask = np.ones(states.shape[:2], dtype=np.int64)
+        return EncodedQuestion(item, layers, layers.memory(states, mask))
 
     def _load(self) -> tuple[Tokenizer, Bert, ReaderLayers]:
         with self._lock:

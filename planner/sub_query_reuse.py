@@ -17,8 +17,7 @@ from numpy.typing import NDArray
 
 from casewright.errors import InputError
 from casewright.planner.parser_planner import ParserReuse
-from casewright.planner.plan import Plan
-from casewright.planner.plan_cases import runnable
+from casewright.planner.plan import Plan, context_fields
 from casewright.planner.reader import EncodedQuestion, Reader
 from casewright.planner.reader_input import MAX_SUB_QUERIES, Span
 from casewright.planner.request import PlanRequest
@@ -69,6 +68,8 @@ class SubQueryReuse:
     def __init__(self, reader: Reader) -> None:
         self._reader = reader
         self._trained = {NO_EVIDENCE.name, *(tool for t in reader.templates for tool in t.tools)}
+        plans = [Plan(template.steps) for template in reader.templates]
+        self._needs = [(frozenset(plan.tools), frozenset(context_fields(plan))) for plan in plans]
 
     @cached_property
     def _parser(self) -> ParserReuse:
@@ -101,7 +102,9 @@ class SubQueryReuse:
 
     def _search(self, question: EncodedQuestion, request: PlanRequest) -> list[_Beginning]:
         templates = self._reader.templates
-        usable = np.array([runnable(Plan(t.steps), request) for t in templates], dtype=bool)
+        names = set(request.toolbox.names)
+        known = {field for field, value in request.context.items() if value is not None}
+        usable = np.array([tools <= names and fields <= known for tools, fields in self._needs])
         reach = np.array([template.reach for template in templates])
         length = np.array([len(template.steps) for template in templates])
         live, endings = [_Beginning(0.0)], list[_Beginning]()

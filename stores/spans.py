@@ -21,9 +21,12 @@ _PAUSES = ("GraphInterrupt", "GraphBubbleUp")
 
 
 def tracer() -> Any:
-    """Return the tracer of the global provider; ``None`` if OpenTelemetry is not imported."""
-    trace = sys.modules.get("opentelemetry.trace")
-    return None if trace is None else trace.get_tracer("casewright")
+    """Return the tracer of the global provider; ``None`` if no program has set one."""
+    if (trace := sys.modules.get("opentelemetry.trace")) is None:
+        return None
+    provider = trace.get_tracer_provider()
+    unset = isinstance(provider, trace.ProxyTracerProvider)
+    return None if unset else provider.get_tracer("casewright")
 
 
 def content(**values: Any) -> dict[str, str]:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from casewright.errors import InputError
 from casewright.stores.engines.engine import Where
-from casewright.stores.engines.payload import is_number, tag
+from casewright.stores.engines.payload import TAGS, is_number, tag
 
 if TYPE_CHECKING:
     import qdrant_edge
@@ -66,7 +66,7 @@ def edge_filter(where: Where | None) -> qdrant_edge.Filter | None:
             return edge.NestedCondition("numbers", edge.Filter(must=inside))
         items = [value] if _is_single(value) else value
         return edge.FieldCondition(
-            key="tags", match=edge.MatchAny([tag(name, item) for item in items])
+            key=TAGS, match=edge.MatchAny([tag(name, item) for item in items])
         )
 
     return _filter(where, condition, edge.Filter)

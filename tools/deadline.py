@@ -6,9 +6,10 @@ import asyncio
 import contextvars
 import os
 import threading
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Awaitable, Callable, Coroutine
 from concurrent.futures import Future
+from queue import SimpleQueue
 from typing import Any, TypeVar
 
 from casewright.errors import BusyError
@@ -16,6 +17,8 @@ from casewright.errors import BusyError
 Answer = TypeVar("Answer")
 #: How long a timed-out coroutine may take to clean up.
 CANCEL_SECONDS = 0.1
+#: Threads that are kept for further calls.
+IDLE = 64
 #: Owner of the calls of this context, such as a tenant; empty for none.
 owner: contextvars.ContextVar[str] = contextvars.ContextVar("casewright_call_owner", default="")
 
@@ -37,7 +40,7 @@ class _CallThreads:
         with self._lock:
             return self._running.total()
 
-    def start(self, thread: threading.Thread, name: str) -> None:
+    def start(self, work: Callable[[], None], name: str) -> None:
         with self._lock:
             owner_full = self._running[name] >= self._owner_limit and name
             if owner_full or self._running.total() >= self._limit:
@@ -48,7 +51,7 @@ class _CallThreads:
                 )
             self._running[name] += 1
         try:
-            thread.start()
+            _in_thread(work)
         except RuntimeError as error:
             self.end(name)
             raise BusyError(f"The system starts no more threads: {error}. Try again.") from error
@@ -82,6 +85,31 @@ class _CallFuture(Future[Any]):
 
 
 _threads = _CallThreads(1024, 1024)
+#: The inboxes of threads without work, the last one on the right.
+_idle: deque[SimpleQueue[Callable[[], None]]] = deque()
+# A forked process has none of these threads.
+os.register_at_fork(after_in_child=_idle.clear)
+
+
+def _in_thread(work: Callable[[], None]) -> None:
+    """Run work, which raises nothing, in an idle daemon thread, or else in a new one.
+
+    A new thread makes its starter, an event loop, wait until it runs.
+    """
+    try:
+        inbox = _idle.pop()
+    except IndexError:
+        inbox = SimpleQueue()
+        threading.Thread(target=_serve, args=(inbox,), daemon=True, name="casewright-call").start()
+    inbox.put(work)
+
+
+def _serve(inbox: SimpleQueue[Callable[[], None]]) -> None:
+    while True:
+        inbox.get()()
+        if len(_idle) >= IDLE:
+            return
+        _idle.append(inbox)
 
 
 def running_calls() -> int:
@@ -101,7 +129,7 @@ def bound_call_threads(limit: int, owner_limit: int) -> None:
 
 
 def start_daemon(function: Callable[[], Answer]) -> Future[Answer]:
-    """Run a function in its own daemon thread, with this context's variables; return its future.
+    """Run a function in a daemon thread, with this context's variables; return its future.
 
     Executors join their threads when the process ends, so that one hanging call would hold it for
     ever; a daemon thread can be abandoned. A ``StopIteration`` or ``StopAsyncIteration`` becomes a
@@ -130,7 +158,7 @@ def start_daemon(function: Callable[[], Answer]) -> Future[Answer]:
         finally:
             threads.end(name, future)
 
-    threads.start(threading.Thread(target=work, daemon=True, name="casewright-call"), name)
+    threads.start(work, name)
     return future
 
 

@@ -86,8 +86,8 @@ class Runs:
         self._threads = RecentThreads(self.saver, bounded=options.threads_in_memory)
         self._reading: defaultdict[str, asyncio.Lock] = defaultdict(asyncio.Lock)
         self._slots = Slots(options.max_concurrency, options.tenant_concurrency)
-        # More computing threads than this only wait for each other.
-        self._pool = ThreadPoolExecutor(4, "casewright-compute")
+        # Threads that wait for the encoder share its next run.
+        self._pool = ThreadPoolExecutor(8, "casewright-compute")
         self._planner, generator = off_loop(parts.planner, parts.generator, self._pool)
         self._modes: list[Any] = ["custom", "values"]
         if isinstance(generator, ChatGenerator):

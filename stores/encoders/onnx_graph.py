@@ -5,12 +5,17 @@ Among them is BERT's encoder (arXiv 1810.04805), in float32 or with eight-bit pr
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import threading
+from collections import deque
+from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import Future
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
+
+from casewright.stores.encoders import onnx_format
 
 if TYPE_CHECKING:
     from onnxruntime import InferenceSession
@@ -21,6 +26,11 @@ Weights = Mapping[str, Floats]
 FUSED = "com.microsoft"
 #: Dimensions of an attention head.
 HEAD = 32
+#: Most tokens of a model run, since more leave the processor's cache, and most padding among them:
+#: reading the weights for another run takes as long as some twenty tokens.
+BATCH_TOKENS, PADDING = 512, 20
+#: Ids and types (2, tokens) of a text, and its states to come.
+_Text: TypeAlias = tuple[NDArray[Any], "Future[Floats]"]
 #: Further outputs of operators; of a normalisation its input, the sum, is used.
 _MORE = {
     "EmbedLayerNormalization": ("mask",),
@@ -39,16 +49,14 @@ class Graph:
 
     def __init__(self, weights: Weights, epsilon: float = 1e-5, bits: int = 32) -> None:
         self._weights, self._epsilon, self._bits = weights, epsilon, bits
-        self._nodes: list[Any] = []
+        self._nodes: list[bytes] = []
         self._used: dict[str, NDArray[Any]] = {}
 
     def node(self, operator: str, *inputs: str, domain: str = "", **settings: Any) -> str:
         """Add an operator and return the name of its first output."""
-        from onnx.helper import make_node
-
         output = f"{operator}{len(self._nodes)}"
         outputs = [output, *(name and f"{output}.{name}" for name in _MORE.get(operator, ()))]
-        self._nodes.append(make_node(operator, inputs, outputs, domain=domain, **settings))
+        self._nodes.append(onnx_format.node(operator, inputs, outputs, domain=domain, **settings))
         return output
 
     def weight(self, name: str) -> str:
@@ -122,24 +130,9 @@ class Graph:
 
         0 ``threads`` is one a core.
         """
-        from onnx import helper
-
-        def described(name: str, kind: type) -> Any:
-            return helper.make_tensor_value_info(
-                name, helper.np_dtype_to_tensor_dtype(np.dtype(kind)), None
-            )
-
-        graph = helper.make_graph(
-            self._nodes,
-            "casewright",
-            [described(name, kind) for name, kind in inputs.items()],
-            [described(name, np.float32) for name in outputs],
-            [_external(name, weight) for name, weight in self._used.items()],
-        )
-        domains = [helper.make_opsetid("", 17), helper.make_opsetid(FUSED, 1)]
-        # The format's version of opset 17.
-        model = helper.make_model(graph, opset_imports=domains, ir_version=8)
-        session = inference_session(model.SerializeToString(), threads, self._used)
+        floats = dict.fromkeys(outputs, np.float32)
+        model = onnx_format.model(self._nodes, inputs, floats, self._used, FUSED)
+        session = inference_session(model, threads, self._used)
         return Session(session, self._used)
 
 
@@ -177,20 +170,18 @@ def inference_session(
     return onnxruntime.InferenceSession(model, options, providers=["CPUExecutionProvider"])
 
 
-def _external(name: str, weight: NDArray[Any]) -> Any:
-    """Return a constant whose numbers ONNX Runtime gets beside the model."""
-    from onnx import StringStringEntryProto, TensorProto, helper
-
-    described = {"location": "memory", "offset": "0", "length": str(weight.nbytes)}
-    return TensorProto(
-        name=name,
-        data_type=helper.np_dtype_to_tensor_dtype(weight.dtype),
-        dims=weight.shape,
-        data_location=TensorProto.EXTERNAL,
-        external_data=[
-            StringStringEntryProto(key=key, value=value) for key, value in described.items()
-        ],
-    )
+def in_batches(sizes: Sequence[int]) -> Iterator[list[int]]:
+    """Yield the indices of texts of these sizes, shortest first, in batches of similar size."""
+    rows: list[int] = []
+    for row in sorted(range(len(sizes)), key=sizes.__getitem__):
+        tokens = sizes[row] * (len(rows) + 1)
+        padding = tokens - sizes[row] - sum(sizes[other] for other in rows)
+        if rows and (tokens > BATCH_TOKENS or padding > PADDING):
+            yield rows
+            rows = []
+        rows.append(row)
+    if rows:
+        yield rows
 
 
 class Bert:
@@ -218,6 +209,38 @@ class Bert:
             output = f"{layer}.output"
             states, _ = graph.added(states, inner, f"{output}.dense", f"{output}.LayerNorm")
         self._session = graph.opened(dict.fromkeys(("ids", "types", "mask"), np.int32), states)
+        # Integers of eight bits are scaled by all texts of a run.
+        self._shares = bits == 32
+        self._waiting: deque[_Text] = deque()
+        self._running = threading.Lock()
+
+    def read(self, ids: Sequence[int], types: Sequence[int]) -> Floats:
+        """Return the states (tokens, width) of one text's tokens.
+
+        Threads that wait while the model runs share its next run: a run of one short text takes
+        most of its time to read the weights.
+        """
+        text: _Text = np.array([ids, types]), Future()
+        self._waiting.append(text)
+        with self._running:
+            # The thread before may have read it.
+            if not text[1].done():
+                count = len(self._waiting) if self._shares else 1
+                self._read([self._waiting.popleft() for _ in range(count)])
+        return text[1].result()
+
+    def _read(self, texts: Sequence[_Text]) -> None:
+        widths = [tokens.shape[1] for tokens, _ in texts]
+        for rows in in_batches(widths):
+            try:
+                parts = np.zeros((3, len(rows), widths[rows[-1]]), dtype=np.int32)
+                for at, row in enumerate(rows):
+                    parts[:2, at, : widths[row]], parts[2, at, : widths[row]] = texts[row][0], 1
+                for row, states in zip(rows, self(*parts), strict=True):
+                    texts[row][1].set_result(states[: widths[row]])
+            except BaseException as error:  # noqa: BLE001 - raised where each text is waited for
+                for row in rows:
+                    texts[row][1].set_exception(error)
 
     def __call__(self, ids: NDArray[Any], types: NDArray[Any], mask: NDArray[Any]) -> Floats:
         """Return the states (n, tokens, width) of n texts' tokens.

@@ -21,6 +21,8 @@ from casewright.stores.engines.engine import Where
 
 #: The range of whole numbers that a server compares exactly.
 LEAST, MOST = -(2**63), 2**63 - 1
+#: The field of a payload in Edge that conditions on texts, whole numbers and booleans read.
+TAGS = "tags"
 
 
 def edge_payload(case: Mapping[str, Any], id_: str, vector: NDArray[np.float32]) -> dict[str, Any]:
@@ -36,7 +38,7 @@ def edge_payload(case: Mapping[str, Any], id_: str, vector: NDArray[np.float32])
         "id": id_,
         SUMS: sums_of(id_, [text, *tags], vector),
         "json": text,
-        "tags": tags,
+        TAGS: tags,
         "numbers": [
             {"field": name, "value": float(value)} for name, value in values if is_number(value)
         ],
@@ -50,7 +52,7 @@ def read_edge_payload(
 
     Raise ``ValueError``, ``KeyError`` or ``TypeError`` if it is damaged.
     """
-    check_sums(stored, id_, [stored["json"], *stored["tags"]], vector)
+    check_sums(stored, id_, [stored["json"], *stored[TAGS]], vector)
     case: Mapping[str, Any] = json.loads(stored["json"])
     return case
 

@@ -1,8 +1,9 @@
-"""What the encoder's own threads do while nothing is asked of them."""
+"""The encoder's own threads while nothing is asked of them, and threads that ask at once."""
 
 from __future__ import annotations
 
 import time
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 
@@ -22,3 +23,14 @@ def test_nothing_computes_after_a_question_is_embedded() -> None:
         computed.append(time.process_time() - before)
     # Of many, as other tests' threads may compute in some. Spinning ones take a half of each.
     assert np.median(computed) < PAUSE / 6
+
+
+def test_texts_that_threads_embed_at_once_have_the_vectors_of_each_alone() -> None:
+    texts = [
+        " ".join(["and where is item", str(number)] * (1 + number % 9)) for number in range(96)
+    ]
+    encoder = MiniLMEncoder()
+    alone = [encoder.embed([text])[0] for text in texts]
+    with ThreadPoolExecutor(16) as threads:
+        together = list(threads.map(lambda text: encoder.embed([text])[0], texts))
+    np.testing.assert_allclose(together, alone, atol=1e-6)

@@ -9,14 +9,14 @@ from typing import Any
 import pytest
 
 from casewright.errors import BusyError
-from casewright.tools.deadline import bound_call_threads, call_within, owner, start_daemon
+from casewright.tools.deadline import (
+    bound_call_threads,
+    call_within,
+    owner,
+    running_calls,
+    start_daemon,
+)
 from tests.serve.service.helpers import until
-
-
-def calls_since(older: set[threading.Thread]) -> list[threading.Thread]:
-    """The threads of calls that run now and did not run before."""
-    return [t for t in threading.enumerate() if t not in older and t.name == "casewright-call"]
-
 
 STOPS = pytest.mark.parametrize(
     "error", [StopIteration, StopAsyncIteration], ids=lambda error: error.__name__
@@ -52,7 +52,6 @@ def test_any_other_error_is_raised_as_it_is() -> None:
 
 def test_places_for_threads_are_free_once_these_have_ended_and_not_before() -> None:
     free = threading.Event()
-    older = set(threading.enumerate())
     bound_call_threads(2, 2)
     try:
         with pytest.raises(TimeoutError):
@@ -62,7 +61,7 @@ def test_places_for_threads_are_free_once_these_have_ended_and_not_before() -> N
             start_daemon(free.wait)
         free.set()
         waiting.result(5)
-        until(lambda: not calls_since(older))
+        until(lambda: not running_calls())
         assert call_within(lambda: 1, 5) == 1
     finally:
         free.set()
@@ -90,3 +89,28 @@ def test_one_owner_leaves_places_to_others() -> None:
     finally:
         free.set()
         bound_call_threads(1024, 1024)
+
+
+def test_a_later_call_runs_in_the_thread_of_one_that_has_ended() -> None:
+    def threads_of_calls() -> list[threading.Thread]:
+        return [thread for thread in threading.enumerate() if thread.name == "casewright-call"]
+
+    call_within(threading.current_thread, 5)
+    before = len(threads_of_calls())
+    used = set()
+    for _ in range(50):
+        until(lambda: not running_calls())
+        used.add(call_within(threading.current_thread, 5))
+    # A thread may still be on its way back.
+    assert len(used) < 25
+    assert len(threads_of_calls()) < before + 25
+
+
+def test_a_call_that_hangs_keeps_no_later_call_waiting() -> None:
+    free = threading.Event()
+    try:
+        with pytest.raises(TimeoutError):
+            call_within(free.wait, 0.01)
+        assert call_within(lambda: 1, 5) == 1
+    finally:
+        free.set()

@@ -12,8 +12,8 @@ from tests.serve.helpers import GALAXY, run_this
 #: What only extras bring, by import name.
 ABSENT = (
     *("torch", "transformers", "sentence_transformers", "peft", "trl", "datasets", "gguf"),
-    *("llguidance", "onnxscript", "scipy", "sklearn", "matplotlib", "llama_index", "pandas"),
-    *("langchain", "fastapi", "uvicorn", "langserve"),
+    *("llguidance", "onnx", "onnxscript", "scipy", "sklearn", "matplotlib", "llama_index"),
+    *("pandas", "langchain", "fastapi", "uvicorn", "langserve"),
 )
 #: The command line where these cannot be found.
 START = f"""

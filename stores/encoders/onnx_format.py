@@ -1,0 +1,105 @@
+"""The bytes of an ONNX model, of its few kinds of parts that our graphs have.
+
+The package onnx would be another 27 MB, and import protobuf's Python code at each start. Numbers of
+fields are those of ``onnx.proto``; the tests read the bytes with that package.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+#: Types of elements.
+_TYPES = {"float32": 1, "int8": 3, "int32": 6}
+#: The format's version of opset 17.
+_FORMAT, _OPSET = 8, 17
+
+
+def node(
+    operator: str,
+    inputs: Sequence[str],
+    outputs: Sequence[str],
+    domain: str = "",
+    **settings: float | int | Sequence[int],
+) -> bytes:
+    """Return an operator of a graph, with its settings as attributes."""
+    return _message(
+        *((1, name) for name in inputs),
+        *((2, name) for name in outputs),
+        (4, operator),
+        *((5, _attribute(name, value)) for name, value in settings.items()),
+        (7, domain),
+    )
+
+
+def model(
+    nodes: Iterable[bytes],
+    inputs: Mapping[str, type],
+    outputs: Mapping[str, type],
+    weights: Mapping[str, NDArray[Any]],
+    domain: str,
+) -> bytes:
+    """Return a model of ``node`` results; ``weights`` by name are constants that it does not hold.
+
+    Inputs and outputs map names to NumPy types. Operators are ONNX's own, and those of ``domain``.
+    """
+    graph = _message(
+        *((1, part) for part in nodes),
+        (2, "casewright"),
+        *((5, _external(name, weight)) for name, weight in weights.items()),
+        *((11, _value(name, kind)) for name, kind in inputs.items()),
+        *((12, _value(name, kind)) for name, kind in outputs.items()),
+    )
+    opsets = ("", _OPSET), (domain, 1)
+    return _message((1, _FORMAT), (7, graph), *((8, _message((1, n), (2, v))) for n, v in opsets))
+
+
+def _attribute(name: str, value: float | int | Sequence[int]) -> bytes:
+    if isinstance(value, float):
+        return _message((1, name), (2, value), (20, 1))
+    if isinstance(value, int):
+        return _message((1, name), (3, value), (20, 2))
+    return _message((1, name), *((8, number) for number in value), (20, 7))
+
+
+def _value(name: str, kind: type) -> bytes:
+    return _message((1, name), (2, _message((1, _message((1, _TYPES[np.dtype(kind).name]))))))
+
+
+def _external(name: str, weight: NDArray[Any]) -> bytes:
+    described = {"location": "memory", "offset": "0", "length": str(weight.nbytes)}
+    return _message(
+        *((1, size) for size in weight.shape),
+        (2, _TYPES[weight.dtype.name]),
+        (8, name),
+        *((13, _message((1, key), (2, value))) for key, value in described.items()),
+        (14, 1),
+    )
+
+
+def _message(*fields: tuple[int, str | bytes | int | float]) -> bytes:
+    """Return fields in protobuf's encoding."""
+    parts = []
+    for number, value in fields:
+        if isinstance(value, float):
+            parts += [_varint(number << 3 | 5), struct.pack("<f", value)]
+        elif isinstance(value, int):
+            parts += [_varint(number << 3), _varint(value)]
+        else:
+            content = value.encode() if isinstance(value, str) else value
+            parts += [_varint(number << 3 | 2), _varint(len(content)), content]
+    return b"".join(parts)
+
+
+def _varint(number: int) -> bytes:
+    # Of a negative number, the two's complement.
+    number %= 1 << 64
+    out = bytearray()
+    while number > 127:
+        out.append(number & 127 | 128)
+        number >>= 7
+    return bytes([*out, number])
