@@ -145,7 +145,7 @@ def test_a_board_that_was_read_as_told_is_retained_at_that_position(tmp_path: Pa
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(domain, "default_judge", SureJudge)
         answer = domain.answer_board(opened, OwnRequest({**options, "retain": True}))
-    assert answer.told["retained"] == "added"
+    assert answer.record["retained"] == "added"
     hit = store.search({"board": ASKED.position.id}, 1, weights={POSITION: 1.0})[0]
     assert hit.score == pytest.approx(1, abs=1e-5)
     assert isinstance(hit.case.problem["picture"], Binary)
