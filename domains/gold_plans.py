@@ -65,8 +65,7 @@ def scopes_of(domain: Domain) -> list[dict[str, str]]:
 
 
 def run_plan(toolbox: Toolbox, query: AnnotatedQuery, scope: Mapping[str, str]) -> list[Outcome]:
-    """Return the outcomes of a gold plan, run as by the graph but sequentially and without time
-    limits."""
+    """Return the outcomes of a gold plan, run sequentially and without time limits."""
     outcomes: dict[int, Outcome] = {}
     for number, step in enumerate(query.plan.steps, 1):
         known = StepInputs(query.query, query.record.context, outcomes)
@@ -124,8 +123,7 @@ def _texts(query: AnnotatedQuery) -> Iterator[str]:
 
 
 def ends_by_tool(runs: Sequence[GoldRun]) -> list[dict[str, Any]]:
-    """Return the numbers of steps by status, with a row for each tool and a last row for all
-    tools."""
+    """Return the numbers of steps by status, with a row for each tool and one for all tools."""
     ends: Counter[tuple[str, str]] = Counter(
         (name, "elsewhere" if step.step in run.elsewhere else step.status)
         for run in runs

@@ -142,8 +142,7 @@ def case_id(case: Case, schema: str) -> str:
 
 
 def json_plain(value: Any, schema: str) -> Any:
-    """Return a value as JSON encodes and decodes it; raise ``InputError`` if JSON cannot represent
-    it."""
+    """Return a value after a JSON round trip; raise ``InputError`` if JSON cannot represent it."""
     try:
         text = json.dumps(value, ensure_ascii=False, allow_nan=False)
         text.encode()

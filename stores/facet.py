@@ -70,13 +70,11 @@ class Facet:
             )
 
     def reads(self, problem: Components) -> bool:
-        """Return ``True`` if the problem has every required component, and none of them is
-        empty."""
+        """Return ``True`` if the problem has every required component, not empty."""
         return all(_present(problem.get(n)) for n in self.components if n not in self.optional)
 
     def vectors(self, problems: Sequence[Components], *, query: bool = False) -> Vectors:
-        """Embed problems as unit vectors, array (n, dimension); a row is zeros if a component is
-        absent.
+        """Embed problems as unit vectors, array (n, dimension); zeros without a component.
 
         Raises:
             FacetError: A problem cannot be embedded, or its embedding is not finite.

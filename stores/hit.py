@@ -57,7 +57,6 @@ class Retained:
 
 
 def near_best(hits: Sequence[Hit], least: float, share: float) -> list[Hit]:
-    """Return the hits whose relevance is at least ``least``, and at least ``share`` of the best
-    hit's."""
+    """Return the hits with at least a relevance and at least a share of the best relevance."""
     best = max((hit.relevance for hit in hits), default=0.0)
     return [hit for hit in hits if hit.relevance >= max(least, share * best)]

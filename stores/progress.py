@@ -169,8 +169,7 @@ def _rich_progress() -> Progress:
             return super().render(task) if task.total not in (None, 1) else Text("")
 
     class Time(TimeRemainingColumn):
-        """A column with the remaining time, or the elapsed time if the remaining time is
-        unknown."""
+        """A column with the remaining time, if known, or the elapsed time."""
 
         def render(self, task: Task) -> Text:
             return TimeElapsedColumn().render(task) if task.total is None else super().render(task)

@@ -129,8 +129,7 @@ class Question:
     def _best_of(
         self, search: Callable[[int], list[list[Ranked]]], k: int, exclude: set[str]
     ) -> list[Found]:
-        """Return the k best of several rankings; fetch more while the last has the score of the
-        next."""
+        """Return the k best of several rankings; fetch more while the next may score equally."""
         limit = k + len(exclude) + 2
         while k > 0:
             try:

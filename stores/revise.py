@@ -1,5 +1,4 @@
-"""Revise: a case is verified and perhaps repaired before it is retained, and may be changed
-later."""
+"""Revise: verify a case, repair it if needed, and change a stored case."""
 
 from __future__ import annotations
 

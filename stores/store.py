@@ -407,8 +407,7 @@ class CaseStore:
         return self._scale() or fitted
 
     def _completed(self, case: Case, named: set[str] | None = None) -> Case:
-        """Return a valid case with tenant, id and time; add an id that the caller gave to
-        ``named``."""
+        """Return a valid case with tenant, id and time; add a given id to ``named``."""
         name = self.schema.name
         if not isinstance(case, Case) or not all(
             isinstance(part, Mapping) for part in (case.problem, case.metadata)

@@ -25,8 +25,7 @@ from casewright.stores.schema import CaseSchema
 
 
 def in_range(quality: Any, quality_range: tuple[float, float]) -> float | None:
-    """Return a quality clamped to the range, or ``None``; raise ``InputError`` if it is not
-    finite."""
+    """Return a clamped quality, or ``None``; raise ``InputError`` if it is not finite."""
     if quality is None:
         return None
     try:
@@ -113,8 +112,7 @@ def embedded(
 def point_parts(
     cases: Sequence[Case], facets: NDArray[np.float32], scale: QualityScale
 ) -> tuple[list[str], NDArray[np.float32], list[dict[str, Any]]]:
-    """Return ids, vectors and payloads of n cases; ``facets`` is an array (n, sum of
-    dimensions)."""
+    """Return ids, vectors and payloads of n cases from facets (n, sum of dimensions)."""
     quality = np.array([scale.stored(case.quality) for case in cases]).reshape(-1, 1)
     vectors = np.concatenate([facets, quality], axis=1).astype(np.float32)
     return [case.id for case in cases], vectors, [case.to_json() for case in cases]

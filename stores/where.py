@@ -54,8 +54,7 @@ def qdrant_filter(where: Where | None) -> models.Filter | None:
 
 
 def edge_filter(where: Where | None) -> qdrant_edge.Filter | None:
-    """Return conditions as a filter of Edge's payloads (``edge_payload``); ``None`` without
-    conditions."""
+    """Return conditions as a filter of Edge's payloads; ``None`` without conditions."""
     import qdrant_edge as edge
 
     def condition(name: str, value: Any) -> Any:

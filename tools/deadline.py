@@ -187,8 +187,7 @@ _loop: tuple[int, asyncio.AbstractEventLoop] | None = None
 
 
 async def in_background(work: Coroutine[Any, Any, Answer]) -> Answer:
-    """Return the result of a coroutine that runs on a background loop; cancelling the caller
-    cancels it.
+    """Return the result of a coroutine on a background loop; a cancellation cancels it too.
 
     Ending a process or a connection may take seconds. The caller's loop would interrupt it: the
     executor does not wait for a step that exceeds its time limit, and its loop may end immediately.

@@ -18,8 +18,7 @@ Read = str | Callable[[Hit], Any]
 
 
 class Search(Protocol):
-    """A function that searches instead of ``CaseStore.search``, for example with relevance
-    feedback."""
+    """A search instead of ``CaseStore.search``, for example with relevance feedback."""
 
     def __call__(
         self, query: str, k: int, where: Mapping[str, Any], context: CallContext

@@ -195,8 +195,7 @@ class Toolbox:
         return Toolbox(tool for tool in self if tool.name not in names)
 
     def with_(self, *tools: ToolSpec) -> Toolbox:
-        """Return a toolbox with these tools added, before ``no_evidence`` if that is the last
-        tool."""
+        """Return a toolbox with these tools added, before a last ``no_evidence``."""
         current = list(self)
         end = [current.pop()] if current[-1].name == NO_EVIDENCE.name else []
         return Toolbox([*current, *tools, *end])

@@ -84,8 +84,7 @@ def code_toolbox(search: CodeSearch, index: CodeIndex) -> Toolbox:
 
 
 def _in_file_order(hits: Sequence[Hit]) -> list[Case]:
-    """Return the hits' cases grouped by definition (the best hit's first), each group in file
-    order."""
+    """Return the hits' cases by definition (the best hit's first), in file order."""
     definitions: dict[tuple[str, ...], list[Case]] = {}
     for hit in hits:
         metadata = hit.case.metadata

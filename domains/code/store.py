@@ -59,16 +59,14 @@ def source_tree(source: str | Path) -> Path:
 
 
 def tree_folder(folder: Path, tree: Path) -> Path:
-    """Return the folder of a source tree's store, named by the tree's name and a hash of its
-    path."""
+    """Return the folder of a source tree's store, named by the tree and a hash of its path."""
     path = tree.as_posix()
     name = re.sub(r"[^A-Za-z0-9.-]+", "-", tree.name).strip("-.") or "root"
     return folder / f"{name[:40]}-{hashlib.sha256(path.encode()).hexdigest()[:12]}"
 
 
 def last_tree(folder: Path) -> Path:
-    """Return the existing source tree that was opened last; raise ``InputError`` if there is
-    none."""
+    """Return the existing source tree that was opened last; raise ``InputError`` without one."""
     sources: list[tuple[int, str]] = []
     for origin in folder.glob(f"*/{ORIGIN}"):
         # Ignore a damaged file.

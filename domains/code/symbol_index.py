@@ -55,8 +55,7 @@ class SymbolIndex:
         return name in self._exact
 
     def owns(self, name: str) -> bool:
-        """Return ``True`` if a definition with this name, in any case, contains other
-        definitions."""
+        """Return ``True`` if a definition with this name, in any case, contains others."""
         return name.casefold() in self._owners
 
     def ending(self, name: str) -> list[str]:

@@ -199,8 +199,7 @@ def _kinds(mentions: Sequence[CodeWord], known: SymbolIndex) -> dict[int, str]:
 
 
 def _listed(mentions: Sequence[CodeWord], last: int) -> Iterator[int]:
-    """Yield the words that are listed before a word, from the end: ``the add and the update
-    method``."""
+    """Yield the words listed before a word, backwards: ``the add and the update method``."""
     at = last
     for _ in range(REACH):
         before = at - 1
@@ -251,8 +250,7 @@ def _in_owner(method: str, owner: tuple[str, ...], known: SymbolIndex) -> list[s
 
 
 def _single(name: str, kind: str, known: SymbolIndex) -> list[str]:
-    """Return the paths of a single name: outside of classes if possible, or in classes for
-    methods."""
+    """Return the paths of a single name, outside of classes if possible; methods in classes."""
     ending = known.ending(name)
     inside = [path for path in ending if len(known.paths[path]) > 1]
     outside = [path for path in ending if len(known.paths[path]) == 1]

@@ -95,8 +95,7 @@ def _without_model(text: str, reason: str) -> Extraction:
 
 
 def read_entities(reply: str) -> list[str] | None:
-    """Return the entities in an answer (JSON, lines, or commas); ``None`` if it cannot be
-    parsed."""
+    """Return the entities in an answer (JSON, lines, or commas); ``None`` if there are none."""
     plain = _FENCE.sub("", reply).strip()
     if plain.casefold().rstrip(".") in _NONE:
         return []

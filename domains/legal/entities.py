@@ -39,8 +39,7 @@ _NUMBERED = (_CITATION, _SECTION, _DATE, _SUM, _YEAR)
 
 
 def extract_entities(text: str) -> list[str]:
-    """Return the entities of a text without duplicates, in order of first mention; at most
-    ``MOST``.
+    """Return at most ``MOST`` entities of a text, without duplicates, by first mention.
 
     The time is linear in the length of the text.
     """
@@ -75,8 +74,7 @@ def _matches(pattern: re.Pattern[str], text: str) -> Iterator[Span]:
 
 
 def _unique(entities: Iterable[str]) -> list[str]:
-    """Return entities without duplicates, and without the last words of others (Christopher
-    Nolan)."""
+    """Return entities without duplicates and last words of others (Christopher Nolan)."""
     seen: dict[str, str] = {}
     for entity in entities:
         seen.setdefault(entity.casefold(), entity)

@@ -32,8 +32,7 @@ _MATTERS = (("re",), ("ex", "parte"), ("in", "re"), ("in", "the", "matter", "of"
 
 
 class Names:
-    """A finder of the names in a text, kind by kind; later kinds do not use words of earlier
-    kinds."""
+    """A finder of the names in a text, kind by kind; kinds do not share words."""
 
     def __init__(self, text: str) -> None:
         self._tokens = TextTokens(text)
@@ -91,8 +90,7 @@ class Names:
         return 0
 
     def _right(self, here: int, inside: frozenset[str]) -> int:
-        """Return the last index of the name that begins at ``here``; ``here - 1`` if there is
-        none."""
+        """Return the last index of the name that begins at ``here``; ``here - 1`` for none."""
         last, at = here - 1, here
         while at < len(self._tokens) and at - here < 2 * LONGEST and last - here < LONGEST:
             token = self._tokens[at]
@@ -126,8 +124,7 @@ class Names:
         return token.low in inside or _NUMBER.fullmatch(token.text) is not None
 
     def _bracket_end(self, at: int) -> int:
-        """Return the end of a bracket with one or two names, if the name continues after the
-        bracket."""
+        """Return the end of a bracket with one or two names, if the name continues after it."""
         for end in (at + 2, at + 3):
             part = self._tokens[at + 1 : end + 2]
             if len(part) == end + 1 - at and part[-2].text == ")" and part[-1].capital:
@@ -135,8 +132,7 @@ class Names:
         return at
 
     def _left(self, here: int) -> int:
-        """Return the first index of the party that ends at ``here``; ``here + 1`` if there is
-        none."""
+        """Return the first index of the party that ends at ``here``; ``here + 1`` for none."""
         first, at = here + 1, here
         while at >= 0 and here - at < 2 * LONGEST and not self._used[at]:
             token = self._tokens[at]
@@ -156,8 +152,7 @@ class Names:
         return first
 
     def _goes_back(self, at: int) -> bool:
-        """Return ``True`` if a party's name may begin before this word or mark without a
-        capital."""
+        """Return ``True`` if a party's name may begin before this word or mark."""
         token = self._tokens[at]
         if token.text == ".":
             return self._tokens.shortened(at - 1)

@@ -176,8 +176,7 @@ def _order_lookup(orders: CaseStore, products: CaseStore, loop: Search | None) -
 
 
 def _names(hit: Hit, query: str) -> bool:
-    """Return ``True`` if the title has every word of the query: "R8" is not similar to a whole
-    title."""
+    """Return ``True`` if the title has every word of the query: "R8" must match exactly."""
     title = set(_WORD.findall(str(hit.case.metadata["title"]).casefold()))
     words = set(_WORD.findall(query.casefold()))
     return bool(words) and words <= title

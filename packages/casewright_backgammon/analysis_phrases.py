@@ -240,8 +240,7 @@ def merits(best: CandidateFacts, other: CandidateFacts) -> list[str]:
 
 
 def chances_lost(decision: Decision, rank: int, rng: random.Random) -> list[str]:
-    """Return finite phrases on how much worse a candidate's chances are than those of the best
-    play."""
+    """Return finite phrases on a candidate's worse chances, compared with the best play."""
     best, other = decision.best.chances, decision.candidates[rank].chances
     phrases = []
     if other[0] <= best[0] - _WINS:

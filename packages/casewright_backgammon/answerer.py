@@ -161,8 +161,7 @@ class BoardAnswerer:
         return self._kept(answer, picture) if retain else answer
 
     def _nearest(self, position: Position, dice: Dice, played: Play | None) -> list[Hit]:
-        """Return the nearest cases with the same roll, followed by cases of any roll if these are
-        too few."""
+        """Return the nearest cases with the same roll, then with any roll if these are too few."""
         query = {"board": position.id}
         weights = {POSITION: 1.0}
         if played is not None and played.steps:

@@ -220,8 +220,7 @@ def _tensor(pictures: NDArray[np.uint8]) -> Tensor:
 
 
 def _coloured(pictures: Tensor, pairs: NDArray[np.float32], rng: np.random.Generator) -> Tensor:
-    """Return pictures (n, 3, h, w) in other colours; light checkers stay lighter than dark
-    checkers."""
+    """Return pictures (n, 3, h, w) in other colours, with light checkers still the lighter."""
     import torch
 
     count = len(pictures)

@@ -166,8 +166,7 @@ class BoardReader:
         home: str = "right",
         off: Off | None = None,
     ) -> str:
-        """Return the reason for refusing a reading, as the rest of a sentence; empty if it is
-        accepted."""
+        """Return the reason to refuse a reading, as the rest of a sentence, or an empty text."""
         checked_view(own, home)
         checked_off(off)
         if reading.board < self.least_board:
@@ -272,8 +271,7 @@ def _upright(corners: Corners) -> bool:
 
 
 def _straightened(corners: Corners) -> Corners:
-    """Return landmarks moved so that those of the upper and of the lower edge are on straight
-    lines."""
+    """Return landmarks moved to two straight lines, for the upper and the lower edge."""
     straight = corners.copy()
     for row in (slice(0, 4), slice(4, 8)):
         xs, ys = straight[row, 0], straight[row, 1]

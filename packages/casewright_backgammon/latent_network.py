@@ -25,7 +25,6 @@ class MultiTaskNetwork(nn.Module):
         self.decoder = nn.Linear(UNITS, INPUTS)
 
     def forward(self, encoded: Tensor) -> tuple[Tensor, Tensor]:
-        """Return logits of the chances (n, 5) and reconstructed encodings (n, 198) for encodings
-        (n, 198)."""
+        """Return logits of chances (n, 5) and reconstructions (n, 198) of encodings (n, 198)."""
         latent = torch.relu(self.latent(torch.relu(self.hidden(encoded))))
         return self.value(latent), self.decoder(latent)

@@ -1,5 +1,4 @@
-"""Conversion of an answer to HTML: the board, the cases with their boards, the advice, the
-check."""
+"""Conversion of an answer to HTML: the board, the cases with boards, advice and check."""
 
 from __future__ import annotations
 

@@ -118,8 +118,7 @@ class Puzzles:
         return [index for index in range(len(self.problems)) if index not in apart]
 
     def nearest(self, represent: Represent, run: int) -> NDArray[np.intp]:
-        """Return the nearest cases of each test puzzle by cosine, array (tests, 5), the best
-        first."""
+        """Return the nearest cases of each test puzzle by cosine, best first, array (tests, 5)."""
         training = self.training(run)
         vectors = represent(training, [self.classes[index] for index in training], run)
         units = unit_rows(vectors.astype(np.float64))

@@ -147,8 +147,7 @@ def deal(pools: Pools, rng: np.random.Generator) -> tuple[Tensor, Tensor]:
 
 
 def _varied(images: Tensor, rng: np.random.Generator) -> Tensor:
-    """Return images (n, 90, 90) turned, stretched, slanted, shifted, thickened, blurred,
-    roughened."""
+    """Return randomly turned, stretched, thickened, blurred and roughened images (n, 90, 90)."""
     import torch
     from torch.nn import functional
 

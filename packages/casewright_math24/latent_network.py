@@ -13,8 +13,7 @@ WIDTH = 256
 
 
 class PaperNetwork(nn.Module):
-    """The paper's network: a hidden layer of 64 units (the latent), and flags of a solution's
-    classes."""
+    """The paper's network: a hidden layer of 64 (the latent), and flags of a solution's classes."""
 
     def __init__(self, flags: int, dropout: float) -> None:
         super().__init__()

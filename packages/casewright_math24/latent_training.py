@@ -122,8 +122,7 @@ def train_comparing_latent(
 
 
 def _contrast(latents: Tensor, pairs: Tensor, temperature: float) -> Tensor:
-    """Return the supervised contrastive loss of latents of length 1; ``pairs`` marks positive
-    pairs."""
+    """Return the supervised contrastive loss of latents; ``pairs`` marks positive pairs."""
     import torch
 
     itself = torch.eye(len(latents), dtype=torch.bool)

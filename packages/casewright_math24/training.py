@@ -117,8 +117,7 @@ def _trained(seed: int, steps: int, progress: bool | None) -> CardNetwork:
 
 
 def _loss(logits: Tensor, wanted: Tensor) -> Tensor:
-    """Return the cross-entropy with the numbers, or with the uniform distribution without a
-    number."""
+    """Return the cross-entropy with the numbers, or the uniform distribution for ``NONE``."""
     from torch.nn import functional
 
     likely = functional.log_softmax(logits, dim=-1)

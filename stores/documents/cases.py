@@ -131,8 +131,7 @@ def location_text(case: Case, names: Mapping[str, str]) -> str:
 
 
 def place_of(case: Case) -> Place | None:
-    """Return root, source and position of a chunk that ``ingest`` stored; ``None`` for other
-    cases."""
+    """Return root, source and position of a chunk of ``ingest``; ``None`` for other cases."""
     root, source, position = (case.metadata.get(name) for name in ("root", "source", "position"))
     if isinstance(root, str) and isinstance(source, str) and isinstance(position, int):
         return root, source, position
@@ -140,8 +139,7 @@ def place_of(case: Case) -> Place | None:
 
 
 def around(case: Case, reach: int) -> list[Place]:
-    """Return the positions of up to ``reach`` chunks before and after a chunk; empty for other
-    cases."""
+    """Return the positions of up to ``reach`` chunks before and after a chunk, if it is one."""
     center, chunks = place_of(case), case.metadata.get("chunks")
     if center is None or not isinstance(chunks, int):
         return []
@@ -193,8 +191,7 @@ def roots_of(store: CaseStore) -> list[str]:
 
 
 def root_names(roots: Iterable[str]) -> dict[str, str]:
-    """Return a name for each root: the last part of its path, or the whole path if two roots share
-    that part."""
+    """Return a name for each root: the last part of its path, or its path if that is shared."""
     names = {root: PurePosixPath(root).name for root in roots}
     shared = Counter(names.values())
     return {root: name if shared[name] == 1 else root for root, name in names.items()}

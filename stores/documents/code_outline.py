@@ -75,8 +75,7 @@ LONGEST = 1000
 
 @dataclass(frozen=True, slots=True)
 class Definition:
-    """A definition: its lines and its symbol, the names of the outer definitions and its own joined
-    by dots."""
+    """A definition: its lines, and its symbol with the names of the outer definitions."""
 
     lines: Lines
     symbol: str

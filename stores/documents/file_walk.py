@@ -104,8 +104,7 @@ class SourceFile:
 
 @dataclass(slots=True)
 class Walk:
-    """The content of a folder: the chosen files ordered by source, and the other entries with
-    reasons.
+    """The content of a folder: chosen files by source, and other entries with reasons.
 
     Entries of ``failed`` cannot be read; entries of ``skipped`` were chosen but are not documents.
     """

@@ -54,8 +54,7 @@ def html_text(page: str) -> tuple[str, str]:
 
 
 def _tokens(page: str) -> Iterator[tuple[str, str, str]]:
-    """Yield the kind (text, start, end or raw), the lower-case element name, and the text of each
-    token.
+    """Yield kind (text, start, end or raw), lower-case element name and text of each token.
 
     Comments and declarations are left out; without an end, they reach to the end of the page.
     """

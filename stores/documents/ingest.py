@@ -236,8 +236,7 @@ class _Run:
         return document_cases(chunks, self.store, self.root, file.source, file_digest)
 
     def write(self) -> None:
-        """Write the noted changes: new cases first and removals last, so that no passage is ever
-        missing.
+        """Write the noted changes, removals last, so that no passage is ever missing.
 
         If the process is killed in between, a file has cases of two digests, and is not done.
         """

@@ -1,5 +1,4 @@
-"""Conversion of a file's bytes to text parts: PDF pages, marked-up text as Markdown, data as
-records.
+"""Conversion of a file's bytes to text parts: pages, Markdown, and records of data.
 
 LlamaIndex's readers are not used: the text readers return undecoded bytes, or drop bytes that are
 not UTF-8; the DOCX and notebook readers lose headings and tables; the PDF reader calls pypdf, as
@@ -74,8 +73,7 @@ class Part:
 
 @dataclass(frozen=True, slots=True)
 class Document:
-    """The content of a file: its parts, which are split by ``kind``, and its title, empty if
-    unknown.
+    """The content of a file: its parts, which are split by ``kind``, and its title, if known.
 
     ``has_lines`` is true if the lines of the only part are lines of the file; ``note`` is a remark
     for the user on how the file was read.

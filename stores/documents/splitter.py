@@ -98,8 +98,7 @@ def split(document: Document) -> list[Chunk]:
 
 
 def _placed(chunk: Chunk, part: Part) -> Chunk:
-    """Return a chunk with the page of its part, and line numbers of the file instead of the
-    part."""
+    """Return a chunk with the page of its part and the line numbers of the file."""
     if part.lines and chunk.first_line and chunk.last_line:
         first, last = (part.lines[line - 1] for line in (chunk.first_line, chunk.last_line))
         chunk = replace(chunk, first_line=first, last_line=last)

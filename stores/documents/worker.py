@@ -31,8 +31,7 @@ _idle: dict[int, list[Worker]] = defaultdict(list)
 
 @contextmanager
 def worker() -> Iterator[Worker]:
-    """Yield a worker for exclusive use; it is kept for later calls, since a start takes half a
-    second."""
+    """Yield a worker for exclusive use; keep it, since a start takes half a second."""
     idle = _idle[os.getpid()]
     process = idle.pop() if idle else Worker()
     try:
@@ -54,8 +53,7 @@ class Worker:
         self._process: subprocess.Popen[bytes] | None = None
 
     def chunks(self, data: bytes, kind: Kind, seconds: float = SECONDS) -> tuple[list[Chunk], str]:
-        """Return a file's chunks, and a note on how it was read; see ``read_document`` and
-        ``split``.
+        """Return the chunks of ``read_document`` and ``split``, and a note on the reading.
 
         The time limit is ``seconds`` of CPU time plus a share for the file's size.
 

@@ -74,8 +74,7 @@ class CachedEncoder:
         return self._cached(texts, self.encoder.embed, b"")
 
     def embed_queries(self, texts: Sequence[str]) -> NDArray[np.float32]:
-        """Embed n queries as an array (n, dimension), by the encoder's ``embed_queries`` if it has
-        one.
+        """Embed n queries as an array (n, dimension), by ``embed_queries`` if available.
 
         Raises:
             InputError: The encoder did not answer with a finite vector for each query.
@@ -219,8 +218,7 @@ class _VectorFile:
 
 
 def check_vectors(file: Path, *, remove: bool = False) -> tuple[int, int] | None:
-    """Return the numbers of all and of unusable vectors of a cache; ``None`` if the file is
-    unusable.
+    """Return the numbers of all and of unusable vectors; ``None`` for an unusable file.
 
     With ``remove``, unusable vectors, or the unusable file, are removed.
 

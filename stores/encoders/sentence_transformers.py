@@ -66,8 +66,7 @@ class SentenceTransformersEncoder:
         self._cls_average = key in CLS_AVERAGE
 
     def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
-        """Embed n texts as unit vectors, array (n, dimension), with the model's document prompt if
-        any."""
+        """Embed n texts as unit vectors, array (n, dimension), as documents."""
         return self._encode(texts, "encode_document", ("document", "passage", "corpus"))
 
     def embed_queries(self, texts: Sequence[str]) -> NDArray[np.float32]:

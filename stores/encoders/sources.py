@@ -1,5 +1,4 @@
-"""Encoders of the packaged model, of a named model, and of LangChain's and LlamaIndex's
-embeddings."""
+"""Encoders: the packaged model, named models, LangChain's and LlamaIndex's embeddings."""
 
 from __future__ import annotations
 
@@ -124,8 +123,7 @@ class AdaptedEncoder:
         return self._checked(self._texts(list(texts)) if texts else [], texts)
 
     def embed_queries(self, texts: Sequence[str]) -> NDArray[np.float32]:
-        """Embed n queries as an array (n, dimension), with one call for each query; see
-        ``embed``."""
+        """Embed n queries as an array (n, dimension), one call each; see ``embed``."""
         return self._checked([self._query(text) for text in texts], texts)
 
     def _checked(self, answer: Any, texts: Sequence[str]) -> NDArray[np.float32]:

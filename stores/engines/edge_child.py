@@ -1,5 +1,4 @@
-"""Check and repair of a shard in a child process, since loading a damaged shard may end the
-process.
+"""Check and repair of a shard in a child process, which a damaged shard may end.
 
 ``python -m casewright.stores.engines.edge_child TASK FOLDER COLLECTION`` runs the child.
 """

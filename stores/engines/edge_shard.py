@@ -91,8 +91,7 @@ class ShardFolder:
         self._make(dimension, layout, ()).rename(self.path)
 
     def replace(self, dimension: int, layout: Mapping[str, Any], cases: Iterable[Stored]) -> Path:
-        """Replace a damaged collection by a new one with these cases; return the path of the
-        damaged files."""
+        """Replace a damaged collection by these cases; return the path of the damaged files."""
         new, damaged_path = self._make(dimension, layout, cases), self._sibling("damaged")
         self.path.rename(damaged_path)
         new.rename(self.path)
@@ -125,8 +124,7 @@ class ShardFolder:
         return new
 
     def layout(self, name: str = LAYOUT) -> tuple[int, Mapping[str, Any]]:
-        """Return dimension and layout from a file; raise ``StoreDamagedError`` if the file is
-        damaged."""
+        """Return dimension and layout from a file; raise ``StoreDamagedError`` for damage."""
         content = self._layout_file(name)
         return content["dimension"], content["layout"]
 
@@ -189,8 +187,7 @@ class ShardFolder:
 
     @contextmanager
     def copied(self) -> Iterator[ShardFolder]:
-        """Yield a temporary copy, since loading changes a shard; yield this folder if the disk is
-        too full."""
+        """Yield a temporary copy, since loading changes a shard; on a full disk, yield this one."""
         target = self._sibling("copy")
         files = (file for file in self.path.rglob("*") if file.is_file())
         # Size on the disk: the files are sparse.
@@ -270,8 +267,7 @@ class ShardFolder:
 
 
 def scrolled(shard: EdgeShard, **settings: Any) -> Iterator[Any]:
-    """Yield a shard's records with payloads, page by page; ``settings`` are those of
-    ScrollRequest."""
+    """Yield a shard's records with payloads, page by page; see ScrollRequest for settings."""
     from qdrant_edge import ScrollRequest
 
     offset: Any = None

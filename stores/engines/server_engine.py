@@ -45,8 +45,7 @@ class ServerEngine(QdrantEngine):
         timeout: int = 10,
         options: ServerOptions | None = None,
     ) -> ServerEngine:
-        """Open a server or cluster by its URL; ``timeout`` is the time limit of a request in
-        seconds.
+        """Open a server or cluster by its URL; ``timeout`` is in seconds for one request.
 
         Raises:
             InputError: ``QdrantClient`` refuses the options.

@@ -21,8 +21,7 @@ from casewright.stores.whole_file import write_whole
 
 @dataclass(frozen=True, slots=True)
 class CheckResult:
-    """The number of cases of a collection, or its damage; the name is empty for a damaged
-    folder."""
+    """The number of cases or the damage of a collection; no name for a damaged folder."""
 
     collection: str
     cases: int = 0

@@ -74,8 +74,7 @@ class Uploads:
         self._pending[future] = ids
 
     def _settle(self, *, wait_for_all: bool = False) -> None:
-        """Count the batches stored so far; raise the first error when the other requests have
-        ended."""
+        """Count the batches stored so far; raise the first error after the others have ended."""
         if wait_for_all:
             wait(self._pending)
         for future in [future for future in self._pending if future.done()]:

@@ -111,8 +111,7 @@ def case_text(case: Case, schema: CaseSchema, text: CaseText) -> str:
 def hit_metadata(
     hit: Hit, more: Mapping[str, Any] | None = None
 ) -> tuple[dict[str, Any], list[str]]:
-    """Return a case's metadata with the hit's fields and ``more``, and the names of the added
-    fields.
+    """Return a case's metadata with the hit's fields and ``more``, and the added names.
 
     If the case has a field with such a name, the added field has the prefix ``hit_``.
     """
