@@ -1,11 +1,12 @@
 """Reads of a collection: points by id, search, certified selection, and duplicates.
 
 The certificate is a proof that the selection from a few candidates equals the selection from all
-cases. For a case i, given the picks c so far, the selection maximises ``w_i = lambda_d * v_i - (1 -
-lambda_d) * max_c s(i, c)``. A maximum is at least the mean, so ``w_i <= lambda_d * v_i - (1 -
-lambda_d) * mean_c s(i, c)``, which is linear in the stored vector of i: one dot-product search per
-pick finds the highest bound among all cases. If no other case reaches a pick's value, the picks are
-those of all cases; only cases that reach the value need to be fetched.
+cases. For a case i, given the picks c so far, the selection maximises
+``w_i = lambda_d * v_i - (1 - lambda_d) * max_c s(i, c)``. A maximum is at least the mean, so
+``w_i <= lambda_d * v_i - (1 - lambda_d) * mean_c s(i, c)``. This bound is linear in the stored
+vector of i: one dot-product search per pick finds the highest bound among all cases. If no other
+case reaches a pick's value, the picks are those of all cases; only cases that reach the value need
+to be fetched.
 """
 
 from __future__ import annotations

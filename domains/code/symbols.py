@@ -46,8 +46,8 @@ _GRAMMAR = _words("""
 RESERVED = _GRAMMAR | FUNCTIONS | CLASSES
 #: Words between a kind and the name: ``the function called grouped``.
 _CALLED = frozenset(("called", "named"))
-#: Words between a method and its class; one of ``_INSIDE`` is needed: ``split of the class
-#: Splitter``.
+#: Words between a method and its class, at least one of ``_INSIDE``:
+#: ``split of the class Splitter``.
 _INSIDE = frozenset(("of", "in", "from", "on"))
 _GLUE = _INSIDE | {"the"} | CLASSES | METHODS
 #: A constructor's name in questions, and in languages; some languages use the class name.

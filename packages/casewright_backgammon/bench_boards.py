@@ -116,8 +116,8 @@ def _rows(
     readings: dict[bool, list[tuple[Position, BoardReading, str, float]]] = {False: [], True: []}
     for position, image in zip(positions, draw(positions), strict=True):
         offs = (None, position.off)
-        looks = reader.looks(image, own, "right", offs)
-        for off_readings, off, reading in zip(readings.values(), offs, looks, strict=True):
+        results = reader.looks(image, own, "right", offs)
+        for off_readings, off, reading in zip(readings.values(), offs, results, strict=True):
             reason = reader.refusal(reading, own, off=off)
             off_readings.append(
                 (position, reading, reason, _slices_right(reading.counts, position, own))
@@ -131,7 +131,7 @@ def _row(
 ) -> dict[str, Any]:
     right = np.array([reading.position == position for position, reading, _, _ in readings])
     refused = np.array([bool(reason) for _, _, reason, _ in readings])
-    by_check = np.array(["an impossible position" in reason for _, _, reason, _ in readings])
+    impossible = np.array(["an impossible position" in reason for _, _, reason, _ in readings])
     wrong = int((~right).sum())
     return {
         "renderer": name,
@@ -142,7 +142,7 @@ def _row(
         "refused_wrong": mean(~right & refused),
         "wrong": mean(~right & ~refused),
         "caught": float((~right & refused).sum() / wrong) if wrong else None,
-        "caught_by_check": float((~right & by_check).sum() / wrong) if wrong else None,
+        "caught_by_check": float((~right & impossible).sum() / wrong) if wrong else None,
         "slices": mean([share for *_, share in readings]),
     }
 

@@ -14,8 +14,8 @@ from casewright_backgammon.latent import FILE, PositionNetwork, equity
 from casewright_backgammon.latent_training import EPOCHS, examples_of, train_network
 from casewright_mcbr.training import write_figures
 
-#: Share of the value in the loss of the shipped latent, chosen from the seven by ``casewright bench
-#: backgammon --choosing``, on training games only.
+#: Share of the value in the loss of the shipped latent, chosen from the seven on training games
+#: only, by ``casewright bench backgammon --choosing``.
 WEIGHTING = 1.0
 
 

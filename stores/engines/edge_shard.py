@@ -70,7 +70,7 @@ def folder_name(collection: str) -> str:
 class ShardFolder:
     """The folder of a collection, which is created and removed atomically by renaming.
 
-    The caller holds the lock of the store's folder. ``copy`` is the path of a copy, if this is one.
+    The caller holds the lock of the store's folder. ``copy`` is the path of a temporary copy.
     """
 
     store: Path

@@ -32,8 +32,8 @@ class CaseRetriever(Retrieval, BaseRetriever):
 
     A document has the case's text, its id, and its metadata with ``score``, ``relevance``,
     ``facet_scores`` and ``case_id``; if the case has a field with such a name, the added field has
-    the prefix ``hit_``. A call may override every setting except the store: ``retriever.invoke("…",
-    k=2, where={"year": 2024})``.
+    the prefix ``hit_``. A call may override every setting except the store:
+    ``retriever.invoke("…", k=2, where={"year": 2024})``.
 
     Raises:
         InputError: A setting is unknown or invalid.
