@@ -216,7 +216,7 @@ def test_a_roll_is_read_in_the_ways_it_is_written(text: str) -> None:
 
 @pytest.mark.parametrize("text", ["", "7-1", "3", "3-1-2", "a-b"])
 def test_what_is_no_roll_is_refused(text: str) -> None:
-    with pytest.raises(InputError, match="no roll"):
+    with pytest.raises(InputError, match="is not a roll"):
         dice_of(text)
 
 
