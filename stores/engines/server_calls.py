@@ -181,7 +181,7 @@ def _error_of(failure: _Failure, server: str, attempts: str) -> StoreError:
             problem += f" It asks for a wait of {failure.wait:.0f} s."
         advice = "Try again later, or lower parallel in ServerOptions."
     elif status:
-        problem = f"refused the request: {status} {reason}."
+        problem = f"refused: {status} {reason}."
         advice = "Check the URL, the API key and the server's log."
     elif failure.temporary:
         problem = f"does not answer: {reason}."

@@ -150,7 +150,7 @@ def test_who_asks_is_the_request_s_to_say(ask: Ask, tools: dict[str, ToolSpec]) 
     assert step_of(answer, "s1")["rows"] == [{"evidence": "tea of C1"}]
     answer = ask(graph)
     assert statuses(answer) == {"s1": "failed"}
-    assert "asker's customer" in step_of(answer, "s1")["error"]
+    assert "user's customer" in step_of(answer, "s1")["error"]
 
 
 def test_concurrent_runs_each_have_their_own_session(tools: dict[str, ToolSpec]) -> None:
