@@ -63,7 +63,7 @@ class NetworkJudge(PlayJudge):
     """The judge that uses the trained network, without cube and look-ahead."""
 
     network: PositionNetwork
-    name = "the shipped network, without look-ahead"
+    name = "the network that ships, without look-ahead"
     proves = False
 
     def _candidates(self, position: Position, dice: Dice, wanted: set[str]) -> list[AnalysedPlay]:
