@@ -1,4 +1,4 @@
-"""Building a domain's stores once, and again after its data or schemas change."""
+"""Build of a domain's stores: once, and again when the domain's data or schemas change."""
 
 from __future__ import annotations
 
@@ -37,16 +37,16 @@ def open_built(
     *,
     anew: bool = False,
 ) -> dict[str, CaseStore]:
-    """Open a domain's stores in one folder, after building them if they are missing or stale.
+    """Open a domain's stores in one folder; build them first if they are missing or stale.
 
-    An interrupted build leaves no mark, and is repeated. Processes that want the same folder wait
-    for each other.
+    An interrupted build leaves no mark file, and is repeated. Processes that use the same folder
+    wait for each other.
 
     Args:
         folder: The domain's own folder.
-        wanted: Digest of the stores' content.
-        parts: Store name to its schema and to the function that makes its cases.
-        anew: Rebuild in any case, over damaged files too.
+        wanted: Digest of the content that the stores must have.
+        parts: Store name to its schema and the function that returns its cases.
+        anew: Rebuild unconditionally, even over damaged files.
 
     Raises:
         StoreLockedError: Another process holds the folder for longer than a minute.
@@ -67,7 +67,7 @@ def open_built(
         contents: dict[str, Sequence[Case]] = {}
         if not built:
             note(f"Building the {name} stores, once …")
-            # This may fail, and so precedes any removal.
+            # Making the cases may fail, so it precedes any removal.
             contents = {part: make() for part, (_, make) in parts.items()}
             mark.unlink(missing_ok=True)
             for schema, _ in parts.values():
@@ -81,7 +81,7 @@ def open_built(
             mark.write_text(json.dumps({"digest": wanted}), encoding="utf-8")
         return stores
     finally:
-        # From here on the stores hold the folder, if they are open.
+        # From here on, open stores hold the lock of the folder.
         connections.release(key, engine)
 
 

@@ -18,8 +18,8 @@ if TYPE_CHECKING:
     from casewright.graph import Generator
 
 
-#: Makes a search of a store by relevance feedback, which returns only the confirmed hits. The facet
-#: weights are the schema's by default.
+#: A function that returns a search of a store by relevance feedback, whose results are only the
+#: confirmed hits. By default, the search uses the schema's facet weights.
 MakeSearch = Callable[[CaseStore, Strategy, Mapping[str, float] | None], Search]
 
 
@@ -45,23 +45,24 @@ class Domain:
         name: Its name on the command line.
         description: One sentence.
         questions: Questions to try, the best first.
-        open: Opens its stores in a folder; builds them first if they are missing or stale, or if
+        open: Opens its stores in a folder, after building them if they are missing or stale, or if
             the third argument, ``anew``, is true.
         queries: Reads its annotated queries.
-        measuring_queries: Reads queries for measuring, which no planner is trained or tuned on.
-        conversations: Reads its annotated conversations, some of them for measuring only.
+        measuring_queries: Reads test queries, on which no planner is trained or tuned.
+        conversations: Reads its annotated conversations, some of which are for tests only.
         scopes: Scope field to the allowed values, the default first; a field without values allows
             any, and is required.
-        reader: Folder of a reader that was trained on its annotated queries.
+        reader: Folder of a reader that is trained on its annotated queries.
         planner: The default planner's name; ``case`` replaces it if it cannot run.
-        options: Options that it adds to ``ask``, beside those of its scope fields.
+        options: Options that it adds to ``ask``, in addition to the options of its scope fields.
         openers: Option name to the function that opens its stores by the option's value.
         mark: A file in its folder that exists if its stores are built.
         looping: Returns the open domain with tools that search by relevance feedback; ``None`` if
             a single search is as good.
-        generator: Makes the generator that quotes evidence, used without a language model.
-        tool_pools: File of other names and descriptions of its tools, for training prompts.
-        answer: Answers requests by options (other than those of ``openers``) without a question.
+        generator: Returns the generator that quotes evidence, which is used without a language
+            model.
+        tool_pools: File with alternative names and descriptions of its tools, for training prompts.
+        answer: Answers requests that have an option (not of ``openers``) instead of a question.
     """
 
     name: str

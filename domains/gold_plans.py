@@ -1,4 +1,4 @@
-"""Runs of gold plans, which show what a domain's stores hold for its annotated queries."""
+"""Runs of gold plans, which show the results of a domain's stores for its annotated queries."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class GoldRun:
 
 
 class _WatchedScope(Mapping[str, str]):
-    """A scope that records whether it was read; if not, the plan does not depend on it."""
+    """A scope that records reads; a plan that does not read its scope does not depend on it."""
 
     def __init__(self, scope: Mapping[str, str]) -> None:
         self._scope = scope
@@ -65,7 +65,7 @@ def scopes_of(domain: Domain) -> list[dict[str, str]]:
 
 
 def run_plan(toolbox: Toolbox, query: AnnotatedQuery, scope: Mapping[str, str]) -> list[Outcome]:
-    """Run a gold plan as the graph does, but one step at a time and without time limits."""
+    """Return the outcomes of a gold plan, run sequentially and without time limits."""
     outcomes: dict[int, Outcome] = {}
     for number, step in enumerate(query.plan.steps, 1):
         known = StepInputs(query.query, query.record.context, outcomes)
@@ -82,12 +82,13 @@ def run_plan(toolbox: Toolbox, query: AnnotatedQuery, scope: Mapping[str, str]) 
 
 
 def run_gold_plans(domain: Domain, opened: OpenDomain, encoder: Encoder) -> list[GoldRun]:
-    """Run the gold plans of a domain's queries without tools of their own.
+    """Run the gold plans of the domain's queries that bring no tools of their own.
 
-    A plan runs in the scope in which most of its steps end ``done``, with the stores' encoder.
+    A plan runs in the scope in which most of its steps end ``done``. ``encoder`` is the stores'
+    encoder.
     """
     queries = [query for query in domain.queries() if not query.record.tools_extra]
-    # Texts are encoded faster in one batch; the encoder's cache keeps them.
+    # Encode all texts in one batch, which is faster; the encoder's cache keeps the vectors.
     encoder.embed(sorted({text for query in queries for text in _texts(query)}))
     scopes = scopes_of(domain)
     runs = []
@@ -122,7 +123,7 @@ def _texts(query: AnnotatedQuery) -> Iterator[str]:
 
 
 def ends_by_tool(runs: Sequence[GoldRun]) -> list[dict[str, Any]]:
-    """Return the numbers of steps by status, a row for each tool and a last one for all."""
+    """Return the numbers of steps by status, with a row for each tool and one for all tools."""
     ends: Counter[tuple[str, str]] = Counter(
         (name, "elsewhere" if step.step in run.elsewhere else step.status)
         for run in runs
@@ -143,5 +144,5 @@ def ends_by_tool(runs: Sequence[GoldRun]) -> list[dict[str, Any]]:
 
 
 def whole_share(runs: Sequence[GoldRun]) -> float:
-    """Return the share of plans whose every step ended ``done``."""
+    """Return the share of plans in which every step ended ``done``."""
     return sum(run.done == len(run.steps) for run in runs) / max(len(runs), 1)

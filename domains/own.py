@@ -1,4 +1,4 @@
-"""A user's own domain: tools, and annotated queries that show how to use them."""
+"""A user's own domain: tools, and annotated queries that demonstrate their use."""
 
 from __future__ import annotations
 
@@ -33,21 +33,21 @@ def own_domain(
 ) -> Domain:
     """Return a domain that commands take as ``--domain FILE.py:NAME``.
 
-    Stored data of commands, such as kept answers and threads, belongs to the domain's name: two
-    domains of one name share it.
+    Stored data of commands, such as retained answers and threads, belongs to the domain's name: two
+    domains with the same name share it.
 
     Args:
-        name: At most 64 lower-case letters, digits, ``_`` and ``-``, a letter first; not the name
-            of a packaged domain.
-        toolbox: The tools, or a function that returns them if opening them is slow.
-        queries: Annotated queries for the planner; or questions with their plans; or a JSON Lines
-            file. Without any, the planner knows only the tools' own examples.
-        description: One sentence.
-        questions: Questions to try; the first annotated ones by default.
-        scopes: Scope field to the allowed values, the default first; a field without values allows
-            any, and is required. ``tenant`` is reserved.
+        name: At most 64 lower-case letters, digits, ``_`` and ``-``, beginning with a letter; not
+            the name of a packaged domain.
+        toolbox: The toolbox, or a function that returns it, if opening the tools is slow.
+        queries: Annotated queries for the planner; or a mapping of questions to plans; or a JSON
+            Lines file. Without queries, the planner has only the examples of the tools.
+        description: One sentence about the domain.
+        questions: Questions to try; by default, the first annotated queries.
+        scopes: Scope field to the allowed values, the default first. A field without values allows
+            any value, and is required. ``tenant`` is reserved.
         reader: The folder of a reader that ``casewright finetune reader`` wrote.
-        stores: Stores that the tools search: the service is ready when they answer, and they are
+        stores: Stores that the tools search. The service is ready when the stores answer; they are
             closed with the domain.
 
     Raises:
@@ -57,8 +57,8 @@ def own_domain(
     """
     if not _NAME.fullmatch(name):
         raise InputError(
-            f"{name!r} cannot name a domain. Write lower-case letters, digits, _ and -, a letter "
-            "first."
+            f"{name!r} is not a valid domain name. Write lower-case letters, digits, _ and -, "
+            "beginning with a letter."
         )
     if not isinstance(toolbox, Toolbox) and not callable(toolbox):
         raise InputError(
@@ -71,7 +71,8 @@ def own_domain(
     folder = None if reader is None else Path(reader)
     if folder is not None and not folder.is_dir():
         raise InputError(
-            f"The reader {folder} is no folder. Give the one that casewright finetune reader wrote."
+            f"The reader {folder} is not a folder. Give the folder that casewright finetune reader "
+            "wrote."
         )
     opened_stores = dict(stores or {})
 
@@ -111,7 +112,7 @@ def _queries(
 def _scopes(name: str, scopes: Mapping[str, Sequence[str]]) -> dict[str, tuple[str, ...]]:
     if not isinstance(scopes, Mapping) or not all(isinstance(field, str) for field in scopes):
         raise InputError(
-            f'The scopes of {name!r} are no mapping. Give fields with their values: {{"hall": '
+            f'The scopes of {name!r} are not a mapping. Give fields with their values: {{"hall": '
             '["B", "C"]}.'
         )
     if RESERVED in scopes:
@@ -126,7 +127,7 @@ def _scopes(name: str, scopes: Mapping[str, Sequence[str]]) -> dict[str, tuple[s
 
 
 def _texts(texts: Sequence[str], name: str) -> tuple[str, ...]:
-    # A str is a sequence of str too.
+    # A str is also a sequence of str.
     if not isinstance(texts, Sequence) or isinstance(texts, str | bytes):
         raise InputError(f"{name} are a {type(texts).__name__}. Give a list of texts.")
     if wrong := [text for text in texts if not isinstance(text, str)]:
@@ -146,7 +147,7 @@ def _make_toolbox(name: str, make: Callable[[], Toolbox]) -> Toolbox:
 
 
 def _check_plans(name: str, queries: Sequence[AnnotatedQuery], toolbox: Toolbox) -> None:
-    """Raise ``InputError`` for the first query whose plan is not valid: it would never be used."""
+    """Raise ``InputError`` for the first query with an invalid plan, which could never be used."""
     for number, query in enumerate(queries, 1):
         try:
             query.record.request(toolbox).validate(query.plan)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -22,7 +23,7 @@ class Option:
 
 @dataclass(frozen=True, slots=True)
 class OwnRequest:
-    """A request by options (a flag's value is ``True``), and a chat model, by its name."""
+    """A request by options (``True`` for a flag), with an optional chat model and its name."""
 
     options: Mapping[str, Any]
     chat: Chat | None = None
@@ -30,10 +31,10 @@ class OwnRequest:
 
     @property
     def image(self) -> Path:
-        """The image file; ``InputError`` if there is none."""
+        """The path of the image file; raise ``InputError`` if there is none."""
         if "image" not in self.options:
             names = ", ".join(f"--{name}" for name in self.options)
-            raise InputError(f"Add --image FILE: {names} go with --image only.")
+            raise InputError(f"Add --image FILE: {names} are only allowed with --image.")
         return Path(self.options["image"])
 
 
@@ -42,16 +43,27 @@ class OwnAnswer:
     """An answer, ready to be shown.
 
     Attributes:
-        lines: As text: what was read, the cases, the answer, the check.
-        told: JSON-plain.
-        page: As one HTML document with its images.
-        right: Whether the answer is proved.
+        lines: The lines of text to print: the input that was read, the cases, the answer, the
+            check.
+        record: The answer as a JSON-plain mapping.
+        page: The answer as one HTML document with its images.
+        right: True if the answer is proved.
     """
 
     lines: Sequence[str]
-    told: dict[str, Any]
+    record: dict[str, Any]
     page: str
     right: bool
+
+    @property
+    def told(self) -> dict[str, Any]:
+        """The former name of ``record``."""
+        warnings.warn(
+            "OwnAnswer.told is now OwnAnswer.record; the old name ends with the next release.",
+            DeprecationWarning,
+            stacklevel=2,
+        )
+        return self.record
 
     def save_page(self, request: OwnRequest) -> OwnAnswer:
         """Write the page to the file of the option ``html``, if given, and return this answer."""

@@ -15,45 +15,49 @@ from typing import Any
 
 from casewright.errors import CasewrightError, InputError, told
 
-_PLACE = re.compile(r"(?P<file>.+\.py):(?P<name>[A-Za-z_]\w*)", re.DOTALL)
+_REFERENCE = re.compile(r"(?P<file>.+\.py):(?P<name>[A-Za-z_]\w*)", re.DOTALL)
 
 
 def is_place(text: str) -> bool:
-    """Return whether a text has the form ``FILE.py:NAME``."""
-    return _PLACE.fullmatch(text) is not None
+    """Return ``True`` if a text has the form ``FILE.py:NAME``."""
+    return _REFERENCE.fullmatch(text) is not None
 
 
-def object_of(place: str, option: str, wanted: str) -> Any:
-    """Run a Python file, once a process, and return an object in it.
+def object_of(reference: str, option: str, wanted: str) -> Any:
+    """Return an object of a Python file, which is run once per process.
 
     Args:
-        place: ``FILE.py:NAME``; ``InputError`` if the file fails, or has no such name.
-        option: The option's name, for errors.
-        wanted: The kind of object, for errors: ``a CaseStore``.
+        reference: ``FILE.py:NAME``.
+        option: The name of the option, for errors.
+        wanted: The expected kind of object, for errors: ``a CaseStore``.
+
+    Raises:
+        InputError: The file does not exist, raises, or has no such name.
     """
-    parts = _PLACE.fullmatch(place)
+    parts = _REFERENCE.fullmatch(reference)
     if parts is None or not os.path.isfile(parts["file"]):
         raise InputError(
-            f"{option} {place}: there is no such file. Write FILE.py:NAME, where NAME is {wanted}."
+            f"{option} {reference}: there is no such file. Write FILE.py:NAME, where NAME is "
+            f"{wanted}."
         )
     file = Path(parts["file"]).resolve()
-    with own_code(f"{option} {place}"):
+    with own_code(f"{option} {reference}"):
         value = vars(_module(file)).get(parts["name"])
     if value is None:
         raise InputError(
-            f"{option} {place}: {file.name} has no {parts['name']}. Name {wanted} in it."
+            f"{option} {reference}: {file.name} has no {parts['name']}. Define {wanted} there."
         )
     return value
 
 
 @contextmanager
 def own_code(what: str) -> Iterator[None]:
-    """Run a user's code: its output goes to stderr, and errors become ``InputError``.
+    """Run a user's code: its output goes to stderr, and its exceptions become ``InputError``.
 
-    An error of Casewright's is passed on.
+    A ``CasewrightError`` is raised unchanged.
     """
     try:
-        # Other programs may parse a command's stdout.
+        # Other programs may parse the stdout of a command.
         with redirect_stdout(sys.stderr):
             yield
     except CasewrightError:
@@ -64,20 +68,20 @@ def own_code(what: str) -> Iterator[None]:
             'under `if __name__ == "__main__":`.'
         ) from error
     except Exception as error:
-        raise InputError(f"{what} failed: {told(error).rstrip('.')}. Mend the file.") from error
+        raise InputError(f"{what} failed: {told(error).rstrip('.')}. Correct the file.") from error
 
 
 @cache
 def _module(file: Path) -> Any:
-    # A unique name: the file may be called like an installed module.
+    # The name is unique, since an installed module may have the file's name.
     name = f"casewright_file_{file.stem}_{hashlib.sha256(str(file).encode()).hexdigest()[:12]}"
     spec = importlib.util.spec_from_file_location(name, file)
     assert spec is not None
     assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
-    # Annotations are looked up by the module's name.
+    # Python looks up annotations by the module's name.
     sys.modules[name] = module
-    # It may import modules beside it, as a script does.
+    # The file may import modules from its folder, as a script does.
     folder = str(file.parent)
     sys.path.insert(0, folder)
     try:
@@ -88,7 +92,8 @@ def _module(file: Path) -> Any:
     finally:
         if folder in sys.path:
             sys.path.remove(folder)
-    # So may its functions, later: now installed modules come first, for other code's imports.
+    # Its functions may do so later; from here on, installed modules precede the folder, for the
+    # imports of other code.
     if folder not in sys.path:
         sys.path.append(folder)
     return module

@@ -18,7 +18,7 @@ def domain_names() -> list[str]:
 
 
 def check_domain(name: str) -> None:
-    """Raise ``InputError`` if there is no domain of this name; imports no domain, runs no file."""
+    """Raise ``InputError`` for an unknown domain, without importing a domain or running a file."""
     if not is_place(name) and name not in extensions("domain"):
         raise InputError(
             f"There is no domain {name!r}. Domains are: {listed('domain')}; one of your own is "
@@ -27,7 +27,7 @@ def check_domain(name: str) -> None:
 
 
 def find_domain(name: str) -> Domain:
-    """Return the domain of this name or ``FILE.py:NAME``; ``InputError`` if there is none."""
+    """Return the domain of a name or ``FILE.py:NAME``; raise ``InputError`` if there is none."""
     if not is_place(name):
         check_domain(name)
         return _checked(extension("domain", name), f"The domain {name}")

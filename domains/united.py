@@ -1,4 +1,4 @@
-"""Parts that the domains' searches share."""
+"""Helpers of the domains' searches."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from casewright.tools import CallContext, Search, Toolbox, ToolExample, tool_fro
 
 
 def united(first: Sequence[Hit], then: Sequence[Hit]) -> list[Hit]:
-    """Return the hits of one search, followed by the new ones of another."""
+    """Return the hits of one search, followed by the new hits of another."""
     known = {hit.case.id for hit in first}
     return [*first, *(hit for hit in then if hit.case.id not in known)]
 
@@ -20,9 +20,10 @@ def united(first: Sequence[Hit], then: Sequence[Hit]) -> list[Hit]:
 def searches(
     store: CaseStore, k: int, min_relevance: float, near_best: float, loop: Search | None
 ) -> dict[str, Any]:
-    """Return arguments of ``tool_from_store`` for a search, with or without relevance feedback.
+    """Return arguments of ``tool_from_store`` for a search with or without relevance feedback.
 
-    A single search returns at most ``k`` hits; a loop may confirm twice as many before them.
+    A single search returns at most ``k`` hits; a loop may add twice as many confirmed hits before
+    them.
     """
     if loop is None:
         return {"k": k, "min_relevance": min_relevance, "near_best": near_best}
@@ -37,14 +38,14 @@ def searches(
 
 
 def search_toolbox(search: Callable[..., Sequence[dict[str, Any]]], question: str) -> Toolbox:
-    """Return a toolbox of one search by ``query``; a question is its example."""
+    """Return a toolbox of one search by ``query``, with a question as its example."""
     example = ToolExample(question, f"s1 = {search.__name__}(query=question)")
     sources = {"query": ("question", "literal")}
     return Toolbox([tool_from_function(search, sources=sources, example=example)])
 
 
 def search_queries(prefix: str, tool: str, questions: Sequence[str]) -> list[AnnotatedQuery]:
-    """Return annotated queries that are each answered by one search."""
+    """Return annotated queries, each with a plan of one search."""
     plan = f"s1 = {tool}(query=question)"
     return [
         AnnotatedQuery.read({"id": f"{prefix}{number}", "query": query, "plan": plan})

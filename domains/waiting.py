@@ -1,4 +1,4 @@
-"""Stores that are opened late: when another process frees their folder, or when first used."""
+"""Opening of stores after another process frees their folder, or at the first use."""
 
 from __future__ import annotations
 
@@ -19,16 +19,16 @@ SILENT_SECONDS = 2.0
 
 
 def open_waiting(schema: CaseSchema, location: str | Path) -> CaseStore:
-    """Open a store, after waiting for another process that has its folder open."""
+    """Open a store; wait for another process that holds its folder."""
     return in_turn(
         lambda seconds: CaseStore(schema, location, lock_seconds=seconds), f"the store {location}"
     )
 
 
 def in_turn(open_within: Callable[[float], Opened], what: str) -> Opened:
-    """Return the result of a function of the seconds to wait; a long wait is announced.
+    """Return the result of a function of the seconds to wait; announce a long wait on stderr.
 
-    ``StoreLockedError`` if another process holds the folder for longer than a minute.
+    Raise ``StoreLockedError`` if another process holds the folder for longer than a minute.
     """
     try:
         return open_within(SILENT_SECONDS)
@@ -38,7 +38,7 @@ def in_turn(open_within: Callable[[float], Opened], what: str) -> Opened:
 
 
 class _LateStore:
-    """A stand-in for a store, which is opened on the first use. Thread-safe."""
+    """A proxy of a store that is opened at the first use. Thread-safe."""
 
     def __init__(self, make: Callable[[], CaseStore]) -> None:
         self._make = make
@@ -59,10 +59,10 @@ class _LateStore:
 
 
 def late_store(make: Callable[[], CaseStore]) -> CaseStore:
-    """Return a store that ``make`` opens on the first use."""
+    """Return a store that ``make`` opens at the first use."""
     return cast(CaseStore, _LateStore(make))
 
 
 def is_unopened(store: object) -> bool:
-    """Return whether a store is a late one that was not used yet."""
+    """Return ``True`` if a store is the proxy of ``late_store`` and was not used yet."""
     return isinstance(store, _LateStore) and vars(store)["_store"] is None

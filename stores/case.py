@@ -83,10 +83,10 @@ class Case:
         problem: Component name to component: text, a number, a JSON value or a ``Binary``.
         solution: The solution; any JSON value.
         result: Its outcome; any JSON value.
-        metadata: Further fields for conditions and display, JSON-plain. The store reads
+        metadata: Further JSON-plain fields, for conditions and display. The store reads
             ``tenant`` and ``provenance``.
-        quality: The case's quality, in the schema's range; ``None`` for not measured.
-        quality_by: What measured it: a model's name.
+        quality: The case's quality, in the schema's range; ``None`` if it was not measured.
+        quality_by: The name of the model that measured the quality.
         created: ISO 8601 time of creation, UTC.
         id: A UUID; if empty, the store derives it from tenant, schema, problem and solution.
     """
@@ -101,7 +101,7 @@ class Case:
     id: str = ""
 
     def to_json(self) -> dict[str, Any]:
-        """Return the JSON-plain form, the stored point's payload."""
+        """Return the JSON-plain form, which is the stored point's payload."""
         return {
             "problem": {
                 name: value.to_json() if isinstance(value, Binary) else value
@@ -134,7 +134,7 @@ def case_id(case: Case, schema: str) -> str:
     """Return a case's derived id: UUIDv5 of its tenant, schema, problem and solution."""
     plain = case.to_json()
     identity = [case.metadata.get("tenant", ""), schema, plain["problem"], plain["solution"]]
-    # Plain, since keys of several types cannot be sorted.
+    # JSON-plain, since keys of several types cannot be sorted.
     text = json.dumps(
         json_plain(identity, schema), sort_keys=True, ensure_ascii=False, separators=(",", ":")
     )
@@ -142,7 +142,7 @@ def case_id(case: Case, schema: str) -> str:
 
 
 def json_plain(value: Any, schema: str) -> Any:
-    """Return a value as JSON reads it again; raise ``InputError`` if JSON cannot represent it."""
+    """Return a value after a JSON round trip; raise ``InputError`` if JSON cannot represent it."""
     try:
         text = json.dumps(value, ensure_ascii=False, allow_nan=False)
         text.encode()
@@ -154,13 +154,13 @@ def json_plain(value: Any, schema: str) -> Any:
         ) from error
 
 
-def same_json(one: Any, other: Any) -> bool:
+def same_json(first: Any, second: Any) -> bool:
     """Return ``True`` for equal JSON-plain values; unlike in Python, ``True`` is not ``1``."""
-    return json.dumps(one, sort_keys=True) == json.dumps(other, sort_keys=True)
+    return json.dumps(first, sort_keys=True) == json.dumps(second, sort_keys=True)
 
 
 def check_text(text: str) -> None:
-    """Raise ``InputError`` for text with half of a surrogate pair, which is no Unicode."""
+    """Raise ``InputError`` for text with half of a surrogate pair, which is not valid Unicode."""
     try:
         text.encode()
     except UnicodeEncodeError as error:

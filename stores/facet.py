@@ -25,20 +25,20 @@ class Facet:
 
     Attributes:
         name: The facet's name in scores and weights.
-        components: The problem components that it reads, of any modality. A case without one of
-            them that is not optional has a vector of zeros and scores 0.
-        dimension: Length of its vectors.
-        embed_case: L_j for stored cases: n problems in, array or tensor (n, dimension) out; the
+        components: The problem components that the facet reads, of any modality. A case that lacks
+            a required component has a vector of zeros and scores 0.
+        dimension: Length of the facet's vectors.
+        embed_case: L_j for stored cases, from n problems to an array or tensor (n, dimension); the
             store scales each row to unit length.
-        embed_query: L_j for queries; differs from ``embed_case`` if a cue makes an inter-embedding
+        embed_query: L_j for queries; differs from ``embed_case`` for an inter-embedding with a cue
             (CBR-RAG's g).
         describe: T_j, the components as text for a prompt.
-        model: Identifies the model; a collection is only opened with the model that built it.
+        model: The name of the model; a collection can only be opened with the model that built it.
         weight: Default weight in a search, at least 0.
         optional: The components that a problem may lack; the facet embeds the others (MCBR-RAG,
             footnote 6).
-        takes_text: A query of one text stands for its components; ``False`` for facets of another
-            modality, which ignore such a query.
+        takes_text: True if a query that is one text is used for all components; ``False`` for
+            facets of another modality, which ignore such a query.
     """
 
     name: str
@@ -74,7 +74,7 @@ class Facet:
         return all(_present(problem.get(n)) for n in self.components if n not in self.optional)
 
     def vectors(self, problems: Sequence[Components], *, query: bool = False) -> Vectors:
-        """Embed problems as unit vectors, array (n, dimension); absent components as zeros.
+        """Embed problems as unit vectors, array (n, dimension); zeros without a component.
 
         Raises:
             FacetError: A problem cannot be embedded, or its embedding is not finite.
@@ -90,7 +90,7 @@ class Facet:
         try:
             answer = embed(readable)
         except DependencyError:
-            # The fault is not the problem's: none can be embedded.
+            # A missing dependency is not the fault of a problem.
             raise
         except Exception as error:  # noqa: BLE001
             at, first = _first_failure(embed, readable, error)
@@ -110,7 +110,7 @@ class Facet:
                 self.name,
                 present[at],
             )
-        # The square of a float32 may overflow or vanish in single precision.
+        # The square of a float32 may overflow or underflow in single precision.
         exact = rows.astype(np.float64)
         lengths = np.linalg.norm(exact, axis=1, keepdims=True)
         out[present] = exact / np.maximum(lengths, np.finfo(np.float64).tiny)
@@ -118,7 +118,7 @@ class Facet:
 
 
 def component_text(value: Any) -> str:
-    """Return the text form of a component: text as it is, a binary by its type, else JSON."""
+    """Return the text form of a component: a text unchanged, a binary's media type, else JSON."""
     if isinstance(value, str):
         return value
     if isinstance(value, Binary):
@@ -136,18 +136,19 @@ def text_facet(
     cue: str | None = None,
     describe: Callable[[Components], str] | None = None,
 ) -> Facet:
-    """Build a facet that compares components by the embedding of their text.
+    """Return a facet that compares components by the embedding of their text.
 
     Args:
-        name: The facet's name, and its component's if ``components`` is empty.
-        encoder: Turns texts into vectors.
-        components: The components to read; their texts are joined by new lines.
+        name: The facet's name; also the component's name if ``components`` is empty.
+        encoder: The encoder of the texts.
+        components: The components to read; their texts are joined by line breaks.
         weight: Default weight.
-        inter: Queries and cases are different kinds of texts, such as questions and passages: a
-            query is embedded by ``embed_queries``, with the encoder's cue (CBR-RAG's g, section
-            4.2). ``False`` embeds both alike (f), as for two questions.
-        cue: Text before a query, in place of the encoder's own.
-        describe: Another text form of the components than the joined texts.
+        inter: True if queries and cases are different kinds of texts, such as questions and
+            passages: a query is embedded by ``embed_queries``, with the encoder's cue (the
+            inter-embedding g of CBR-RAG, section 4.2). ``False`` embeds both in the same way (f),
+            as for two questions.
+        cue: Text before a query, instead of the encoder's cue.
+        describe: A function that returns the components' text form, instead of the joined texts.
     """
     if isinstance(components, str):
         raise InputError(
@@ -182,14 +183,14 @@ def text_facet(
 
 
 def _present(part: Any) -> bool:
-    # An array compares to a text by its elements, so the type is tested first.
+    # Test the type first: an array would compare to a text by its elements.
     return part is not None and not (isinstance(part, str) and not part)
 
 
 def _first_failure(
     embed: Embed, problems: Sequence[Components], error: Exception
 ) -> tuple[int, Exception]:
-    """Return the first problem that fails, found by bisection, and its error."""
+    """Return the index of the first problem that fails, found by bisection, and its error."""
     start, end = 0, len(problems)
     while end - start > 1:
         middle = (start + end) // 2

@@ -1,11 +1,11 @@
-"""Reading of a collection: points by id, the best of a query, a certified selection, a duplicate.
+"""Reads of a collection: points by id, search, certified selection, and duplicates.
 
-The certificate proves that a selection from a few candidates is the selection from all cases. For a
-case i, given the picks c so far, selection maximises
+The certificate is a proof that the selection from a few candidates equals the selection from all
+cases. For a case i, given the picks c so far, the selection maximises
 ``w_i = lambda_d * v_i - (1 - lambda_d) * max_c s(i, c)``. A maximum is at least the mean, so
-``w_i <= lambda_d * v_i - (1 - lambda_d) * mean_c s(i, c)``, which is linear in the stored vector of
-i: one dot-product search per pick finds the highest bound among all cases. If no case outside the
-candidates reaches a pick's value, the picks are those of all cases; only cases that reach it need
+``w_i <= lambda_d * v_i - (1 - lambda_d) * mean_c s(i, c)``. This bound is linear in the stored
+vector of i: one dot-product search per pick finds the highest bound among all cases. If no other
+case reaches a pick's value, the picks are those of all cases; only cases that reach the value need
 to be fetched.
 """
 
@@ -19,17 +19,20 @@ import numpy as np
 from casewright.stores.case import Case, canonical_id, same_json
 from casewright.stores.engines.engine import Engine, NoCollectionError, Point, Where
 from casewright.stores.hit import DECIMALS, Hit
-from casewright.stores.query import StoreQuery, spread
+from casewright.stores.query import StoreQuery, dimension_weights
 from casewright.stores.select import Pick, Selection, select
-from casewright.stores.tenant import FIELD, owned, within
+from casewright.stores.tenant import FIELD, is_visible, with_tenant
 
-#: Upper bound of an engine's limits, larger than any collection.
+#: Upper bound of a search's limit, larger than any collection.
 MOST = 1 << 31
 
 
 @dataclass(frozen=True, slots=True)
 class Finder:
-    """Reads a collection as one tenant sees it, ``None`` for all; a missing one is empty."""
+    """A reader of a collection, limited to one tenant's cases if ``tenant`` is given.
+
+    A missing collection counts as empty.
+    """
 
     engine: Engine
     collection: str
@@ -38,37 +41,38 @@ class Finder:
     def points(self, ids: str | Sequence[str], *, vectors: bool = False) -> list[Point]:
         """Return the points of these ids, in their order, without unknown ids."""
         texts = [ids] if isinstance(ids, str) else ids
-        # Only UUIDs are ids of cases.
+        # Ids of cases are UUIDs.
         wanted = [id_ for text in texts if (id_ := canonical_id(text))]
         try:
             points = self.engine.get(self.collection, wanted, vectors=vectors) if wanted else []
         except NoCollectionError:
             return []
-        by_id = {point.id: point for point in points if owned(point, self.tenant)}
+        by_id = {point.id: point for point in points if is_visible(point, self.tenant)}
         return [by_id[id_] for id_ in wanted if id_ in by_id]
 
     def best(
         self, query: StoreQuery, k: int, where: Where | None, *, exact: bool = True
     ) -> list[Hit]:
-        """Return the k best by rounded score, then id; fetch more while ties cross the cut.
+        """Return the k best hits by rounded score, then id.
 
-        Without ``exact``, an engine with options for it may search approximately; proofs and the
-        search for duplicates need all cases.
+        More points are fetched while the last hit has the same score as the next one. With
+        ``exact=False``, an engine that supports it may search approximately; proofs and the search
+        for duplicates need an exact search.
         """
-        limit, bound = min(k, MOST) + 2, within(where, self.tenant)
+        limit, condition = min(k, MOST) + 2, with_tenant(where, self.tenant)
         while True:
             try:
                 points = self.engine.search(
-                    self.collection, query.vector, limit, bound, exact=exact
+                    self.collection, query.vector, limit, condition, exact=exact
                 )
             except NoCollectionError:
                 return []
             hits = sorted(query.hits(points), key=lambda hit: hit.rank_key)
             if len(hits) < limit:
                 return hits[:k]
-            # The highest possible score of any other case.
-            rest = points[-1].score + query.constant + query.slack
-            if round(hits[k - 1].score, DECIMALS) > round(rest, DECIMALS):
+            # The highest possible score of a case that was not fetched.
+            bound = points[-1].score + query.constant + query.slack
+            if round(hits[k - 1].score, DECIMALS) > round(bound, DECIMALS):
                 return hits[:k]
             limit *= 2
 
@@ -83,7 +87,7 @@ class Finder:
         candidates: int,
         most: int,
     ) -> Selection:
-        """Select from candidates, and from every case that the proof finds missing among them."""
+        """Select k cases from the candidates and from each case that the proof adds to them."""
         size = max(candidates, 2 * k)
         hits = self.best(query, size, where)
         complete, searches = len(hits) < size, 1
@@ -94,19 +98,19 @@ class Finder:
             except NoCollectionError:
                 return Selection((), True, 0, searches)
             searches += 0 if complete else len(picks) - 1
-            room = len(hits) + len(missing) <= max(most, size)
-            # The missing cases may have been deleted meanwhile.
-            if not (points := self.points(missing, vectors=True) if room else []):
+            may_fetch = len(hits) + len(missing) <= max(most, size)
+            # The missing cases may have been deleted in the meantime.
+            if not (points := self.points(missing, vectors=True) if may_fetch else []):
                 return Selection(picks, not missing, len(hits), searches)
             hits += query.hits(points)
 
     def duplicate(self, case: Case, query: StoreQuery) -> Case | None:
-        """Return a case of the same tenant with a near problem and the same solution.
+        """Return a case of the same tenant with a similar problem and the same solution, if any.
 
-        ``query`` is the case's problem, by the schema's own weights.
+        ``query`` is the embedded problem of the case, with the schema's own weights.
         """
         tenant = case.metadata.get(FIELD)
-        # No condition selects the cases without a tenant, so that the loop compares tenants.
+        # No condition can select the cases without a tenant, so the loop compares the tenants.
         where = {FIELD: tenant} if isinstance(tenant, (str, int)) else None
         limit = 10
         while True:
@@ -127,21 +131,21 @@ class Finder:
         where: Where | None,
         lambda_d: float,
     ) -> list[str]:
-        """Return ids of cases outside the candidates whose bound reaches the value of a pick."""
+        """Return the ids of the cases outside the candidates whose bound reaches a pick's value."""
         # The first pick needs no proof: it is the best hit.
         if len(picks) < 2:
             return []
         vectors = np.array([pick.hit.vector for pick in picks[:-1]], dtype=np.float64)
         means = np.cumsum(vectors, axis=0) / np.arange(1, len(picks))[:, None]
         redundancy = np.zeros((len(means), len(query.vector)))
-        redundancy[:, :-1] = means * spread(query.schema, query.shares)
+        redundancy[:, :-1] = means * dimension_weights(query.schema, query.shares)
         bounds = lambda_d * query.vector.astype(np.float64) - (1 - lambda_d) * redundancy
         limit = len(hits) + max(8, len(hits) // 2)
         rankings = self.engine.rank(
             self.collection,
             np.ascontiguousarray(bounds.astype(np.float32)),
             limit,
-            within(where, self.tenant),
+            with_tenant(where, self.tenant),
         )
         candidates = {hit.case.id for hit in hits}
         unseen: dict[str, None] = {}

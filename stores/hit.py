@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from casewright.stores.case import Case
 
-#: Scores are compared to this many decimals, so that all engines order results alike.
+#: Number of decimals to which scores are compared, so that all engines give the same order.
 DECIMALS = 6
 
 
@@ -23,7 +23,7 @@ class Hit:
         case: The case.
         score: ``lambda_b * relevance + (1 - lambda_b) * quality``.
         relevance: Sum over the facets of weight times cosine.
-        facet_scores: The cosine of each facet, unweighted; 0 for an absent component.
+        facet_scores: The unweighted cosine of each facet; 0 for an absent component.
         vector: The facets' unit vectors, concatenated.
     """
 
@@ -35,7 +35,7 @@ class Hit:
 
     @property
     def rank_key(self) -> tuple[float, str]:
-        """The key of the best-first order: by rounded score, then id."""
+        """The sort key for best first: rounded score, then id."""
         return -round(self.score, DECIMALS), self.case.id
 
 
@@ -46,7 +46,7 @@ class Retained:
     Attributes:
         id: The case's id, or for ``duplicate`` the id of the stored case.
         outcome: ``added``; ``updated`` (same problem and solution, other quality or result);
-            ``unchanged``; ``duplicate`` (a near problem with the same solution is stored);
+            ``unchanged``; ``duplicate`` (a similar problem with the same solution is stored);
             ``refused`` (it did not pass the schema's ``verify``).
         reason: The reason of a refusal.
     """
@@ -57,6 +57,6 @@ class Retained:
 
 
 def near_best(hits: Sequence[Hit], least: float, share: float) -> list[Hit]:
-    """Return the hits with a relevance of at least ``least``, and this share of the best one's."""
+    """Return the hits with at least a relevance and at least a share of the best relevance."""
     best = max((hit.relevance for hit in hits), default=0.0)
     return [hit for hit in hits if hit.relevance >= max(least, share * best)]

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import platformdirs
 
-# The settings of this process. The environment is not changed, so that a setting from a file does
-# not look as if it came from the environment.
+# Folders set for this process. The environment is not changed, so that a setting from a file does
+# not look like a setting from the environment.
 _chosen: dict[str, Path] = {}
 
 

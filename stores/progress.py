@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from rich.progress import Progress
 
-#: Work of fewer items is over before a bar could be read.
+#: Number of items below which no bar is shown, since the work ends too soon.
 WORTH_A_BAR = 500
-#: Longest and shortest seconds between two lines if stderr is no terminal.
+#: Longest and shortest seconds between two lines if stderr is not a terminal.
 SELDOM, OFTEN = 10.0, 1.0
 
 Advance = Callable[[int], None]
@@ -31,9 +31,9 @@ def progress_bar(
 ) -> Iterator[Advance]:
     """Show a bar over ``total`` items and yield a function that advances it by n.
 
-    ``show`` forces or suppresses it; ``None`` shows it on a terminal for long work, and elsewhere
-    writes a line every ten seconds, with ``more`` at its end. A function is yielded instead of a
-    bar.
+    ``show`` forces or suppresses the bar; ``None`` shows it on a terminal for long work, and
+    elsewhere writes a line every ten seconds, with ``more`` at its end. If ``show`` is a function,
+    it is yielded instead.
     """
     if callable(show):
         yield show
@@ -57,11 +57,11 @@ def told_progress(
     often: float = OFTEN,
     more: Callable[[], str] = str,
 ) -> Iterator[Advance]:
-    """Show the progress of work that a user waits for: a bar on a terminal, elsewhere lines.
+    """Show the progress of work that a user waits for: a bar on a terminal, lines elsewhere.
 
-    A line, with an estimate of the time left, is written with every tenth of the items, but not
-    twice in ``often`` seconds, and after ``seconds`` without one. A ``total`` of ``None`` is
-    unknown; ``unit`` names the items, ``more`` returns what else a line says.
+    A line with an estimate of the remaining time is written after every tenth of the items, but not
+    twice in ``often`` seconds, and after ``seconds`` without a line. ``total=None`` means unknown;
+    ``unit`` names the items; ``more`` returns a text for the end of each line.
     """
     if sys.stderr.isatty():
         with _bars.bar(description, total) as advance:
@@ -113,7 +113,7 @@ def note(message: str) -> None:
 
 
 class _Bars:
-    """The bars on the terminal, one below the other, of concurrent threads."""
+    """The bars of concurrent threads on the terminal, one below the other."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -145,7 +145,7 @@ class _Bars:
             if self._progress is None:
                 print(message, file=sys.stderr, flush=True)
             else:
-                # A direct print could write into a bar.
+                # A direct print could overwrite a bar.
                 self._progress.console.print(message, markup=False, highlight=False, soft_wrap=True)
 
 
@@ -163,13 +163,13 @@ def _rich_progress() -> Progress:
     from rich.text import Text
 
     class Count(MofNCompleteColumn):
-        """Number of done items, if it is known."""
+        """A column with the number of done items, if known."""
 
         def render(self, task: Task) -> Text:
             return super().render(task) if task.total not in (None, 1) else Text("")
 
     class Time(TimeRemainingColumn):
-        """Remaining time, or elapsed time if the former is unknown."""
+        """A column with the remaining time, if known, or the elapsed time."""
 
         def render(self, task: Task) -> Text:
             return TimeElapsedColumn().render(task) if task.total is None else super().render(task)
@@ -179,7 +179,7 @@ def _rich_progress() -> Progress:
         BarColumn(),
         Count(),
         Time(),
-        # A redirection would send the caller's output to stderr too.
+        # A redirection would also send the caller's output to stderr.
         console=Console(stderr=True),
         redirect_stdout=False,
         redirect_stderr=False,

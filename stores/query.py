@@ -1,4 +1,4 @@
-"""A query as the vector that an engine is searched with."""
+"""A query as the vector with which an engine is searched."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from casewright.stores.hit import Hit
 from casewright.stores.schema import CaseSchema
 from casewright.stores.stored import QualityScale
 
-#: Bound of the error of a score of similarities in single precision.
+#: Bound of the error of a score in single precision.
 SLACK = 1e-5
-#: Bound of a cosine of two vectors in single precision, or in a server's half precision.
+#: Upper bound of a computed cosine in single precision, or in a server's half precision.
 POSSIBLE = 1.01
-#: Typical spread of the similarities between a query of length 1 and cases, as of sentences'
-#: MiniLM embeddings.
+#: Typical standard deviation of the similarities between a query of length 1 and the cases,
+#: measured with MiniLM embeddings of sentences.
 SPREAD = 0.1
 
 
@@ -28,10 +28,10 @@ SPREAD = 0.1
 class StoreQuery:
     """A query, embedded and weighted.
 
-    ``units`` are the facets' unit vectors, concatenated, and ``shares`` one weight a facet, summing
-    to 1. ``vector`` is the engine's: the units scaled by the weights, and the ``factor`` of a
-    stored quality. A dot product with it plus ``constant`` is the score; ``slack`` bounds its error
-    in single precision.
+    ``units`` are the concatenated unit vectors of the facets, and ``shares`` the weights of the
+    facets, which sum to 1. ``vector`` is the engine's query vector: the units scaled by the
+    weights, and the ``factor`` of a stored quality. The score is the dot product with ``vector``
+    plus ``constant``; ``slack`` bounds its error in single precision.
     """
 
     schema: CaseSchema
@@ -52,10 +52,12 @@ class StoreQuery:
         lambda_b: float,
         scale: QualityScale,
     ) -> StoreQuery:
-        """Weigh an embedded query (RAGSys, equation 3, over MCBR-RAG's weighted cosines)."""
+        """Return a weighted query (RAGSys, equation 3, over MCBR-RAG's weighted cosines)."""
         shares = schema.weights(weights)
         factor, constant = scale.query_terms(lambda_b)
-        vector = np.append(lambda_b * units * spread(schema, shares), factor).astype(np.float32)
+        vector = np.append(lambda_b * units * dimension_weights(schema, shares), factor).astype(
+            np.float32
+        )
         slack = SLACK * (1 + abs(1 - lambda_b) * (scale.high - scale.low))
         return cls(schema, units, shares, lambda_b, factor, constant, vector, slack)
 
@@ -63,18 +65,19 @@ class StoreQuery:
     def quality_leads(self) -> bool:
         """``True`` if the quality changes the score more than the similarity does.
 
-        Such a query needs an exact search: a graph (HNSW) links stored vectors that are near each
-        other by their facets, and would miss cases of high quality. ``lambda_b`` does not measure
-        this, since it depends on the range of the quality. A stored quality has a standard
-        deviation of 0.1 (see ``stored``), so that the last number of the query's vector is ten
-        times what the quality adds to the score's spread.
+        Such a query needs an exact search: an HNSW graph links stored vectors with similar facets,
+        and would miss cases of high quality. ``lambda_b`` does not measure this, since it depends
+        on the range of the quality. A stored quality has a standard deviation of 0.1 (see
+        ``stored``), so the last number of the query's vector is ten times the standard deviation
+        that the quality adds to the score.
         """
         return bool(abs(self.vector[-1]) / 10 > SPREAD * np.linalg.norm(self.vector[:-1]))
 
     def hits(self, points: Sequence[Point]) -> list[Hit]:
-        """Return points as hits of this query, in their order.
+        """Return points as hits of this query, in the order of the points.
 
-        Scores are computed again in double precision: equal cases score alike on every engine.
+        Scores are computed again in double precision, so that equal cases have equal scores on
+        every engine.
 
         Raises:
             StoreDamagedError: A score is impossible for unit vectors.
@@ -109,7 +112,7 @@ class StoreQuery:
     def _check_possible(
         self, points: Sequence[Point], scores: NDArray[np.float64], quality: NDArray[np.float64]
     ) -> None:
-        """Refuse scores that no stored case can have, including NaN."""
+        """Raise ``StoreDamagedError`` for scores that no stored case can have, including NaN."""
         low, high = sorted((1 - self.lambda_b) * bound for bound in self.schema.quality_range)
         slack = self.slack + (POSSIBLE - 1) * (high - low)
         possible = (np.abs(scores) <= POSSIBLE).all(axis=1)
@@ -122,7 +125,7 @@ class StoreQuery:
             )
 
 
-def spread(schema: CaseSchema, shares: NDArray[np.float64]) -> NDArray[np.float32]:
+def dimension_weights(schema: CaseSchema, shares: NDArray[np.float64]) -> NDArray[np.float32]:
     """Return each facet's weight for each of its dimensions."""
     lengths = [facet.dimension for facet in schema.facets]
     return np.repeat(shares, lengths).astype(np.float32)

@@ -1,4 +1,4 @@
-"""A question that searches a store more than once, by its own vector or by others."""
+"""A question for repeated searches of a store, by its own vector or by other vectors."""
 
 from __future__ import annotations
 
@@ -13,17 +13,17 @@ from casewright.errors import InputError
 from casewright.stores.engines.engine import NoCollectionError, Ranked, Where
 from casewright.stores.finding import Finder
 from casewright.stores.hit import DECIMALS, Hit
-from casewright.stores.query import SLACK, StoreQuery, spread
-from casewright.stores.tenant import within
+from casewright.stores.query import SLACK, StoreQuery, dimension_weights
+from casewright.stores.tenant import with_tenant
 
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """A hit, with the score of the search that found it.
+    """A hit with the score of the search that returned it.
 
     Attributes:
-        hit: The case, scored against the question.
-        nearness: The score of the search, which may have been for another vector.
+        hit: The case, with its score against the question.
+        nearness: The score of the search, which may have used another vector.
     """
 
     hit: Hit
@@ -32,14 +32,15 @@ class Found:
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """A question that was embedded once; made by ``CaseStore.question``.
+    """A question that is embedded once; ``CaseStore.question`` returns it.
 
-    The scores of all hits are against the question, whatever found them, and without quality.
+    The scores of all hits are similarities to the question, whichever search returned them, without
+    quality.
 
     Attributes:
         text: The question.
         query: The question, embedded and weighted.
-        finder: Reads the store.
+        finder: The reader of the store.
         where: A condition on the metadata of all results.
     """
 
@@ -50,7 +51,7 @@ class Question:
 
     @property
     def units(self) -> NDArray[np.float32]:
-        """The facets' unit vectors of the question, concatenated: array (d,)."""
+        """The concatenated unit vectors of the question's facets, array (d,)."""
         return self.query.units
 
     @property
@@ -64,7 +65,7 @@ class Question:
         return self.query
 
     def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
-        """Embed n texts, each as a question of its own: array (n, d)."""
+        """Embed n texts as separate questions, array (n, d)."""
         schema = self.query.schema
         return schema.vectors([schema.query(text) for text in texts], query=True)
 
@@ -73,7 +74,7 @@ class Question:
         return self.query.hits(self.finder.points(ids, vectors=True))
 
     def best(self, k: int, *, exclude: Collection[str] = ()) -> list[Found]:
-        """Return the k best cases that are not excluded, by score and then id."""
+        """Return the k best cases without the excluded ones, by score, then id."""
         excluded = set(exclude)
         hits = self.finder.best(self.query, k + len(excluded), self.where, exact=False)
         return [Found(hit, hit.score) for hit in hits if hit.case.id not in excluded][:k]
@@ -81,11 +82,11 @@ class Question:
     def nearest(
         self, vectors: NDArray[np.float32], k: int, *, exclude: Collection[str] = ()
     ) -> list[Found]:
-        """Return the k cases nearest to any of m vectors, in one batch of exact searches.
+        """Return the k cases nearest to any of m vectors, by one batch of exact searches.
 
-        Nearness is the largest of the m weighted sums of the facets' dot products, which are
-        cosines for unit vectors. ``vectors`` is an array (m, d), facets concatenated as in
-        ``Hit.vector``; cases with an id in ``exclude`` are left out.
+        Nearness is the largest of the m weighted sums of the facets' dot products (cosines for unit
+        vectors). ``vectors`` is an array (m, d), facets concatenated as in ``Hit.vector``; cases
+        with an id in ``exclude`` are left out.
         """
         weighted = self._weighted(vectors)
 
@@ -95,14 +96,14 @@ class Question:
         return self._best_of(search, k, set(exclude))
 
     def matching(self, where: Where, *, exclude: Collection[str] = ()) -> list[Found]:
-        """Return every case that meets a condition and the question's own, by score, then id.
+        """Return every case that meets a condition and the question's condition, by score, then id.
 
-        The question's own condition takes precedence for a field in both. Cases with an id in
+        For a field in both, the question's condition takes precedence. Cases with an id in
         ``exclude`` are left out.
         """
-        both = within({**where, **(self.where or {})}, self.finder.tenant)
+        condition = with_tenant({**where, **(self.where or {})}, self.finder.tenant)
         try:
-            points = self.finder.engine.scroll(self.finder.collection, both)
+            points = self.finder.engine.scroll(self.finder.collection, condition)
         except NoCollectionError:
             return []
         excluded = set(exclude)
@@ -111,10 +112,10 @@ class Question:
 
     @property
     def _bound(self) -> Where | None:
-        return within(self.where, self.finder.tenant)
+        return with_tenant(self.where, self.finder.tenant)
 
     def _weighted(self, vectors: NDArray[np.float32]) -> NDArray[np.float32]:
-        """Return vectors as the engine takes them: weighted, and with 0 for the quality."""
+        """Return the engine's query vectors: weighted vectors, with 0 for the quality."""
         length = len(self.query.units)
         rows = np.asarray(vectors, dtype=np.float32)
         if rows.ndim != 2 or rows.shape[1] != length:
@@ -122,13 +123,13 @@ class Question:
                 f"A search was given vectors of shape {rows.shape}. Give an array (m, {length}): "
                 "the schema's facets, concatenated."
             )
-        weighted = rows * spread(self.query.schema, self.query.shares)
+        weighted = rows * dimension_weights(self.query.schema, self.query.shares)
         return np.pad(weighted.astype(np.float32), ((0, 0), (0, 1)))
 
     def _best_of(
         self, search: Callable[[int], list[list[Ranked]]], k: int, exclude: set[str]
     ) -> list[Found]:
-        """Return the k best of several rankings; fetch more while ties cross the cut."""
+        """Return the k best of several rankings; fetch more while the next may score equally."""
         limit = k + len(exclude) + 2
         while k > 0:
             try:
@@ -138,7 +139,7 @@ class Question:
             best: dict[str, float] = {}
             for id_, score in (entry for ranking in rankings for entry in ranking):
                 best[id_] = max(score, best.get(id_, score))
-            # The highest possible score of any other case.
+            # The highest possible score of a case that was not fetched.
             rest = max((each[-1][1] for each in rankings if len(each) == limit), default=-np.inf)
             ids = best.keys() - exclude
             order = sorted(ids, key=lambda id_: (-round(best[id_], DECIMALS), id_))[:k]

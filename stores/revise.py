@@ -1,4 +1,4 @@
-"""Revise: a case is verified before it is kept, may be repaired, and may be changed later."""
+"""Revise: verify a case, repair it if needed, and change a stored case."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from casewright.stores.tenant import FIELD
 if TYPE_CHECKING:
     from casewright.stores.schema import CaseSchema
 
-#: A case and its fault to another attempt; ``None`` for no other attempt.
+#: A function from a case and its fault to another attempt; ``None`` ends the attempts.
 Repair = Callable[[Case, str], Case | None]
 
 
 @dataclass(frozen=True, slots=True)
 class Revised:
-    """The last attempt of ``revise``, which ``passed`` if it may be kept, and earlier faults."""
+    """The result of ``revise``: the last attempt, and the reasons why attempts failed."""
 
     case: Case
     passed: bool
@@ -30,9 +30,10 @@ class Revised:
 def revise(
     case: Case, schema: CaseSchema, repair: Repair | None = None, *, attempts: int = 2
 ) -> Revised:
-    """Verify a case by its schema's ``verify``, and repair it if it fails.
+    """Verify a case by its schema's ``verify``; repair it if the check fails.
 
-    ``repair`` makes at most ``attempts`` - 1 other attempts; an error of it is among the reasons.
+    ``repair`` makes at most ``attempts - 1`` further attempts; if it raises, the error is one of
+    the reasons.
 
     Raises:
         InputError: ``attempts`` is below 1.
@@ -55,7 +56,7 @@ def revise(
 
 
 def verified(case: Case, schema: CaseSchema) -> str | None:
-    """Return the reason not to keep a case, or ``None``; an error of the verifier is a reason."""
+    """Return the reason to refuse a case, or ``None``; an error of the verifier is a reason."""
     if schema.verify is None:
         return None
     try:
@@ -65,7 +66,7 @@ def verified(case: Case, schema: CaseSchema) -> str | None:
     if reason is None or (isinstance(reason, str) and reason):
         return reason
     # ``verify`` must not return True or False.
-    return f"It could not be verified: the schema's verify answered {reason!r}, no text or None."
+    return f"It could not be verified: the schema's verify returned {reason!r}, not a text or None."
 
 
 class _Same(Enum):
@@ -81,10 +82,10 @@ class Change:
     """New values of a case's fields; other fields stay.
 
     Attributes:
-        quality: The quality, clamped to the schema's range; ``None`` for not measured.
-        quality_by: What measured it.
+        quality: The quality, clamped to the schema's range; ``None`` if it was not measured.
+        quality_by: The name of the model that measured the quality.
         result: The outcome of the solution.
-        metadata: All of the metadata but the tenant, which stays.
+        metadata: All metadata except the tenant, which does not change.
     """
 
     quality: float | _Same | None = SAME

@@ -1,4 +1,4 @@
-"""Checks for room on a disk: without it, a write to a mapped file may end the process."""
+"""Checks of free disk space: on a full disk, a write to a mapped file may end the process."""
 
 from __future__ import annotations
 
@@ -9,16 +9,16 @@ from pathlib import Path
 
 from casewright.errors import DiskFullError
 
-#: Bytes that stay free.
+#: Bytes that must stay free.
 SPARE = 8_000_000
-#: Texts of libraries that hide an error's number.
+#: Error messages of libraries that hide the error number.
 TEXTS = re.compile(
     r"os error (?:28|30|122)\b|no space left|disk is full|read-only file system", re.I
 )
 
 
 def check_room(folder: Path, needed: int = 0) -> None:
-    """Raise ``DiskFullError`` if a folder's disk lacks the needed bytes, and some to spare."""
+    """Raise ``DiskFullError`` if a folder's disk has less than the needed and the spare bytes."""
     existing = folder
     while not existing.exists() and existing != existing.parent:
         existing = existing.parent
@@ -31,7 +31,7 @@ def check_room(folder: Path, needed: int = 0) -> None:
 
 
 def as_disk_error(error: BaseException) -> DiskFullError | None:
-    """Return the error for a full or read-only disk, if that is a cause of an error."""
+    """Return the error for a full or read-only disk, if this is a cause of an error."""
     cause: BaseException | None = error
     while cause is not None:
         number = cause.errno if isinstance(cause, OSError) else None

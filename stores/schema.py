@@ -15,22 +15,22 @@ from casewright.errors import InputError
 from casewright.stores.case import Case
 from casewright.stores.facet import Components, Facet, component_text
 
-#: Format of a store's payloads; raised when older stores cannot be read.
+#: Version of the payloads' format; raised when older stores cannot be read.
 FORMAT = 2
 
-#: Largest quality, since its number in the vector has single precision.
+#: Largest quality: the vector stores it in single precision.
 LARGEST = 1e30
 
 
 def solution_text(case: Case) -> str:
-    """Return the solution as text: a prompt's form of a case as support only."""
+    """Return the solution as text: the form of a case as support in a prompt."""
     return component_text(case.solution)
 
 
 def full_text(case: Case, facets: Sequence[Facet] = ()) -> str:
     """Return components, solution and result as text: the full case (CBR-RAG, equation 4b).
 
-    ``facets`` describe components that are not text (MCBR-RAG's T_j).
+    ``facets`` describe components that are not texts (MCBR-RAG's T_j).
     """
     descriptions = {facet.components: facet.describe for facet in facets}
     lines = []
@@ -49,16 +49,16 @@ class CaseSchema:
     """The schema of a store's cases.
 
     Attributes:
-        name: The collection's name, part of case ids: letters, digits, ``_`` and ``-``.
+        name: The collection's name, a part of case ids: letters, digits, ``_`` and ``-``.
         facets: The facets by which cases are compared; at least one.
-        quality_range: Lowest and highest quality; others are clamped.
-        support: Returns a case's support as text.
-        full: Returns the full case as text; by default, facets describe components that are not
-            text.
-        verify: Revise: called with a case before it is retained; returns ``None``, or the reason
-            not to keep it.
-        tenanted: Cases belong to tenants: a store is opened for one.
-        near: Least similarity of a duplicate's problem; its solution must be equal.
+        quality_range: Lowest and highest quality; other values are clamped.
+        support: A function that returns a case's support as text.
+        full: A function that returns the full case as text; by default, facets describe components
+            that are not texts.
+        verify: The Revise step: a function that is called with a case before it is retained, and
+            returns ``None`` or the reason to refuse it.
+        tenanted: True if cases belong to tenants, and a store is opened for one tenant.
+        near: Least similarity of the problems of duplicates; their solutions must be equal.
     """
 
     name: str
@@ -72,7 +72,7 @@ class CaseSchema:
     _slices: Mapping[str, slice] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        # It is the name of a folder, and a part of a server's URL.
+        # The name is also a folder name, and a part of a server's URL.
         if not re.fullmatch(r"[A-Za-z0-9_-]+", self.name):
             raise InputError(
                 f"A schema has the name {self.name!r}. Give it letters (a to z), digits, _ and - "
@@ -100,7 +100,7 @@ class CaseSchema:
 
     @property
     def dimension(self) -> int:
-        """Length of a stored vector: the facets' vectors and one number for the quality."""
+        """The length of a stored vector: the facets' vectors and one number for the quality."""
         return sum(facet.dimension for facet in self.facets) + 1
 
     @property
@@ -109,7 +109,7 @@ class CaseSchema:
         return self._slices
 
     def weights(self, given: Mapping[str, float] | None = None) -> NDArray[np.float64]:
-        """Return one weight a facet, summing to 1; ``given`` replaces the facets' defaults.
+        """Return the facets' weights, which sum to 1; ``given`` replaces the default weights.
 
         Raises:
             InputError: A facet is unknown, a weight is not a number of at least 0, or all are 0.
@@ -135,7 +135,7 @@ class CaseSchema:
         return shares
 
     def query(self, text: str) -> Components:
-        """Return a problem with this text as every component that all its facets read as text."""
+        """Return a problem with this text as each component that all of its facets read as text."""
         texts = {name for facet in self.facets if facet.takes_text for name in facet.components}
         others = {name for f in self.facets if not f.takes_text for name in f.components}
         return dict.fromkeys(sorted(texts - others), text)
@@ -145,15 +145,15 @@ class CaseSchema:
     ) -> None:
         """Raise ``InputError`` for bad weights, or if no weighted facet can read the problem.
 
-        A problem is not needed if ``lambda_b`` is 0, which ignores similarity.
+        With ``lambda_b=0``, similarity does not count and any problem is allowed.
         """
         shares = self.weights(weights)
         weighted = [facet for facet, share in zip(self.facets, shares, strict=True) if share]
         if lambda_b and not any(facet.reads(problem) for facet in weighted):
             needed = {facet.name: list(facet.components) for facet in weighted}
             raise InputError(
-                f"A search of {self.name!r} was asked for {dict(problem)!r:.200}, of which no "
-                f"facet that is weighed can read enough. They read: {needed}."
+                f"A search of {self.name!r} was given {dict(problem)!r:.200}, which lacks "
+                f"a component of every facet with a weight. The facets read: {needed}."
             )
 
     def vectors(self, problems: Sequence[Components], *, query: bool = False) -> NDArray[Any]:
@@ -161,7 +161,7 @@ class CaseSchema:
         return np.concatenate([f.vectors(problems, query=query) for f in self.facets], axis=1)
 
     def layout(self) -> dict[str, Any]:
-        """Return the properties in which a collection must agree with the schema that opens it."""
+        """Return the properties that a collection and the schema that opens it must share."""
         return {
             "format": FORMAT,
             "schema": self.name,

@@ -1,6 +1,6 @@
 """Selection by maximal marginal relevance with quality bias (RAGSys, Algorithm 1).
 
-``mmr`` makes the greedy algorithm's picks over arrays, at a lower cost.
+``mmr`` computes the picks of the greedy algorithm on arrays, at a lower cost.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ Floats = NDArray[np.float64]
 Rows = NDArray[np.float32]
 #: Bound of the error of a similarity of unit vectors in single precision.
 SLACK = 1e-5
-#: Candidates that are updated at every pick, for each pick to make.
+#: Number of candidates that are updated at every pick, per pick of the selection.
 WIDTH = 4
 
 
 class Marginal(NamedTuple):
-    """One pick: its row, and its redundancy and value as in ``select.Pick``."""
+    """A pick of ``mmr``: its row, and its redundancy and value as in ``Pick``."""
 
     row: int
     redundancy: float
@@ -38,11 +38,11 @@ def mmr(
 ) -> list[Marginal]:
     """Pick k candidates greedily by relevance less redundancy (RAGSys, Algorithm 1).
 
-    A pick can only raise the redundancy of the others, so that a computed value is an upper bound
-    (accelerated greedy, Minoux 1978). Only the best candidates are updated at every pick; the
-    others all at once, when one of their bounds is reached. Single precision finds the candidates
-    that may be the best, double precision the best of them: the picks are those of double precision
-    throughout, with values compared to six decimals.
+    A pick can only raise the redundancy of other candidates, so a computed value is an upper bound
+    (accelerated greedy, Minoux 1978). Only the best candidates are updated at every pick; all
+    others are updated together when one of their bounds is reached. Single precision finds the
+    candidates that may be the best, and double precision selects the best of them. The picks equal
+    those of an algorithm in double precision that compares values to six decimals.
 
     Args:
         vectors: Array (n, d) of the candidates.
@@ -56,9 +56,9 @@ def mmr(
     if k <= 0:
         return []
     order = _tie_order(scores, ids)
-    relevance, spread = lambda_d * scores[order], 1 - lambda_d
+    relevance, diversity = lambda_d * scores[order], 1 - lambda_d
     light = weights.astype(np.float32)
-    # In tie order, so that the first of equal values is taken.
+    # Rows are in tie order, so that the first of equal values is picked.
     picked, redundancies, values = [0], [0.0], [float(relevance[0])]
     redundancy, counted, width = np.full(count, -np.inf), 0, max(64, WIDTH * k)
     while len(picked) < k:
@@ -66,18 +66,18 @@ def mmr(
         near = (vectors @ fresh.T).max(axis=1, initial=-np.inf)
         redundancy, counted = np.maximum(redundancy, near[order]), len(picked)
         relevance[picked] = -np.inf
-        bounds = relevance - spread * redundancy
+        bounds = relevance - diversity * redundancy
         width = min(width, count)
         best = np.sort(np.argpartition(-bounds, width - 1)[:width])
         rest = -np.inf if width == count else float(np.delete(bounds, best).max())
         rows = vectors[order[best]]
         active = _Active(rows, weights, relevance[best], redundancy[best], bounds[best])
         before = vectors[order[picked]] * weights
-        for index, near_pick, value in active.picks(spread, before, k - counted, rest):
+        for index, near_pick, value in active.picks(diversity, before, k - counted, rest):
             picked.append(int(best[index]))
             redundancies.append(near_pick)
             values.append(value)
-        # Too many candidates have nearly equal values.
+        # Too many candidates have almost equal values.
         width *= 4 if len(picked) == counted else 1
     return list(map(Marginal, order[picked].tolist(), redundancies, values))
 
@@ -86,7 +86,7 @@ def _tie_order(scores: Floats, ids: Sequence[str]) -> NDArray[np.int64]:
     rounded = np.round(scores, DECIMALS)
     order = np.argsort(-rounded, kind="stable")
     same = np.diff(rounded[order]) == 0
-    # Only the few runs of equal scores are sorted by id.
+    # Only runs of equal scores, which are few, are sorted by id.
     edges = np.flatnonzero(np.diff(same, prepend=False, append=False))
     for start, end in zip(edges[::2], edges[1::2] + 1, strict=True):
         order[start:end] = sorted(order[start:end], key=lambda row: ids[row])
@@ -104,26 +104,26 @@ class _Active:
     values: Floats
 
     def picks(
-        self, spread: float, before: Floats, most: int, rest: float
+        self, diversity: float, before: Floats, most: int, rest: float
     ) -> list[tuple[int, float, float]]:
         """Return index, redundancy and value of at most ``most`` further picks.
 
-        It stops before a pick whose value another candidate, of at most ``rest``, may reach.
-        ``before`` has the weighted vectors (picks, d) of the picks so far.
+        The picks end before a pick whose value is not above ``rest``, the bound of the other
+        candidates. ``before`` holds the weighted vectors (picks, d) of the earlier picks.
         """
         picks: list[tuple[int, float, float]] = []
         light = self.weights.astype(np.float32)
         picked = np.concatenate([before, np.empty((most, before.shape[1]))])
         while len(picks) < most:
             size = len(before) + len(picks)
-            floor = self.values.max() - 2 * spread * SLACK - 10.0**-DECIMALS
+            floor = self.values.max() - 2 * diversity * SLACK - 10.0**-DECIMALS
             near = np.flatnonzero(self.values >= max(floor, np.finfo(np.float64).min))
             if not len(near):
                 break
             exact = (self.rows[near].astype(np.float64) @ picked[:size].T).max(axis=1)
-            values = self.relevance[near] - spread * exact
+            values = self.relevance[near] - diversity * exact
             best = int(np.argmax(np.round(values, DECIMALS)))
-            if values[best] <= rest + spread * SLACK + 10.0**-DECIMALS:
+            if values[best] <= rest + diversity * SLACK + 10.0**-DECIMALS:
                 break
             index = int(near[best])
             picks.append((index, float(exact[best]), float(values[best])))
@@ -131,7 +131,7 @@ class _Active:
             self.relevance[index] = -np.inf
             similarity = self.rows @ (self.rows[index] * light)
             self.redundancy = np.maximum(self.redundancy, similarity)
-            self.values = self.relevance - spread * self.redundancy
+            self.values = self.relevance - diversity * self.redundancy
         return picks
 
 
@@ -141,7 +141,7 @@ class Pick:
 
     Attributes:
         hit: The hit.
-        redundancy: Its highest similarity to an earlier pick; 0 for the first.
+        redundancy: The highest similarity to an earlier pick; 0 for the first pick.
         value: ``lambda_d * score - (1 - lambda_d) * redundancy``.
     """
 
@@ -156,7 +156,7 @@ class Selection:
 
     Attributes:
         picks: The picks, in order.
-        certified: The picks are proved to be those of a selection from all cases.
+        certified: True if the picks are proved to equal a selection from all cases.
         candidates: Number of candidates.
         searches: Number of searches, including those of the proof.
     """
@@ -180,14 +180,14 @@ def select(
     lambda_d: float = 0.75,
     weights: Mapping[str, float] | None = None,
 ) -> list[Pick]:
-    """Pick k of the hits, each relevant and unlike those before it.
+    """Pick k of the hits, each relevant and unlike the picks before it.
 
     Args:
-        hits: Candidates of one search, scores with the quality bias of their ``lambda_b``.
-        k: The number of picks, at most that of the hits.
+        hits: Candidates of one search; their scores include the quality bias of its ``lambda_b``.
+        k: The number of picks, at most the number of hits.
         schema: The schema of the searched store.
-        lambda_d: Share of the relevance, from 0 (diversity alone) to 1 (no diversity).
-        weights: The weights of the search, which redundancy uses too.
+        lambda_d: Share of the relevance, from 0 (only diversity) to 1 (no diversity).
+        weights: The weights of the search, which also apply to redundancy.
 
     Returns:
         Picks in order; ties are broken by score, then id.
@@ -199,9 +199,11 @@ def select(
     if not hits:
         return []
     vectors = np.stack([hit.vector for hit in hits])
-    spread = np.repeat(schema.weights(weights), [facet.dimension for facet in schema.facets])
+    dimension_weights = np.repeat(
+        schema.weights(weights), [facet.dimension for facet in schema.facets]
+    )
     scores = np.array([hit.score for hit in hits])
-    picks = mmr(vectors, spread, scores, [hit.case.id for hit in hits], k, lambda_d)
+    picks = mmr(vectors, dimension_weights, scores, [hit.case.id for hit in hits], k, lambda_d)
     return [Pick(hits[row], redundancy, value) for row, redundancy, value in picks]
 
 
@@ -212,20 +214,20 @@ def check_selection(k: int, lambda_d: float) -> None:
 
 
 def check_counts(least: int, **counts: Any) -> None:
-    """Raise ``InputError`` for a value that is no whole number of at least ``least``."""
+    """Raise ``InputError`` for a value that is not an integer of at least ``least``."""
     for name, count in counts.items():
-        # Includes NumPy's whole numbers.
+        # ``Integral`` includes NumPy's integers.
         if not isinstance(count, Integral) or count < least:
             raise InputError(f"{name}={count!r}: give a whole number, at least {least}.")
 
 
 def check_share(**shares: Any) -> None:
-    """Raise ``InputError`` for a value that is no number from 0 to 1."""
+    """Raise ``InputError`` for a value that is not a number from 0 to 1."""
     _check(shares, 1, "the share of the relevance is from 0 to 1.")
 
 
 def check_bias(**shares: Any) -> None:
-    """Raise ``InputError`` for a value that is no number from 0 to 2."""
+    """Raise ``InputError`` for a value that is not a number from 0 to 2."""
     _check(shares, 2, "from 0 to 1, or to 2 for a quality that counts against a case.")
 
 

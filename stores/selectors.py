@@ -14,12 +14,12 @@ from casewright.stores.store import CaseStore
 
 @dataclass(frozen=True, slots=True)
 class MarginalSelector:
-    """Maximal marginal relevance with quality bias (RAGSys, Algorithm 1), and its special cases.
+    """A selector by maximal marginal relevance with quality bias (RAGSys, Algorithm 1).
 
     Attributes:
         lambda_d: Share of the relevance; 1 ignores diversity.
-        lambda_b: Share of the similarity in the relevance; 1 ignores quality, 0 uses quality alone,
-            and above 1 a low quality is preferred (see ``CaseStore.search``).
+        lambda_b: Share of the similarity in the relevance; 1 ignores quality, 0 uses only quality,
+            and a value above 1 prefers low quality (see ``CaseStore.search``).
         weights: See ``CaseStore.search``.
         where: See ``CaseStore.search``.
     """
@@ -49,7 +49,7 @@ class MarginalSelector:
         )
 
     def pick(self, store: CaseStore, hits: Sequence[Hit], k: int) -> list[Pick]:
-        """Select among candidates, not among all cases of a store as ``select`` does."""
+        """Select k of the candidates; ``select`` selects from all cases of a store."""
         return select(hits, k, store.schema, lambda_d=self.lambda_d, weights=self.weights)
 
 

@@ -1,7 +1,7 @@
-"""OpenTelemetry spans with the GenAI attributes; nothing until a program imports OpenTelemetry.
+"""OpenTelemetry spans with GenAI attributes, made only if the program imports OpenTelemetry.
 
-Attributes name tools, planners and counts. Questions, plans, arguments and results are in them only
-with ``OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT=true``.
+Attributes are names of tools and planners, and counts. They include questions, plans, arguments and
+results only with ``OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT=true``.
 """
 
 from __future__ import annotations
@@ -14,9 +14,9 @@ from contextlib import AbstractContextManager, contextmanager
 from typing import Any
 
 OPERATION = "gen_ai.operation.name"
-#: The variable of OpenTelemetry's own GenAI instrumentations.
+#: The environment variable that OpenTelemetry's GenAI instrumentations read.
 CONTENT = "OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT"
-#: LangGraph's exceptions that pause a run, and are no error.
+#: LangGraph's exceptions that pause a run, which do not count as errors.
 _PAUSES = ("GraphInterrupt", "GraphBubbleUp")
 
 
@@ -30,7 +30,10 @@ def tracer() -> Any:
 
 
 def content(**values: Any) -> dict[str, str]:
-    """Return values as attributes, as JSON if they are no text; none unless content is wanted."""
+    """Return values as attributes; an empty mapping unless the variable ``CONTENT`` is true.
+
+    Values that are not texts become JSON.
+    """
     if os.environ.get(CONTENT, "").lower() != "true":
         return {}
     return {
@@ -45,15 +48,15 @@ def span(
 ) -> Iterator[Callable[[Mapping[str, Any]], None]]:
     """Open a span around a block; yield a function that adds attributes to it.
 
-    A span with the attribute ``error.type`` counts as failed. An exception sets it to its class;
-    the exception's text is not recorded.
+    A span with the attribute ``error.type`` counts as failed. An exception sets the attribute to
+    its class name; the exception's text is not recorded.
     """
-    if (source := tracer()) is None:
+    if (active_tracer := tracer()) is None:
         yield lambda more: None
         return
     from opentelemetry.trace import StatusCode
 
-    with source.start_as_current_span(
+    with active_tracer.start_as_current_span(
         f"{operation} {target}".rstrip(),
         attributes={OPERATION: operation, **(attributes or {})},
         record_exception=False,
@@ -74,5 +77,5 @@ def span(
 
 
 def retrieval(store: str, k: int) -> AbstractContextManager[Callable[[Mapping[str, Any]], None]]:
-    """Return a span of a search in a store for k cases."""
+    """Return a span for a search of k cases in a store."""
     return span("retrieval", store, {"gen_ai.data_source.id": store, "gen_ai.request.top_k": k})

@@ -1,4 +1,4 @@
-"""The case store: add, get, search, select, retain, update, delete over a vector engine."""
+"""The case store: add, get, search, select, retain, update and delete cases in a vector engine."""
 
 from __future__ import annotations
 
@@ -28,38 +28,38 @@ from casewright.stores.schema import CaseSchema
 from casewright.stores.select import Selection, check_bias, check_counts, check_selection
 from casewright.stores.spans import retrieval
 from casewright.stores.stored import QualityScale, embedded, in_range, point_parts, scale_of
-from casewright.stores.tenant import checked_tenant, owned, stamped, within
+from casewright.stores.tenant import assigned_to, checked_tenant, is_visible, with_tenant
 from casewright.stores.where import check_where
 
 if TYPE_CHECKING:
     from casewright.stores.retrievers.langchain import CaseRetriever
 
-#: Cases that are encoded together and written together.
+#: Number of cases that are encoded and written together.
 BATCH = 256
-#: Least number of first candidates of a selection, and most candidates for a proof.
+#: Least number of initial candidates of a selection, and most candidates of a proof.
 CANDIDATES, MOST = 20, 1000
 
 
 class CaseStore:
-    """Cases of one schema in one place.
+    """A store of the cases of one schema at one location.
 
-    Several stores may share a collection, which the first ``add`` makes; a missing one counts as
-    empty.
+    Several stores may share a collection, which the first ``add`` creates; a missing collection
+    counts as empty.
 
     Args:
         schema: The schema of the cases.
-        location: ``":memory:"``, qdrant-client's local mode; a folder, Qdrant Edge; or the URL of a
-            Qdrant server or cluster.
+        location: ``":memory:"`` for qdrant-client's local mode; a folder for Qdrant Edge; or the
+            URL of a Qdrant server or cluster.
         tenant: The store writes and sees only this tenant's cases. ``None`` is for cases without
             a tenant, and for users who may see all.
-        api_key: For a server that requires one.
-        lock_seconds: How long to wait for a folder that another process holds.
-        timeout: Seconds for one request to a server.
-        server: Options of a server or cluster, for a URL.
+        api_key: The API key of a server.
+        lock_seconds: Seconds to wait for a folder that another process holds.
+        timeout: Time limit of a request to a server, in seconds.
+        server: Options of a server or cluster.
 
     Raises:
-        InputError: The location is invalid, was written by an engine of an older version, or cannot
-            have these options; or the schema requires a tenant.
+        InputError: The location is invalid, was written by an engine of an older version, or does
+            not support these options; or the schema requires a tenant.
         DependencyError: Qdrant Edge is not installed.
         StoreLockedError: Another process holds the folder.
         StoreDamagedError: The folder's files cannot be read.
@@ -99,14 +99,14 @@ class CaseStore:
     def for_tenant(self, tenant: str) -> CaseStore:
         """Return a store of the same cases for one tenant.
 
-        It is cheap, and shares this store's connection: close this one after it.
+        The call is cheap. The returned store shares this store's connection: close this store last.
         """
         bound = object.__new__(type(self))
         bound.__dict__ |= self.__dict__
         bound.tenant = checked_tenant(tenant, self.schema)
         bound._lock = threading.Lock()
         with self._lock:
-            self.engine  # noqa: B018 - raises if it is closed
+            self.engine  # noqa: B018 - raises if this store is closed
             connections.share(self._key)
         return bound
 
@@ -117,24 +117,24 @@ class CaseStore:
         progress: bool | Callable[[int], None] | None = None,
         on_error: Callable[[Case, FacetError], None] | None = None,
     ) -> list[str]:
-        """Write cases, replacing those of the same id, and return the ids of the written ones.
+        """Write cases, replace cases with the same id, and return the ids of the written cases.
 
         Cases are encoded and written in batches, to a server by several threads. After an error,
-        the batches before it are stored; adding all cases again stores each once.
+        the earlier batches are stored; adding all cases again stores each case once.
 
         Args:
             cases: The cases.
             progress: Show a bar on stderr; ``None`` shows it on a terminal for long work. A
-                function is called with the number of cases done since its last call.
-            on_error: Called for every case that a facet cannot embed, which is then left out.
-                Without it, such a case raises.
+                function is called with the number of cases stored since its last call.
+            on_error: Called for each case that a facet cannot embed; the case is then left out.
+                Without ``on_error``, such a case raises.
 
         Raises:
             InputError: A case is not JSON-plain, has a quality that is not finite, or belongs to
                 another tenant.
             FacetError: A case cannot be embedded, and there is no ``on_error``.
-            StoreUnavailableError: The server does not answer, or refuses, after the options'
-                retries; the message tells how many cases are stored.
+            StoreUnavailableError: The server does not answer, or refuses the request, after the
+                options' retries; the message has the number of stored cases.
         """
         if isinstance(cases, Case):
             raise InputError("add() was given one case. Give a list of them: add([case]).")
@@ -151,14 +151,14 @@ class CaseStore:
             for start in range(0, len(complete), BATCH):
                 part = complete[start : start + BATCH]
                 batch, facets = embedded(self.schema, part, on_error, len(written))
-                # A collection is only made for a case that can be written.
+                # Create the collection only for a case that can be written.
                 if batch:
-                    # Another store may have made the collection anew since the last batch.
+                    # Another store may have replaced the collection since the last batch.
                     scale = self._scale(fresh=scale is None) or self._create(complete)
                     if self.tenant is None or named.isdisjoint(case.id for case in batch):
                         upload(*point_parts(batch, facets, scale))
                     else:
-                        # Another tenant's thread may have taken an id since the check.
+                        # Another tenant's thread may have used an id since the check.
                         with self.engine.writing:
                             self._check_free(batch)
                             self._write(batch, facets, scale)
@@ -174,7 +174,7 @@ class CaseStore:
     def all(self, where: Where | None = None) -> list[Case]:
         """Return every case that matches, ordered by id."""
         try:
-            points = self.engine.scroll(self.schema.name, within(where, self.tenant))
+            points = self.engine.scroll(self.schema.name, with_tenant(where, self.tenant))
         except NoCollectionError:
             return []
         return sorted(map(_case, points), key=lambda case: case.id)
@@ -188,24 +188,24 @@ class CaseStore:
         lambda_b: float = 1.0,
         where: Where | None = None,
     ) -> list[Hit]:
-        """Return the k best cases, by one dot-product search.
+        """Return the k best cases by one dot-product search.
 
         Args:
-            query: A problem, some of its components, or one text that stands for all of them.
-            k: The number of cases, at most that of the store.
-            weights: Facet name to weight, at least 0; scaled to sum to 1. Facets without a weight
-                have 0. ``None`` uses the facets' own weights.
-            lambda_b: Share of the relevance, from 0 to 1; the rest is the quality's (RAGSys,
-                Algorithm 1). Above 1, to 2, the quality's weight is negative: cases of low quality
-                come first (the paper's section 4.3).
+            query: A problem, some of its components, or one text that is used for all components.
+            k: The number of cases, at most the number in the store.
+            weights: Facet name to weight, at least 0; the weights are scaled to sum to 1. A facet
+                that is not named has weight 0. ``None`` uses the facets' default weights.
+            lambda_b: Share of the relevance, from 0 to 1; the rest is the share of the quality
+                (RAGSys, Algorithm 1). From 1 to 2, the weight of the quality is negative: cases of
+                low quality come first (section 4.3 of the paper).
             where: A condition on the metadata; see ``engine.Where``.
 
         Returns:
-            Hits ordered by score to six decimals, then id. A server with ``search`` in its options
-            may miss some.
+            Hits ordered by score to six decimals, then id. An approximate search (``search`` of the
+            server options) may miss hits.
 
         Raises:
-            InputError: An unusable query, weight, condition, ``k`` or ``lambda_b``.
+            InputError: The query, a weight, the condition, ``k`` or ``lambda_b`` is invalid.
         """
         check_counts(1, k=k)
         with retrieval(self.schema.name, k) as add:
@@ -228,26 +228,27 @@ class CaseStore:
         candidates: int | None = None,
         most: int = MOST,
     ) -> Selection:
-        """Pick k cases, each relevant and unlike those before it (RAGSys, Algorithm 1).
+        """Pick k cases, each relevant and unlike the picks before it (RAGSys, Algorithm 1).
 
-        It starts from a few candidates and proves, by one more search a pick in a single batch,
-        that no other case could have been picked; cases that could are fetched, and the selection
-        is repeated (see ``finding``).
+        The selection starts from a few candidates. One more search for each pick, in a single
+        batch, proves that no other case could have been picked; cases that could have been picked
+        are fetched, and the selection is repeated (see ``finding``).
 
         Args:
             query: See ``search``.
             k: The number of picks.
-            lambda_d: Share of the relevance, from 0 (diversity alone) to 1 (no diversity).
+            lambda_d: Share of the relevance, from 0 (only diversity) to 1 (no diversity).
             lambda_b: Share of the similarity in the relevance; see ``search``.
-            weights: See ``search``; redundancy has the same weights.
+            weights: See ``search``; they also apply to redundancy.
             where: See ``search``.
-            candidates: The number of first candidates, at least twice ``k``. ``None`` is four times
-                ``k``, at least 20: with a ``lambda_d`` of 0.75 the proof seldom needs more.
-            most: The most candidates; a proof that needs more is given up. With at most
-                ``candidates``, nothing more is fetched.
+            candidates: The number of initial candidates, at least twice ``k``. ``None`` means four
+                times ``k``, and at least 20: with a ``lambda_d`` of 0.75, the proof seldom needs
+                more.
+            most: The most candidates; a proof that needs more is abandoned. If ``most`` is at most
+                ``candidates``, no further cases are fetched.
 
         Raises:
-            InputError: An unusable query, weight, condition, number or share.
+            InputError: The query, a weight, the condition, a number or a share is invalid.
         """
         check_selection(k, lambda_d)
         first = max(CANDIDATES, 4 * k) if candidates is None else candidates
@@ -269,9 +270,9 @@ class CaseStore:
     def question(
         self, text: str, *, weights: Mapping[str, float] | None = None, where: Where | None = None
     ) -> Question | None:
-        """Embed a question once, for repeated searches by it and by other vectors; see ``search``.
+        """Return a question, embedded once for repeated searches; see ``search``.
 
-        Return ``None`` for an empty store.
+        The result is ``None`` for an empty store.
         """
         query = self._query(text, weights, 1.0, where)
         return None if query is None else Question(text, query, self._finder, where)
@@ -283,16 +284,16 @@ class CaseStore:
         return CaseRetriever(store=self, **settings)
 
     def retain(self, case: Case) -> Retained:
-        """Verify a solved case by the schema's ``verify`` (Revise), and write it if it is new.
+        """Verify a solved case by the schema's ``verify`` (Revise), and store it if it is new.
 
-        The id is derived from tenant, schema, problem and solution, so that retaining a case twice
-        writes it once; a new quality or result replaces the old, and the rest stays. A duplicate
-        has a near problem and the same solution, and belongs to the same tenant. Threads of this
-        process retain one after the other.
+        The id is derived from tenant, schema, problem and solution, so a case that is retained
+        twice is stored once: a new quality or result replaces the old one, and other fields stay. A
+        duplicate has a similar problem, the same solution, and the same tenant. Threads of this
+        process retain cases one after the other.
 
         Raises:
             InputError: The case cannot be stored, or has the id of another case.
-            FacetError: It cannot be embedded.
+            FacetError: The case cannot be embedded.
         """
         complete = self._completed(case)
         if reason := verified(complete, self.schema):
@@ -322,10 +323,10 @@ class CaseStore:
             return Retained(complete.id, "added")
 
     def update(self, changes: Mapping[str, Change]) -> None:
-        """Change cases, by id, without encoding them again, in one locked write.
+        """Change fields of cases by id, without encoding them again, in one locked write.
 
         Raises:
-            InputError: An id is unknown, or a change is invalid; nothing is changed then.
+            InputError: An id is unknown, or a change is invalid; then no case is changed.
         """
         if not changes:
             return
@@ -349,7 +350,7 @@ class CaseStore:
                 self._write(cases[part], vectors[part, :-1], scale)
 
     def delete(self, ids: str | Sequence[str]) -> None:
-        """Remove cases; unknown ids are no error."""
+        """Remove cases by id; ignore unknown ids."""
         with self.engine.writing:
             if wanted := [point.id for point in self._finder.points(ids)]:
                 with suppress(NoCollectionError):
@@ -358,12 +359,12 @@ class CaseStore:
     def count(self, where: Where | None = None) -> int:
         """Count the cases that match."""
         try:
-            return self.engine.count(self.schema.name, within(where, self.tenant))
+            return self.engine.count(self.schema.name, with_tenant(where, self.tenant))
         except NoCollectionError:
             return 0
 
     def clear(self) -> None:
-        """Remove every case and the collection; a tenant's store removes the tenant's cases."""
+        """Remove all cases and the collection; a tenant's store removes only the tenant's cases."""
         if self.tenant is None:
             with self.engine.writing:
                 self.engine.drop(self.schema.name)
@@ -371,7 +372,7 @@ class CaseStore:
             self.delete([case.id for case in self.all()])
 
     def close(self) -> None:
-        """Release the location for other processes; closing twice is no error."""
+        """Release the location for other processes; a second call does nothing."""
         with self._lock:
             if self._closed:
                 return
@@ -389,7 +390,7 @@ class CaseStore:
         """The engine of the store."""
         if self._closed:
             raise StoreError(
-                f"The case store {self.schema.name!r} at {self.location} is closed. Open it anew."
+                f"The case store {self.schema.name!r} at {self.location} is closed. Open it again."
             )
         return self._engine
 
@@ -402,11 +403,11 @@ class CaseStore:
         fitted = QualityScale.fit((case.quality for case in cases), self.schema.quality_range)
         layout = {**self.schema.layout(), "quality": asdict(fitted)}
         self.engine.create(self.schema.name, self.schema.dimension, layout)
-        # If another store was first, its scale is valid.
+        # If another store created the collection first, its scale is valid.
         return self._scale() or fitted
 
     def _completed(self, case: Case, named: set[str] | None = None) -> Case:
-        """Return a valid case with tenant, id and time; add the case's own id to ``named``."""
+        """Return a valid case with tenant, id and time; add a given id to ``named``."""
         name = self.schema.name
         if not isinstance(case, Case) or not all(
             isinstance(part, Mapping) for part in (case.problem, case.metadata)
@@ -420,7 +421,8 @@ class CaseStore:
                 f"A case has the id {case.id!r}. Ids are UUIDs; leave it empty to have one derived."
             )
         case_of_tenant = replace(
-            stamped(case, self.tenant), quality=in_range(case.quality, self.schema.quality_range)
+            assigned_to(case, self.tenant),
+            quality=in_range(case.quality, self.schema.quality_range),
         )
         plain = Case.from_json("", json_plain(case_of_tenant.to_json(), name))
         id_ = canonical_id(case.id) or case_id(plain, name)
@@ -429,14 +431,14 @@ class CaseStore:
         return replace(plain, id=id_, created=plain.created or now())
 
     def _check_free(self, cases: Sequence[Case]) -> None:
-        """Refuse to overwrite another tenant's cases by cases with given ids."""
+        """Raise ``InputError`` if a given id belongs to another tenant's case."""
         if self.tenant is None or self._scale() is None:
             return
         for start in range(0, len(cases), BATCH):
             ids = [case.id for case in cases[start : start + BATCH]]
             with suppress(NoCollectionError):
                 for point in self.engine.get(self.schema.name, ids):
-                    if not owned(point, self.tenant):
+                    if not is_visible(point, self.tenant):
                         raise InputError(
                             f"The id {point.id} is not free for the tenant {self.tenant!r}. Leave "
                             "ids empty to have them derived."
@@ -459,13 +461,13 @@ class CaseStore:
         lambda_b: float,
         where: Where | None,
     ) -> StoreQuery | None:
-        """Embed and weigh a query; ``None`` for an empty store."""
+        """Return an embedded and weighted query; ``None`` for an empty store."""
         check_bias(lambda_b=lambda_b)
         if not isinstance(query, (str, Mapping)):
             raise InputError(
-                f"A search was asked for {query!r:.200}. Give a problem's components, or a text."
+                f"A search was given {query!r:.200}. Give a problem's components, or a text."
             )
-        check_where(within(where, self.tenant))
+        check_where(with_tenant(where, self.tenant))
         problem = self.schema.query(query) if isinstance(query, str) else query
         self.schema.check_query(problem, weights, lambda_b)
         scale = self._scale()

@@ -1,11 +1,11 @@
-"""From cases to stored points: embedding, the quality number, and a collection's quality scale.
+"""Conversion of cases to stored points: embedding, and the scale by which quality is stored.
 
-The quality is inside the vector (RAGSys, Contal & McGoldrick 2024, section 4). A case is stored
-with ``(b - mean) / (10 * spread)`` beside its facets' unit vectors, and the query has
-``(1 - lambda_b) * 10 * spread`` there, so that one dot product and a constant give
-``lambda_b * sum_j w_j cos_j + (1 - lambda_b) * b`` exactly, for any mean and spread. They are fixed
-when the collection is made, from the cases of the first ``add``, and only keep the number small:
-stored raw, it would ruin an approximate index.
+The quality is a number in the vector (RAGSys, Contal & McGoldrick 2024, section 4). After the
+facets' unit vectors, a case has ``(b - mean) / (10 * spread)``, and the query has
+``(1 - lambda_b) * 10 * spread``, so that one dot product and a constant give
+``lambda_b * sum_j w_j cos_j + (1 - lambda_b) * b`` exactly, for any mean and spread. Mean and
+spread are fixed from the cases of the first ``add``, when the collection is created. They only keep
+the number small: a raw quality would ruin an approximate index.
 """
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ from casewright.stores.schema import CaseSchema
 
 
 def in_range(quality: Any, quality_range: tuple[float, float]) -> float | None:
-    """Return a quality clamped to the range, or ``None``; raise ``InputError`` if not finite."""
+    """Return a clamped quality, or ``None``; raise ``InputError`` if it is not finite."""
     if quality is None:
         return None
     try:
-        # Includes NumPy's numbers.
+        # ``Real`` includes NumPy's numbers.
         number = float(quality) if isinstance(quality, Real) else math.nan
     except OverflowError:
         number = math.inf
@@ -46,8 +46,8 @@ def in_range(quality: Any, quality_range: tuple[float, float]) -> float | None:
 class QualityScale:
     """The scale by which a collection stores quality.
 
-    Qualities are clamped to ``low`` and ``high``; ``mean`` stands for an absent one; ``spread`` is
-    the standard deviation over the first cases.
+    Qualities are clamped to ``low`` and ``high``; ``mean`` replaces an absent quality; ``spread``
+    is the standard deviation of the first cases' qualities.
     """
 
     low: float
@@ -72,7 +72,7 @@ class QualityScale:
         return (clamped - self.mean) / (10 * self.spread)
 
     def query_terms(self, lambda_b: float) -> tuple[float, float]:
-        """Return the query's number, and the constant to add to the dot product."""
+        """Return the number in the query's vector, and the constant to add to the dot product."""
         return (1 - lambda_b) * 10 * self.spread, (1 - lambda_b) * self.mean
 
 
@@ -82,10 +82,10 @@ def embedded(
     on_error: Callable[[Case, FacetError], None] | None,
     stored: int,
 ) -> tuple[list[Case], NDArray[np.float32]]:
-    """Embed cases, together if possible; return those embedded, and array (n, sum of dimensions).
+    """Embed cases; return the embedded cases and their vectors, array (n, sum of dimensions).
 
-    ``on_error`` gets each case that cannot be embedded; without it, ``FacetError`` is raised, with
-    the number of ``stored`` cases in the batches before.
+    ``on_error`` is called with each case that cannot be embedded; without it, ``FacetError`` is
+    raised, with the number of ``stored`` cases of the earlier batches.
     """
     try:
         return batch, schema.vectors([case.problem for case in batch])
@@ -112,14 +112,14 @@ def embedded(
 def point_parts(
     cases: Sequence[Case], facets: NDArray[np.float32], scale: QualityScale
 ) -> tuple[list[str], NDArray[np.float32], list[dict[str, Any]]]:
-    """Return ids, vectors and payloads of n cases; ``facets`` is (n, sum of dimensions)."""
+    """Return ids, vectors and payloads of n cases from facets (n, sum of dimensions)."""
     quality = np.array([scale.stored(case.quality) for case in cases]).reshape(-1, 1)
     vectors = np.concatenate([facets, quality], axis=1).astype(np.float32)
     return [case.id for case in cases], vectors, [case.to_json() for case in cases]
 
 
 def scale_of(layout: Mapping[str, Any], schema: CaseSchema, location: str) -> QualityScale:
-    """Return the quality scale in a collection's layout.
+    """Return the quality scale from a collection's layout.
 
     Raises:
         SchemaMismatchError: The collection was built with another schema.

@@ -28,22 +28,22 @@ def checked_tenant(tenant: str | None, schema: CaseSchema) -> str | None:
     return tenant
 
 
-def within(where: Where | None, tenant: str | None) -> Where | None:
-    """Return conditions with that of the tenant; raise ``InputError`` for another tenant's."""
+def with_tenant(where: Where | None, tenant: str | None) -> Where | None:
+    """Return conditions with a condition on the tenant; raise ``InputError`` for another tenant."""
     if tenant is None:
         return where
     if (where or {}).get(FIELD, tenant) != tenant:
         raise InputError(
             f"where asks for the tenant {(where or {})[FIELD]!r}, in a store of the tenant "
-            f"{tenant!r}. Leave it out: the store sees no others."
+            f"{tenant!r}. Leave it out: the store has only this tenant's cases."
         )
     return {**(where or {}), FIELD: tenant}
 
 
-def stamped(case: Case, tenant: str | None) -> Case:
-    """Return a case with the tenant; raise ``InputError`` if it has another, or several."""
+def assigned_to(case: Case, tenant: str | None) -> Case:
+    """Return a case with the tenant; raise ``InputError`` if it has another tenant, or several."""
     current = case.metadata.get(FIELD)
-    # A condition matches each item of a list.
+    # A condition matches any item of a list, so a tenant must be a single text.
     if current is not None and not isinstance(current, (str, int)):
         raise InputError(
             f"A case belongs to the tenant {current!r:.200}. Name one by a text; a case of several "
@@ -59,6 +59,6 @@ def stamped(case: Case, tenant: str | None) -> Case:
     return replace(case, metadata={**case.metadata, FIELD: tenant})
 
 
-def owned(point: Point, tenant: str | None) -> bool:
+def is_visible(point: Point, tenant: str | None) -> bool:
     """Return ``True`` if a tenant's store may see a point."""
     return tenant is None or (point.payload.get("metadata") or {}).get(FIELD) == tenant

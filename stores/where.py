@@ -1,4 +1,4 @@
-"""Conditions on metadata, and their filters in the engines."""
+"""Conditions on metadata, and their conversion to filters of the engines."""
 
 from __future__ import annotations
 
@@ -37,11 +37,11 @@ def check_where(where: Where | None) -> None:
 
 
 def qdrant_filter(where: Where | None) -> models.Filter | None:
-    """Return conditions as a filter of Qdrant; ``None`` without any."""
+    """Return conditions as a Qdrant filter; ``None`` without conditions."""
     from qdrant_client import models
 
     def condition(name: str, value: Any) -> models.FieldCondition:
-        # Qdrant reads a key as a path, except for quoted parts.
+        # Qdrant reads a key as a path, except for its quoted parts.
         part = name if re.fullmatch(r"[A-Za-z0-9_-]+", name) else f'"{name}"'
         key = f"metadata.{part}"
         if _is_range(value):
@@ -54,7 +54,7 @@ def qdrant_filter(where: Where | None) -> models.Filter | None:
 
 
 def edge_filter(where: Where | None) -> qdrant_edge.Filter | None:
-    """Return conditions as a filter of Edge's payloads (``edge_payload``); ``None`` without any."""
+    """Return conditions as a filter of Edge's payloads; ``None`` without conditions."""
     import qdrant_edge as edge
 
     def condition(name: str, value: Any) -> Any:

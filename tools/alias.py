@@ -1,4 +1,4 @@
-"""Reversible identifiers, without collisions, for tools whose names are no identifiers."""
+"""Reversible, collision-free identifiers for tools whose names are not identifiers."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def alias(name: str) -> str:
 
 
 def original(name: str) -> str:
-    """Return the name that ``alias`` was given."""
+    """Return the name for which ``alias`` returned an identifier."""
     if name == "_x_":
         return ""
     return _ESCAPE.sub(lambda match: chr(int(match[1], 16)), name)

@@ -1,7 +1,7 @@
-"""One body for a blocking call and its async twin.
+"""Functions with one body for the blocking and the async version.
 
-A body is a generator: it yields each piece of work that takes time, and goes on with what that
-returned or raised. The runner does the work by blocking, or by awaiting.
+A body is a generator. It yields each piece of work that takes time, and receives the result or the
+exception of the work. ``run`` executes the work in the current thread; ``arun`` awaits it.
 """
 
 from __future__ import annotations
@@ -22,10 +22,10 @@ class Work:
     """A piece of work that takes time.
 
     Attributes:
-        call: Does it by blocking.
-        acall: Does it on an event loop; without it, ``call`` runs in a daemon thread there.
-        seconds: After these it is abandoned, by a ``TimeoutError``; ``None`` where it keeps its own
-            deadline.
+        call: The blocking function.
+        acall: The async function; without it, ``arun`` calls ``call`` in a daemon thread.
+        seconds: The time limit, after which the work is abandoned with a ``TimeoutError``; ``None``
+            if the work has a time limit of its own.
     """
 
     call: Callable[[], Any]
@@ -37,7 +37,7 @@ Body = Generator[Work, Any, Answer]
 
 
 def run(body: Body[Answer]) -> Answer:
-    """Return what a body returns; its work blocks this thread."""
+    """Return the result of a body; its work blocks this thread."""
     step = partial(body.send, None)
     while True:
         try:
@@ -51,7 +51,7 @@ def run(body: Body[Answer]) -> Answer:
 
 
 async def arun(body: Body[Answer]) -> Answer:
-    """Return what a body returns, without blocking the event loop."""
+    """Return the result of a body without blocking the event loop."""
     step = partial(body.send, None)
     while True:
         try:

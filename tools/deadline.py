@@ -1,4 +1,4 @@
-"""Calls that end in time: in daemon threads, under deadlines, on a background event loop."""
+"""Calls with a time limit: in daemon threads, and on a background event loop."""
 
 from __future__ import annotations
 
@@ -15,18 +15,18 @@ from typing import Any, TypeVar
 from casewright.errors import BusyError
 
 Answer = TypeVar("Answer")
-#: How long a timed-out coroutine may take to clean up.
+#: Seconds that a coroutine may take to clean up after its time limit.
 CANCEL_SECONDS = 0.1
 #: Threads that are kept for further calls.
 IDLE = 64
-#: Owner of the calls of this context, such as a tenant; empty for none.
+#: The owner of the calls in this context, such as a tenant; empty for no owner.
 owner: contextvars.ContextVar[str] = contextvars.ContextVar("casewright_call_owner", default="")
 
 
 class _CallThreads:
-    """Limits of the threads that run calls and are never joined: in all, and for each owner.
+    """Limits of the threads that run calls and are never joined, in total and for each owner.
 
-    A thread counts until it ends, also after its call was abandoned.
+    A thread counts until it ends, even if its call was abandoned.
     """
 
     def __init__(self, limit: int, owner_limit: int) -> None:
@@ -45,7 +45,7 @@ class _CallThreads:
             owner_full = self._running[name] >= self._owner_limit and name
             if owner_full or self._running.total() >= self._limit:
                 raise BusyError(
-                    f"{self._running.total()} threads of calls are at work, {self._running[name]} "
+                    f"{self._running.total()} threads run calls, {self._running[name]} "
                     "of them for this caller, and no more may start. Wait until some end; give "
                     "tools that hang a timeout of their own, or run them in a process."
                 )
@@ -72,7 +72,7 @@ class _CallThreads:
 
 
 class _CallFuture(Future[Any]):
-    """A call's future; who cancels it does not wait any more, and the thread goes on."""
+    """The future of a call; cancelling it ends the wait, but not the thread."""
 
     def __init__(self, threads: _CallThreads) -> None:
         super().__init__()
@@ -113,7 +113,7 @@ def _serve(inbox: SimpleQueue[Callable[[], None]]) -> None:
 
 
 def running_calls() -> int:
-    """Return the number of threads of calls at work, abandoned ones among them."""
+    """Return the number of threads that run calls, including abandoned calls."""
     return _threads.running()
 
 
@@ -123,7 +123,7 @@ def abandoned_calls() -> int:
 
 
 def bound_call_threads(limit: int, owner_limit: int) -> None:
-    """Limit this process's threads of calls, in all and of one owner; running ones do not count."""
+    """Limit the new threads of this process that run calls, in total and for one owner."""
     global _threads
     _threads = _CallThreads(limit, owner_limit)
 
@@ -131,16 +131,16 @@ def bound_call_threads(limit: int, owner_limit: int) -> None:
 def start_daemon(function: Callable[[], Answer]) -> Future[Answer]:
     """Run a function in a daemon thread, with this context's variables; return its future.
 
-    Executors join their threads when the process ends, so that one hanging call would hold it for
-    ever; a daemon thread can be abandoned. A ``StopIteration`` or ``StopAsyncIteration`` becomes a
-    ``RuntimeError``: no future that is awaited can hold the first.
+    Executors join their threads when the process ends, so one hanging call would block the end
+    forever; a daemon thread can be abandoned. A ``StopIteration`` or ``StopAsyncIteration`` becomes
+    a ``RuntimeError``, since an awaited future cannot hold a ``StopIteration``.
 
     Raises:
-        BusyError: Too many threads are at work.
+        BusyError: Too many threads run calls.
     """
     threads, name = _threads, owner.get()
     future = _CallFuture(threads)
-    # Running from the start: who stops waiting cannot cancel it under the thread's hands.
+    # Mark the future as running, so that a caller that stops waiting cannot cancel it.
     future.set_running_or_notify_cancel()
     context = contextvars.copy_context()
 
@@ -151,7 +151,7 @@ def start_daemon(function: Callable[[], Answer]) -> Future[Answer]:
             stopped = RuntimeError(f"The call raised {type(error).__name__}.")
             stopped.__cause__ = error
             future.set_exception(stopped)
-        except BaseException as error:  # noqa: BLE001 - handed to whoever waits
+        except BaseException as error:  # noqa: BLE001 - handed to the waiting caller
             future.set_exception(error)
         else:
             future.set_result(answer)
@@ -163,11 +163,11 @@ def start_daemon(function: Callable[[], Answer]) -> Future[Answer]:
 
 
 def call_within(function: Callable[[], Answer], seconds: float | None) -> Answer:
-    """Call a function and return its answer, or abandon it.
+    """Return the result of a function, or abandon the call at its time limit.
 
     Raises:
-        BusyError: Too many threads are at work.
-        TimeoutError: It did not return within ``seconds``.
+        BusyError: Too many threads run calls.
+        TimeoutError: The function did not return within ``seconds``.
     """
     if seconds is None:
         return function()
@@ -179,10 +179,10 @@ def call_within(function: Callable[[], Answer], seconds: float | None) -> Answer
 
 
 async def let_go(work: asyncio.Future[Any]) -> None:
-    """Leave cancelled work to itself where it swallows its cancellation.
+    """Detach cancelled work from the event loop, in case it ignores the cancellation.
 
-    ``asyncio.run`` waits at its end for every task that it knows of; one that will not end must
-    not hold the process (docs.python.org, Extending asyncio, "Task lifetime support").
+    ``asyncio.run`` waits at its end for every registered task; a task that does not end must not
+    block the process (docs.python.org, Extending asyncio, "Task lifetime support").
     """
     await asyncio.wait({work}, timeout=CANCEL_SECONDS)
     if not work.done() and isinstance(work, asyncio.Task):
@@ -190,19 +190,19 @@ async def let_go(work: asyncio.Future[Any]) -> None:
 
 
 async def await_within(work: Awaitable[Answer], seconds: float) -> Answer:
-    """Await something, or abandon it.
+    """Return the result of an awaitable, or abandon it at its time limit.
 
     Raises:
-        TimeoutError: It did not end within ``seconds``.
+        TimeoutError: The awaitable did not end within ``seconds``.
     """
     future = asyncio.ensure_future(work)
     try:
-        # Not wait_for: what swallows its cancellation would hold whoever waits.
+        # Do not use wait_for: it would wait for a task that ignores its cancellation.
         done, _ = await asyncio.wait({future}, timeout=max(seconds, 0.0))
     finally:
         if not future.done():
             future.cancel()
-            # Nobody reads what it raises after that.
+            # Retrieve a later exception, which nobody reads.
             future.add_done_callback(lambda late: late.cancelled() or late.exception())
             await let_go(future)
     if not done:
@@ -215,14 +215,14 @@ _loop: tuple[int, asyncio.AbstractEventLoop] | None = None
 
 
 async def in_background(work: Coroutine[Any, Any, Answer]) -> Answer:
-    """Await a coroutine that runs on a background loop; cancelling the caller cancels it.
+    """Return the result of a coroutine on a background loop; a cancellation cancels it too.
 
-    Ending a process or a connection may take seconds. The caller's loop would cut that short: a
-    step that is out of time is not waited for, and its loop may end at once.
+    Ending a process or a connection may take seconds. The caller's loop would interrupt it: the
+    executor does not wait for a step that exceeds its time limit, and its loop may end immediately.
     """
     global _loop
     with _loop_lock:
-        # A forked process has the loop, and no thread that runs it.
+        # A forked process has the loop, but not the thread that runs it.
         if _loop is None or _loop[0] != os.getpid():
             loop = asyncio.new_event_loop()
             threading.Thread(target=loop.run_forever, daemon=True, name="casewright-loop").start()

@@ -1,4 +1,4 @@
-"""Tools as JSON: a file of a toolbox, and the records of single tools (``tools_extra``)."""
+"""Tools as JSON: toolbox files, and the records of single tools (``tools_extra``)."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ from casewright.tools.alias import NAME, alias
 from casewright.tools.parameter import Parameter, Source, sources_of
 from casewright.tools.spec import NO_EVIDENCE, Toolbox, ToolExample, ToolSpec
 
-#: What to write in place of a value that has another type.
-_MENDS = {
+#: Advice for a value of the wrong type.
+_ADVICE = {
     "missing": "Add it.",
     "string_type": "Write a text.",
     "bool_type": "Write true or false.",
@@ -71,10 +71,10 @@ class _Record(BaseModel):
 
 
 def tool_from_record(record: Any) -> ToolSpec:
-    """Return the tool of ``{name, parameters, results, description, example}``, to plan with.
+    """Return the tool of a record ``{name, parameters, results, description, example}``.
 
     Each of the ``parameters`` is a description, or an object as in ``toolbox_from_file``. The tool
-    cannot be executed.
+    can be planned with, but not executed.
 
     Raises:
         InputError: The record is malformed.
@@ -90,11 +90,12 @@ def read_tool(record: Any, *, exact: bool = False) -> ToolSpec:
 
     Args:
         record: A decoded JSON value.
-        exact: Refuse unknown fields of the record, and keep a name that is an identifier also where
-            it is no alias of itself (such as ``get_xml``).
+        exact: Refuse unknown fields of the record, and keep a name that is an identifier even if
+            ``alias`` would change it (such as ``get_xml``).
 
     Raises:
-        ToolError: The record is malformed; names the parameter, where it is one.
+        ToolError: The record is malformed; the message names the parameter if a parameter is the
+            cause.
     """
     try:
         read = _Record.model_validate(record)
@@ -116,23 +117,23 @@ def _problem(error: ErrorDetails) -> str:
     if error["type"] == "extra_forbidden":
         problem = _unknown(path.pop(), _Parameter)
     elif path[:1] == ["parameters"] and len(path) == 2:
-        # Pydantic knows of the object alone.
+        # Pydantic names only the object.
         problem = "The value is neither a text nor an object. Write its description."
     else:
-        problem = f"{error['msg']}. {_MENDS.get(error['type'], '')}".rstrip()
+        problem = f"{error['msg']}. {_ADVICE.get(error['type'], '')}".rstrip()
     return f"{'.'.join(path) or 'the record'}: {problem}"
 
 
 def _unknown(name: str, model: type[BaseModel]) -> str:
     near = get_close_matches(name, model.model_fields, 1)
-    mend = f"Did you mean {near[0]}?" if near else f"Fields are {', '.join(model.model_fields)}."
-    return f"There is no field {name!r}. {mend}"
+    advice = f"Did you mean {near[0]}?" if near else f"Fields are {', '.join(model.model_fields)}."
+    return f"There is no field {name!r}. {advice}"
 
 
 def toolbox_from_file(path: Path) -> Toolbox:
-    """Read a toolbox to plan with from a JSON file.
+    """Return the toolbox of a JSON file, to plan with.
 
-    The file holds a list of tools, or ``{"tools": [...]}``. A tool is declared as in the plan
+    The file has a list of tools, or ``{"tools": [...]}``. A tool is declared as in the plan
     language's ``tools_extra``::
 
         {"name": "find_room", "description": "Finds free rooms.", "results": ["room_id"],
@@ -143,14 +144,14 @@ def toolbox_from_file(path: Path) -> Toolbox:
             "guest_id": {"sources": ["context"]}},
          "example": {"query": "a room in Kiel", "plan": "s1 = find_room(town=\\"Kiel\\")"}}
 
-    A parameter is its description, or an object whose fields are all optional: ``description``;
-    ``kind``, its JSON Schema type (``any``); ``sources``, the allowed sources of its argument (by
-    name and kind); ``choices``, the texts that may be written; ``required`` (true).
-    ``no_evidence`` need not be there.
+    A parameter is a description, or an object with optional fields (defaults in brackets):
+    ``description``; ``kind``, its JSON Schema type (``any``); ``sources``, the allowed sources of
+    its argument (chosen by name and kind); ``choices``, the texts that are allowed; ``required``
+    (true). ``no_evidence`` may be left out.
 
     Raises:
-        InputError: The file cannot be read, or declares a tool wrongly; names the file, the tool,
-            the parameter and the mend.
+        InputError: The file cannot be read, or a declaration is malformed; the message names the
+            file, the tool, the parameter and the correction.
     """
     tools = []
     for number, record in enumerate(_records(path), 1):
@@ -171,25 +172,22 @@ def _records(path: Path) -> Sequence[Any]:
         content = json.loads(path.read_text(encoding="utf-8-sig"), object_pairs_hook=_once)
         json.dumps(content, ensure_ascii=False).encode()
     except UnicodeEncodeError as error:
-        raise InputError(
-            f"{path} holds half of a surrogate pair. Write whole characters."
-        ) from error
+        raise InputError(f"{path} has half of a surrogate pair. Write whole characters.") from error
     except (OSError, UnicodeDecodeError) as error:
-        reason = getattr(error, "strerror", None) or "it is no UTF-8 text"
+        reason = getattr(error, "strerror", None) or "it is not UTF-8 text"
         raise InputError(f"{path} cannot be read: {reason}. Give a JSON file of tools.") from error
     except (ValueError, RecursionError) as error:
-        raise InputError(f"{path} is no JSON of tools: {error}") from error
+        raise InputError(f"{path} is not JSON with tools: {error}") from error
     records = content.get("tools") if isinstance(content, dict) else content
     if not isinstance(records, list) or not records:
         raise InputError(
-            f'{path} holds no tools. Write a list of tools, [{{"name": …}}, …], or '
-            '{"tools": […]}.'
+            f'{path} has no tools. Write a list of tools, [{{"name": …}}, …], or {{"tools": […]}}.'
         )
     return records
 
 
 def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    # JSON's reader would keep the last of two parameters of one name.
+    # ``json.loads`` would keep only the last of two parameters with the same name.
     names = [name for name, _ in pairs]
     if twice := sorted({name for name in names if names.count(name) > 1}):
         raise ValueError(f"One object has the name {', '.join(twice)} twice. Rename one of them.")
@@ -206,9 +204,10 @@ def _tool(record: Any) -> ToolSpec:
 
 
 def toolbox_to_records(toolbox: Toolbox) -> list[dict[str, Any]]:
-    """Return a toolbox as ``toolbox_from_file`` reads it, with nothing left to defaults.
+    """Return a toolbox as records for ``toolbox_from_file``, with all fields written out.
 
-    The toolbox read from the records has the same fingerprint: a planner sees no difference.
+    The toolbox that is read from the records has the same fingerprint: it is the same for a
+    planner.
     """
     tools = list(toolbox)
     if Toolbox(tools[-1:]).fingerprint() == Toolbox([NO_EVIDENCE]).fingerprint():

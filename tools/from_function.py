@@ -1,4 +1,4 @@
-"""A typed function becomes a tool."""
+"""Conversion of typed functions to tools."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from casewright.tools.alias import alias
 from casewright.tools.parameter import parameters_of
 from casewright.tools.spec import CallContext, Run, RunAsync, Tenant, ToolExample, ToolSpec
 
-#: Types of parameters that no plan can write, and what they are filled with.
+#: Types of parameters that a plan cannot write, and the functions that return their values.
 _FILLED: tuple[tuple[Any, Callable[[CallContext], Any]], ...] = (
     (CallContext, lambda context: context),
     (Tenant, lambda context: context.tenant),
@@ -37,33 +37,33 @@ def tool_from_function(
     approval: bool = False,
     finds: str = "",
 ) -> ToolSpec:
-    """Return the tool of a typed function, plain or async.
+    """Return the tool of a typed function, which may be async.
 
-    The executor fills parameters annotated as ``CallContext``, and as ``Tenant`` with the request's
-    tenant; plans do not see them.
+    The executor fills parameters annotated as ``CallContext``, and parameters annotated as
+    ``Tenant`` with the request's tenant; plans do not see these parameters.
 
-    The function returns what JSON can hold; besides, ``date``, ``datetime`` and ``time`` become
-    their ISO text, ``Decimal``, ``UUID`` and ``Path`` their ``str``, and a member of an ``Enum``
-    its value, in lists and mappings too. Sets, other objects and NaN fail the step.
+    The function returns JSON-plain values. A ``date``, ``datetime`` or ``time`` becomes its ISO
+    text, a ``Decimal``, ``UUID`` or ``Path`` its ``str``, and a member of an ``Enum`` its value,
+    also in lists and mappings. Sets, other objects and NaN fail the step.
 
     Args:
         function: Called with keyword arguments; returns rows, see ``casewright.tools.rows``.
-        name: The tool's name; the function's by default.
-        description: For the planner; the docstring's first paragraph by default.
+        name: The tool's name; by default, the function's name.
+        description: The description for the planner; by default, the docstring's first paragraph.
         results: The fields of its results.
         sources: Parameter name to the allowed sources of its argument.
-        example: A question that it helps to answer, with the plan.
-        process: Call it in its own process, which is killed when the call is cancelled or out of
-            time; see ``casewright.tools.process``.
+        example: A question that the tool helps to answer, with the plan.
+        process: Call the function in its own process, which is killed when the call is cancelled or
+            exceeds its time limit; see ``casewright.tools.process``.
         latency: Seconds that a call takes.
-        cost: Most that a call costs, in any one currency.
-        tokens: Most tokens that a call spends.
-        approval: No plan that calls it runs before a person has approved it.
-        finds: What an answer calls its results, where none were found: ``"bookings"``.
+        cost: The most that a call costs, in a currency of your choice.
+        tokens: The most tokens that a call uses.
+        approval: True if a person must approve a plan that calls the tool before it runs.
+        finds: The noun for the results in an answer, if none were found: ``"bookings"``.
 
     Raises:
-        ToolError: A parameter has no type that JSON can hold, ``sources`` names no parameter, or
-            another process cannot import the function.
+        ToolError: A parameter has a type that JSON cannot represent, ``sources`` names an unknown
+            parameter, or another process cannot import the function.
     """
     title: str = name or str(getattr(function, "__name__", "tool"))
     hints = get_type_hints(function)
@@ -72,7 +72,7 @@ def tool_from_function(
     required: set[str] = set()
     injected: dict[str, Callable[[CallContext], Any]] = {}
     for parameter in inspect.signature(function).parameters.values():
-        # By identity: not every type has a hash.
+        # Compare by identity: not every type has a hash.
         fill = next((how for kind, how in _FILLED if hints.get(parameter.name) is kind), None)
         if fill is not None:
             injected[parameter.name] = fill
@@ -84,8 +84,8 @@ def tool_from_function(
             schemas[parameter.name] = TypeAdapter(hint).json_schema()
         except (PydanticSchemaGenerationError, PydanticInvalidForJsonSchema) as error:
             raise ToolError(
-                f"Tool {title!r}: parameter {parameter.name!r} has a type that JSON cannot hold. "
-                "Annotate it with str, int, float, bool, a Literal or a list."
+                f"Tool {title!r}: parameter {parameter.name!r} has a type that JSON cannot "
+                "represent. Annotate it with str, int, float, bool, a Literal or a list."
             ) from error
         if parameter.default is parameter.empty:
             required.add(parameter.name)

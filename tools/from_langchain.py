@@ -1,4 +1,4 @@
-"""A LangChain tool becomes a tool of Casewright."""
+"""Conversion of LangChain tools to tools of Casewright."""
 
 from __future__ import annotations
 
@@ -27,17 +27,18 @@ def tool_from_langchain(
 ) -> ToolSpec:
     """Return the tool of a LangChain ``BaseTool``.
 
-    Arguments that the tool hides from the model (``InjectedToolArg``) are filled from the request's
-    scope by their names. An error that the tool would hand to a model as text counts as an error.
+    Arguments that the tool hides from the model (``InjectedToolArg``) are filled by name from the
+    request's scope. An error that the tool would return to a model as text counts as an error.
 
     Args:
-        tool: Any LangChain tool; its description and argument schema are used.
-        results: The fields of its results; with several, the tool returns mappings or JSON text.
+        tool: A LangChain tool, with a description and an argument schema.
+        results: The fields of its results; for several fields, the tool must return mappings or
+            JSON text.
         sources: Parameter name to the allowed sources of its argument.
-        example: A question that it helps to answer, with the plan.
+        example: A question that the tool helps to answer, with the plan.
 
     Raises:
-        ToolError: ``sources`` names no parameter of the tool.
+        ToolError: ``sources`` names an unknown parameter.
     """
     schema, full_schema = _schemas(tool)
     tool = _returning_plain(tool)
@@ -79,14 +80,14 @@ def tool_from_langchain(
 
 
 def _schemas(tool: BaseTool) -> tuple[Mapping[str, Any], Mapping[str, Any]]:
-    """Return the schema that the tool shows a model, and the one with its injected arguments."""
+    """Return the argument schema that a model sees, and the schema with the injected arguments."""
     from langchain_core.tools import Tool
 
     if isinstance(tool, Tool) and tool.args_schema is None:
-        # A classic tool takes one text; the schema made for it lists Tool._run's own parameters.
+        # A classic ``Tool`` takes one text; its inferred schema lists the parameters of Tool._run.
         shown = {"properties": tool.args, "required": list(tool.args)}
         return shown, shown
-    # A class without a schema has one made from its _run, injected arguments included.
+    # The schema of a class without one is inferred from _run, injected arguments included.
     full: Any = tool.get_input_schema() if tool.args_schema is None else tool.args_schema
     schemas: tuple[Any, Any] = tool.tool_call_schema, full
     shown, full = (s if isinstance(s, dict) else s.model_json_schema() for s in schemas)
@@ -102,9 +103,9 @@ def _has_own_async(tool: BaseTool) -> bool:
 
 
 def _returning_plain(tool: BaseTool) -> BaseTool:
-    """Return the tool with functions whose dates and the like are text already.
+    """Return the tool with functions that return dates and similar values as texts.
 
-    LangChain writes what a function returns as JSON where it can, else as Python shows it.
+    LangChain converts a function's result to JSON if it can, else by ``str``.
     """
     from langchain_core.tools import StructuredTool, Tool
 
@@ -116,7 +117,7 @@ def _returning_plain(tool: BaseTool) -> BaseTool:
 
 
 def _plainly(function: Callable[..., Any], name: str) -> Callable[..., Any]:
-    # LangChain reads from the signature whether to hand over callbacks and configuration.
+    # LangChain decides by the signature if it passes callbacks and configuration.
     @functools.wraps(function)
     def called(*args: Any, **kwargs: Any) -> Any:
         return plain(function(*args, **kwargs))
@@ -129,12 +130,12 @@ def _plainly(function: Callable[..., Any], name: str) -> Callable[..., Any]:
 
 
 def _content(name: str, message: ToolMessage | Any) -> Any:
-    """Return a message's artifact where it has one, else its content."""
+    """Return a message's artifact if it has one, else its content."""
     if getattr(message, "status", "success") == "error":
         raise ToolError(f"Tool {name!r} answered with an error: {str(message.content)[:300]}")
     artifact = getattr(message, "artifact", None)
     if artifact is not None:
         return artifact
     content = getattr(message, "content", message)
-    # A message holds text: LangChain wrote what the tool returned, even nothing, as JSON.
+    # A message has a text: LangChain converted the tool's result, even ``None``, to JSON.
     return None if content in ("null", "{}", "[]") else content

@@ -1,4 +1,4 @@
-"""Tools of MCP servers become tools of Casewright, by LangChain's adapters."""
+"""Conversion of MCP servers' tools to tools of Casewright, by LangChain's adapters."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ if TYPE_CHECKING:
     from langchain_mcp_adapters.sessions import Connection
     from mcp.types import Tool
 
-#: Field in which a server's library wraps a result that is no object: a list, a text, a number.
+#: Field in which a server's library wraps a result that is not an object: a list, a text, a number.
 _WRAPPED = "result"
-#: Pages of a server's list of tools that are read.
+#: Most pages of a server's list of tools.
 _PAGES = 100
-#: Time for a server to list its tools; some fetch themselves first.
+#: Seconds for a server to list its tools; some servers install themselves first.
 LISTING_SECONDS = 60.0
 
 
@@ -34,26 +34,27 @@ async def tools_from_mcp(
     scope: Iterable[str] = (),
     prefix: bool = False,
 ) -> list[ToolSpec]:
-    """Return the tools of MCP servers; synchronous code calls it by ``asyncio.run``.
+    """Return the tools of MCP servers; call it by ``asyncio.run`` in synchronous code.
 
-    Each call opens and closes a session of its own: it may come from any thread or event loop, and
-    a server that died fails one step. A server on stdio is started for every call; reach one that
-    is slow to start by HTTP.
+    Each call of a tool opens and closes a session: it may come from any thread or event loop, and a
+    crashed server fails one step only. A server on stdio is started for every call; use HTTP for a
+    server that starts slowly.
 
     Args:
         connections: The servers by name, as ``MultiServerMCPClient`` takes them: ``{"shop":
             {"transport": "stdio", "command": "python", "args": ["server.py"]}}``.
-        results: Tool name to the fields of its results. By default those of the tool's output
-            schema, else ``evidence``, its text.
+        results: Tool name to the fields of its results. By default, the fields of the tool's output
+            schema, else ``evidence``, the text of the result.
         sources: Tool name to parameter name to the allowed sources of its argument.
-        scope: Parameters that identify the asker. No plan writes them: a tool that has one gets
-            the request's value from its scope, and fails without it.
-        prefix: Put the server's name before each tool's, where two servers share a tool's name.
+        scope: Parameters that identify the user. A plan cannot write them: a tool with such a
+            parameter gets the value from the request's scope, and fails if it is missing.
+        prefix: Put the server's name before the names of its tools, in case two servers have a tool
+            of the same name.
 
     Raises:
         DependencyError: The extra ``mcp`` is not installed.
-        ToolError: A server does not answer, or not in time; ``results``, ``sources`` or ``scope``
-            name a tool or parameter that does not exist.
+        ToolError: A server does not answer in time, or ``results``, ``sources`` or ``scope`` name
+            an unknown tool or parameter.
     """
     try:
         from langchain_mcp_adapters.tools import convert_mcp_tool_to_langchain_tool
@@ -82,7 +83,7 @@ async def tools_from_mcp(
             f"results or sources name the tools {unknown}, which no server has. There are "
             f"{[spec.name for spec in tools]}."
         )
-    # A misspelt one would leave it to the plan to name the asker.
+    # With a misspelt parameter, the plan would identify the user.
     if unknown := sorted(bound - parameters):
         raise ToolError(
             f"scope names the parameters {unknown}, which no tool has. There are "
@@ -109,13 +110,13 @@ async def _list_tools(server: str, connection: Connection) -> list[Tool]:
     except Exception as error:
         late = f"no answer in {LISTING_SECONDS:g} seconds"
         raise ToolError(
-            f"The MCP server {server!r} does not say which tools it has: "
+            f"The MCP server {server!r} does not list its tools: "
             f"{late if limit.expired() else told(_cause(error))}. Check its command or address."
         ) from error
 
 
 def _fields(schema: Mapping[str, Any] | None) -> tuple[str, ...]:
-    """Return the fields of the rows of a tool's output schema."""
+    """Return the fields of the rows that a tool's output schema declares."""
     row = dict(schema or {})
     definitions = row.get("$defs", {})
     if list(row.get("properties", {})) == [_WRAPPED]:
@@ -128,7 +129,7 @@ def _fields(schema: Mapping[str, Any] | None) -> tuple[str, ...]:
 
 
 def _returning_rows(spec: ToolSpec) -> ToolSpec:
-    """Return the tool with rows as results; an MCP server returns structured content or blocks."""
+    """Return the tool with a function that converts structured content or blocks to rows."""
     call = spec.run_async
     assert call is not None
 
@@ -136,7 +137,7 @@ def _returning_rows(spec: ToolSpec) -> ToolSpec:
         try:
             returned = await in_background(call(arguments, context))
         except ExceptionGroup as error:
-            # A session's task group wraps the error in a group, which names nothing.
+            # A session's task group wraps the error in an exception group without a useful message.
             raise _cause(error) from error
         return _rows(spec, returned)
 
@@ -164,7 +165,7 @@ def _rows(spec: ToolSpec, returned: Any) -> Any:
 
 
 def _bound(spec: ToolSpec, scope: frozenset[str]) -> ToolSpec:
-    """Return the tool without the parameters that the request's scope fills in."""
+    """Return the tool without the parameters that the request's scope fills."""
     hidden = [parameter.name for parameter in spec.parameters if parameter.name in scope]
     call: RunAsync | None = spec.run_async
     if not hidden or call is None:
@@ -173,7 +174,7 @@ def _bound(spec: ToolSpec, scope: frozenset[str]) -> ToolSpec:
     async def run_async(arguments: Mapping[str, Any], context: CallContext) -> Any:
         if missing := [name for name in hidden if name not in context.scope]:
             raise ToolError(
-                f"Tool {spec.name!r} needs to know the asker's {', '.join(missing)}. Give it in "
+                f"Tool {spec.name!r} needs the user's {', '.join(missing)}. Give it in "
                 "the run's context: RunContext(scope={…})."
             )
         return await call({**arguments, **{n: context.scope[n] for n in hidden}}, context)

@@ -1,4 +1,4 @@
-"""A case store becomes a tool."""
+"""Conversion of case stores to tools."""
 
 from __future__ import annotations
 
@@ -13,17 +13,17 @@ from casewright.stores.tenant import FIELD as TENANT
 from casewright.tools.parameter import Parameter, sources_of
 from casewright.tools.spec import CallContext, ToolExample, ToolSpec
 
-#: Reads a result field of a hit; a text names a metadata field.
+#: The source of a result field: a function of the hit, or the name of a metadata field.
 Read = str | Callable[[Hit], Any]
 
 
 class Search(Protocol):
-    """A search in place of ``CaseStore.search``, with relevance feedback for example."""
+    """A search instead of ``CaseStore.search``, for example with relevance feedback."""
 
     def __call__(
         self, query: str, k: int, where: Mapping[str, Any], context: CallContext
     ) -> Sequence[Hit]:
-        """Return at most k hits, best first."""
+        """Return at most k hits, the best first."""
 
 
 def tool_from_store(
@@ -46,29 +46,32 @@ def tool_from_store(
     """Return a tool that searches a case store by ``query``.
 
     Args:
-        store: Searched by its schema's own facet weights.
+        store: The store, which is searched with the default facet weights of its schema.
         name: The tool's name.
-        description: For the planner.
-        results: Result field to its value in a hit; by default ``evidence``, the case as its
-            schema's support text.
-        filters: Metadata fields that are parameters of the tool, before ``query``: only cases that
-            have the argument's value are searched.
-        scope: Metadata fields bound to the request's scope: a search sees only cases that have the
-            asker's value, and no plan can write it. A request whose scope lacks one finds nothing.
-        per_tenant: Each request searches its own tenant's cases, ``store.for_tenant``, whichever
-            tenant the store was opened for; a request without a tenant fails. Otherwise the
-            store is searched as it was opened; opened for a tenant, it refuses requests of others.
+        description: The description for the planner.
+        results: Result field to the source of its value; by default ``evidence``, the support text
+            of the case.
+        filters: Metadata fields that become parameters of the tool, before ``query``: only cases
+            with the argument's value are searched.
+        scope: Metadata fields that are bound to the request's scope: a search returns only cases
+            with the user's value, which a plan cannot write. If the request's scope lacks a field,
+            the search returns nothing.
+        per_tenant: True if each request searches the cases of its tenant (``store.for_tenant``),
+            whichever tenant the store was opened for; a request without a tenant fails. Otherwise
+            the store is searched as it was opened; a store of a tenant refuses requests of other
+            tenants.
         sources: Parameter name to the allowed sources of its argument.
-        k: Maximum number of results.
-        min_relevance: A hit below this weighted cosine is no result.
-        near_best: A hit below this share of the best hit's weighted cosine is no result.
-        lambda_b: Share of the relevance in the ranking; the rest is the cases' quality.
-        search: Searches in place of a single search; ``min_relevance`` and ``near_best`` are not
-            applied to its hits, which it has judged itself.
-        example: A question that it helps to answer, with the plan.
+        k: The maximum number of results.
+        min_relevance: The least weighted cosine of a result.
+        near_best: The least weighted cosine of a result, as a share of the best hit's.
+        lambda_b: The share of the relevance in the score; the rest is the share of the quality.
+        search: A function that replaces the single search; ``min_relevance`` and ``near_best`` do
+            not apply to its hits.
+        example: A question that the tool helps to answer, with the plan.
 
     Raises:
-        ToolError: ``sources`` names no parameter of the tool, or a filter would choose the tenant.
+        ToolError: ``sources`` names an unknown parameter, or a filter would let a plan choose the
+            tenant.
     """
     reads: Mapping[str, Read] = results or {"evidence": lambda hit: store.schema.support(hit.case)}
     declared = {key: sources_of(values, key) for key, values in (sources or {}).items()}
@@ -97,7 +100,7 @@ def tool_from_store(
         where |= {field: context.scope[field] for field in scope}
         query = str(arguments["query"])
         if search is not None:
-            # It has its own store, so the condition names the tenant.
+            # The search has its own store, so the condition names the tenant.
             condition = where if tenant is None else {**where, TENANT: tenant}
             hits = search(query, k, condition, context)[:k]
         else:
@@ -126,7 +129,7 @@ def tool_from_store(
 
 
 def _tenant(name: str, store: CaseStore, context: CallContext, *, per_tenant: bool) -> str | None:
-    """Return the tenant to open the store for; ``None`` takes the store as it is."""
+    """Return the tenant to open the store for; ``None`` uses the store as it was opened."""
     if per_tenant:
         return context.tenant
     tenant = context.scope.get(TENANT)

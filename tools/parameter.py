@@ -21,7 +21,7 @@ KINDS = (*_TYPES, "any")
 
 
 class Source(StrEnum):
-    """A source of an argument (docs: the plan language)."""
+    """A source of an argument; see "The plan language" in the docs."""
 
     LITERAL = "literal"
     SPAN = "span"
@@ -32,7 +32,7 @@ class Source(StrEnum):
     BOOLEAN = "boolean"
 
 
-#: Identifiers are looked up, never written.
+#: Sources of identifiers, which are looked up and never written.
 _IDENTIFIER = frozenset({Source.CONTEXT, Source.STEP})
 _WRITTEN = {"number": Source.NUMBER, "integer": Source.NUMBER, "boolean": Source.BOOLEAN}
 
@@ -51,12 +51,12 @@ class Parameter:
 
     Attributes:
         name: An identifier.
-        description: For the planner's prompt.
+        description: The description in the planner's prompt.
         kind: JSON Schema type, or ``any``.
-        sources: Allowed sources of its argument; empty takes the defaults for name and kind: a name
-            that ends in ``_id`` allows context and steps only.
-        choices: An enumeration: the texts that may be written as literals.
-        required: Whether a plan must give it.
+        sources: Allowed sources of its argument. If empty, the defaults for name and kind: a name
+            that ends with ``_id`` allows only context and steps.
+        choices: The allowed values of an enumeration, which may be written as literals.
+        required: True if a plan must give it.
     """
 
     name: str
@@ -78,13 +78,13 @@ class Parameter:
             object.__setattr__(self, "sources", _default_sources(self.name, self.kind))
 
     def fits(self, value: Any) -> bool:
-        """Return whether a value has this parameter's type."""
+        """Return ``True`` if a value has this parameter's type."""
         if isinstance(value, bool):
             return self.kind in ("boolean", "any")
         return isinstance(value, _TYPES.get(self.kind, object))
 
     def signature(self) -> str:
-        """Return name and sources as the prompt shows them."""
+        """Return name and sources in the form of the prompt."""
         options = [f'"{choice}"' for choice in self.choices]
         options += [source.value for source in Source if source in self.sources]
         return f"{self.name}{'' if self.required else '?'}: {' | '.join(options)}"
@@ -94,7 +94,7 @@ def sources_of(names: Iterable[str], parameter: str) -> frozenset[Source]:
     """Return the sources with these names.
 
     Raises:
-        ToolError: A name is no source.
+        ToolError: A name is not a source.
     """
     try:
         return frozenset(Source(name) for name in names)
@@ -112,17 +112,17 @@ def parameters_of(
     sources: Mapping[str, Iterable[str]] | None,
     definitions: Mapping[str, Any] | None = None,
 ) -> tuple[Parameter, ...]:
-    """Return a tool's parameters by their JSON Schemas.
+    """Return a tool's parameters from their JSON Schemas.
 
     Args:
-        tool: Its name, for messages.
-        schemas: Name to schema; a schema may have ``$defs`` of its own.
-        required: Names of the parameters that a plan must give.
-        sources: Name to declared sources.
+        tool: The tool's name, for messages.
+        schemas: Parameter name to schema; a schema may have its own ``$defs``.
+        required: Names of the required parameters.
+        sources: Parameter name to declared sources.
         definitions: ``$defs`` of all schemas.
 
     Raises:
-        ToolError: ``sources`` names no parameter of the tool, or an unknown source.
+        ToolError: ``sources`` has an unknown parameter or an unknown source.
     """
     declared = {name: sources_of(named, name) for name, named in (sources or {}).items()}
     if unknown := sorted(declared.keys() - schemas.keys()):
@@ -149,7 +149,7 @@ def _shape(
     """Return a parameter's kind and its choices."""
     reference = str(schema.get("$ref", "")).rpartition("/")[2]
     if reference in definitions:
-        # Each definition is followed once: one that refers to itself has no end.
+        # Each definition is followed once, since a definition may refer to itself.
         others = {name: other for name, other in definitions.items() if name != reference}
         return _shape(definitions[reference], others)
     options = [o for o in schema.get("anyOf", ()) if o.get("type") != "null"]

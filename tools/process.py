@@ -1,4 +1,4 @@
-"""Calls of a tool's function in a process of its own, which can be ended whatever it does."""
+"""Calls of a tool's function in a separate process, which can always be killed."""
 
 from __future__ import annotations
 
@@ -19,24 +19,24 @@ from casewright.errors import ToolError
 from casewright.tools.deadline import in_background
 from casewright.tools.spec import CallContext, RunAsync
 
-#: Processes of tools that run at a time; a step waits for one within its own time.
+#: Most tool processes at the same time; a step waits for a free one within its time limit.
 AT_ONCE = 8
-#: Longest line that a process may write: its result, or one report.
+#: Longest line, in bytes, that a process may write: its result, or a report.
 MAX_BYTES = 32 * 1024 * 1024
 _CHILD = Path(__file__).with_name("process_child.py")
-#: This is such a process: it calls its tool's function itself.
+#: True in a tool's process, which calls the function directly.
 is_child = False
 
 
 def in_process(tool: str, function: Callable[..., Any], results: tuple[str, ...]) -> RunAsync:
-    """Return an async function that calls a function in its own process, which ends with the call.
+    """Return an async function that calls a function in a new process, which ends with the call.
 
-    Cancelling a call, as for a timeout, kills the process and all that it started. The process
-    imports the function's module, and gets no more than arguments and context, as JSON.
+    Cancelling a call, for example at a timeout, kills the process and its child processes. The
+    process imports the function's module, and receives only the arguments and the context, as JSON.
 
     Args:
         tool: The tool's name.
-        function: A function at the top of a file.
+        function: A function at the top level of a module.
         results: The fields of its results.
 
     Raises:
@@ -46,8 +46,8 @@ def in_process(tool: str, function: Callable[..., Any], results: tuple[str, ...]
     name = getattr(function, "__qualname__", "")
     if file is None or not name.isidentifier():
         raise ToolError(
-            f"Tool {tool!r} cannot run in a process of its own: another process cannot import "
-            f"{name or function!r}. Define it by def at the top of a file."
+            f"Tool {tool!r} cannot run in a separate process: another process cannot import "
+            f"{name or function!r}. Define it by def at the top level of a file."
         )
     target = {"module": function.__module__, "file": str(Path(file).resolve()), "name": name}
 
@@ -79,7 +79,7 @@ async def _call(tool: str, request: bytes, context: CallContext) -> Any:
         try:
             return await _answer(tool, process, request, context)
         finally:
-            # Whatever it started ends with it.
+            # The child processes end with it.
             with suppress(ProcessLookupError):
                 os.killpg(process.pid, signal.SIGKILL)
             await process.wait()
@@ -91,7 +91,7 @@ async def _answer(
     assert process.stdin is not None
     assert process.stdout is not None
     with suppress(BrokenPipeError, ConnectionResetError):
-        # Left open: it closes when this process ends, and the child ends with it.
+        # stdin stays open: it closes when this process ends, and then the child ends.
         process.stdin.write(request + b"\n")
         await process.stdin.drain()
     while True:
@@ -113,12 +113,12 @@ async def _answer(
 
 
 def _error(name: str, text: str) -> Exception:
-    """Return the error that a function raised; of its kind where that is Python's own."""
+    """Return the error that a function raised, of its class if this is a builtin class."""
     if name == ToolError.__name__:
         return ToolError(text)
     kind = getattr(builtins, name, None)
     if isinstance(kind, type) and issubclass(kind, Exception):
-        # Some want more than a message.
+        # Some classes require more than a message.
         with suppress(TypeError):
             return kind(text)
     return RuntimeError(f"{name}: {text}")

@@ -1,6 +1,6 @@
-"""The program of a tool's own process: one call of one function, read from stdin.
+"""The program of a tool's process: it reads one call of a function from stdin.
 
-Run as a file, since the request holds the package's path.
+It is run as a file, since the request has the path of the package.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ from typing import Any
 
 
 def main() -> None:
-    """Call the function and write its reports and its result or error, a JSON line each."""
-    # The function's prints must not stand between the lines of the answer.
+    """Call the function, and write each report and the result or error as a line of JSON."""
+    # The function's prints must not mix with the lines of the answer.
     answer = os.fdopen(os.dup(1), "w", encoding="ascii")
     os.dup2(2, 1)
 
@@ -32,12 +32,12 @@ def main() -> None:
     sys.path[:] = request["path"]
     try:
         write(returned=_rows(request, write))
-    except BaseException as error:  # noqa: BLE001 - told to the caller
+    except BaseException as error:  # noqa: BLE001 - reported to the caller
         write(error=type(error).__name__, message=str(error))
 
 
 def _end_with_input() -> None:
-    """End this process, and what it started, when its parent has ended."""
+    """End this process and its child processes when the parent has ended."""
     while os.read(0, 1024):
         pass
     os.killpg(0, signal.SIGKILL)
@@ -59,7 +59,7 @@ def _rows(request: dict[str, Any], write: Any) -> list[dict[str, Any]]:
 
 
 def _module(name: str, file: str) -> ModuleType:
-    """Import a module by its name where that finds this file, else by the file."""
+    """Return a module, imported by name if that gives this file, else by its path."""
     try:
         known = importlib.util.find_spec(name)
     except (ImportError, ValueError):
@@ -71,7 +71,7 @@ def _module(name: str, file: str) -> ModuleType:
     assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
     sys.modules[spec.name] = module
-    # It may import what lies beside it.
+    # The module may import modules from its folder.
     sys.path.insert(0, os.path.dirname(file))
     spec.loader.exec_module(module)
     return module

@@ -1,4 +1,4 @@
-"""Rows: what a tool returned, by the fields that it declares."""
+"""Conversion of a tool's return value to rows with the declared fields."""
 
 from __future__ import annotations
 
@@ -15,19 +15,19 @@ from uuid import UUID
 from casewright.errors import ToolError
 from casewright.tools.spec import ToolSpec
 
-#: A row may say where it comes from; no plan can refer to it.
+#: The field of a row with its source, which a plan cannot refer to.
 _SOURCE_FIELD = "source"
 
 
 def plain(value: Any) -> Any:
-    """Return a value with what JSON does not know, and has one text, as that text.
+    """Return a value with dates, decimals and similar objects replaced by texts.
 
     A ``date``, ``datetime`` or ``time`` becomes its ISO text, a ``Decimal``, ``UUID`` or ``Path``
-    its ``str``, a member of an ``Enum`` its value: alone, in lists, and in mappings as a value
-    or a key. Anything else stays, for ``json.dumps`` to refuse.
+    its ``str``, and a member of an ``Enum`` its value: alone, in lists, and in mappings as a value
+    or a key. Other objects stay, and ``json.dumps`` refuses them.
 
     Raises:
-        RecursionError: The value holds itself.
+        RecursionError: The value contains itself.
     """
     if isinstance(value, dict):
         return {plain(name): plain(item) for name, item in value.items()}
@@ -49,17 +49,17 @@ def rows(tool: ToolSpec, returned: Any) -> list[dict[str, Any]]:
     ``None`` and empty values give no rows; a mapping, dataclass or pydantic model gives one row; a
     list gives a row for each member; text, or any other value, becomes the value of the tool's only
     declared field.
-    Undeclared fields are left out, declared ones that are missing are null. Dates, decimals and the
-    like become text.
+    Undeclared fields are left out; missing declared fields are null. Dates, decimals and similar
+    objects become texts.
 
     Raises:
-        ToolError: The value has no fields where several were declared, or is not JSON-plain.
+        ToolError: Several fields were declared and the value has none, or it is not JSON-plain.
     """
     if not tool.results:
         return []
     if isinstance(returned, str) and returned and len(tool.results) > 1:
         returned = decoded(tool, returned, "Return mappings, or JSON.")
-    # Only these can be empty: 0 and False are values, and an array has no truth value.
+    # Only these types can be empty: 0 and False are values, and an array has no truth value.
     if returned is None or (isinstance(returned, (str, Mapping)) and not returned):
         return []
     members = returned if isinstance(returned, (list, tuple)) else [returned]
@@ -67,23 +67,23 @@ def rows(tool: ToolSpec, returned: Any) -> list[dict[str, Any]]:
         text = json.dumps(
             plain([_row(tool, member) for member in members]), allow_nan=False, ensure_ascii=False
         )
-        # Half a surrogate pair is no text that a checkpointer could keep.
+        # A checkpointer cannot store a text with half of a surrogate pair.
         result: list[dict[str, Any]] = json.loads(
             text.encode("utf-8", "replace"), parse_int=whole_number
         )
     except (TypeError, ValueError, RecursionError) as error:
         raise ToolError(
-            f"Tool {tool.name!r} returned what JSON cannot hold: {error}. "
+            f"Tool {tool.name!r} returned a value that JSON cannot represent: {error}. "
             "Return text, numbers, lists and mappings."
         ) from error
     return result
 
 
 def whole_number(digits: str) -> int:
-    """Return a whole number of JSON, of at most 64 bits: checkpointers keep no longer ones.
+    """Return a JSON integer of at most 64 bits, the longest that checkpointers can store.
 
     Raises:
-        ValueError: It is longer.
+        ValueError: The integer has more than 64 bits.
     """
     value = int(digits) if len(digits) <= 20 else 2**64
     if not -(2**63) <= value < 2**63:
@@ -114,19 +114,20 @@ def _row(tool: ToolSpec, member: Any) -> dict[str, Any]:
     )
 
 
-def decoded(tool: ToolSpec, text: str, mend: str) -> Any:
-    """Return the value of a JSON text; ``ToolError`` ends with ``mend`` if it is not JSON."""
+def decoded(tool: ToolSpec, text: str, advice: str) -> Any:
+    """Return the value of a JSON text; raise ``ToolError`` with this advice if it is not JSON."""
     try:
         return json.loads(text)
     except (ValueError, RecursionError) as error:
         raise ToolError(
-            f"Tool {tool.name!r} returned text that is no JSON; it declares the fields "
-            f"{list(tool.results)}. {mend}"
+            f"Tool {tool.name!r} returned text that is not JSON; it declares the fields "
+            f"{list(tool.results)}. {advice}"
         ) from error
 
 
 def evidence_text(row: Mapping[str, Any], results: Sequence[str]) -> str:
-    """Return a row as text for the generator: one field's value, or ``field: value`` pairs."""
+    """Return a row as text for the generator: the value of a single field, or ``field: value``
+    pairs."""
     texts = {
         field: row[field]
         if isinstance(row[field], str)

@@ -13,35 +13,35 @@ from casewright.errors import ToolError
 from casewright.tools.alias import NAME
 from casewright.tools.parameter import Parameter
 
-#: Figures of one call that a tool may declare.
+#: Figures of a call that a tool may declare.
 FIGURES = ("latency", "cost", "tokens")
-#: The event of a report of a search that found nothing: its query, and the nearest titles.
+#: The event in the report of a search without results: its query, and the nearest titles.
 NEAREST = "nearest"
-#: Words of a tool's name that say what it does, not what it finds.
+#: Verbs in a tool's name, which do not describe its results.
 VERBS = (
     *("fetch", "find", "get", "list", "look", "lookup", "query", "read", "retrieve", "search"),
     *("select", "show", "up"),
 )
 Report = Callable[[Mapping[str, Any]], None]
-#: A function's parameter of this type is filled with the request's tenant.
+#: The type of a function's parameter that is filled with the request's tenant.
 Tenant = NewType("Tenant", str)
 
 
 @dataclass(frozen=True, slots=True)
 class CallContext:
-    """Facts of a call beside its arguments; no plan can write any of them.
+    """The context of a call in addition to its arguments; a plan cannot write any of it.
 
-    A tool that works in several rounds may report each: ``context.report({"round": 1, …})``.
+    A tool with several rounds may report each round: ``context.report({"round": 1, …})``.
 
     Attributes:
         run_id: The run.
         step: The step, for example ``"s2"``.
-        key: The idempotency key: the same for every attempt at this step of this run, resumed runs
-            included.
+        key: The idempotency key: the same for every attempt of this step in this run, also after a
+            resume.
         question: The user's question.
-        scope: The asker, as the caller of the graph gave it: customer, tenant, ….
-        report: Takes one JSON-plain object; those of a call's last attempt are kept with its
-            outcome, and each is an event of the run.
+        scope: The user's identity from the caller of the graph: customer, tenant, ….
+        report: A function of one JSON-plain object, which is an event of the run; the objects of a
+            call's last attempt are kept with its outcome.
     """
 
     run_id: str = ""
@@ -53,22 +53,22 @@ class CallContext:
 
     @property
     def tenant(self) -> Tenant:
-        """The request's tenant: in the service its token's, whatever the request says.
+        """The tenant of the request; in the service, the tenant of the token.
 
         Raises:
-            ToolError: The request names none.
+            ToolError: The request has no tenant.
         """
         if tenant := self.scope.get("tenant"):
             return Tenant(tenant)
         raise ToolError(
-            "The request names no tenant. Give one: RunContext(tenant=…) in a program, --tenant on "
+            "The request has no tenant. Give one: RunContext(tenant=…) in a program, --tenant on "
             "the command line."
         )
 
 
 @dataclass(frozen=True, slots=True)
 class ToolExample:
-    """A question that the tool helps to answer, and the plan for it."""
+    """A question that the tool helps to answer, and its plan."""
 
     query: str
     plan: str
@@ -83,20 +83,22 @@ class ToolSpec:
     """A tool's declaration, for the planner and the executor.
 
     Attributes:
-        name: An identifier; see ``alias`` for tools that have another name.
-        description: For the planner's prompt.
-        parameters: In the order in which a plan writes them.
+        name: An identifier; see ``alias`` for tools with other names.
+        description: The description in the planner's prompt.
+        parameters: The parameters, in the order in which a plan writes them.
         results: The fields of each of its results.
-        example: For the prompt, and a plan case of every request that has this tool.
-        run: Calls it, blocking.
-        run_async: Calls it on the running event loop.
+        example: An example for the prompt, which is also a plan case of every request with this
+            tool.
+        run: The blocking function.
+        run_async: The async function.
         latency: Seconds that a call takes; ``None`` if not declared.
-        cost: Most that a call costs, in any one currency; ``None`` if not declared.
-        tokens: Most tokens that a call spends; ``None`` if not declared.
-        approval: No plan that calls it runs before a person has approved it.
-        finds: What an answer calls its results, ``"bookings"``; by default the name's nouns.
+        cost: The most that a call costs, in a currency of your choice; ``None`` if not declared.
+        tokens: The most tokens that a call uses; ``None`` if not declared.
+        approval: True if a person must approve a plan that calls the tool before it runs.
+        finds: The noun for its results in an answer, ``"bookings"``; by default, the nouns of the
+            name.
 
-    A tool without ``run`` and ``run_async`` can be planned with, not executed.
+    A tool without ``run`` and ``run_async`` can be planned with, but not executed.
     """
 
     name: str
@@ -120,7 +122,7 @@ class ToolSpec:
             )
         names = [parameter.name for parameter in self.parameters]
         if len(set(names)) != len(names):
-            raise ToolError(f"Tool {self.name!r} has two parameters of one name: {names}.")
+            raise ToolError(f"Tool {self.name!r} has two parameters with the same name: {names}.")
         if bad := [result for result in self.results if not NAME.fullmatch(result)]:
             raise ToolError(
                 f"Tool {self.name!r} declares the result fields {bad}. "
@@ -130,27 +132,27 @@ class ToolSpec:
             value = getattr(self, figure)
             if value is not None and not 0 <= value < math.inf:
                 raise ToolError(
-                    f"Tool {self.name!r} declares {figure}={value!r}. Give a number from 0 on."
+                    f"Tool {self.name!r} declares {figure}={value!r}. Give a number of at least 0."
                 )
 
     def parameter(self, name: str) -> Parameter | None:
-        """Return the parameter of this name, if there is one."""
+        """Return the parameter with this name, or ``None``."""
         return next((p for p in self.parameters if p.name == name), None)
 
     @property
     def nothing(self) -> str:
-        """The sentence for a call that found nothing."""
+        """The sentence for a call without results."""
         words = self.name.replace("_", " ").split()
         nouns = " ".join(word for word in words if word.lower() not in VERBS)
         return f"No {self.finds or nouns or 'result'} found."
 
     def signature(self) -> str:
-        """Return the tool as the prompt shows it: parameters with sources, result fields."""
+        """Return the tool in the form of the prompt: parameters with sources, result fields."""
         parameters = ", ".join(parameter.signature() for parameter in self.parameters)
         return f"{self.name}({parameters}) -> {', '.join(self.results) or 'nothing'}"
 
 
-#: The plan for questions that need no look-up; every toolbox holds it.
+#: The tool for questions that need no retrieval; every toolbox has it.
 NO_EVIDENCE = ToolSpec(
     name="no_evidence",
     description="Small talk and general knowledge: nothing needs to be looked up.",
@@ -164,10 +166,10 @@ NO_EVIDENCE = ToolSpec(
 
 
 class Toolbox:
-    """An immutable, ordered set of tools; always holds ``no_evidence``.
+    """An immutable, ordered set of tools, which always includes ``no_evidence``.
 
     Raises:
-        ToolError: Two tools have one name.
+        ToolError: Two tools have the same name.
     """
 
     def __init__(self, tools: Iterable[ToolSpec]) -> None:
@@ -193,7 +195,7 @@ class Toolbox:
         return Toolbox(tool for tool in self if tool.name not in names)
 
     def with_(self, *tools: ToolSpec) -> Toolbox:
-        """Return a toolbox with these tools added, before ``no_evidence`` if it stands last."""
+        """Return a toolbox with these tools added, before a last ``no_evidence``."""
         current = list(self)
         end = [current.pop()] if current[-1].name == NO_EVIDENCE.name else []
         return Toolbox([*current, *tools, *end])
@@ -219,7 +221,7 @@ class Toolbox:
         return tuple(self._tools)
 
     def fingerprint(self) -> str:
-        """Return a hash of all that a planner sees of the tools."""
+        """Return a hash of all properties of the tools that a planner sees."""
         content = [
             [
                 tool.signature(),

@@ -1,4 +1,4 @@
-"""The code domain: a user asks for what a source tree defines, or how it does something."""
+"""The code domain: questions about the definitions in a source tree and how the code works."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from casewright.domains.united import search_queries, search_toolbox
 from casewright.planner import AnnotatedQuery
 from casewright.planner.plan_cases import plan_store
 from casewright.stores import Case, Encoder, Hit
-from casewright.stores.documents.cases import place
+from casewright.stores.documents.cases import location_text
 from casewright.stores.feedback import NeighbourStrategy
 from casewright.tools import CallContext, Toolbox
 
@@ -39,10 +39,10 @@ QUESTIONS = (
 
 
 def open_code(folder: Path, encoder: Encoder, source: str | Path) -> OpenDomain:
-    """Open a source tree in the domain's folder, after encoding what changed since the last time.
+    """Open a source tree in the domain's folder; encode the changes since the last call first.
 
     Raises:
-        InputError: The source is no folder, or has no readable source code.
+        InputError: The source is not a folder, or has no readable source code.
         StoreError: The store cannot be opened, read or written to.
         DependencyError: The packages that read source code are not installed.
     """
@@ -66,17 +66,17 @@ def looping(opened: OpenDomain, make: MakeSearch) -> OpenDomain:
 
 
 def open_last(folder: Path, encoder: Encoder, anew: bool = False) -> OpenDomain:
-    """Open the tree that was opened last, always updated; ``InputError`` if there is none."""
+    """Open the tree that was opened last, and update it; raise ``InputError`` if there is none."""
     return open_code(folder, encoder, last_tree(folder))
 
 
 def code_toolbox(search: CodeSearch, index: CodeIndex) -> Toolbox:
-    """Return the toolbox of a source tree, whose tool searches by ``search``."""
+    """Return the toolbox of a source tree; its tool calls ``search``."""
 
     def code_search(query: str, call: CallContext) -> Sequence[dict[str, Any]]:
         """Finds functions, methods and classes of a source tree, each with all that was found."""
         return [
-            {"evidence": str(case.solution), "source": place(case, index.roots)}
+            {"evidence": str(case.solution), "source": location_text(case, index.roots)}
             for case in _in_file_order(search(query, call))
         ]
 
@@ -84,7 +84,7 @@ def code_toolbox(search: CodeSearch, index: CodeIndex) -> Toolbox:
 
 
 def _in_file_order(hits: Sequence[Hit]) -> list[Case]:
-    """Return hits' cases by definition (the best hit's first), each in file order."""
+    """Return the hits' cases by definition (the best hit's first), in file order."""
     definitions: dict[tuple[str, ...], list[Case]] = {}
     for hit in hits:
         metadata = hit.case.metadata
@@ -105,7 +105,7 @@ def queries() -> list[AnnotatedQuery]:
 
 def quoter() -> Generator:
     """Return the generator that quotes code in full."""
-    # Listing domains must not import the graph.
+    # The list of domains must not import the graph room.
     from casewright.domains.code.quoting import CodeQuoter
 
     return CodeQuoter()
@@ -117,7 +117,7 @@ DOMAIN = Domain(
     questions=QUESTIONS[:3],
     open=open_last,
     queries=queries,
-    # Its folder is created with the first source tree.
+    # The mark is the folder that the first source tree creates.
     mark=".",
     options=(
         Option(

@@ -1,4 +1,4 @@
-"""The domain's generator without a language model, which quotes code in full."""
+"""The code domain's generator without a language model, which quotes code in full."""
 
 from __future__ import annotations
 
@@ -6,11 +6,11 @@ from casewright.graph import Generation, GenerationRequest
 
 
 class CodeQuoter:
-    """Quotes every result of the final steps, below its source.
+    """A generator that quotes every result of the final steps below the result's source.
 
-    ``ExtractiveGenerator`` picks and joins sentences, which suits prose; code is quoted line by
-    line, unaltered, even where it looks like a citation (``errors[E404]``): citations are returned
-    beside the text.
+    ``ExtractiveGenerator`` picks and joins sentences, which suits prose. Code is quoted line by
+    line and unchanged, even if it looks like a citation (``errors[E404]``): citations are returned
+    separately from the text.
     """
 
     name = "extractive"
@@ -30,5 +30,5 @@ class CodeQuoter:
         )
 
     async def agenerate(self, request: GenerationRequest) -> Generation:
-        """Return what ``generate`` returns; it does not wait."""
+        """Return the result of ``generate``, without waiting."""
         return self.generate(request)

@@ -1,4 +1,4 @@
-"""Searches of source code: by the names in a question, and by its words."""
+"""Searches of source code: by the names in a question, and by similarity."""
 
 from __future__ import annotations
 
@@ -12,22 +12,23 @@ from casewright.stores.engines.engine import Where
 from casewright.stores.hit import near_best
 from casewright.tools import CallContext, Search
 
-#: A search for a tool, of the query and the call.
+#: A tool's search, called with the query and the call's context.
 CodeSearch = Callable[[str, CallContext], Sequence[Hit]]
-#: Most chunks of a search by similarity, and of one by name (the nearest to the query).
+#: Most chunks of a search by similarity, and of a search by name (the nearest to the query).
 CHUNKS, NAMED = 8, 50
-#: Facet weights for a question that names no definition; the schema's own are for names.
+#: Facet weights for a question that names no definition; the schema's weights are for names.
 UNNAMED: Mapping[str, float] = {"text": 0.8, "title": 0.2}
-#: Lowest relevance of a chunk that has to do with the question.
+#: Lowest relevance of a chunk that is related to the question.
 ON_TOPIC = 0.28
-#: Lowest relevance of a chunk, as a share of the best one's.
+#: Lowest relevance of a chunk, as a share of the best chunk's relevance.
 NEAR_BEST = 0.75
 
 
 def symbol_search(store: CaseStore, index: CodeIndex) -> CodeSearch:
-    """Return a search for all chunks of the definitions that a question names, else by similarity.
+    """Return a search for the definitions that a question names, or else by similarity.
 
-    Names are looked up in the user's own words too, which a plan may have shortened.
+    A search by name returns all chunks of a definition. Names are also looked up in the user's
+    question, which the plan's query may shorten.
     """
 
     def search(query: str, call: CallContext) -> Sequence[Hit]:
@@ -43,8 +44,8 @@ def symbol_search(store: CaseStore, index: CodeIndex) -> CodeSearch:
 def loop_search(store: CaseStore, index: CodeIndex, named: Search, unnamed: Search) -> CodeSearch:
     """Return a search that joins a single search with the hits that relevance feedback confirms.
 
-    If a question names definitions, all their chunks come first, joined with the loop ``named``;
-    else the hits that the loop ``unnamed`` confirms do.
+    If a question names definitions, their chunks come first, followed by the hits of the loop
+    ``named``; otherwise the hits that the loop ``unnamed`` confirms come first.
     """
     by_symbol = symbol_search(store, index)
 

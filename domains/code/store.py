@@ -1,4 +1,4 @@
-"""The store of a source tree: its folder, and how it is kept up to date."""
+"""The store of a source tree: its folder, and its update."""
 
 from __future__ import annotations
 
@@ -18,18 +18,18 @@ from casewright.stores.progress import note
 from casewright.stores.schema import CaseSchema
 from casewright.stores.whole_file import write_whole
 
-#: The collection, and the kinds of files that are read.
+#: The collection's name, and the kinds of files that are read.
 COLLECTION = "code"
 KINDS: frozenset[KindName] = frozenset(("code",))
-#: The file with a source tree's path, written whenever the tree is opened.
+#: The file with a source tree's path, which is written whenever the tree is opened.
 ORIGIN = "source.json"
 USAGE = "Give the folder of a source tree: casewright ask --domain code --source DIR"
 
 
 def code_schema(encoder: Encoder) -> CaseSchema:
-    """Return the schema of source code: a chunk's text, and its title (file and symbol).
+    """Return the schema of source code, with facets of a chunk's text and title (file and symbol).
 
-    The title weighs most: chunks of one method have little else in common.
+    The title has the largest weight: chunks of one method have little else in common.
     """
     return CaseSchema(
         COLLECTION,
@@ -38,16 +38,16 @@ def code_schema(encoder: Encoder) -> CaseSchema:
 
 
 def source_tree(source: str | Path) -> Path:
-    """Return a source tree's resolved folder; ``InputError`` if it has no source code."""
+    """Return a source tree's resolved folder; raise ``InputError`` if it has no source code."""
     named = f"--source {str(source)!a}"
     try:
         tree = Path(source).expanduser().resolve(strict=True)
     except (OSError, RuntimeError, ValueError) as error:
         reason = getattr(error, "strerror", None) or str(error)
-        raise InputError(f"{named} is no folder: {reason}. {USAGE}") from error
-    # An empty path would be the current folder.
+        raise InputError(f"{named} is not a folder: {reason}. {USAGE}") from error
+    # An empty path would mean the current folder.
     if not str(source) or not tree.is_dir() or not is_unicode(str(tree)):
-        raise InputError(f"{named} is no folder that can be read. {USAGE}")
+        raise InputError(f"{named} is not a readable folder. {USAGE}")
     files = walk(tree).files
     kinds = (kind_of(file.source) for file in files)
     if not any(kind is not None and kind.name in KINDS for kind in kinds):
@@ -59,17 +59,17 @@ def source_tree(source: str | Path) -> Path:
 
 
 def tree_folder(folder: Path, tree: Path) -> Path:
-    """Return the folder of a source tree's store: its name, and a hash of its path."""
+    """Return the folder of a source tree's store, named by the tree and a hash of its path."""
     path = tree.as_posix()
     name = re.sub(r"[^A-Za-z0-9.-]+", "-", tree.name).strip("-.") or "root"
     return folder / f"{name[:40]}-{hashlib.sha256(path.encode()).hexdigest()[:12]}"
 
 
 def last_tree(folder: Path) -> Path:
-    """Return the source tree that was opened last and still exists; ``InputError`` if none does."""
+    """Return the existing source tree that was opened last; raise ``InputError`` without one."""
     sources: list[tuple[int, str]] = []
     for origin in folder.glob(f"*/{ORIGIN}"):
-        # A damaged file is ignored.
+        # Ignore a damaged file.
         with suppress(OSError, ValueError, KeyError, TypeError):
             source = json.loads(origin.read_text("utf-8"))["source"]
             if isinstance(source, str):
@@ -77,11 +77,13 @@ def last_tree(folder: Path) -> Path:
     for _, source in sorted(sources, reverse=True):
         if Path(source).is_dir():
             return Path(source)
-    raise InputError(f"No source code was indexed yet, or it is not there any more. {USAGE}")
+    raise InputError(
+        f"No source code was indexed yet, or the indexed folder does not exist any more. {USAGE}"
+    )
 
 
 def open_tree(folder: Path, encoder: Encoder, tree: Path) -> CaseStore:
-    """Open the store of a source tree, after encoding what changed in the tree.
+    """Open the store of a source tree; encode the changes of the tree first.
 
     Raises:
         InputError: None of its files can be read.
@@ -107,7 +109,7 @@ def open_tree(folder: Path, encoder: Encoder, tree: Path) -> CaseStore:
             note(f"Left out: {file}, since {reason}{more}.")
         if not store.count():
             raise InputError(f"None of the source code in {tree} could be read. {USAGE}")
-        # Only finding the last tree needs this file.
+        # Only ``last_tree`` needs this file.
         with suppress(OSError):
             write_whole(path / ORIGIN, json.dumps({"source": tree.as_posix()}))
     except BaseException:

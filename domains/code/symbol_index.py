@@ -1,4 +1,4 @@
-"""The symbols of a source tree's store, by their names and by their enclosing definitions."""
+"""An index of the symbols of a source tree's store, by name and by enclosing definition."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from casewright.stores.documents.cases import root_names
 
 
 class SymbolIndex:
-    """A store's symbols and their enclosing definitions: ``Splitter.split`` implies ``Splitter``.
+    """An index of symbols and enclosing definitions: ``Splitter.split`` implies ``Splitter``.
 
-    A class whose head shares a chunk with its first method can so be found by its name.
+    So a class can be found by name even if its head shares a chunk with its first method.
 
     Attributes:
-        paths: Each symbol or enclosing definition, with its names.
+        paths: Each symbol or enclosing definition, mapped to its names.
     """
 
     def __init__(self, symbols: Iterable[str]) -> None:
@@ -47,27 +47,27 @@ class SymbolIndex:
             self._inside.setdefault(pair, []).append(path)
 
     def members(self, path: str) -> list[str]:
-        """Return the symbols of a path: itself, and those defined in it."""
+        """Return the symbols of a path: the path itself, and the symbols defined in it."""
         return self._members.get(path, [])
 
     def exactly(self, name: str) -> bool:
-        """Return whether a path ends in this name, in the same case."""
+        """Return ``True`` if a path ends with this name, in the same case."""
         return name in self._exact
 
     def owns(self, name: str) -> bool:
-        """Return whether a definition of this name, in any case, has others in it."""
+        """Return ``True`` if a definition with this name, in any case, contains others."""
         return name.casefold() in self._owners
 
     def ending(self, name: str) -> list[str]:
-        """Return the paths whose last name is this; in another case if there is none."""
+        """Return the paths with this last name; if there are none, ignore the case."""
         return self._exact.get(name) or self._folded.get(name.casefold(), [])
 
     def inside(self, owner: Sequence[str], name: str, *, strict: bool) -> list[str]:
-        """Return the paths of this last name in the owner.
+        """Return the paths with this last name in the owner.
 
         Args:
-            owner: At least one name; names of modules may precede it, or be left out.
-            strict: Whether the owner's case must match; else it may differ if no path matches.
+            owner: At least one name; names of modules before it are optional.
+            strict: The owner's case must match; otherwise it may differ if no path matches exactly.
         """
         pairs = self._inside.get((owner[-1].casefold(), name.casefold()), [])
         if name in self._exact:
@@ -79,7 +79,7 @@ class SymbolIndex:
         return [path for path in pairs if overlap(_folded(self.paths[path][:-1]), folded)]
 
     def joined(self, parts: Sequence[str]) -> list[str]:
-        """Return the paths that share most names with joined names; modules may precede them."""
+        """Return the paths that share the most names with joined names, modules included."""
         top = [parts[-1]] if len(self.paths.get(parts[-1], ())) == 1 else []
         pairs = self._inside.get((parts[-2].casefold(), parts[-1].casefold()), [])
         sizes = {path: overlap(self.paths[path], parts) for path in (*pairs, *top)}
@@ -87,10 +87,10 @@ class SymbolIndex:
         return [path for path, size in sizes.items() if size == most > 0]
 
 
-def overlap(one: Sequence[str], other: Sequence[str]) -> int:
+def overlap(first: Sequence[str], second: Sequence[str]) -> int:
     """Return the length of the shorter sequence if the longer ends with it, else 0."""
-    size = min(len(one), len(other))
-    return size if tuple(one[len(one) - size :]) == tuple(other[len(other) - size :]) else 0
+    size = min(len(first), len(second))
+    return size if tuple(first[len(first) - size :]) == tuple(second[len(second) - size :]) else 0
 
 
 def _folded(names: Sequence[str]) -> tuple[str, ...]:
@@ -99,14 +99,14 @@ def _folded(names: Sequence[str]) -> tuple[str, ...]:
 
 @dataclass(frozen=True, slots=True)
 class CodeIndex:
-    """A store's symbols, and the names of its roots (see ``root_names``)."""
+    """The symbols of a store, and the names of its roots (see ``root_names``)."""
 
     symbols: SymbolIndex
     roots: Mapping[str, str]
 
     @classmethod
     def of(cls, store: CaseStore) -> CodeIndex:
-        """Read the whole store; ``StoreError`` if it cannot be read."""
+        """Return the index of a whole store; raise ``StoreError`` if the store cannot be read."""
         values: dict[str, set[str]] = {"symbol": set(), "root": set()}
         for case in store.all():
             for name, known in values.items():

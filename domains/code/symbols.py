@@ -1,4 +1,4 @@
-"""The functions, methods and classes that a question names."""
+"""Recognition of the functions, methods and classes that a question names."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from casewright.domains.code.symbol_index import SymbolIndex
 
-#: A name, or names joined as languages join them: ``Lines.cut``, ``Store::add``, ``Array#map``,
+#: A name, or names with a language's separator: ``Lines.cut``, ``Store::add``, ``Array#map``,
 #: ``splitter->split``.
 _NAME = re.compile(r"[^\W\d][\w$]*(?:(?:\.|::|#|->)[^\W\d][\w$]*)*")
 _JOINT = re.compile(r"\.|::|#|->")
@@ -34,7 +34,7 @@ CLASSES = _words("""
     class classes struct structs interface interfaces trait enum module namespace record object type
     klasse classe clase
 """)
-#: Words beside those kinds that are names only if written as code.
+#: Further words that are names only if they are written as code.
 _GRAMMAR = _words("""
     a an the this that these those it its i me my we us our you your they their s of in on at to
     from for by with and or not no as if then than so is are was were be been do does did has have
@@ -42,31 +42,32 @@ _GRAMMAR = _words("""
     full whole entire complete all every each some any one same other first last please
     called named inside within
 """)
-#: Words that are names only if written as code.
+#: All words that are names only if they are written as code.
 RESERVED = _GRAMMAR | FUNCTIONS | CLASSES
 #: Words between a kind and the name: ``the function called grouped``.
 _CALLED = frozenset(("called", "named"))
-#: Words between a method and its class, with one of the first: ``split of the class Splitter``.
+#: Words between a method and its class, at least one of ``_INSIDE``:
+#: ``split of the class Splitter``.
 _INSIDE = frozenset(("of", "in", "from", "on"))
 _GLUE = _INSIDE | {"the"} | CLASSES | METHODS
-#: A constructor's name in questions, and in languages; some call it like its class.
+#: A constructor's name in questions, and in languages; some languages use the class name.
 _CONSTRUCTOR = "constructor"
 _CONSTRUCTORS = ("__init__", "constructor")
-#: Most words between a method and its class, and most names in a list. It bounds the time for
-#: pasted code, where everything looks like a name.
+#: Most words between a method and its class, and most names in a list. The bound limits the time
+#: for pasted code, where every word looks like a name.
 REACH = 8
 
 
 @dataclass(frozen=True, slots=True)
 class CodeWord:
-    """A word of a question, or names joined in it.
+    """A word of a question, or several names joined in one word.
 
     Attributes:
         parts: The names.
         word: The names joined by dots and casefolded.
         at: The word's index in the question.
-        code: It is written as code: joined, quoted, called, of a name's shape, or with letters of
-            both cases exactly as in the store.
+        code: True if the word is written as code: joined, quoted, called, with the shape of a name,
+            or in mixed case exactly as in the store.
     """
 
     parts: tuple[str, ...]
@@ -82,8 +83,8 @@ def symbols_named(question: str, known_symbols: Collection[str] | SymbolIndex) -
     ``the split method of class Splitter``, ``Splitter's split method``, ``Splitter.split`` and
     ``pkg.splitter.Splitter.split`` all name ``Splitter.split`` and no other ``split``. A method
     without its class names all methods of that name; a class without a method names the class and
-    all that is defined in it, whether or not it is a symbol itself. A word that is neither written
-    as code nor beside a word such as ``method`` or ``class`` is no name.
+    all definitions in it, even if the class is not a symbol itself. A word that is neither written
+    as code nor next to a word such as ``method`` or ``class`` is not a name.
 
     The time is near-linear in the question's length and in the number of symbols named.
     """
@@ -118,10 +119,10 @@ def _mentions(question: str, known: SymbolIndex) -> list[CodeWord]:
         before, after = question[max(start - 1, 0) : start], question[end : end + 1]
         quoted = bool(before) and before in _QUOTES and bool(after) and after in _QUOTES
         shaped = len(parts) > 1 or _SHAPED.search(word[0]) is not None
-        # A sentence's first word has a capital in any case.
+        # The first word of a sentence always has a capital.
         first = at == 0 or _SENTENCE_END.search(question, max(start - 4, 0), start) is not None
         code = quoted or shaped or after == "(" or len(words) == 1
-        # An object's own name is not a class's.
+        # The name of an object is not the name of a class.
         if len(parts) == 2 and parts[0] in ("self", "this", "cls"):
             parts = parts[1:]
         code = code or (not first and _as_in_store(word[0], known))
@@ -130,7 +131,7 @@ def _mentions(question: str, known: SymbolIndex) -> list[CodeWord]:
 
 
 def _as_in_store(name: str, known: SymbolIndex) -> bool:
-    """Return whether a word with letters of both cases is a name of the store, in that case."""
+    """Return ``True`` if a word in mixed case is a name of the store in the same case."""
     mixed = name not in (name.lower(), name.upper())
     return mixed and known.exactly(name) and name.casefold() not in RESERVED
 
@@ -144,7 +145,7 @@ def _add(named: dict[str, int], paths: Sequence[str], at: int, known: SymbolInde
 def _methods(
     mentions: Sequence[CodeWord], marked: set[int], named: dict[str, int], known: SymbolIndex
 ) -> set[int]:
-    """Add the methods that are named with their class; return the indices of both words."""
+    """Add the methods that are named with their class; return the indices of these words."""
     used: set[int] = set()
     done: dict[tuple[str, tuple[str, ...]], bool] = {}
     owners = [known.owns(mention.parts[-1]) for mention in mentions]
@@ -177,7 +178,7 @@ def _methods(
 
 
 def _kinds(mentions: Sequence[CodeWord], known: SymbolIndex) -> dict[int, str]:
-    """Return the indices of words that stand beside a kind, such as ``method``, with the kind."""
+    """Return the index of each word next to a kind, such as ``method``, mapped to the kind."""
     kinds: dict[int, str] = {}
     for mention in mentions:
         kind = mention.word
@@ -198,7 +199,7 @@ def _kinds(mentions: Sequence[CodeWord], known: SymbolIndex) -> dict[int, str]:
 
 
 def _listed(mentions: Sequence[CodeWord], last: int) -> Iterator[int]:
-    """Yield the words listed before this one, from the end: ``the add and the update method``."""
+    """Yield the words listed before a word, backwards: ``the add and the update method``."""
     at = last
     for _ in range(REACH):
         before = at - 1
@@ -226,7 +227,7 @@ def _belong(
     marked: set[int],
     known: SymbolIndex,
 ) -> bool:
-    """Return whether a name and a class belong together, by marks or words such as ``of class``."""
+    """Return ``True`` if marks or words such as ``of class`` join a name and a class."""
     if method.at in marked:
         return True
     if method.word in RESERVED:
@@ -249,7 +250,7 @@ def _in_owner(method: str, owner: tuple[str, ...], known: SymbolIndex) -> list[s
 
 
 def _single(name: str, kind: str, known: SymbolIndex) -> list[str]:
-    """Return the paths of a single name: outside of classes if any, for methods in classes."""
+    """Return the paths of a single name, outside of classes if possible; methods in classes."""
     ending = known.ending(name)
     inside = [path for path in ending if len(known.paths[path]) > 1]
     outside = [path for path in ending if len(known.paths[path]) == 1]

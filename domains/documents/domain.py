@@ -1,4 +1,4 @@
-"""The documents domain: a user asks what their own documents say."""
+"""The documents domain: questions about a user's own documents."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from casewright.errors import InputError
 from casewright.planner import AnnotatedQuery
 from casewright.planner.plan_cases import plan_store
 from casewright.stores import Case, CaseStore, Encoder
-from casewright.stores.documents.cases import document_schema, place, root_names, roots_of
+from casewright.stores.documents.cases import document_schema, location_text, root_names, roots_of
 from casewright.stores.documents.file_walk import kind_of
 from casewright.stores.documents.splitter import PATH
 from casewright.stores.engines.connections import RECORD
@@ -34,23 +34,23 @@ QUESTIONS = (
     "Why was it done this way?",
     "Which function reads the file, and what does it return?",
 )
-#: Most passages of a search, and how many are compared with the question's words.
+#: Most passages of a result, and of the candidates that are compared with the question's words.
 PASSAGES, CANDIDATES = 5, 20
-#: Lowest relevance of a passage, as a share of the best one's.
+#: Lowest relevance of a passage, as a share of the best passage's relevance.
 NEAR_BEST = 0.6
-#: Titles that a question without an answer is told of, and the most letters of one.
+#: Most titles that are reported for a question without an answer, and most letters of a title.
 NEAREST_TITLES, TITLE = 3, 80
 
-#: Headings that do not tell what their section is about.
+#: Headings that do not describe their section.
 UNTELLING = ("description", "synopsis", "configuration", "options", "details", "example", "usage")
 
 
 def open_documents(location: Path | str, encoder: Encoder, anew: bool = False) -> OpenDomain:
-    """Open what was ingested into a folder or server; ``InputError`` if nothing is stored there.
+    """Open the store of a folder or server; raise ``InputError`` if no documents are stored there.
 
-    ``anew`` has no effect: only ingesting changes the store.
+    ``anew`` has no effect: only ``casewright ingest`` changes the store.
     """
-    # Opening a folder would create it.
+    # ``CaseStore`` would create the folder.
     if "://" not in str(location) and not Path(location).expanduser().is_dir():
         raise _nothing(location)
     documents = open_waiting(document_schema(encoder), location)
@@ -72,7 +72,7 @@ def looping(opened: OpenDomain, make: MakeSearch) -> OpenDomain:
 
 
 def _toolbox(documents: CaseStore, loop: Search | None = None) -> Toolbox:
-    """Return the toolbox of a store; hits that a loop confirms come first.
+    """Return the toolbox of a store; hits that a feedback loop confirms come first.
 
     Passages that do not answer the question are not returned: no generator can quote them.
     """
@@ -81,8 +81,8 @@ def _toolbox(documents: CaseStore, loop: Search | None = None) -> Toolbox:
     def document_search(query: str, call: CallContext) -> Sequence[dict[str, Any]]:
         """Finds passages of the user's own documents and source code."""
         confirmed = [] if loop is None else loop(query, PASSAGES, {}, call)
-        found = by_words(query, documents.search(query, CANDIDATES))[:PASSAGES]
-        hits = united(confirmed, near_best(found, 0.0, NEAR_BEST))
+        by_similarity = by_words(query, documents.search(query, CANDIDATES))[:PASSAGES]
+        hits = united(confirmed, near_best(by_similarity, 0.0, NEAR_BEST))
         if not SufficiencyJudge.shipped().answers(query, hits):
             titles = dict.fromkeys(
                 shorten(str(hit.case.problem.get("title", "")), TITLE, placeholder="…")
@@ -90,13 +90,16 @@ def _toolbox(documents: CaseStore, loop: Search | None = None) -> Toolbox:
             )
             call.report({"event": NEAREST, "query": query, "titles": [*titles][:NEAREST_TITLES]})
             return []
-        return [{"evidence": _evidence(hit.case), "source": place(hit.case, names)} for hit in hits]
+        return [
+            {"evidence": _evidence(hit.case), "source": location_text(hit.case, names)}
+            for hit in hits
+        ]
 
     return search_toolbox(document_search, "what does the manual say about cleaning the filter")
 
 
 def _evidence(case: Case) -> str:
-    """Return a passage below the heading that names its subject; code in a fence."""
+    """Return a passage below its most specific heading, with code in a fence."""
     source = str(case.metadata.get("source", ""))
     path = [part for part in str(case.problem.get("title", "")).split(PATH) if part != source]
     named = [part for part in path if part.strip("`").lower() not in UNTELLING]

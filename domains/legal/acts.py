@@ -1,4 +1,4 @@
-"""Names of Acts and regulations: recognised among entities, and matched with each other."""
+"""Names of Acts and regulations: recognition among entities, and matching."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _JURISDICTION = re.compile(r"[(\[][^()\[\]]{0,40}[)\]]\s*$")
 
 
 def is_act(name: str) -> bool:
-    """Return whether an entity is the name of an Act, regulation or other instrument."""
+    """Return ``True`` if an entity is the name of an Act, regulation or other instrument."""
     parts = act_key(name).split()
     if parts and _YEAR.fullmatch(parts[-1]):
         parts = parts[:-1]
@@ -28,7 +28,7 @@ def is_act(name: str) -> bool:
 
 
 def act_key(name: str) -> str:
-    """Return the name of an Act without jurisdiction, capitals and article.
+    """Return the name of an Act in lower case, without jurisdiction and article.
 
     ``the Residential Tenancies Act 2009 (Ard)`` gives ``residential tenancies act 2009``.
     """
@@ -37,7 +37,7 @@ def act_key(name: str) -> str:
 
 
 def act_keys(names: Iterable[str]) -> list[str]:
-    """Return the keys of the Acts among names, with their years and without."""
+    """Return the keys of the Acts among names, with and without their years."""
     keys = []
     for name in names:
         if is_act(name):
@@ -47,17 +47,18 @@ def act_keys(names: Iterable[str]) -> list[str]:
 
 
 def matching_keys(text: str, known: Collection[str]) -> list[str]:
-    """Return those of all Acts' keys that a text may mean.
+    """Return the keys of the Acts that a text may mean.
 
-    These are the Act of this name; else those whose full names are in the text; else those whose
-    names have all distinctive words of the text. Years in the text must be the Act's.
+    The result is the Act with this name; else the Acts whose full names are in the text; else the
+    Acts whose names have all distinctive words of the text. Years in the text must match the Act's
+    year.
     """
     key = act_key(text)
     if key in known:
         return [key]
     inside = [other for other in known if _is_in(other, key)]
     if inside:
-        # Where a key with its year matches, the one without matches too.
+        # If a key with a year matches, the key without the year matches too.
         return sorted(k for k in inside if not any(k in other for other in inside if k != other))
     years = set(_YEAR.findall(key))
     distinctive = set(key.split()) - _COMMON
@@ -67,6 +68,6 @@ def matching_keys(text: str, known: Collection[str]) -> list[str]:
 
 
 def _is_in(key: str, text: str) -> bool:
-    """Return whether an Act's full name is in a text, with no other year after it."""
+    """Return ``True`` if an Act's full name is in a text, and no other year follows."""
     at = f" {text} ".find(f" {key} ")
     return at >= 0 and _YEAR.match(text, at + len(key) + 1) is None

@@ -1,4 +1,4 @@
-"""Reading Open Australian Legal QA, ALQA: 2,124 questions with answers and source texts."""
+"""Reader of Open Australian Legal QA (ALQA): 2,124 questions with answers and source texts."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from casewright.errors import DependencyError, InputError, told
 from casewright.stores import Case
 from casewright.stores.progress import progress_bar
 
-#: The set's names on Hugging Face, the present one first.
+#: The data set's names on Hugging Face, the current name first.
 DATASETS = ("isaacus/open-australian-legal-qa", "umarbutler/open-australian-legal-qa")
 Extractor = Callable[[str], Sequence[str]]
 
@@ -47,22 +47,22 @@ class _Record(BaseModel):
 def read_alqa(
     source: str | Path, extractor: Extractor = extract_entities, *, progress: bool | None = None
 ) -> list[Case]:
-    """Read ALQA, or another set in its form, as cases ⟨question, support, entities, answer⟩.
+    """Return ALQA, or a set of the same format, as cases ⟨question, support, entities, answer⟩.
 
-    The support is the source's text. A case's metadata have its citation (also as ``key``), the
-    source's other fields, and ``acts``: keys of the Acts that it names (see ``act_keys``).
+    The support is the text of the source. A case's metadata are its citation (also as ``key``), the
+    other fields of the source, and ``acts``, the keys of the Acts that it names (see ``act_keys``).
 
     Args:
         source: Path of the published ``qa.jsonl``, or the set's name on Hugging Face.
-        extractor: Finds the entities of a support.
+        extractor: A function that returns the entities of a support.
 
     Raises:
-        InputError: The source is empty or cannot be read, or names a record of another form.
+        InputError: The source is empty or cannot be read, or has a record of another format.
         DependencyError: A name was given, and ``datasets`` is not installed.
     """
     records = list(_records(str(source)))
     if not records:
-        raise InputError(f"{source} holds no case. ALQA has one JSON object a line.")
+        raise InputError(f"{source} has no cases. ALQA has one JSON object per line.")
     cases = []
     with progress_bar(f"Reading the cases of {source}", len(records), show=progress) as advance:
         for location, record in records:
@@ -72,7 +72,7 @@ def read_alqa(
 
 
 def is_dataset(source: str) -> bool:
-    """Return whether a source is a name on Hugging Face, and not a file."""
+    """Return ``True`` if a source is a name on Hugging Face, and not a file."""
     parts = source.split("/")
     named = len(parts) == 2 and all(parts) and not source.endswith((".jsonl", ".json"))
     return named and not Path(source).exists()
@@ -124,7 +124,7 @@ def _records(source: str) -> Iterator[tuple[str, Any]]:
             try:
                 yield location, json.loads(line)
             except (ValueError, RecursionError) as error:
-                raise InputError(f"{location}: this is no JSON: {error}.") from error
+                raise InputError(f"{location}: the line is not JSON: {error}.") from error
 
 
 def _downloaded(name: str) -> Any:
@@ -132,11 +132,12 @@ def _downloaded(name: str) -> Any:
         datasets = import_module("datasets")
     except ImportError as error:
         raise DependencyError(
-            f"The set {name} is read from Hugging Face by datasets. Run: pip install datasets"
+            f"The set {name} is read from Hugging Face with the package datasets, which is not "
+            "installed. Run: pip install datasets"
         ) from error
     try:
         return datasets.load_dataset(name, split="train")
-    except Exception as error:  # the hub's client raises anything
+    except Exception as error:  # the hub's client may raise any exception
         raise InputError(
             f"The set {name} cannot be read from Hugging Face: {told(error)}. Download its "
             "qa.jsonl and give its path."

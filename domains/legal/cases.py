@@ -1,4 +1,4 @@
-"""The case of CBR-RAG: question, support, entities, answer, and its similarity.
+"""Cases of CBR-RAG: question, support, entities and answer, and their similarity.
 
 Wiratunga et al. 2024, arXiv 2404.04302.
 """
@@ -15,7 +15,7 @@ from casewright.stores.facet import component_text
 
 #: The components of a problem; the solution is the answer.
 QA_COMPONENTS = ("question", "support", "entities")
-#: The forms of a case as evidence: the labelled components before the answer, or the support only.
+#: The context forms of a case: the labelled components before the answer, or the support only.
 _FORMS: dict[str, tuple[str, ...]] = {
     "full": QA_COMPONENTS,
     "qsa": ("question", "support"),
@@ -36,8 +36,9 @@ def qa_case(
     """Return a case ⟨question, support, entities, answer⟩ of CBR-RAG.
 
     Args:
-        support: The text that the answer rests on.
-        entities: The support's entities; if there are none, the component is left out and scores 0.
+        support: The text that supports the answer.
+        entities: The entities of the support; without entities, the component is left out and
+            scores 0.
         metadata: Further fields; ``key`` names the case in citations.
     """
     problem: dict[str, Any] = {"question": question, "support": support}
@@ -53,15 +54,15 @@ def qa_schema(
     context: str = "support",
     weights: tuple[float, float, float] = (0.25, 0.40, 0.35),
 ) -> CaseSchema:
-    """Return the schema of such cases: three facets, and their form in a prompt.
+    """Return the schema of these cases: three facets, and the cases' form in a prompt.
 
-    Questions are compared with questions by f (intra), and with supports and entities by g (inter),
-    which puts the encoder's cue before the query (section 4.2). A query of one text is used for all
-    three components.
+    Queries are compared with questions by the intra-embedding f, and with supports and entities by
+    the inter-embedding g, which puts the encoder's cue before the query (section 4.2). A query that
+    is one text is used for all three components.
 
     Args:
         context: The form of a case as evidence; see ``context_text``.
-        weights: Weights of question, support and entities; by default the paper's hybrid ones.
+        weights: Weights of question, support and entities; by default the paper's hybrid weights.
     """
     question_weight, support_weight, entities_weight = weights
     return CaseSchema(
@@ -83,7 +84,7 @@ def qa_schema(
 
 
 def context_text(case: Case, form: str = "support") -> str:
-    """Return a case of ``qa_case`` as a prompt shows it; ``InputError`` for an unknown form.
+    """Return a case of ``qa_case`` as text for a prompt; raise ``InputError`` for an unknown form.
 
     Args:
         form: ``"support"``: the support only; ``"full"``: question, support, entities and answer
@@ -98,7 +99,7 @@ def context_text(case: Case, form: str = "support") -> str:
 
 
 def entities_text(entities: Any) -> str:
-    """Return a case's entities as one text; a query's are one text already."""
+    """Return entities as one text; the entities of a query already are one text."""
     if isinstance(entities, (list, tuple)):
         return ", ".join(map(component_text, entities))
     return component_text(entities)

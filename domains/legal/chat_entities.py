@@ -1,4 +1,4 @@
-"""Entities extracted by a chat model, as CBR-RAG extracts those of its case base."""
+"""Extraction of entities by a chat model, as in CBR-RAG."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ from casewright.stores.progress import note
 if TYPE_CHECKING:
     from langchain_core.language_models import BaseChatModel
 
-#: Our wording; it asks for what the paper's published case base has: names of parties and people,
-#: Acts with their sections, citations, places, dates.
+#: The wording is ours; it asks for the entities of the paper's published case base: names of
+#: parties and people, Acts with their sections, citations, places, dates.
 PROMPT = """\
 Extract the named entities and unique identifiers from the legal text below: case names and \
 citations, Acts and regulations with their sections, courts, judges, parties, other people and \
@@ -31,9 +31,9 @@ Answer with a JSON list of strings and nothing else."""
 
 #: The name of the extractor without a chat model.
 OFFLINE = "offline"
-#: Texts without a usable answer, from the first on, after which the model is given up.
+#: Number of first texts after which extraction fails if none of them had a usable answer.
 TRIED = 5
-#: Longest entity; a longer entry is a sentence of the model's own.
+#: Longest entity; a longer entry is a sentence of the model.
 LONGEST = 160
 _FENCE = re.compile(r"```[a-zA-Z]*\n?|```")
 _BULLET = re.compile(r"^\s*(?:[-*•–]|\d{1,3}[.)])\s+")
@@ -44,7 +44,7 @@ _FIELDS = ("entity", "name", "text", "value")
 
 @dataclass(frozen=True, slots=True)
 class Extraction:
-    """The entities of a text, a note of what went wrong, and whether the model named them."""
+    """The entities of a text, a note on problems, and a flag for entities of the model."""
 
     entities: list[str]
     note: str = ""
@@ -52,7 +52,7 @@ class Extraction:
 
 
 class ChatEntityExtractor:
-    """Asks any LangChain chat model for the entities of a text.
+    """An extractor that asks a LangChain chat model for the entities of a text.
 
     Entities that are not in the text are left out. If the model fails (or takes longer than
     ``seconds``), or its answer is unreadable, ``extract_entities`` replaces it.
@@ -67,10 +67,10 @@ class ChatEntityExtractor:
         return self.extract(text).entities
 
     def extract(self, text: str) -> Extraction:
-        """Return the entities of a text, with a note of what went wrong."""
+        """Return the entities of a text, with a note on problems."""
         from langchain_core.messages import HumanMessage
 
-        # A text cannot contain its own hash, and so cannot forge the end of the quotation.
+        # A text cannot contain its own hash, so it cannot forge the end of the quotation.
         tag = f"text-{hashlib.sha256(text.encode('utf-8', 'replace')).hexdigest()[:16]}"
         message = HumanMessage(f"{PROMPT}\n\n<{tag}>\n{text}\n</{tag}>")
         try:
@@ -95,7 +95,7 @@ def _without_model(text: str, reason: str) -> Extraction:
 
 
 def read_entities(reply: str) -> list[str] | None:
-    """Return the entities of an answer (JSON, lines, or commas); ``None`` if it is unreadable."""
+    """Return the entities in an answer (JSON, lines, or commas); ``None`` if there are none."""
     plain = _FENCE.sub("", reply).strip()
     if plain.casefold().rstrip(".") in _NONE:
         return []
@@ -104,7 +104,7 @@ def read_entities(reply: str) -> list[str] | None:
 
 
 def _from_json(text: str) -> list[str] | None:
-    """Return the texts of the first JSON list or object; ``None`` if there is none."""
+    """Return the texts in the first JSON list or object; ``None`` if there is none."""
     starts = [at for at in (text.find("["), text.find("{")) if at >= 0]
     if not starts:
         return None
@@ -112,12 +112,12 @@ def _from_json(text: str) -> list[str] | None:
         value, _ = json.JSONDecoder().raw_decode(text, min(starts))
     except (ValueError, RecursionError):
         return None
-    # An answer may begin with a citation, which is JSON: [2019].
+    # An answer may begin with a citation that is valid JSON: [2019].
     return list(_texts(value)) or None
 
 
 def _texts(value: Any) -> Iterator[str]:
-    """Yield the texts of nested lists, and of objects that describe an entity."""
+    """Yield the texts in nested lists, and in objects that describe an entity."""
     stack = [value]
     while stack:
         item = stack.pop()
@@ -164,13 +164,13 @@ def check_extractor(name: str, source: str) -> None:
 def read_with_chat(
     source: str | Path, model: BaseChatModel, *, progress: bool | None = True
 ) -> list[Case]:
-    """Read ALQA as ``read_alqa`` does, with entities extracted by a chat model.
+    """Return the cases of ``read_alqa`` with entities extracted by a chat model.
 
-    The model is called once a case. Texts without a usable answer are read by the offline
-    extractor, and counted on stderr.
+    The model is called once for each case. If it gives no usable answer, the offline extractor is
+    used; stderr has the number of such texts.
 
     Raises:
-        CasewrightError: The model answers none of the first texts.
+        CasewrightError: The model gave no usable answer to any of the first texts.
     """
     extractor = ChatEntityExtractor(model)
     replaced: Counter[str] = Counter()
@@ -185,7 +185,7 @@ def read_with_chat(
             if replaced.total() == read == TRIED:
                 raise CasewrightError(
                     f"The chat model extracted no entities from the first {TRIED} texts. "
-                    f"{extraction.note} Look after the model, or extract {OFFLINE}."
+                    f"{extraction.note} Check the model, or use the extractor {OFFLINE}."
                 )
         return extraction.entities
 

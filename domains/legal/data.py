@@ -1,4 +1,4 @@
-"""The legal cases and the settings that choose them: the shipped cases, or the user's ALQA."""
+"""The legal cases (the shipped cases or the user's ALQA), and the settings that choose them."""
 
 from __future__ import annotations
 
@@ -17,16 +17,16 @@ from casewright.errors import InputError
 from casewright.planner import chat_model
 from casewright.stores import Case
 
-#: Variables: the path of ALQA's ``qa.jsonl``, or its name on Hugging Face; the form of a case as
-#: evidence (see ``context_text``); the extractor of entities: ``offline``, or a chat model as
-#: ``provider:model``, which is called once a case when the stores are built.
+#: Environment variables: the path of ALQA's ``qa.jsonl``, or its name on Hugging Face; the form of
+#: a case as evidence (see ``context_text``); the extractor of entities: ``offline``, or a chat
+#: model as ``provider:model``, which is called once for each case when the stores are built.
 ALQA = "CASEWRIGHT_ALQA"
 CONTEXT = "CASEWRIGHT_LEGAL_CONTEXT"
 EXTRACTOR = "CASEWRIGHT_LEGAL_EXTRACTOR"
 
 
 def context_form() -> str:
-    """Return the setting of a case's form as evidence; ``InputError`` if there is no such form."""
+    """Return the setting of a case's form as evidence; raise ``InputError`` for an unknown form."""
     form = os.environ.get(CONTEXT) or "support"
     if form not in CONTEXT_FORMS:
         raise InputError(f"{CONTEXT} is {form!r}. It is one of: {', '.join(CONTEXT_FORMS)}.")
@@ -34,14 +34,14 @@ def context_form() -> str:
 
 
 def extractor_name() -> str:
-    """Return the setting of the extractor; ``InputError`` if it cannot name one."""
+    """Return the setting of the extractor; raise ``InputError`` if it is invalid."""
     name = os.environ.get(EXTRACTOR) or OFFLINE
     check_extractor(name, EXTRACTOR)
     return name
 
 
 def data_file(name: str) -> Traversable:
-    """Return the JSON Lines file of this name."""
+    """Return the path of the JSON Lines file with this name."""
     return files("casewright.domains.legal") / "data" / f"{name}.jsonl"
 
 
@@ -53,12 +53,15 @@ def records(name: str) -> list[dict[str, Any]]:
 
 
 def source() -> str:
-    """Return the setting of the cases' source; the shipped file by default."""
+    """Return the setting of the cases' source; by default, the shipped file."""
     return os.environ.get(ALQA) or str(data_file("cases"))
 
 
 def source_file() -> Path | None:
-    """Return the cases' file; ``None`` for a set on Hugging Face, ``InputError`` if missing."""
+    """Return the file of the cases, or ``None`` for a set on Hugging Face.
+
+    Raise ``InputError`` if the file does not exist.
+    """
     name = source()
     if is_dataset(name):
         return None
@@ -72,11 +75,11 @@ def source_file() -> Path | None:
 
 
 def legal_cases() -> list[Case]:
-    """Read the cases from the chosen source, with the chosen extractor.
+    """Return the cases from the source of the settings, with the extractor of the settings.
 
     Raises:
-        InputError: The source or a setting is not valid.
-        DependencyError: A package that one of them needs is not installed.
+        InputError: The source or a setting is invalid.
+        DependencyError: A package that the source or the extractor needs is not installed.
         CasewrightError: The chat model that extracts entities does not answer.
     """
     path, extractor = source_file() or source(), extractor_name()

@@ -1,9 +1,9 @@
-"""The legal domain: questions answered from decided cases, with their citations.
+"""The legal domain: questions answered from decided cases, with citations.
 
-The cases that ship with the package were written for it: courts and statutes of an invented
-jurisdiction, Ardmore, in the form of ALQA (Open Australian Legal QA). The variables in ``data.py``
-choose ALQA instead, the form of a case as evidence, and the extractor of entities; the stores are
-rebuilt if they change.
+The shipped cases were written for this package: they are about courts and statutes of an invented
+jurisdiction, Ardmore, in the format of ALQA (Open Australian Legal QA). The environment variables
+in ``data.py`` choose ALQA instead, the form of a case as evidence, and the extractor of entities;
+the stores are rebuilt when the variables change.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from casewright.planner.plan_cases import plan_case
 from casewright.stores import Encoder
 from casewright.stores.feedback import SentenceStrategy
 
-#: The modules that make cases of the data; a change of them changes the cases.
+#: The modules that convert the data to cases; the stores are rebuilt when they change.
 MAKERS = (
     "acts.py",
     "alqa.py",
@@ -41,15 +41,15 @@ MAKERS = (
     "entity_tokens.py",
     "entity_words.py",
 )
-#: The module that does so if a chat model extracts entities.
+#: The additional module for entities that a chat model extracts.
 CHAT_MAKER = "chat_entities.py"
 
 
 def open_legal(folder: Path, encoder: Encoder, anew: bool = False) -> OpenDomain:
-    """Open the legal stores in a folder, after building them if needed.
+    """Open the legal stores in a folder; build them first if needed.
 
     Raises:
-        InputError: A setting is not valid, or ALQA's file does not exist or has another form.
+        InputError: A setting is invalid, or ALQA's file does not exist or has another format.
         DependencyError: A package for Hugging Face or for a chat model is not installed.
         CasewrightError: The chat model that extracts entities does not answer.
     """
@@ -78,7 +78,7 @@ def looping(opened: OpenDomain, make: MakeSearch) -> OpenDomain:
 
 
 def queries() -> list[AnnotatedQuery]:
-    """Read the annotated queries that ship with the domain."""
+    """Return the shipped annotated queries."""
     return [AnnotatedQuery.read(record) for record in records("queries")]
 
 

@@ -1,6 +1,6 @@
-"""Entities of a text without a model; offline counterpart of ``ChatEntityExtractor``.
+"""Extraction of entities without a model, the offline counterpart of ``ChatEntityExtractor``.
 
-In CBR-RAG a language model extracts the entities of a support. Here patterns find Acts, cases,
+In CBR-RAG, a language model extracts the entities of a support. Here, patterns find Acts, cases,
 citations, sections, courts, judges, companies, people, places, dates and sums.
 """
 
@@ -39,9 +39,9 @@ _NUMBERED = (_CITATION, _SECTION, _DATE, _SUM, _YEAR)
 
 
 def extract_entities(text: str) -> list[str]:
-    """Return the entities of a text, each once, in order of first mention; at most ``MOST``.
+    """Return at most ``MOST`` entities of a text, without duplicates, by first mention.
 
-    Takes time linear in the text.
+    The time is linear in the length of the text.
     """
     taken = bytearray(len(text))
     names = Names(text)
@@ -65,7 +65,7 @@ def extract_entities(text: str) -> list[str]:
 
 
 def is_name(entity: str) -> bool:
-    """Return whether an entity is a name, and not a section, citation, date, year or sum."""
+    """Return ``True`` if an entity is a name, and not a section, citation, date, year or sum."""
     return not any(pattern.fullmatch(entity) for pattern in _NUMBERED)
 
 
@@ -74,7 +74,7 @@ def _matches(pattern: re.Pattern[str], text: str) -> Iterator[Span]:
 
 
 def _unique(entities: Iterable[str]) -> list[str]:
-    """Return entities without duplicates and without last words of others (Christopher Nolan)."""
+    """Return entities without duplicates and last words of others (Christopher Nolan)."""
     seen: dict[str, str] = {}
     for entity in entities:
         seen.setdefault(entity.casefold(), entity)

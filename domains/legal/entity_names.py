@@ -1,4 +1,4 @@
-"""Names in a text (cases, Acts, courts, people, places), found word by word in linear time."""
+"""Recognition of names in a text (cases, Acts, courts, people, places) in linear time."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from casewright.domains.legal.entity_words import (
 
 #: Most words of a name; a heading in capitals is split.
 LONGEST = 14
-#: Most words of a bracket before a ``v``.
+#: Most words in brackets before a ``v``.
 LONGEST_BRACKET = 24
 Span = tuple[int, int]
 
@@ -32,7 +32,7 @@ _MATTERS = (("re",), ("ex", "parte"), ("in", "re"), ("in", "the", "matter", "of"
 
 
 class Names:
-    """Finds the names of a text, kind by kind; words of one kind are not used by later ones."""
+    """A finder of the names in a text, kind by kind; kinds do not share words."""
 
     def __init__(self, text: str) -> None:
         self._tokens = TextTokens(text)
@@ -90,7 +90,7 @@ class Names:
         return 0
 
     def _right(self, here: int, inside: frozenset[str]) -> int:
-        """Return the last index of the name that begins at ``here``; ``here - 1`` without one."""
+        """Return the last index of the name that begins at ``here``; ``here - 1`` for none."""
         last, at = here - 1, here
         while at < len(self._tokens) and at - here < 2 * LONGEST and last - here < LONGEST:
             token = self._tokens[at]
@@ -106,11 +106,11 @@ class Names:
         return last
 
     def _separates(self, at: int) -> bool:
-        """Return whether a capitalised word begins a sentence, or a name with its title."""
+        """Return ``True`` if a capitalised word begins a sentence, or is a title before a name."""
         return self._tokens[at].low in TITLES or self._tokens.opens(at)
 
     def _goes_on(self, at: int, last: int, inside: frozenset[str]) -> bool:
-        """Return whether a name may continue after this word or mark, which has no capital."""
+        """Return ``True`` if a name may continue after this word or mark without a capital."""
         token, before = self._tokens[at], self._tokens[last]
         if token.text == ".":
             return at == last + 1 and self._tokens.shortened(last)
@@ -124,7 +124,7 @@ class Names:
         return token.low in inside or _NUMBER.fullmatch(token.text) is not None
 
     def _bracket_end(self, at: int) -> int:
-        """Return the end of a bracket of one or two names, if the name continues after it."""
+        """Return the end of a bracket with one or two names, if the name continues after it."""
         for end in (at + 2, at + 3):
             part = self._tokens[at + 1 : end + 2]
             if len(part) == end + 1 - at and part[-2].text == ")" and part[-1].capital:
@@ -132,7 +132,7 @@ class Names:
         return at
 
     def _left(self, here: int) -> int:
-        """Return the first index of the party that ends at ``here``; ``here + 1`` without one."""
+        """Return the first index of the party that ends at ``here``; ``here + 1`` for none."""
         first, at = here + 1, here
         while at >= 0 and here - at < 2 * LONGEST and not self._used[at]:
             token = self._tokens[at]
@@ -152,7 +152,7 @@ class Names:
         return first
 
     def _goes_back(self, at: int) -> bool:
-        """Return whether a party's name may begin before this word or mark without a capital."""
+        """Return ``True`` if a party's name may begin before this word or mark."""
         token = self._tokens[at]
         if token.text == ".":
             return self._tokens.shortened(at - 1)
@@ -180,7 +180,7 @@ class Names:
         return end if self._tokens[end].low in AND_ENDS and not company else last
 
     def _instrument(self, first: int, last: int) -> int | None:
-        """Return the end of an instrument's name without its year."""
+        """Return the last index of an instrument's name without its year."""
         for at in range(first + 1, last + 1):
             token = self._tokens[at]
             if token.capital and token.low in INSTRUMENTS:

@@ -1,4 +1,4 @@
-"""Words and marks of a text, and the beginnings of its sentences and lines."""
+"""Tokens of a text: words and marks, with the begins of sentences and lines."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ class TextToken:
         low: The text casefolded, without a possessive ``'s``.
         start: Index of its first character.
         end: Index after its last character, without a possessive ``'s``.
-        capital: Whether it may be a word of a name.
-        breaks: Whether a line ends before it.
+        capital: True if it may be a word of a name.
+        breaks: True if a line ends before it.
     """
 
     text: str
@@ -59,20 +59,20 @@ class TextTokens(list[TextToken]):
         self._lower = {token.low for token in self if not token.capital}
 
     def low(self, first: int, count: int) -> tuple[str, ...]:
-        """Return words from an index on, casefolded; fewer at the end of the text."""
+        """Return casefolded words from an index on; fewer than ``count`` at the end of the text."""
         return tuple(token.low for token in self[first : first + count])
 
     def repeated(self, at: int) -> bool:
-        """Return whether a word occurs several times, always with a capital."""
+        """Return ``True`` if a word occurs several times, always with a capital."""
         low = self[at].low
         return self._capitals[low] > 1 and low not in self._lower
 
     def borrowed(self, at: int) -> bool:
-        """Return whether a word has a capital only because it opens a sentence."""
+        """Return ``True`` if a word has a capital only because it begins a sentence."""
         return self.opens(at) and self[at].low in self._lower
 
     def opens(self, at: int) -> bool:
-        """Return whether a sentence begins with this word."""
+        """Return ``True`` if a sentence begins with this word."""
         first = self._label(at)
         if first == 0 or self[first].breaks:
             return True
@@ -83,13 +83,13 @@ class TextTokens(list[TextToken]):
         return mark in ("!", "?", "—") or (mark == "." and not self.shortened(before - 1))
 
     def _label(self, at: int) -> int:
-        """Return the index of a paragraph's number right before this word: ``7``, ``(2)``."""
+        """Return the index of the paragraph number right before this word: ``7``, ``(2)``."""
         if at > 2 and self[at - 1].text == ")" and self[at - 3].text == "(":
             return at - 3
         return at - 1 if at > 0 and self[at - 1].text[0].isdecimal() else at
 
     def shortened(self, at: int) -> bool:
-        """Return whether a full stop after this word marks an abbreviation."""
+        """Return ``True`` if a full stop after this word marks an abbreviation."""
         if at < 0:
             return False
         token = self[at]

@@ -1,4 +1,4 @@
-"""Words that determine whether a capitalised word is a name."""
+"""Word lists that determine if a capitalised word is a name."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ def words(line: str) -> frozenset[str]:
 
 #: Words between two words of a name.
 CONNECTORS = words("of for the de van von der den du la le di da del el al bin ibn &")
-#: The same for a party's name.
+#: Words between two words of a party's name.
 PARTY_JOINERS = CONNECTORS | {"and"}
-#: The same for an Act's name; elsewhere they separate two names.
+#: Words between two words of an Act's name; elsewhere they separate two names.
 ACT_JOINERS = CONNECTORS | words("and on in to with , ' ’")
-#: First words of sentences, with which no name begins.
+#: Words that begin a sentence and never a name.
 OPENERS = words(
     "a about above according accordingly after against all also although among an and another any "
     "applying are as at back because before being below between both but by can considering could "
@@ -30,7 +30,7 @@ OPENERS = words(
 )
 #: Words before a name that are not part of it.
 TITLES = words("mr mrs ms miss dr prof mx messrs")
-#: Words that are no name by themselves.
+#: Words that are not a name on their own.
 GENERIC = words(
     "accused act acts agreement applicant applicants appeal appellant appellants application "
     "association authority award board chief claimant code commission commissioner committee "
@@ -47,7 +47,7 @@ FOR_HEADS = words(
     "department director foundation fund institute ministry minister office prize secretary "
     "society"
 )
-#: Last words of names with an "and": the Securities and Investments Commission.
+#: Last words of names with "and": the Securities and Investments Commission.
 AND_ENDS = words(
     "affairs agency association authority board bureau bureaux centre center citizenship college "
     "commerce commission committee council department guardian institute ministry office party "
@@ -55,7 +55,7 @@ AND_ENDS = words(
 )
 #: Last words of companies' names.
 COMPANY_ENDS = words("ltd limited inc incorporated llc plc corporation corp")
-#: Abbreviations, whose full stop ends no sentence.
+#: Abbreviations whose full stop does not end a sentence.
 SHORTENED = TITLES | words("v vs no st co pty jr sr hon cf eg ie para s ss r cl")
 MONTHS = "January February March April May June July August September October November December"
 DAYS = "Monday Tuesday Wednesday Thursday Friday Saturday Sunday"

@@ -8,10 +8,10 @@ from collections.abc import Sequence
 
 from casewright.domains.legal.entity_words import COMPANY_ENDS, GENERIC, OPENERS
 
-#: Levels of certainty: not named, by one party, by both, by both in order or the full name, by the
-#: neutral citation.
+#: Levels of certainty that a case is named: not named; one party; both parties; both in order, or
+#: the full name; the neutral citation.
 NOT, ONE_PARTY, PARTIES, NAME, CITATION = range(5)
-#: Most citations with a party whose name alone means one of them.
+#: Most citations of a party whose name alone identifies a case.
 MOST_OF_ONE_PARTY = 2
 
 Party = tuple[str, ...]
@@ -21,10 +21,10 @@ _FORMS = COMPANY_ENDS | {"co", "pty"}
 
 
 def named_by(question: str, citations: Sequence[str]) -> list[int]:
-    """Return for each case the certainty that a question names it.
+    """Return the level of certainty that a question names each case.
 
-    ``In Halloran, …`` names ``Halloran v Minister for Water [2008] ArdSC 121`` by one party,
-    where no third case has that name; ``halloran v minister for water`` names it by both.
+    ``In Halloran, …`` names ``Halloran v Minister for Water [2008] ArdSC 121`` by one party, if no
+    third case has that party; ``halloran v minister for water`` names it by both parties.
     """
     words = _WORD.findall(question)
     lower = [word.casefold() for word in words]
@@ -50,7 +50,7 @@ def named_by(question: str, citations: Sequence[str]) -> list[int]:
         return ONE_PARTY if one_party else NOT
 
     levels = [level(*item) for item in zip(citations, parties, strict=True)]
-    # A question with both parties of a case does not mean other cases of one of them.
+    # A question with both parties of a case does not mean other cases of one of these parties.
     least = PARTIES if max(levels, default=NOT) >= PARTIES else ONE_PARTY
     return [item if item >= least else NOT for item in levels]
 

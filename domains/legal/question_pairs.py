@@ -1,7 +1,7 @@
-"""Test questions that two cases answer together (CBR-RAG, section 6.1).
+"""Generation of test questions that need two cases (CBR-RAG, section 6.1).
 
-A chat model is shown two cases that share an Act or another entity, and writes a question that only
-both cases together answer. These parent cases are the relevant ones when retrieval is measured.
+A chat model reads two cases that share an Act or another entity, and writes a question that only
+both cases together answer. These parent cases count as relevant when retrieval is measured.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from casewright.stores.progress import progress_bar
 if TYPE_CHECKING:
     from langchain_core.language_models import BaseChatModel
 
-#: Most cases of an entity that pairs them; a state or a court has more.
+#: Most cases with the same entity for it to pair them; a state or a court has more.
 MOST_CASES = 8
 PROMPT = """\
 Below are two legal cases that have in common: {shared}. Write one question that can only be \
@@ -42,7 +42,7 @@ _REPLY = re.compile(r"question\W{0,4}:(.*?)\banswer\W{0,4}:(.*)", re.IGNORECASE 
 
 @dataclass(frozen=True, slots=True)
 class CasePair:
-    """Two cases, and the entities that both name."""
+    """Two cases, and the entities in both."""
 
     first: Case
     second: Case
@@ -51,10 +51,10 @@ class CasePair:
 
 @dataclass(frozen=True, slots=True)
 class PairQuestion:
-    """A question that two cases answer, with the entities that both name.
+    """A question that needs two cases, with the entities in both.
 
     Attributes:
-        id: Made from its parents; the same in every run.
+        id: Derived from the parents; the same in every run.
         answer: The reference answer.
         parents: The two cases' ``citation``, ``key`` or id.
     """
@@ -72,7 +72,7 @@ class PairQuestion:
 
 @dataclass(frozen=True, slots=True)
 class PairQuestions:
-    """The usable questions that a model wrote, and the number of pairs without one by reason."""
+    """The usable questions of a model, and the number of pairs without a question by reason."""
 
     questions: list[PairQuestion]
     skipped: Mapping[str, int]
@@ -83,7 +83,7 @@ def entity_pairs(
 ) -> list[CasePair]:
     """Return at most ``limit`` pairs of cases that share an Act or another name, in random order.
 
-    Takes time linear in the number of entities. Two cases with one citation are no pair.
+    The time is linear in the number of entities. Two cases with the same citation are not a pair.
     """
     index: defaultdict[str, dict[int, str]] = defaultdict(dict)
     for number, case in enumerate(cases):
@@ -111,9 +111,10 @@ def write_questions(
     seconds: float = 60.0,
     progress: bool | None = None,
 ) -> PairQuestions:
-    """Have a chat model write one question a pair from both supports, in ``seconds`` each.
+    """Return questions that a chat model writes, one for each pair, with ``seconds`` for each call.
 
-    Pairs at which the model fails, or writes no question with an answer, are skipped and counted.
+    Pairs for which the model fails, or does not write a question with an answer, are skipped and
+    counted.
     """
     questions: list[PairQuestion] = []
     skipped: Counter[str] = Counter()
@@ -134,7 +135,7 @@ def cited_as(case: Case) -> str:
 
 
 def _question(pair: CasePair, model: BaseChatModel, seconds: float) -> PairQuestion | str:
-    """Return a pair's question, or the reason why it has none."""
+    """Return a pair's question, or the reason why there is none."""
     from langchain_core.messages import HumanMessage
 
     try:
@@ -156,7 +157,7 @@ def _question(pair: CasePair, model: BaseChatModel, seconds: float) -> PairQuest
 
 def _prompt(pair: CasePair) -> str:
     texts = [component_text(case.problem["support"]) for case in (pair.first, pair.second)]
-    # A text cannot contain its own hash, and so cannot forge the end of the quotation.
+    # A text cannot contain its own hash, so it cannot forge the end of the quotation.
     tag = "case-" + hashlib.sha256("\n".join(texts).encode("utf-8", "replace")).hexdigest()[:16]
     quoted = [
         f'<{tag} citation="{cited_as(case)}">\n{text}\n</{tag}>'

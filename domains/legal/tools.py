@@ -1,4 +1,4 @@
-"""The two tools of the legal domain: cases like a question, and cases under an Act."""
+"""The two tools of the legal domain: a search of similar cases, and of cases under an Act."""
 
 from __future__ import annotations
 
@@ -11,20 +11,20 @@ from casewright.domains.united import united
 from casewright.stores import CaseStore, Hit
 from casewright.tools import CallContext, Search, Toolbox, ToolExample, ToolSpec, tool_from_function
 
-#: Lowest relevance of a case that has to do with the question; gibberish reaches 0.17.
+#: Lowest relevance of a case that is related to the question; random text reaches 0.17.
 ON_TOPIC = 0.22
-#: Lowest relevance of a case, as a share of the best one's; of two cases that answer a question
+#: Lowest relevance of a case, as a share of the best case's; if two cases answer a question
 #: together, the second reaches two thirds of the first.
 NEAR_BEST = 0.7
-#: Most cases of a search, and candidates among which named cases are looked for.
+#: Most cases of a result, and candidates among which named cases are searched.
 MOST, CANDIDATES = 4, 100
-ASKED = ("question", "literal")
+QUERY_SOURCES = ("question", "literal")
 RESULTS = ("citation", "answer", "evidence")
 Row = dict[str, Any]
 
 
 def legal_toolbox(cases: CaseStore, loop: Search | None = None) -> Toolbox:
-    """Return the domain's toolbox; hits that a loop confirms follow those of a single search."""
+    """Return the toolbox; hits that a feedback loop confirms follow the hits of a single search."""
     return Toolbox([_case_search(cases, loop), _act_cases(cases, loop)])
 
 
@@ -48,7 +48,7 @@ def _case_search(cases: CaseStore, loop: Search | None) -> ToolSpec:
     return tool_from_function(
         case_search,
         results=RESULTS,
-        sources={"query": ASKED},
+        sources={"query": QUERY_SOURCES},
         example=ToolExample(
             "Why was the appeal out of time in Nasr v NRMA Insurance?",
             "s1 = case_search(query=question)",
@@ -73,7 +73,7 @@ def _act_cases(cases: CaseStore, loop: Search | None) -> ToolSpec:
     return tool_from_function(
         act_cases,
         results=RESULTS,
-        sources={"act": ("span", "literal"), "query": ASKED},
+        sources={"act": ("span", "literal"), "query": QUERY_SOURCES},
         example=ToolExample(
             "Which decisions apply the Migration Act 1958 to late applications?",
             's1 = act_cases(act="Migration Act 1958", query=question)',

@@ -23,12 +23,12 @@ def schemas(encoder: Encoder) -> dict[str, CaseSchema]:
         ),
         "facts": CaseSchema("facts", (text_facet("fact", encoder),)),
         "reviews": CaseSchema("reviews", (text_facet("review", encoder),)),
-        # An order's quality is how recent it is: minus its age in years.
+        # The quality of an order is its recency: minus its age in years.
         "orders": CaseSchema("orders", (text_facet("title", encoder),), quality_range=(-1.0, 0.0)),
         "help": CaseSchema(
             "help",
             (
-                _asked_facet(encoder, weight=0.6),
+                _usual_questions_facet(encoder, weight=0.6),
                 text_facet("title", encoder, weight=0.1),
                 text_facet("text", encoder, weight=0.3),
             ),
@@ -37,7 +37,7 @@ def schemas(encoder: Encoder) -> dict[str, CaseSchema]:
 
 
 def parts(encoder: Encoder) -> dict[str, tuple[CaseSchema, MakeCases]]:
-    """Return the schema of each store, and the function that makes its cases."""
+    """Return the schema of each store, and the function that returns its cases."""
     makers = {
         "products": product_cases,
         "facts": fact_cases,
@@ -48,10 +48,10 @@ def parts(encoder: Encoder) -> dict[str, tuple[CaseSchema, MakeCases]]:
     return {name: (schema, makers[name]) for name, schema in schemas(encoder).items()}
 
 
-def _asked_facet(encoder: Encoder, weight: float) -> Facet:
+def _usual_questions_facet(encoder: Encoder, weight: float) -> Facet:
     """Return a facet that compares a question to the mean of an article's usual questions.
 
-    The nearest one instead of the mean could share words with the question by chance.
+    The mean is used, since the nearest question could share words with the query by chance.
     """
 
     def embed_case(problems: Sequence[Components]) -> NDArray[np.float32]:
@@ -103,7 +103,7 @@ def fact_cases() -> list[Case]:
     cases = []
     for product in records("products"):
         facts = [
-            # Without the title, which would attract every question that names the product.
+            # The title is left out: it would match every question that names the product.
             (product["description"],) * 2,
             ("Price: how much does it cost?", f"Price: {product['price']:.2f} EUR"),
         ]

@@ -1,4 +1,4 @@
-"""The shop's data that ship with the package, written by hand except for ids and dates."""
+"""The shipped data of the shop, written by hand except for ids and dates."""
 
 from __future__ import annotations
 
@@ -14,20 +14,20 @@ NAMES = ("products", "reviews", "help", "orders", "customers", "queries")
 
 
 def data_file(name: str) -> Traversable:
-    """Return the JSON Lines file of this name."""
+    """Return the path of the JSON Lines file with this name."""
     return files("casewright.domains.shopping") / "data" / f"{name}.jsonl"
 
 
 @cache
 def written(name: str) -> list[dict[str, Any]]:
-    """Return a file's records as they are written."""
+    """Return the records of a file, without ids and dates."""
     lines = data_file(name).read_text(encoding="utf-8").split("\n")
     return [json.loads(line) for line in lines if line]
 
 
 @cache
 def records(name: str) -> list[dict[str, Any]]:
-    """Return a file's records, complete with ids and dates."""
-    # Queries have written ids.
+    """Return the records of a file, with ids and dates."""
+    # The ids of queries are in the file.
     has_ids = name in ("queries", "frozen", "conversations")
     return written(name) if has_ids else complete(name, written)

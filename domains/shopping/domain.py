@@ -1,4 +1,4 @@
-"""The shopping domain: a customer of a retail site asks."""
+"""The shopping domain: questions of a customer of a retail site."""
 
 from __future__ import annotations
 
@@ -19,14 +19,15 @@ from casewright.planner.plan_cases import plan_case
 from casewright.stores import CachedEncoder, CaseStore, Encoder
 from casewright.stores.feedback import SentenceStrategy
 
-#: The modules that make cases of the data files; a change of them changes the cases.
+#: The modules that convert the data files to cases; the stores are rebuilt when they change.
 MAKERS = ("ids_and_dates.py", "cases.py")
 
 
 def open_shopping(folder: Path, encoder: Encoder, anew: bool = False) -> OpenDomain:
-    """Open the shop's stores in a folder, after building them if needed.
+    """Open the shop's stores in a folder; build them first if needed.
 
-    The plan cases are opened late: the planner with the shop's reader does not use them.
+    The plan cases are opened at the first use: the planner with the shop's reader does not need
+    them.
     """
     parts = cases.parts(encoder)
     if isinstance(encoder, CachedEncoder):
@@ -54,17 +55,17 @@ def looping(opened: OpenDomain, make: MakeSearch) -> OpenDomain:
 
 
 def queries() -> list[AnnotatedQuery]:
-    """Read the annotated queries that ship with the domain."""
+    """Return the shipped annotated queries."""
     return [AnnotatedQuery.read(record) for record in records("queries")]
 
 
 def measuring_queries() -> list[AnnotatedQuery]:
-    """Read the annotated queries that were written after the planner was frozen."""
+    """Return the annotated queries that were written after the planner was frozen."""
     return [AnnotatedQuery.read(record) for record in records("frozen")]
 
 
 def conversations() -> list[Conversation]:
-    """Read the annotated conversations, some of them for measuring only."""
+    """Return the annotated conversations, some of which are for tests only."""
     return [Conversation.read(record) for record in records("conversations")]
 
 

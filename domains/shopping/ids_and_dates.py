@@ -1,8 +1,8 @@
-"""Ids and dates of the shop's records: drawn from a seed, and counted from a fixed day "today".
+"""Generation of ids and dates of the shop's records, from a seed and a fixed day "today".
 
-The hand-written data have neither. They refer to products by slug and to customers by name; a day
-is a number of days from today, a time is a part of the day, and texts name days by placeholders. So
-"yesterday" agrees with the dates beside it, whatever today is.
+The hand-written data have no ids and dates. They refer to products by slug and to customers by
+name; a day is a number of days from today, a time is a part of the day, and texts name days by
+placeholders. So "yesterday" in a text agrees with the dates, for any "today".
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ SEED = 1
 TODAY = date(2026, 11, 21)
 Row = Mapping[str, Any]
 Record = dict[str, Any]
-#: Returns the hand-written records of a file.
+#: A function that returns the hand-written records of a file.
 Read = Callable[[str], Sequence[Row]]
 #: The records of other files, by slug or name.
 Known = Mapping[str, Mapping[str, Record]]
@@ -28,8 +28,9 @@ Known = Mapping[str, Mapping[str, Record]]
 _IDS = {"products": "P{:03}", "reviews": "R{:04}", "help": "H{:03}", "customers": "C{:03}"}
 _CALLED_BY = {"products": "slug", "customers": "name"}
 _REFERS_TO = {"reviews": ("products",), "orders": ("products", "customers")}
-# Minutes of the day, in order and disjoint. Everything is open from "early" to "afternoon";
-# couriers also deliver in the "evening"; sorting centres, depots and the online shop never close.
+# Ranges of minutes of the day, ordered and disjoint. All places are open from "early" to
+# "afternoon"; couriers also deliver in the "evening"; sorting centres, depots and the online shop
+# never close.
 _PARTS = {
     "night": range(60, 300),
     "early": range(450, 525),
@@ -59,11 +60,11 @@ def complete(name: str, read: Read, *, seed: int = SEED, today: date = TODAY) ->
     """Return a file's hand-written records with ids and dates.
 
     Args:
-        read: Reads the hand-written records of this file and of those that it refers to.
+        read: Returns the hand-written records of this file and of the files that it refers to.
         seed: Seed of order numbers, tracking numbers and times.
 
     Raises:
-        InputError: A record cannot be completed; names its line and what to write instead.
+        InputError: A record cannot be completed; the message names its line and the correction.
     """
     known = {other: _by_name(other, read) for other in _REFERS_TO.get(name, ())}
     records: list[Record] = []
@@ -77,7 +78,8 @@ def complete(name: str, read: Read, *, seed: int = SEED, today: date = TODAY) ->
                 if lines.setdefault(key, line) != line:
                     raise InputError(f"{key!r} is line {lines[key]} already. Rename one.")
             if name == "orders":
-                # A generator of its own: changing an order does not change the others.
+                # Each order has its own generator, so that a change of one order does not change
+                # others.
                 fields = _order(row, known, Random(f"{seed} {line}"), today)
             elif name == "reviews":
                 fields = _review(row, known, today)
@@ -89,7 +91,7 @@ def complete(name: str, read: Read, *, seed: int = SEED, today: date = TODAY) ->
             raise InputError(f"{name}.jsonl, line {line}: {wrong}") from wrong
         records.append({"id": _IDS[name].format(line) if name in _IDS else "", **fields})
     if name == "orders":
-        # Numbered by date.
+        # Orders are numbered by date.
         numbers = sorted(Random(seed).sample(range(1000, 10000), len(records)))
         for number, order in zip(numbers, sorted(records, key=lambda r: r["date"]), strict=True):
             order["id"] = f"O{number}"
@@ -124,7 +126,7 @@ def _order(row: Row, known: Known, rng: Random, today: date) -> Record:
         product = _record(known, "products", slug)
         item = {"product_id": product["id"], "title": product["title"], "quantity": quantity}
         items.append({**item, "price": product["price"]})
-    # Written only if it was charged: in the country it is free from 50 euros.
+    # Delivery costs are written only if they were charged: domestic delivery is free from 50 euros.
     delivery = row.get("delivery", 0)
     total = round(sum(item["price"] * item["quantity"] for item in items) + delivery, 2)
     days = {"ordered": _day(row["ordered"], today), "expected": _day(parcel["expected"], today)}
@@ -184,7 +186,7 @@ def _tracking(carrier: str, rng: Random) -> str:
 
 
 def _times(events: Sequence[Row], rng: Random, today: date) -> Iterator[str]:
-    """Yield a time for each event, drawn from its part of its day, in the events' order."""
+    """Yield a random time for each event in its part of its day, in the events' order."""
     parts = list(_PARTS)
     for event in events:
         if event["at"] not in parts:

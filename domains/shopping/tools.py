@@ -22,17 +22,17 @@ from casewright.tools import (
 )
 
 _WORD = re.compile(r"\w+")
-#: Two words, or a digit: possibly the name of a model.
+#: Two words, or a digit: possibly the name of a product model.
 _NAME = re.compile(r"\w\W+\w|\d")
 Row = dict[str, Any]
-#: Lowest relevance of an order's title for the thing that is asked for.
+#: Lowest relevance of an order's title for the thing in the query.
 SAME_THING = 0.32
-#: The same, as a share of the best product's relevance: a question about "my laptop" from a
-#: customer who has none must not return their e-reader.
+#: Lowest relevance of an order's title, as a share of the best product's relevance: a question
+#: about "my laptop" from a customer without a laptop must not return their e-reader.
 LIKE_CATALOGUE = 0.7
-#: Lowest relevance of a product or a fact that has to do with the question, and of a help article.
+#: Lowest relevance of a product or fact that is related to the question, and of a help article.
 ON_TOPIC, ON_TOPIC_HELP = 0.15, 0.23
-#: Lowest relevance of a hit, as a share of the best one's.
+#: Lowest relevance of a hit, as a share of the best hit's.
 NEAR_BEST = 0.6
 #: Seconds of a call on two cores, rounded up: medians of the steps of 150 annotated queries.
 LATENCIES = {
@@ -43,14 +43,14 @@ LATENCIES = {
     "shipment_status": 0.005,
     "customer_support": 0.02,
 }
-ASKED = ("question", "literal")
+QUERY_SOURCES = ("question", "literal")
 PRODUCT = ("context", "step")
 
 
 def shopping_toolbox(
     stores: Mapping[str, CaseStore], loops: Mapping[str, Search] | None = None
 ) -> Toolbox:
-    """Return the shop's toolbox; loops by the stores' names add the hits that they confirm."""
+    """Return the shop's toolbox; a feedback loop of a store adds the hits that it confirms."""
     looped = loops or {}
     tools = Toolbox(
         [
@@ -62,7 +62,7 @@ def shopping_toolbox(
             _customer_support(stores["help"], looped.get("help")),
         ]
     )
-    # A loop's judge may take any time.
+    # The time of a loop's judge is unknown.
     return tools if looped else Toolbox(_with_latency(tool) for tool in tools)
 
 
@@ -77,10 +77,10 @@ def _prod_search(products: CaseStore, loop: Search | None) -> ToolSpec:
         """Finds products in the catalogue: searches, recommendations, gift ideas."""
         near = near_best(products.search(query, 20), ON_TOPIC, NEAR_BEST)
         # "Vista 55" is similar to the Vista 32, but does not mean it. A single word may be in an
-        # accessory's title: a "laptop" is no laptop stand.
+        # accessory's title: a "laptop" is not a laptop stand.
         if _NAME.search(query):
             near.sort(key=lambda hit: not _names(hit, query))
-        # The next step uses the first product, so those named precede those confirmed.
+        # The next step uses the first product, so named products precede confirmed products.
         confirmed = [] if loop is None else loop(query, 8, {}, call)
         return [_row(hit, "products", fields) for hit in united(near[:4], confirmed)]
 
@@ -96,7 +96,7 @@ def _prod_search(products: CaseStore, loop: Search | None) -> ToolSpec:
 
 
 def _row(hit: Hit, store: str, fields: tuple[str, ...]) -> Row:
-    """Return some fields of a hit, and its source by the first of them."""
+    """Return some fields of a hit, and its source, which is named by the first field."""
     row = {field: hit.case.metadata[field] for field in fields}
     return {**row, "source": f"{store}:{row[fields[0]]}"}
 
@@ -107,7 +107,7 @@ def _prod_qna(facts: CaseStore, loop: Search | None) -> ToolSpec:
         name="prod_qna",
         description="A fact about one product: its page, specifications, questions and answers.",
         filters=("product_id",),
-        sources={"product_id": PRODUCT, "query": ASKED},
+        sources={"product_id": PRODUCT, "query": QUERY_SOURCES},
         **searches(facts, 3, ON_TOPIC, NEAR_BEST, loop),
         example=ToolExample(
             "What's the voltage of my drill?",
@@ -132,7 +132,7 @@ def _review_summary(reviews: CaseStore, loop: Search | None) -> ToolSpec:
 
     return tool_from_function(
         review_summary,
-        sources={"product_id": PRODUCT, "query": ASKED},
+        sources={"product_id": PRODUCT, "query": QUERY_SOURCES},
         example=ToolExample(
             "do people like it?",
             "s1 = review_summary(product_id=context.product_id, query=question)",
@@ -161,8 +161,8 @@ def _order_lookup(orders: CaseStore, products: CaseStore, loop: Search | None) -
             nearest = products.search(query, 1, weights={"title": 1.0})[0]
             least = LIKE_CATALOGUE * nearest.relevance
             near = [hit for hit in near if hit.relevance >= least or _names(hit, query)]
-        # "Where is my parcel?" names no thing, so the plan passes the whole question: the newest
-        # orders are meant.
+        # "Where is my parcel?" names no thing, so the plan passes the whole question, and the
+        # newest orders are meant.
         if not near and query == call.question:
             near = orders.search(query, 3, where=mine, lambda_b=0.0)
         return [_row(hit, "orders", fields) for hit in near[:4]]
@@ -176,7 +176,7 @@ def _order_lookup(orders: CaseStore, products: CaseStore, loop: Search | None) -
 
 
 def _names(hit: Hit, query: str) -> bool:
-    """Return whether the title has every word of the query: "R8" is similar to no whole title."""
+    """Return ``True`` if the title has every word of the query: "R8" must match exactly."""
     title = set(_WORD.findall(str(hit.case.metadata["title"]).casefold()))
     words = set(_WORD.findall(query.casefold()))
     return bool(words) and words <= title
@@ -213,7 +213,7 @@ def _customer_support(articles: CaseStore, loop: Search | None) -> ToolSpec:
         name="customer_support",
         description="The shop's policies and services: returns, refunds, payment, account, "
         "delivery in general, warranty, talking to a person.",
-        sources={"query": ASKED},
+        sources={"query": QUERY_SOURCES},
         **searches(articles, 2, ON_TOPIC_HELP, NEAR_BEST, loop),
         example=ToolExample("can I pay when it arrives", "s1 = customer_support(query=question)"),
     )

@@ -1,6 +1,6 @@
-"""The vectors of the shop's cases, which ship with the package: its stores are built in seconds.
+"""The shipped vectors of the shop's cases, with which its stores are built in seconds.
 
-``python -m casewright.domains.shopping.vectors`` writes them anew, after a change of the cases.
+``python -m casewright.domains.shopping.vectors`` writes the file again after a change of the cases.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ from casewright.stores.encoders.minilm import MiniLMEncoder
 VECTORS = Path(__file__).parent / "data" / "vectors.safetensors"
 
 
-class _Noted:
-    """An encoder that notes texts, and encodes none."""
+class _Recorder:
+    """An encoder that records texts instead of encoding them."""
 
     def __init__(self, encoder: Encoder) -> None:
         self.name, self.dimension = encoder.name, encoder.dimension
@@ -32,12 +32,12 @@ class _Noted:
 
 
 def main() -> None:
-    """Encode what the shop's cases are compared by, and write the file."""
+    """Encode the texts that the facets of the shop's cases compare, and write the file."""
     encoder = MiniLMEncoder()
-    noted = _Noted(encoder)
-    for schema, make in cases.parts(noted).values():
+    recorder = _Recorder(encoder)
+    for schema, make in cases.parts(recorder).values():
         schema.vectors([case.problem for case in make()])
-    write_vectors(VECTORS, encoder, noted.texts)
+    write_vectors(VECTORS, encoder, recorder.texts)
 
 
 if __name__ == "__main__":

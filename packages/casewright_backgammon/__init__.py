@@ -1,1 +1,1 @@
-"""Backgammon: a board's picture, cases of analysed decisions, a checked analysis."""
+"""The backgammon domain: from the picture of a board to a checked analysis, by analysed cases."""

@@ -1,4 +1,4 @@
-"""The advice of cases: the legal play whose result is nearest to that of a case's best play."""
+"""Advice from cases: the legal play whose result is nearest to the result of a case's best play."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ from casewright_mcbr.layers import Floats, unit_rows
 def carried_over(
     plays: Sequence[Play], cases: Sequence[Decision], network: PositionNetwork
 ) -> list[Play]:
-    """Return for each case the legal play that is nearest to the case's best play.
+    """Return the legal play that is nearest to the best play of each case.
 
-    The distance of two plays is that of the positions after them: the cosine of their latents, from
-    the side of the player then on roll (``casewright bench backgammon`` measures it).
+    The similarity of two plays is the cosine of the latents of the positions after them, from the
+    side of the player then on roll (``casewright bench backgammon`` measures it).
 
     Args:
         plays: All legal plays; at least one.
-        cases: Analysed decisions.
-        network: Computes the latents.
+        cases: The analysed decisions.
+        network: The network that computes the latents.
     """
     if not cases:
         return []

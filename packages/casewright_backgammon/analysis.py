@@ -1,4 +1,4 @@
-"""The analysis of a decision as prose: the effects of the best play, and the losses of others.
+"""Generation of a decision's analysis as prose: effects of the best play, and losses of others.
 
 Every statement follows from the engine's figures and the board; ``analysis_check`` verifies it.
 """
@@ -20,19 +20,19 @@ from casewright_backgammon.analysis_phrases import (
     merits,
     missed,
 )
-from casewright_backgammon.decision import Candidate, Decision
+from casewright_backgammon.decision import AnalysedPlay, Decision
 from casewright_backgammon.play_features import phase
 
 #: The words before the best play, at the end of a text.
 BEST_PLAY = "Best play:"
-#: Least losses of equity of named errors: GNU Backgammon 1.07's defaults (``show analysis``).
+#: Least equity losses of the named errors: the defaults of GNU Backgammon 1.07 (``show analysis``).
 DOUBTFUL, BAD, VERY_BAD = 0.03, 0.06, 0.12
 #: Pattern of a step, such as ``bar/20*/14`` or ``6/5(2)``.
 STEP = r"(?:bar|\d{1,2})(?:/(?:off|\d{1,2})\*?)+(?:\([1-4]\))?"
 _BEST = re.compile(rf"{BEST_PLAY}\W{{0,6}}({STEP}(?:,? {STEP})*|cannot move)", re.IGNORECASE)
 #: Losses below this are called small.
 CLOSE = 0.02
-#: Chances of gammons below this are left out.
+#: Gammon chances below this are left out.
 _NO_GAMMONS = 0.005
 #: Most reasons of a play's loss.
 _REASONS = 3
@@ -45,15 +45,15 @@ class _Writer:
     decision: Decision
     rng: random.Random
 
-    def one_of(self, *variants: str) -> str:
+    def variant(self, *variants: str) -> str:
         return self.rng.choice(variants)
 
 
 def analysis_text(decision: Decision, seed: int = 0) -> str:
     """Return the analysis of a decision in three to seven sentences.
 
-    The same decision and seed have the same text. It ends with ``Best play: 8/5 6/5.``; an equity
-    has a sign and three digits, a loss of equity three digits without a sign.
+    The same decision and seed give the same text. It ends with ``Best play: 8/5 6/5.``; an equity
+    has a sign and three digits, an equity loss three digits without a sign.
     """
     key = f"{seed} {decision.position.id} {decision.dice} {decision.played}"
     writer = _Writer(decision, random.Random(key))
@@ -68,7 +68,7 @@ def analysis_text(decision: Decision, seed: int = 0) -> str:
         sentences += _rest(writer, others)
     if decision.played == 0 and len(decision.candidates) > 1:
         sentences.append(
-            writer.one_of(
+            writer.variant(
                 "The best play was made.",
                 "The player found the best play.",
                 "The play that was made is the best one.",
@@ -79,13 +79,13 @@ def analysis_text(decision: Decision, seed: int = 0) -> str:
 
 
 def best_play_of(text: str) -> str | None:
-    """Return the play after the last "Best play:", ``None`` where there is none."""
+    """Return the play after the last "Best play:"; ``None`` if there is none."""
     plays = _BEST.findall(text)
     return str(plays[-1]).replace(",", "") if plays else None
 
 
 def error_name(lost: float) -> str:
-    """Return the name of an error by its loss of equity; empty below 0.03."""
+    """Return the name of an error by its equity loss; empty below 0.03."""
     if lost >= VERY_BAD:
         return "very bad"
     if lost >= BAD:
@@ -95,7 +95,7 @@ def error_name(lost: float) -> str:
 
 def signed(equity: float) -> str:
     """Return an equity as text: ``+0.218``."""
-    # No -0.000.
+    # Adding 0.0 avoids -0.000.
     return f"{round(equity, 3) + 0.0:+.3f}"
 
 
@@ -107,23 +107,23 @@ def percent(chance: float) -> str:
 def _opening(writer: _Writer) -> list[str]:
     """Return the sentence on the phase and the race."""
     own, other = writer.decision.position.pips
-    name = writer.one_of(*PHASES[phase(writer.decision.position)])
-    who = writer.one_of("the player on roll", "the side on roll", "the player to move")
+    name = writer.variant(*PHASES[phase(writer.decision.position)])
+    who = writer.variant("the player on roll", "the side on roll", "the player to move")
     if own == other:
         return [f"{name}, the race is level at {own} pips before the roll."]
     apart = abs(own - other)
     unit = "pip" if apart == 1 else "pips"
     if own < other:
-        lead = writer.one_of("leads the race by", "is ahead in the race by")
+        lead = writer.variant("leads the race by", "is ahead in the race by")
     else:
-        lead = writer.one_of("trails in the race by", "is behind in the race by")
+        lead = writer.variant("trails in the race by", "is behind in the race by")
     return [f"{name}, {who} {lead} {apart} {unit} before the roll, with {own} against {other}."]
 
 
 def _best(writer: _Writer, best: CandidateFacts) -> str:
     play = writer.decision.best.play
     high, low = max(writer.decision.dice), min(writer.decision.dice)
-    roll = writer.one_of(f"With {high}-{low},", f"For {high}-{low},", f"The roll is {high}-{low}:")
+    roll = writer.variant(f"With {high}-{low},", f"For {high}-{low},", f"The roll is {high}-{low}:")
     facts = [fact for fact in best.facts if fact.good >= 0][:3]
     facts += [fact for fact in best.facts if fact.good < 0][: 1 if len(facts) > 1 else 2]
     if len(writer.decision.candidates) == 1:
@@ -134,11 +134,11 @@ def _best(writer: _Writer, best: CandidateFacts) -> str:
         how = "is best" if gap >= CLOSE else "is best by little"
         return f"{roll} {play} {how}."
     if gap >= VERY_BAD:
-        word = writer.one_of("is clearly best", "stands out", "is far ahead of the others")
+        word = writer.variant("is clearly best", "stands out", "is far ahead of the others")
     elif gap >= CLOSE:
-        word = writer.one_of("is best", "is right", "is the play")
+        word = writer.variant("is best", "is right", "is the play")
     else:
-        word = writer.one_of("is best by little", "is just ahead in a close decision")
+        word = writer.variant("is best by little", "is just ahead in a close decision")
     if all(fact.good < 0 for fact in facts):
         return f"{roll} {play} {word}, although it {_and([fact.finite for fact in facts])}."
     if writer.rng.random() < 0.5:
@@ -147,7 +147,7 @@ def _best(writer: _Writer, best: CandidateFacts) -> str:
 
 
 def _joined(phrases: Sequence[str], facts: Sequence[Fact]) -> str:
-    """Return the gains of a play, then its costs after a ``but``."""
+    """Return a phrase with the gains of a play, and its costs after a ``but``."""
     gains = [text for text, fact in zip(phrases, facts, strict=True) if fact.good >= 0]
     losses = [text for text, fact in zip(phrases, facts, strict=True) if fact.good < 0]
     return ", but ".join(_and(part) for part in (gains, losses) if part)
@@ -167,7 +167,7 @@ def _worth(writer: _Writer) -> str:
         max(candidate.chances[1], candidate.chances[3]) for candidate in writer.decision.candidates
     )
     if gammons < _NO_GAMMONS:
-        return writer.one_of(
+        return writer.variant(
             f"It is worth {worth} and wins {wins} of the games; gammons play no part.",
             f"Its equity is {worth}: it wins {wins} of the games, and gammons play no part.",
             f"It is put at {worth}, with {wins} wins and hardly a gammon.",
@@ -183,7 +183,7 @@ def _worth(writer: _Writer) -> str:
         verbs.append(f"loses a gammon in {suffered}")
         nouns.append(f"{suffered} gammons lost")
         chances.append(f"a gammon lost in {suffered}")
-    return writer.one_of(
+    return writer.variant(
         f"It is worth {worth}: it {_and(verbs)}.",
         f"Its equity is {worth}, with {_and(nouns)}.",
         f"It is put at {worth}: {_and(chances)}.",
@@ -191,7 +191,7 @@ def _worth(writer: _Writer) -> str:
 
 
 def _others(decision: Decision) -> list[int]:
-    """Return the ranks of the other candidates to describe: the next best ones."""
+    """Return the ranks of the other candidates to describe, the best first."""
     shown = [rank for rank in (1, 2) if rank < len(decision.candidates)]
     return shown[:1] if (decision.played or 0) > 1 else shown
 
@@ -204,10 +204,10 @@ def _other(writer: _Writer, best: CandidateFacts, rank: int, *, first: bool) -> 
     lost = round(decision.lost(rank), 3)
     if not lost:
         return f"{name} is worth just as much."
-    gives = writer.one_of("gives up", "costs")
+    gives = writer.variant("gives up", "costs")
     loss = f"{gives} {lost:.3f}"
     if rank == decision.played and (error := error_name(lost)):
-        loss += writer.one_of(f", a {error} play", f" and is a {error} play")
+        loss += writer.variant(f", a {error} play", f" and is a {error} play")
     elif lost < CLOSE:
         loss = f"{gives} only {lost:.3f}"
     gains = merits(best, other)[:1]
@@ -220,7 +220,7 @@ def _other(writer: _Writer, best: CandidateFacts, rank: int, *, first: bool) -> 
 def _reasons(
     decision: Decision, best: CandidateFacts, other: CandidateFacts, rank: int, rng: random.Random
 ) -> list[str]:
-    """Return the reasons of a play's loss: missed gains, risks, worse chances."""
+    """Return the reasons for a play's loss: missed gains, risks, worse chances."""
     lacks = [fact.infinitive for fact in missed(best, other)][:2]
     reasons = [f"does not {' or '.join(lacks)}"] if lacks else []
     reasons += costs(best, other)[:1]
@@ -228,21 +228,21 @@ def _reasons(
     return [*reasons[: _REASONS - 1], *chances[: 2 if len(reasons) < 2 else 1]]
 
 
-def _named(writer: _Writer, candidate: Candidate, rank: int, *, first: bool) -> str:
+def _named(writer: _Writer, candidate: AnalysedPlay, rank: int, *, first: bool) -> str:
     play = candidate.play
     if rank == writer.decision.played:
-        return writer.one_of(
+        return writer.variant(
             f"The play that was made, {play},",
             f"What was played, {play},",
             f"The play in the game, {play},",
         )
     if first:
-        return writer.one_of(f"The next best, {play},", f"The runner-up {play}", f"Second, {play}")
-    return writer.one_of(play, f"The alternative {play}", f"As for {play}, it")
+        return writer.variant(f"The next best, {play},", f"The runner-up {play}", f"Second, {play}")
+    return writer.variant(play, f"The alternative {play}", f"As for {play}, it")
 
 
 def _rest(writer: _Writer, others: Sequence[int]) -> list[str]:
-    """Return a sentence on the best of the candidates that were not named; at times none."""
+    """Return a sentence on the best unnamed candidate; sometimes an empty text."""
     left = [rank for rank in range(1, len(writer.decision.candidates)) if rank not in others]
     if not left or writer.rng.random() < 0.4:
         return []
@@ -253,7 +253,7 @@ def _rest(writer: _Writer, others: Sequence[int]) -> list[str]:
     if len(left) == 1:
         return [f"{first} gives up {lost:.3f}."]
     return [
-        writer.one_of(
+        writer.variant(
             f"{first} gives up {lost:.3f}, and the others at least as much.",
             f"Of the rest the best is {first}, which gives up {lost:.3f}.",
         )

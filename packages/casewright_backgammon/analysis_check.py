@@ -1,6 +1,6 @@
-"""The check of an analysis by the engine's figures and by the board.
+"""Check of an analysis against the engine's figures and the board.
 
-A statement about a play belongs to the play that the text names last before it.
+A statement about a play belongs to the last play that the text names before it.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 
 from casewright.errors import InputError
 from casewright_backgammon.analysis import BEST_PLAY, STEP, best_play_of, error_name
-from casewright_backgammon.decision import Candidate, Decision
+from casewright_backgammon.decision import AnalysedPlay, Decision
 from casewright_backgammon.moves import legal_plays
 from casewright_backgammon.play_features import (
     BACK,
@@ -24,7 +24,7 @@ from casewright_backgammon.play_features import (
 from casewright_backgammon.play_text import written_play
 from casewright_backgammon.position import HOME, Position
 
-#: Tolerances: figures have three digits, and a difference of two may be off by one digit.
+#: Tolerances: figures have three digits, and the difference of two figures may be off by one digit.
 _EQUITY = 0.0011
 _PERCENT = 0.11
 _PLAY = re.compile(rf"(?<![\w/.]){STEP}(?: {STEP})*(?![\w/])", re.IGNORECASE)
@@ -51,7 +51,7 @@ _POINTS = r"the ((?:bar|\d+)(?:(?:, | and )(?:bar|\d+))*) points?\b"
 
 @dataclass(slots=True)
 class _Checked:
-    """A decision, and the flaws of the text about it."""
+    """A decision, and the flaws in the text about it."""
 
     decision: Decision
     flaws: list[str] = field(default_factory=list)
@@ -62,7 +62,7 @@ class _Checked:
         for rank in range(len(self.decision.candidates)):
             self.known.setdefault(self.decision.after(rank), rank)
 
-    def candidates(self, afters: Sequence[Position]) -> list[Candidate]:
+    def candidates(self, afters: Sequence[Position]) -> list[AnalysedPlay]:
         return [
             self.decision.candidates[self.known[after]] for after in afters if after in self.known
         ]
@@ -73,15 +73,15 @@ class _Checked:
         return self.features[after]
 
 
-#: A play named in a sentence: its first character, and the position after it.
+#: A play in a sentence: the index of its first character, and the position after the play.
 _Named = tuple[int, Position]
 
 
 def analysis_flaws(text: str, decision: Decision) -> list[str]:
     """Return the flaws of an analysis, each as a sentence.
 
-    The check covers the best play, plays that are named, equities (with a sign), losses of equity
-    (without), percentages, the race, hitting rolls, names of errors, and effects of plays.
+    The check covers the best play, all named plays, equities (with a sign), equity losses (without
+    a sign), percentages, the race, hitting rolls, names of errors, and effects of plays.
     """
     checked = _Checked(decision)
     _check_best(text, checked)
@@ -105,7 +105,7 @@ def _check_best(text: str, checked: _Checked) -> None:
     except InputError:
         # ``_plays`` reports it.
         return
-    # Plays of equal equity are equally good.
+    # Plays with the same equity are equally good.
     if not any(play.equity >= checked.decision.best.equity for play in checked.candidates([after])):
         checked.flaws.append(
             f"The best play is {checked.decision.best.play}, not {best}, by the engine."
@@ -121,7 +121,7 @@ def _plays(sentence: str, checked: _Checked) -> Iterator[_Named]:
             checked.flaws.append(f"The play {play} cannot be made: {error}.")
             continue
         if after not in checked.known and not _is_legal(after, checked.decision):
-            # A part of a play, as in "6/5 makes the point", is not illegal.
+            # A part of a play, as in "6/5 makes the point", is allowed.
             if not _is_part(play, checked.decision):
                 checked.flaws.append(f"The play {play} is not legal.")
             continue
@@ -147,12 +147,12 @@ def _check_sentence(
         before = [after for at, after in named if at < start]
         if before:
             return before[-1:]
-        # Before any play, the subject is the last one of the sentence before, or the next one.
+        # Before any play, the subject is the last play of the previous sentence, or the next play.
         following = [after for _, after in named[:1]]
         return following if last is None else [last, *following]
 
     def compared(start: int) -> list[Position]:
-        # A figure after the best play may be its lead over the play that is named next.
+        # A figure after the best play may be its lead over the next named play.
         positions = subjects(start)
         after = [position for at, position in named if at > start][:1]
         return positions + after if positions[:1] == [checked.decision.after(0)] else positions
@@ -176,7 +176,7 @@ def _check_situation(sentence: str, checked: _Checked) -> None:
     own, other = checked.decision.position.pips
     for match in _ROLL.finditer(_PLAY.sub(" ", sentence)):
         if _ELSE.search(sentence):
-            # A later or a hypothetical roll.
+            # The sentence is about a later or a hypothetical roll.
             continue
         if sorted(map(int, match.groups())) != sorted(checked.decision.dice):
             checked.flaws.append(f"The roll is not {match[0]}.")
@@ -194,7 +194,7 @@ def _check_situation(sentence: str, checked: _Checked) -> None:
 def _check_figure(
     clause: str, match: re.Match[str], subjects: list[Position], checked: _Checked
 ) -> None:
-    """Compare an equity, or a loss of equity, with those of the plays that it may belong to."""
+    """Compare an equity or equity loss with the figures of the plays that it may belong to."""
     candidates = checked.candidates(subjects)
     best = checked.decision.best.equity
     sign, stated = match[1], float(match[2])
@@ -255,7 +255,7 @@ def _check_shots(
         after = subjects(match.start())
         if not after:
             continue
-        # Texts often leave out blots in the opponent's home board.
+        # Texts often ignore blots in the opponent's home board.
         counts = (HOME,) if match[4] else (HOME, 0)
         best = checked.decision.after(0)
         right = any(
@@ -288,7 +288,7 @@ def _check_names(
 def _check_facts(
     clause: str, start: int, subjects: Callable[[int], list[Position]], checked: _Checked
 ) -> None:
-    """Compare the effects that a clause gives a play with the board."""
+    """Compare the effects that a clause attributes to a play with the board."""
     for pattern, holds in _FACTS:
         for match in pattern.finditer(clause):
             after = subjects(start + match.start())
@@ -297,7 +297,7 @@ def _check_facts(
             said = clause[: match.start()]
             negated = bool(re.search(r"\b(?:does not|doesn't|without|fails to)\b", said))
             if not negated and _NOT.search(said):
-                # Another time, another player, or a comparison.
+                # The clause is about another time or player, or is a comparison.
                 continue
             if all(holds(match, position, checked) == negated for position in after):
                 checked.flaws.append(f"This does not hold: {clause.strip()!r}.")
@@ -343,8 +343,13 @@ _FACTS: tuple[tuple[re.Pattern[str], _Holds], ...] = (
         lambda match, after, to: _numbers(match[1]) <= _hit_points(after, to),
     ),
     _fact(r"\bhit(?:s|ting)? loose", lambda _, after, to: bool(to.of(after).loose)),
-    _fact(_MAKE + _POINTS, lambda match, after, to: _numbers(match[1]) <= set(to.of(after).made)),
-    _fact(_MAKE + r"the golden anchor", lambda _, after, to: GOLDEN_ANCHOR in to.of(after).made),
+    _fact(
+        _MAKE + _POINTS,
+        lambda match, after, to: _numbers(match[1]) <= set(to.of(after).points_made),
+    ),
+    _fact(
+        _MAKE + r"the golden anchor", lambda _, after, to: GOLDEN_ANCHOR in to.of(after).points_made
+    ),
     _fact(
         _MAKE + r"an anchor on " + _POINTS,
         lambda match, after, to: _numbers(match[1]) <= set(to.of(after).anchors_made),

@@ -1,4 +1,4 @@
-"""The effects of a play as verb phrases, alone and compared with the best play."""
+"""Verb phrases for the effects of a play, alone and in comparison with the best play."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ from casewright_backgammon.play_features import (
 )
 from casewright_backgammon.position import HOME, POINTS
 
-#: Least points of a prime that is mentioned.
+#: Least length of a prime that is mentioned.
 _PRIME = 4
-#: Least difference of hitting rolls that is mentioned.
+#: Least difference in hitting rolls that is mentioned.
 _SHOTS = 3
-#: Least differences of chances that are mentioned: wins, and gammons of either player.
+#: Least differences in chances that are mentioned: wins, and gammons of either player.
 _WINS, _GAMMONS = 0.005, 0.01
 
 NUMBERS = ("no", "a", "two", "three", "four")
@@ -45,8 +45,8 @@ class Fact:
     """An effect of a play.
 
     Attributes:
-        key: Identifies the effect, whatever its words.
-        verb: In the infinitive, such as ``make`` or ``bear off``.
+        key: Identifies the effect, independent of its words.
+        verb: The infinitive, such as ``make`` or ``bear off``.
         rest: The words after the verb.
         good: 1 for a gain, -1 for a cost, 0 for neither.
     """
@@ -84,8 +84,9 @@ class CandidateFacts:
     Attributes:
         features: Its effects on the board.
         facts: The effects as phrases, the most important first.
-        shots: Rolls, of 36, by which the opponent hits a blot outside the home board.
-        split: True if there are blots in the opponent's home board too.
+        shots: The number of rolls, of 36, with which the opponent hits a blot outside the home
+            board.
+        split: True if there are also blots in the opponent's home board.
     """
 
     features: PlayFeatures
@@ -152,13 +153,14 @@ def _points(features: PlayFeatures) -> list[Fact]:
         name = "golden anchor" if point == GOLDEN_ANCHOR else f"anchor on the {point} point"
         rest = f"the {name}" if point == GOLDEN_ANCHOR else f"an {name}"
         facts.append(Fact(f"make {point}", "make", rest))
-    points = sorted((point for point in features.made if point < BACK), key=_worth_making)
+    points = sorted((point for point in features.points_made if point < BACK), key=_worth_making)
     if points:
         facts.append(Fact("make " + " ".join(map(str, points)), "make", f"the {_listed(points)}"))
     if features.anchors_broken and sum(blot >= BACK for blot in features.blots) >= 2:
         facts.append(Fact("split", "split", "the back checkers", 0))
     elif features.back:
-        # A player who leaves with all checkers needs no anchor; the 24 point is where they began.
+        # A player whose last back checkers leave needs no anchor; the 24 point is their initial
+        # point.
         facts += [
             Fact(f"break {point}", "give up", f"the anchor on the {point} point", -1)
             for point in features.anchors_broken
@@ -194,14 +196,14 @@ def _safety(features: PlayFeatures, shots: int, *, split: bool) -> Fact:
 def missed(best: CandidateFacts, other: CandidateFacts) -> list[Fact]:
     """Return the gains of the best play that another play lacks."""
     keys = {fact.key for fact in other.facts}
-    points = set(other.features.made)
+    points = set(other.features.points_made)
     return [
         fact
         for fact in best.facts
         if fact.good > 0
         and fact.key.split()[0] in ("hit", "make", "run", "leave")
         and fact.key not in keys
-        # Both plays may make one of several points.
+        # Both plays may make the same one of several points.
         and not (fact.key.startswith("make") and points & _numbers(fact.key))
         and not (fact.key in ("run", "leave") and keys & {"run", "leave"})
     ]
@@ -238,7 +240,7 @@ def merits(best: CandidateFacts, other: CandidateFacts) -> list[str]:
 
 
 def chances_lost(decision: Decision, rank: int, rng: random.Random) -> list[str]:
-    """Return how much worse a candidate's chances are than the best play's, as finite phrases."""
+    """Return finite phrases on a candidate's worse chances, compared with the best play."""
     best, other = decision.best.chances, decision.candidates[rank].chances
     phrases = []
     if other[0] <= best[0] - _WINS:

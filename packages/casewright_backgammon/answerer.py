@@ -1,4 +1,4 @@
-"""From a board's picture to a checked analysis: read, retrieve, reuse or ask, revise, retain."""
+"""Answers about boards by case-based reasoning: retrieve, reuse or ask a model, revise, retain."""
 
 from __future__ import annotations
 
@@ -20,30 +20,30 @@ from casewright_backgammon.cases import (
     roll_text,
 )
 from casewright_backgammon.decision import Decision
-from casewright_backgammon.judge import Judge
+from casewright_backgammon.judge import PlayJudge
 from casewright_backgammon.latent import PositionNetwork
 from casewright_backgammon.moves import Dice, Play, legal_plays
 from casewright_backgammon.play_text import play_of
 from casewright_backgammon.position import Position
 from casewright_backgammon.prompts import prompt, tries
 
-#: Cases that are retrieved (MCBR-RAG, Table 4).
+#: Number of retrieved cases (MCBR-RAG, Table 4).
 NEAREST = 3
-#: Losses below this are none: GNU Backgammon calls an error doubtful from 0.03.
+#: Equity losses below this do not count: for GNU Backgammon, an error is doubtful from 0.03.
 GOOD_ENOUGH = 0.02
-#: Attempts of a chat model: the first, and one after a correction.
+#: Attempts of a chat model: the first, and another after a correction.
 ATTEMPTS = 2
 
 
 @dataclass(frozen=True, slots=True)
-class Attempt:
-    """A play that was advised, with the judge's verdict.
+class AdvisedPlay:
+    """An advised play, with the judge's verdict.
 
     Attributes:
-        play: As players write it; empty where an answer names no legal one.
-        lost: Equity that it gives up against the judge's best; ``None`` without a play.
-        text: A chat model's answer; empty where a case's play was carried over.
-        why: The flaw of the play or the answer; empty where there is none.
+        play: The play in the players' notation; empty if the answer names no legal play.
+        lost: Equity loss against the judge's best play; ``None`` without a play.
+        text: The chat model's answer; empty if the play of a case was reused.
+        why: The flaw of the play or the answer; empty if there is none.
     """
 
     play: str
@@ -62,17 +62,18 @@ class BoardAnswer:
     """The answer about a board.
 
     Attributes:
-        position: From the side of the player on roll.
+        position: The position from the side of the player on roll.
         dice: The roll.
         played: The play that the question is about.
-        hits: The nearest cases.
+        hits: The retrieved cases, the nearest first.
         answered_by: ``reuse``, or the chat model's name.
-        attempts: Each of them; the one that loses least is the advice.
+        attempts: All attempts; the attempt with the least loss is the advice.
         decision: The judge's analysis.
         judged_by: The judge's name.
         analysis: The judge's figures in words.
-        retained: The outcome of retaining it as a case; ``None`` where it was not to be kept.
-        not_retained: Why it was not kept although the request says so.
+        retained: The outcome of retaining the analysis as a case; ``None`` if it was not to be
+            retained.
+        not_retained: The reason why it was not retained, although this was requested.
     """
 
     position: Position
@@ -80,7 +81,7 @@ class BoardAnswer:
     played: Play | None
     hits: Sequence[Hit]
     answered_by: str
-    attempts: Sequence[Attempt]
+    attempts: Sequence[AdvisedPlay]
     decision: Decision
     judged_by: str
     analysis: str
@@ -88,8 +89,8 @@ class BoardAnswer:
     not_retained: str = ""
 
     @property
-    def advice(self) -> Attempt:
-        """The attempt that loses least; of equal ones the first."""
+    def advice(self) -> AdvisedPlay:
+        """The attempt with the least loss; the first of equal attempts."""
         return min(
             self.attempts,
             key=lambda attempt: float("inf") if attempt.lost is None else attempt.lost,
@@ -98,19 +99,19 @@ class BoardAnswer:
 
 @dataclass(frozen=True, slots=True)
 class BoardAnswerer:
-    """Answers questions about decisions by the cases of a store.
+    """An answerer of questions about decisions, by the cases of a store.
 
     Attributes:
-        store: Of ``decision_schema``.
-        network: Computes the latents by which plays are carried over.
-        judge: Values plays.
-        chat: A chat model; without one the best plays of the nearest cases are carried over.
+        store: A store with the schema of ``decision_schema``.
+        network: The network whose latents compare plays.
+        judge: The judge that values plays.
+        chat: A chat model; without a model, the best plays of the nearest cases are reused.
         name: The chat model's name.
     """
 
     store: CaseStore
     network: PositionNetwork
-    judge: Judge
+    judge: PlayJudge
     chat: Chat | None = None
     name: str = "reuse"
 
@@ -126,14 +127,14 @@ class BoardAnswerer:
         """Answer one decision.
 
         Args:
-            position: From the side of the player on roll.
+            position: The position from the side of the player on roll.
             dice: The roll.
-            move: The play that was made, as players write it.
-            picture: Of the board; a retained case keeps it.
-            retain: Keep the analysis as a case, if the judge's analyses are proof.
+            move: The play that was made, in the players' notation.
+            picture: The picture of the board, which a retained case keeps.
+            retain: Retain the analysis as a case, if the judge proves its analyses.
 
         Raises:
-            InputError: The move is not legal; nothing is retained then.
+            InputError: The move is not legal; then nothing is retained.
             ToolError: The engine failed.
         """
         plays = legal_plays(position, dice)
@@ -151,7 +152,8 @@ class BoardAnswerer:
             played,
             hits,
             self.name,
-            attempts or [Attempt("", None, why="No case was found to carry a play over from.")],
+            attempts
+            or [AdvisedPlay("", None, why="No case was found whose play could be reused.")],
             decision,
             self.judge.name,
             analysis_text(decision),
@@ -159,7 +161,7 @@ class BoardAnswerer:
         return self._kept(answer, picture) if retain else answer
 
     def _nearest(self, position: Position, dice: Dice, played: Play | None) -> list[Hit]:
-        """Return the nearest cases of the same roll, then of any roll where they are too few."""
+        """Return the nearest cases with the same roll, then with any roll if these are too few."""
         query = {"board": position.id}
         weights = {POSITION: 1.0}
         if played is not None and played.steps:
@@ -179,7 +181,7 @@ class BoardAnswerer:
         dice: Dice,
         played: Play | None,
         hits: Sequence[Hit],
-    ) -> tuple[Decision, list[Attempt]]:
+    ) -> tuple[Decision, list[AdvisedPlay]]:
         """Return the judge's analysis with the plays of a chat model, and the model's attempts."""
         query = prompt(position, dice, played, [case_text(hit.case) for hit in hits])
         said: list[tuple[str, str]] = []
@@ -191,7 +193,7 @@ class BoardAnswerer:
         decision = self.judge.analysed(position, dice, played, named)
         plays = iter(named)
         return decision, [
-            Attempt("", None, text, why)
+            AdvisedPlay("", None, text, why)
             if why
             else replace(
                 _attempt(decision, next(plays).text),
@@ -214,6 +216,6 @@ class BoardAnswerer:
         return replace(answer, retained=kept)
 
 
-def _attempt(decision: Decision, play: str) -> Attempt:
+def _attempt(decision: Decision, play: str) -> AdvisedPlay:
     rank = [candidate.play for candidate in decision.candidates].index(play)
-    return Attempt(play, round(decision.lost(rank), 3))
+    return AdvisedPlay(play, round(decision.lost(rank), 3))

@@ -24,7 +24,7 @@ from casewright_backgammon.bench_retrieval import (
     SHUFFLED,
     WITH_PLAY,
     WITHOUT,
-    Measured,
+    MeasuredSplit,
     comparison_rows,
     latent_name,
     representations,
@@ -34,7 +34,7 @@ from casewright_backgammon.games import DECISIONS, Split, part_of, read_split, s
 from casewright_backgammon.latent_training import EPOCHS, WEIGHTS
 
 BOARDS, ANSWERS = "boards", "4"
-#: The latent that is trained as the shipped one.
+#: The latent with the training of the shipped latent.
 SHIPPED = latent_name(1, 0)
 _NOTES = (
     "The asked games took no part in training, nor are they cases; nor is a position that a case "
@@ -69,7 +69,7 @@ def measure_backgammon(
 ) -> Report:
     """Measure the reading of boards, retrieval, and answers."""
     split = _training_split(data) if choosing else read_split(data)
-    # A model that cannot be used is refused before minutes of training.
+    # Refuse an unusable model before minutes of training.
     encoders: dict[str, Encoder] = {"packaged": default_encoder()}
     if encoder is not None:
         encoders[encoder] = named_encoder(encoder)
@@ -80,7 +80,7 @@ def measure_backgammon(
 
         asker = chat_text(chat_model(chat))
     started = time.perf_counter()
-    measured = Measured(split)
+    measured = MeasuredSplit(split)
     with progress_bar("Training latents", len(WEIGHTS) + 1, show=None) as advance:
         ways = representations(split, epochs=epochs, advance=advance)
     trained = time.perf_counter() - started
@@ -120,7 +120,7 @@ def measure_backgammon(
 
 
 def _training_split(data: Path) -> Split:
-    """Return a split of the training games alone; a quarter of them are queries."""
+    """Return a split of the training games; a quarter of these games are queries."""
     whole = read_split(data)
     decisions = [
         decision for decision in read_decisions(data / DECISIONS) if part_of(decision.game) != 0

@@ -1,8 +1,8 @@
-"""Table 4: analyses written without context, and with three cases (MCBR-RAG, section 5.2).
+"""Table 4: analyses without context, and with three cases in context (MCBR-RAG, section 5.2).
 
-The paper compares the words of an answer with those of a reference. Similar words may advise a
-wrong play, so the table also has the share of legal plays and the equity that the advised plays
-lose.
+The paper compares the words of an answer with those of a reference. An answer with similar words
+may advise a wrong play, so the table also has the share of legal plays and the equity loss of the
+advised plays.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from casewright.stores.progress import progress_bar
 from casewright_backgammon.advice import carried_over
 from casewright_backgammon.analysis import BEST_PLAY, analysis_text, best_play_of
 from casewright_backgammon.analysis_check import analysis_flaws
-from casewright_backgammon.bench_retrieval import Measured, Representation, nearest
+from casewright_backgammon.bench_retrieval import MeasuredSplit, Representation, nearest
 from casewright_backgammon.cases import case_text, decision_case
 from casewright_backgammon.decision import Decision
 from casewright_backgammon.judge import NetworkJudge
@@ -41,10 +41,10 @@ if TYPE_CHECKING:
 #: Cases in a prompt.
 CASES = 3
 NONE, THREE, STRANGERS = "none", "three cases", "control: three cases of other decisions"
-#: The columns of the paper's Table 4, without its average of the three cosines.
+#: Columns of the paper's Table 4, without the average of the three cosines.
 PRINTED = ("BERTScore", "cosine, MPNet", "cosine, RoBERTa", "cosine, MiniLM-L12")
-#: The paper's Table 4, by model, without and with three cases: BERTScore (roberta-large), and the
-#: cosines by MPNet, RoBERTa and MiniLM.
+#: Figures of the paper's Table 4, by model, without and with three cases: BERTScore
+#: (roberta-large), and the cosines of MPNet, RoBERTa and MiniLM.
 TABLE_4 = {
     "Llama-3.1-405B": ((0.839, 0.604, 0.639, 0.583), (0.833, 0.618, 0.651, 0.603)),
     "Qwen2-72B": ((0.839, 0.580, 0.623, 0.555), (0.841, 0.589, 0.635, 0.567)),
@@ -53,18 +53,18 @@ TABLE_4 = {
     "Mixtral-8x7B": ((0.830, 0.583, 0.624, 0.569), (0.830, 0.602, 0.641, 0.596)),
     "Llama-3.1-8B": ((0.833, 0.570, 0.607, 0.551), (0.815, 0.614, 0.650, 0.598)),
 }
-#: Texts of a batch of MiniLM, and most tokens of a text.
+#: Texts in a batch of MiniLM, and most tokens of a text.
 BATCH, TOKENS = 32, 256
 
 
 @dataclass(frozen=True, slots=True)
 class Answerer:
-    """A way to analyse decisions.
+    """A method to analyse decisions.
 
     Attributes:
-        name: In the table.
-        answer: Writes an answer to a decision with its cases, the nearest first.
-        contexts: The contexts that it is measured with.
+        name: The name in the table.
+        answer: A function from a decision and its cases (the nearest first) to an answer.
+        contexts: The contexts with which it is measured.
     """
 
     name: str
@@ -73,7 +73,7 @@ class Answerer:
 
 
 def answer_rows(
-    measured: Measured,
+    measured: MeasuredSplit,
     way: Representation,
     answerers: Sequence[Answerer],
     encoders: dict[str, Encoder],
@@ -82,11 +82,11 @@ def answer_rows(
     """Return a row for each answerer and context.
 
     Args:
-        measured: Queries and cases.
-        way: Retrieves the cases: of the same roll, by the position alone.
-        answerers: The ways to answer.
-        encoders: Encoders that compare whole texts, by name.
-        limit: Number of queries, spread evenly.
+        measured: The queries and cases.
+        way: The representation that retrieves cases: of the same roll, by the position alone.
+        answerers: The methods to compare.
+        encoders: Encoders for the cosine of whole texts, by name.
+        limit: Number of queries, which are spread evenly.
     """
     split = measured.split
     spread = np.linspace(0, len(split.queries) - 1, limit).astype(int)
@@ -94,7 +94,7 @@ def answer_rows(
     queries = [split.queries[index] for index in places]
     own, cases = way.positions(split.queries), way.positions(split.cases)
     order = nearest(measured, own, cases, CASES, same_roll=True)[places]
-    # The control takes the cases of the query half the list further on, mostly of another roll.
+    # The control uses the cases of a distant query, mostly with another roll.
     contexts = {
         NONE: order[:, :0],
         THREE: order,
@@ -118,7 +118,7 @@ def answer_rows(
 
 
 def published_rows() -> list[dict[str, Any]]:
-    """Return the paper's Table 4 as rows, each cosine under its encoder's name."""
+    """Return the paper's Table 4 as rows, with each cosine under the name of its encoder."""
     return [
         {
             "table": "4",
@@ -132,9 +132,9 @@ def published_rows() -> list[dict[str, Any]]:
 
 
 def reuse(network: PositionNetwork) -> Answerer:
-    """Return the answerer that carries over the best play of the nearest case, with its words.
+    """Return the answerer that reuses the best play of the nearest case, with the case's words.
 
-    Without a case it names the first legal play by the alphabet.
+    Without a case, it names the alphabetically first legal play.
     """
 
     def answer(query: Decision, cases: Sequence[Decision]) -> str:
@@ -150,7 +150,7 @@ def reuse(network: PositionNetwork) -> Answerer:
 
 
 def by_network(network: PositionNetwork) -> Answerer:
-    """Return the answerer that uses the network's own figures, without a case."""
+    """Return the answerer that uses the network's figures without a case."""
     judge = NetworkJudge(network)
 
     def answer(query: Decision, cases: Sequence[Decision]) -> str:
@@ -191,10 +191,10 @@ def _figures(
 
 
 def _lost(query: Decision, text: str) -> tuple[float | None, bool]:
-    """Return the equity lost by the advised play, and True if the engine lists the play.
+    """Return the equity loss of the advised play, and True if the engine lists the play.
 
     The loss is ``None`` for an illegal play. An unlisted play loses at least as much as the worst
-    listed one.
+    listed play.
     """
     named = best_play_of(text)
     if named is None:
@@ -217,9 +217,9 @@ def _cosine(encoder: Encoder, said: Sequence[str], references: Sequence[str]) ->
 def bert_scores(answers: Sequence[str], references: Sequence[str]) -> NDArray[np.float64]:
     """Return the F1 of BERTScore of n answers against their references, array (n), -1 to 1.
 
-    Each token is compared with its nearest (Zhang et al. 2020, section 3), without inverse document
-    frequency or rescaling. The tokens are embedded by the packaged MiniLM: the scores are not
-    comparable with the paper's, which are of larger models.
+    Each token is compared with the nearest token (Zhang et al. 2020, section 3), without inverse
+    document frequency or rescaling. The packaged MiniLM embeds the tokens: the scores are not
+    comparable with the paper's scores of larger models.
     """
     scores = []
     for own, other in zip(_tokens(answers), _tokens(references), strict=True):
@@ -234,7 +234,7 @@ def bert_scores(answers: Sequence[str], references: Sequence[str]) -> NDArray[np
 
 
 def _tokens(texts: Sequence[str]) -> list[NDArray[np.float64]]:
-    """Return each text's tokens as vectors of length 1, array (tokens, units) each."""
+    """Return for each text its tokens as vectors of length 1, array (tokens, units)."""
     import torch
 
     tokenizer, model = _minilm()

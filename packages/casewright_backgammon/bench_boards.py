@@ -1,4 +1,4 @@
-"""Accuracy of the board reader on three renderers: ours, a second one, and GNU Backgammon's."""
+"""Accuracy of the board reader on boards of three renderers: ours, matplotlib, GNU Backgammon."""
 
 from __future__ import annotations
 
@@ -21,29 +21,28 @@ from casewright_backgammon.board_reader import (
     shipped_reader,
 )
 from casewright_backgammon.board_style import PLAIN, draw_style
-from casewright_backgammon.engine import Engine, find_engine
+from casewright_backgammon.engine import GnuBackgammon, find_engine
 from casewright_backgammon.position import Position
 from casewright_mcbr.fonts import unseen_fonts
 
 if TYPE_CHECKING:
     from PIL import Image
 
-#: Positions that one run of GNU Backgammon draws.
+#: Number of positions that one run of GNU Backgammon draws.
 BATCH = 50
-Drawn = Callable[[Sequence[Position]], Iterable["Image.Image"]]
+Renderer = Callable[[Sequence[Position]], Iterable["Image.Image"]]
 
 
 def gnubg_boards(
-    positions: Sequence[Position], engine: Engine | None = None
+    positions: Sequence[Position], engine: GnuBackgammon | None = None
 ) -> Iterator[Image.Image]:
-    """Yield boards as GNU Backgammon draws them, images of mode "RGB", in the positions' order.
+    """Yield the boards that GNU Backgammon draws, images of mode "RGB", in the positions' order.
 
-    In its own look the player on roll sits below, bears off at the lower right and has the darker
-    checkers.
+    The player on roll sits below, bears off at the lower right, and has the darker checkers.
     """
     from PIL import Image
 
-    program = engine or Engine()
+    program = engine or GnuBackgammon()
     for start in range(0, len(positions), BATCH):
         with TemporaryDirectory(prefix="casewright-boards-") as folder:
             for file in program.draw(positions[start : start + BATCH], Path(folder)):
@@ -59,21 +58,22 @@ def reading_rows(
     reader: BoardReader | None = None,
     progress: bool | None = None,
 ) -> list[dict[str, Any]]:
-    """Measure the reading of boards.
+    """Return the accuracy of a board reader for each renderer.
 
     Args:
-        positions: Positions to choose from.
-        count: Boards of each renderer, chosen at random, without repetition.
-        seed: Of that choice and of our renderer's styles.
-        reader: The reader; ``None`` for the shipped one.
+        positions: The positions to choose from.
+        count: Number of boards of each renderer, chosen at random without repetition.
+        seed: Random seed of the choice, and of the styles of our renderer.
+        reader: The reader; ``None`` for the shipped reader.
         progress: Show a bar on stderr; ``None`` shows it on a terminal.
 
     Returns:
-        A row for each renderer, with ``off`` given and not given: ``renderer``,
-        ``off_known``, ``boards``; shares of all boards: ``right`` (the whole position, not
-        refused), ``refused_right``, ``refused_wrong``, ``wrong`` (and not refused); ``caught``,
-        the share of the positions read wrong that is refused, and ``caught_by_check``, the share
-        that is not legal or does not add up; ``slices``, the share of slices read right.
+        Two rows for each renderer, with and without the numbers of borne-off checkers:
+        ``renderer``; ``off_known``; ``boards``, their number; ``right``, ``refused_right``,
+        ``refused_wrong`` and ``wrong``, the shares of boards whose whole position was read right or
+        wrong, and accepted or refused; ``caught``, the share of wrong readings that are refused;
+        ``caught_by_check``, the share of wrong readings that are impossible positions; ``slices``,
+        the share of slices that are read right.
     """
     rng = np.random.default_rng(seed)
     unique = list(dict.fromkeys(positions))
@@ -87,7 +87,7 @@ def reading_rows(
     return rows
 
 
-def _renderers(seed: int) -> Mapping[str, tuple[Colour, Drawn]]:
+def _renderers(seed: int) -> Mapping[str, tuple[Colour, Renderer]]:
     def styled(positions: Sequence[Position]) -> Iterator[Image.Image]:
         rng = np.random.default_rng(seed)
         fonts: list[Path | None] = [*unseen_fonts()]
@@ -97,8 +97,8 @@ def _renderers(seed: int) -> Mapping[str, tuple[Colour, Drawn]]:
     def printed(positions: Sequence[Position]) -> Iterator[Image.Image]:
         return map(render, positions, cycle(LOOKS.values()))
 
-    renderers: dict[str, tuple[Colour, Drawn]] = {
-        "plain": ("light", lambda some: (render_board(position, PLAIN) for position in some)),
+    renderers: dict[str, tuple[Colour, Renderer]] = {
+        "plain": ("light", lambda chosen: (render_board(position, PLAIN) for position in chosen)),
         "own styles": ("light", styled),
         "matplotlib": ("light", printed),
     }
@@ -109,46 +109,48 @@ def _rows(
     reader: BoardReader,
     name: str,
     own: Colour,
-    draw: Drawn,
+    draw: Renderer,
     positions: Sequence[Position],
     advance: Callable[[int], None],
 ) -> list[dict[str, Any]]:
-    kept: dict[bool, list[tuple[Position, BoardReading, str, float]]] = {False: [], True: []}
+    readings: dict[bool, list[tuple[Position, BoardReading, str, float]]] = {False: [], True: []}
     for position, image in zip(positions, draw(positions), strict=True):
         offs = (None, position.off)
-        looks = reader.looks(image, own, "right", offs)
-        for some, off, reading in zip(kept.values(), offs, looks, strict=True):
-            why = reader.refusal(reading, own, off=off)
-            some.append((position, reading, why, _slices_right(reading.counts, position, own)))
+        results = reader.looks(image, own, "right", offs)
+        for off_readings, off, reading in zip(readings.values(), offs, results, strict=True):
+            reason = reader.refusal(reading, own, off=off)
+            off_readings.append(
+                (position, reading, reason, _slices_right(reading.counts, position, own))
+            )
         advance(1)
-    return [_row(name, known, some) for known, some in kept.items()]
+    return [_row(name, known, off_readings) for known, off_readings in readings.items()]
 
 
 def _row(
-    name: str, known: bool, kept: Sequence[tuple[Position, BoardReading, str, float]]
+    name: str, known: bool, readings: Sequence[tuple[Position, BoardReading, str, float]]
 ) -> dict[str, Any]:
-    right = np.array([reading.position == position for position, reading, _, _ in kept])
-    refused = np.array([bool(why) for _, _, why, _ in kept])
-    by_check = np.array(["a position that cannot be" in why for _, _, why, _ in kept])
+    right = np.array([reading.position == position for position, reading, _, _ in readings])
+    refused = np.array([bool(reason) for _, _, reason, _ in readings])
+    impossible = np.array(["an impossible position" in reason for _, _, reason, _ in readings])
     wrong = int((~right).sum())
     return {
         "renderer": name,
         "off_known": known,
-        "boards": len(kept),
+        "boards": len(readings),
         "right": mean(right & ~refused),
         "refused_right": mean(right & refused),
         "refused_wrong": mean(~right & refused),
         "wrong": mean(~right & ~refused),
         "caught": float((~right & refused).sum() / wrong) if wrong else None,
-        "caught_by_check": float((~right & by_check).sum() / wrong) if wrong else None,
-        "slices": mean([share for *_, share in kept]),
+        "caught_by_check": float((~right & impossible).sum() / wrong) if wrong else None,
+        "slices": mean([share for *_, share in readings]),
     }
 
 
 def _slices_right(counts: Sequence[int], position: Position, own: Colour) -> float:
-    """Return the share of slices that were read right, on either half of the bar."""
+    """Return the share of slices that are read right."""
     read = np.array(counts)
-    # Renderers differ in the halves of the bar.
+    # Renderers put a player's checkers on different halves of the bar.
     return max(
         mean(read == np.array(signed_counts(position, own, "right", own_bar_below=below)))
         for below in (True, False)

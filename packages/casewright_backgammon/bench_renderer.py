@@ -1,7 +1,7 @@
-"""A second renderer of boards, with matplotlib: diagrams as books print them.
+"""A second renderer of boards, with matplotlib, in the style of printed diagrams.
 
-It shares no drawing code, geometry or style with the renderer of the training, and takes no part in
-training or in the choice of thresholds: it measures the reader on boards that others draw.
+It shares no drawing code, geometry or style with the renderer of the training, and is not used for
+training or thresholds: it measures the reader on boards of another program.
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ from casewright_backgammon.position import BAR, POINTS, Position
 if TYPE_CHECKING:
     from PIL import Image
 
-#: Heights and widths in checkers: the field's, and a point's length.
+#: Height and width of the field, and length of a point, in checkers.
 HIGH, LONG = 12.2, 4.9
-#: Most checkers of a stack that are drawn.
+#: Most checkers that are drawn in a stack.
 MOST = 5
 
 
@@ -29,15 +29,15 @@ class Look:
 
     Attributes:
         odd: Colour of every other point.
-        even: Colour of the rest.
-        hatch: Pattern on the rest.
+        even: Colour of the other points.
+        hatch: Pattern on the even points.
         paper: Colour of the field.
         light: Colour of the player on roll's checkers.
-        dark: Colour of the other's.
+        dark: Colour of the other player's checkers.
         edge: Colour of lines.
-        numbered: Number the points.
+        numbered: True to number the points.
         middle: Width of the bar.
-        dots: Pixels an inch; the board is 8 inches wide.
+        dots: Pixels per inch; the board is 8 inches wide.
         family: The font family.
         caption: A line of text under the board.
     """
@@ -78,7 +78,7 @@ LOOKS: dict[str, Look] = {
 
 
 def render(position: Position, look: Look) -> Image.Image:
-    """Draw a board, an image of mode "RGB".
+    """Return the image of a board, of mode "RGB".
 
     The player on roll sits below, bears off on the right and has the lighter checkers.
 

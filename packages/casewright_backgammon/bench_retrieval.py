@@ -1,7 +1,7 @@
-"""Table 3: relevance of the nearest cases, and equity lost by carrying over their plays.
+"""Table 3: relevance of the nearest cases, and equity loss if their plays are reused.
 
 The representations are the encoding, the seven latents, and controls. A case is relevant if it has
-the query's label by an engine's analysis; the paper's labels are of a closed collection.
+the query's label by an engine's analysis; the paper's labels are from a closed collection.
 """
 
 from __future__ import annotations
@@ -35,15 +35,15 @@ from casewright_mcbr.ranking import KS, NAMES, ranking_figures
 ENCODING = "encoding"
 SHUFFLED = "control: latent (1, 0), worth shuffled"
 RANDOM = "control: random numbers"
-#: The tables, by the vectors of queries and cases.
+#: Names of the tables, by the vectors of queries and cases.
 COMBINED = "3: a query is its position, a case the mean of before and after its best play"
 ALONE = "3: a query is its position, a case its position"
 WITH_PLAY = "3: a query is the mean of before and after the play that was made, a case as well"
 WITHOUT = "without cases"
 FIGURES = "3: mean over the labels, beside the paper's"
-#: Nearest cases; a figure is the mean over the first 1, 2, … of them.
+#: Number of nearest cases; a figure is the mean over the first 1, 2, … of these cases.
 NEAREST = KS[-1]
-#: The paper's Table 3, in the order of ``NAMES``: cases of its collection by their chapters.
+#: Figures of the paper's Table 3, in the order of ``NAMES``; the paper's labels are chapters.
 TABLE_3 = {
     ENCODING: (0.353, 0.025, 0.044, 0.366, 0.466),
     "latent (0, 1)": (0.366, 0.026, 0.046, 0.380, 0.479),
@@ -54,17 +54,17 @@ TABLE_3 = {
     "latent (1, 0.001)": (0.431, 0.034, 0.060, 0.440, 0.527),
     "latent (1, 0.0001)": (0.442, 0.035, 0.061, 0.454, 0.543),
 }
-#: Queries of a block, whose similarities to all cases are held in memory.
+#: Queries in a block, whose similarities to all cases are in memory.
 _BLOCK = 256
-#: Differences of distance below this are ties.
+#: Distances that differ by less than this are ties.
 _TIE = 1e-6
-#: Leads in pips that separate five kinds of race.
+#: Leads in pips between the five kinds of race.
 _LEADS = (-30, -10, 10, 30)
-#: GNU Backgammon's classes below a race are its bear-off databases.
+#: GNU Backgammon's class numbers below the race are bear-off databases.
 _RACE = 8
 
 Places = NDArray[np.intp]
-#: Raw vectors of positions, array (n, units).
+#: A function from positions to raw vectors, array (n, units).
 Embed = Callable[[Sequence[Position]], Floats]
 
 
@@ -83,17 +83,18 @@ LABELS: dict[str, Callable[[Decision, PlayFeatures], Hashable]] = {
     "phase": lambda decision, _: phase(decision.position),
     "race lead": _lead,
     "hits": lambda _, play: play.hits > 0,
-    "makes a point": lambda _, play: bool(play.made),
+    "makes a point": lambda _, play: bool(play.points_made),
     "anchor": lambda _, play: (bool(play.anchors_made), bool(play.anchors_broken)),
     "back checkers leave": lambda _, play: play.left_back > 0,
     "blots left": lambda _, play: min(len(play.blots), 3),
 }
-#: Labels of positions; the others are of the engine's best plays, which no query contains.
+#: Labels of positions; the other labels are of the engine's best plays, which a query does not
+#: contain.
 OF_POSITIONS = ("engine's class", "phase", "race lead")
 
 
 def labels_of(decisions: Sequence[Decision]) -> dict[str, NDArray[np.str_]]:
-    """Return the labels of n decisions by name, each an array (n)."""
+    """Return the labels of n decisions by label name, arrays (n)."""
     played = [play_features(decision.position, decision.after(0)) for decision in decisions]
     return {
         name: np.array([str(label(*pair)) for pair in zip(decisions, played, strict=True)])
@@ -102,18 +103,18 @@ def labels_of(decisions: Sequence[Decision]) -> dict[str, NDArray[np.str_]]:
 
 
 def latent_name(value: float, decoder: float) -> str:
-    """Return the name of a latent in the tables, by its weights of value and decoder."""
+    """Return the name of a latent in the tables from its weights of value and decoder."""
     return f"latent ({value:g}, {decoder:g})"
 
 
 @dataclass(frozen=True, slots=True)
 class Representation:
-    """A way to compare decisions.
+    """A representation of decisions as vectors.
 
     Attributes:
-        name: In the tables.
-        embed: Computes raw vectors; the methods scale them to length 1.
-        network: The network of a latent; ``None`` for others.
+        name: The name in the tables.
+        embed: A function to raw vectors; the methods scale these to length 1.
+        network: The network of a latent; ``None`` for other representations.
     """
 
     name: str
@@ -125,7 +126,7 @@ class Representation:
         return self._both(decisions, [decision.after(0) for decision in decisions])
 
     def positions(self, decisions: Sequence[Decision]) -> Floats:
-        """Return vectors of the positions alone: of queries without a play."""
+        """Return vectors of the positions, for queries without a play."""
         return unit_rows(self.embed([decision.position for decision in decisions]))
 
     def with_plays(self, decisions: Sequence[Decision]) -> Floats:
@@ -146,7 +147,7 @@ class Representation:
 def representations(
     split: Split, *, epochs: int = EPOCHS, advance: Callable[[int], None] = lambda _: None
 ) -> list[Representation]:
-    """Return all representations; networks are trained on a split's cases and pool."""
+    """Return all representations, with networks trained on the split's cases and pool."""
     known = examples_of(split.cases, split.pool)
     trained = [(latent_name(*pair), known, pair[0] / sum(pair)) for pair in WEIGHTS]
     ways = [Representation(ENCODING, encode)]
@@ -163,8 +164,8 @@ def representations(
 
 
 @dataclass(frozen=True)
-class Measured:
-    """A split with its labels, rolls and candidates, which all representations share."""
+class MeasuredSplit:
+    """A split with labels, rolls and candidates, which all representations share."""
 
     split: Split
 
@@ -197,18 +198,18 @@ def _rolls(decisions: Sequence[Decision]) -> NDArray[np.int64]:
 
 
 def nearest(
-    measured: Measured, queries: Floats, cases: Floats, count: int, *, same_roll: bool
+    measured: MeasuredSplit, queries: Floats, cases: Floats, count: int, *, same_roll: bool
 ) -> Places:
-    """Return each query's nearest cases by cosine, array (queries, count), the best first.
+    """Return the nearest cases of each query by cosine, array (queries, count), the best first.
 
-    The split leaves the query's own game and position out of the cases.
+    The split has no cases with the game or the position of a query.
 
     Args:
         measured: The queries and cases.
-        queries: Vectors of length 1, array (queries, units).
-        cases: The same, array (cases, units).
-        count: Cases of a query.
-        same_roll: Consider only cases of the query's roll.
+        queries: Vectors of the queries, of length 1, array (queries, units).
+        cases: Vectors of the cases, of length 1, array (cases, units).
+        count: Number of cases for each query.
+        same_roll: Consider only cases with the query's roll.
     """
     own, others = measured.rolls
     blocks = []
@@ -222,8 +223,10 @@ def nearest(
     return np.concatenate(blocks)
 
 
-def comparison_rows(measured: Measured, ways: Sequence[Representation]) -> list[dict[str, Any]]:
-    """Return the rows of the three tables, and of the equity lost without cases."""
+def comparison_rows(
+    measured: MeasuredSplit, ways: Sequence[Representation]
+) -> list[dict[str, Any]]:
+    """Return the rows of the three tables, and the rows of the equity loss without cases."""
     rows: list[dict[str, Any]] = []
     split = measured.split
     with progress_bar("Retrieving", len(ways), show=None) as advance:
@@ -233,7 +236,7 @@ def comparison_rows(measured: Measured, ways: Sequence[Representation]) -> list[
             rows += [
                 _row(measured, way, COMBINED, position, both),
                 _row(measured, way, ALONE, position, way.positions(split.cases)),
-                # The play that was made points to the best one: these queries have no loss.
+                # The play that was made hints at the best play: these queries have no loss.
                 _row(measured, way, WITH_PLAY, way.with_plays(split.queries), both, losses=False),
             ]
             advance(1)
@@ -241,9 +244,9 @@ def comparison_rows(measured: Measured, ways: Sequence[Representation]) -> list[
 
 
 def _figures_row(
-    measured: Measured, way: Representation, queries: Floats, cases: Floats
+    measured: MeasuredSplit, way: Representation, queries: Floats, cases: Floats
 ) -> dict[str, Any]:
-    """Return a representation's figures, means over the labels, beside the published ones."""
+    """Return a representation's figures, means over the labels, with the published figures."""
     order = nearest(measured, queries, cases, NEAREST, same_roll=False)
     own = np.mean(list(figures_by_label(measured, order).values()), axis=0)
     theirs = TABLE_3.get(way.name, (None,) * len(NAMES))
@@ -256,7 +259,7 @@ def _figures_row(
 
 
 def _row(
-    measured: Measured,
+    measured: MeasuredSplit,
     way: Representation,
     table: str,
     queries: Floats,
@@ -292,10 +295,10 @@ def _rows_without_cases(
     return [{"table": WITHOUT, "chosen by": n, "lost": mean(each)} for n, each in lost.items()]
 
 
-def figures_by_label(measured: Measured, order: Places) -> dict[str, NDArray[np.float64]]:
-    """Return by label the figures of ``NAMES``; a case is relevant if it has the query's label.
+def figures_by_label(measured: MeasuredSplit, order: Places) -> dict[str, NDArray[np.float64]]:
+    """Return the figures of ``NAMES`` by label; a case is relevant if it has the query's label.
 
-    Each value of a label has the same weight, however rare it is: the precision of random cases is
+    Each value of a label has the same weight, even if it is rare: the precision of random cases is
     1 / (number of values).
     """
     figures = {}
@@ -310,15 +313,15 @@ def figures_by_label(measured: Measured, order: Places) -> dict[str, NDArray[np.
     return figures
 
 
-def lost_by_own(measured: Measured, way: Representation, order: Places) -> float:
-    """Return the mean equity lost by the candidate nearest to the case's best play.
+def lost_by_own(measured: MeasuredSplit, way: Representation, order: Places) -> float:
+    """Return the mean equity loss of the candidate nearest to the case's best play.
 
-    The distance is the representation's: the cosine of the positions after the plays.
+    The similarity is the representation's cosine of the positions after the plays.
 
     Args:
         measured: The queries and cases.
         way: The representation.
-        order: Each query's cases; the first one's play is carried over.
+        order: The cases of each query; the play of the first case is reused.
     """
     ends = np.cumsum([len(some) for some in measured.afters])
     flat = way.afters([after for some in measured.afters for after in some])
@@ -330,8 +333,8 @@ def lost_by_own(measured: Measured, way: Representation, order: Places) -> float
     return mean(lost)
 
 
-def lost_by_checkers(measured: Measured, order: Places) -> float:
-    """Return the same with the number of moved checkers as distance, for all representations."""
+def lost_by_checkers(measured: MeasuredSplit, order: Places) -> float:
+    """Return the mean equity loss with the number of moved checkers as distance."""
     lost = []
     for query, afters, case in zip(
         measured.split.queries, measured.afters, order[:, 0], strict=True
@@ -343,9 +346,9 @@ def lost_by_checkers(measured: Measured, order: Places) -> float:
 
 
 def _lost(query: Decision, far: NDArray[np.float64] | Floats) -> float:
-    """Return the equity lost by the nearest candidate, the mean of equally near ones.
+    """Return the equity loss of the nearest candidate, or the mean of equally near candidates.
 
-    The order of the candidates is the engine's, and must not decide.
+    The engine's order of the candidates must not decide.
     """
     best = np.flatnonzero(far <= far.min() + _TIE)
     return mean([query.lost(int(rank)) for rank in best])

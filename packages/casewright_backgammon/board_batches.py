@@ -1,8 +1,8 @@
-"""Batches for the training of the board reader: boards are drawn once, then varied by torch.
+"""Training batches of the board reader: boards are drawn once, and varied by torch.
 
-Drawing a board takes some 50 milliseconds, too long for a training step. Each board is kept as a
-small view of the whole picture, for the landmarks, and as a straight board, for the checkers. Each
-batch moves, stretches and colours them anew.
+Drawing a board takes about 50 milliseconds, too long for a training step. Each board is kept as a
+small view of the whole picture, for the landmarks, and as a rectified board, for the checkers. Each
+batch moves, stretches and colours them in a new way.
 """
 
 from __future__ import annotations
@@ -35,22 +35,23 @@ if TYPE_CHECKING:
 
     from torch import Tensor
 
-#: Width and height of the views that are kept, larger than those of a batch.
+#: Width and height of the kept views, which are larger than the views of a batch.
 KEPT = (VIEW[0] * 3 // 2, VIEW[1] * 3 // 2)
-#: Boards of a batch of slices; boards and other pictures of a batch of views.
+#: Boards in a batch of slices; boards and other pictures in a batch of views.
 BOARDS, VIEWS, OTHERS = 16, 22, 10
 
 
 @dataclass(frozen=True, slots=True)
 class Pool:
-    """The pictures that batches are drawn from, levels of 0 to 255.
+    """The pool of pictures for batches, with levels from 0 to 255.
 
     Attributes:
         views: Whole pictures of boards (n, 192, 240, 3).
         landmarks: Their landmarks, in pixels (n, 8, 2).
-        others: Pictures of no boards (m, 192, 240, 3).
-        boards: The boards straight (n, 184, 276, 3).
-        classes: Of their slices (n, 26): 0, 1 to 15 light checkers, 16 to 30 dark ones.
+        others: Pictures without a board (m, 192, 240, 3).
+        boards: The rectified boards (n, 184, 276, 3).
+        classes: Classes of their slices (n, 26): 0 for none, 1 to 15 light checkers, 16 to 30 for 1
+            to 15 dark checkers.
         pairs: Colours of light and dark checkers (n, 2, 3).
     """
 
@@ -69,7 +70,7 @@ def draw_pool(
     others: int,
     advance: Callable[[int], None],
 ) -> Pool:
-    """Draw a pool.
+    """Return a pool of drawn pictures.
 
     Args:
         rng: The random generator.
@@ -112,7 +113,7 @@ def _classes(position: Position, style: BoardStyle) -> list[int]:
 
 
 def deal_boards(pool: Pool, rng: np.random.Generator) -> tuple[Tensor, Tensor]:
-    """Deal a batch for the checker network.
+    """Return a random batch for the checker network.
 
     Returns:
         Slices (16, 26, 3, 96, 24) of levels from 0 to 1, and their classes (16, 26).
@@ -123,7 +124,7 @@ def deal_boards(pool: Pool, rng: np.random.Generator) -> tuple[Tensor, Tensor]:
     rows = rng.integers(len(pool.boards), size=BOARDS)
     boards = _coloured(_tensor(pool.boards[rows]), pool.pairs[rows], rng)
     starts = slice_starts()
-    # Landmarks are inexact: each half is moved and stretched a little, each slice less.
+    # Predicted landmarks are inexact: each half is moved and stretched a little, each slice less.
     at = np.empty((BOARDS, SLICES, SLICE[1], SLICE[0], 2), dtype=np.float32)
     down, across = np.arange(SLICE[1]) + 0.5, np.arange(SLICE[0]) + 0.5
     move = rng.normal(0, 1, (BOARDS, 2)) * (1.6, 1.3)
@@ -149,11 +150,11 @@ def deal_boards(pool: Pool, rng: np.random.Generator) -> tuple[Tensor, Tensor]:
 
 
 def deal_views(pool: Pool, rng: np.random.Generator) -> tuple[Tensor, Tensor, Tensor]:
-    """Deal a batch for the landmark network.
+    """Return a random batch for the landmark network.
 
     Returns:
         Views (32, 3, 128, 160) of levels from 0 to 1, their landmarks (32, 8, 2) in pixels, and 1
-        for a whole board, else 0 (32). Landmarks of other pictures have no meaning.
+        for a whole board, else 0 (32). Landmarks of pictures without a board have no meaning.
     """
     import torch
     from torch.nn import functional
@@ -186,7 +187,7 @@ def _box(
     board: bool,
     rng: np.random.Generator,
 ) -> tuple[NDArray[np.float64], bool]:
-    """Return a random part of a kept picture, and True if it shows a whole board."""
+    """Return the box of a random part of a kept picture, and True if it shows a whole board."""
     if not board:
         shift = rng.uniform(-20, 20, 2)
         scale = rng.uniform(0.5, 1.1)
@@ -197,12 +198,12 @@ def _box(
     span = high - low
     chance = rng.random()
     if chance < 0.08:
-        # A board that is cut off by more than a slice.
+        # The board is cut off by more than a slice.
         pad = rng.uniform(0, 0.2, 4)
         pad[int(rng.integers(4))] = -rng.uniform(0.1, 0.5)
         return np.concatenate([low - pad[:2] * span, high + pad[2:] * span]), False
     if chance < 0.55:
-        # The second look, at the board that the first one found.
+        # The second view, of the board that the first view found.
         pad = rng.normal(0.09, 0.035, 4).clip(0.02, 0.2)
         return np.concatenate([low - pad[:2] * span, high + pad[2:] * span]), True
     scale = rng.uniform(0.95, 1.2)
@@ -219,7 +220,7 @@ def _tensor(pictures: NDArray[np.uint8]) -> Tensor:
 
 
 def _coloured(pictures: Tensor, pairs: NDArray[np.float32], rng: np.random.Generator) -> Tensor:
-    """Return pictures (n, 3, h, w) in other colours; light checkers stay the lighter ones."""
+    """Return pictures (n, 3, h, w) in other colours, with light checkers still the lighter."""
     import torch
 
     count = len(pictures)

@@ -1,4 +1,4 @@
-"""The check of MCBR-RAG that a reading of a board is a possible position."""
+"""The check that the reading of a board is a possible position (MCBR-RAG)."""
 
 from __future__ import annotations
 
@@ -8,18 +8,18 @@ from casewright.errors import InputError
 from casewright_backgammon.board_layout import position_of_counts
 from casewright_backgammon.position import CHECKERS, HOME, Position, Side, flaw, last
 
-#: Checkers that the player on roll and the other have borne off.
+#: Numbers of checkers that the player on roll and the other player have borne off.
 Off = tuple[int, int]
 
 
 def reading_flaw(counts: Sequence[int], own: str, home: str, off: Off | None = None) -> str:
-    """Return why a reading is impossible, as a sentence; empty where it is possible.
+    """Return the reason why a reading is impossible, as a sentence; empty if it is possible.
 
     Args:
         counts: Checkers of 26 slices, light ones above 0; see ``board_layout.signed_counts``.
         own: The colour of the player on roll.
         home: The side where that player bears off.
-        off: Checkers that the player on roll and the other have borne off, if known.
+        off: Checkers that the player on roll and the other player have borne off, if known.
     """
     position = position_of_counts(counts, own, home)
     sides = _coloured(position, own)
@@ -40,10 +40,10 @@ def reading_flaw(counts: Sequence[int], own: str, home: str, off: Off | None = N
 
 
 def reading_doubt(counts: Sequence[int], own: str, home: str) -> str:
-    """Return why a possible reading is unlikely; empty where it is not.
+    """Return the reason why a possible reading is unlikely; empty if it is not.
 
-    A side that lacks checkers has borne them off. It seldom has a checker outside its home board
-    then: only after a hit during the bear-off.
+    A side that lacks checkers has borne them off. It then seldom has a checker outside its home
+    board: only after a hit during the bear-off.
 
     Args:
         counts: Checkers of 26 slices, light ones above 0; see ``board_layout.signed_counts``.

@@ -1,8 +1,8 @@
-"""The most likely position of a board's slices, under the rules for numbers of checkers.
+"""Decoding of a board's slices to the most likely position with possible numbers of checkers.
 
-The network counts each slice by itself, but a side has fifteen checkers: they decide between
-equally likely counts of a stack. The most likely reading with given sums is found by Viterbi's
-algorithm, the probability of all such readings by the forward algorithm.
+The network predicts a count for each slice independently, but a side has fifteen checkers: the sum
+decides between equally likely counts of a stack. Viterbi's algorithm finds the most likely reading
+for given sums, and the forward algorithm computes the probability of all readings with these sums.
 """
 
 from __future__ import annotations
@@ -15,13 +15,14 @@ from casewright_backgammon.board_layout import position_of_counts
 from casewright_backgammon.position import CHECKERS, HOME, last
 
 Grid = NDArray[np.float64]
-#: A possible reading may be at most this many times less likely than the most likely reading of
-#: all: with the numbers of borne-off checkers given, and without.
-ODDS_TOLD, ODDS_PRESUMED = 1000.0, 20.0
-#: Share of sides that lack checkers while one is outside the home board: 0.019 of the 4,000 sides
-#: of the shipped case base.
+#: A possible reading is returned if the most likely reading of all is at most this many times more
+#: likely. The first factor applies if the numbers of borne-off checkers are given, the second if
+#: they are not.
+ODDS_KNOWN, ODDS_UNKNOWN = 1000.0, 20.0
+#: Share of sides that lack checkers while a checker is outside the home board: 0.019 of the 4,000
+#: sides of the shipped case base.
 LACKING = 0.02
-#: Checkers of a side on the board: 0 to 15.
+#: Number of possible sums of a side's checkers on the board: 0 to 15.
 _SUMS = CHECKERS + 1
 #: Lower bound of the network's probabilities.
 _LEAST = 1e-6
@@ -30,45 +31,45 @@ _LEAST = 1e-6
 def decoded(
     likely: NDArray[np.float32], own: str, home: str, off: Off | None = None
 ) -> tuple[tuple[int, ...], float]:
-    """Return the most likely counts of slices, and their probability.
+    """Return the most likely counts of checkers in the slices, and their probability.
 
-    They are the most likely possible reading, unless it is much less likely than the most likely
-    reading of all, which is returned then. A side that lacks checkers while one is not yet home has
-    the low weight of its frequency.
+    The result is the most likely possible reading. If the most likely reading of all is much more
+    likely, that reading is returned. A side that lacks checkers while a checker is not yet home is
+    rare: its weight is its frequency, ``LACKING``.
 
     Args:
         likely: Probabilities of none, 1 to 15 light, 1 to 15 dark checkers, array (26, 31).
         own: The colour of the player on roll.
         home: The side where that player bears off.
-        off: Checkers that this player and the other have borne off, if known.
+        off: Checkers that this player and the other player have borne off, if known.
 
     Returns:
-        Signed counts, see ``board_layout.signed_counts``, and the probability of all of them
-        together, among the readings with possible numbers of checkers.
+        Signed counts, see ``board_layout.signed_counts``, and the probability of this reading among
+        all readings with possible numbers of checkers.
     """
-    sure = np.maximum(likely.astype(np.float64), _LEAST)
-    best, ways = _most_likely(np.log(sure))
-    top = float(np.log(sure.max(axis=1)).sum())
-    odds = ODDS_PRESUMED if off is None else ODDS_TOLD
-    likeliest: tuple[int, ...] | None = None
-    weighed = -np.inf
+    probabilities = np.maximum(likely.astype(np.float64), _LEAST)
+    best, pointers = _most_likely(np.log(probabilities))
+    top_log = float(np.log(probabilities.max(axis=1)).sum())
+    odds = ODDS_UNKNOWN if off is None else ODDS_KNOWN
+    best_counts: tuple[int, ...] | None = None
+    best_log = -np.inf
     for state in np.argsort(-best, axis=None).tolist():
         light, dark = divmod(state, _SUMS)
         log = float(best[light, dark])
-        # Weights are 1 at most, so a less likely reading cannot overtake the best so far.
-        if log < max(weighed, top - np.log(odds)):
+        # Weights are at most 1, so a less likely reading cannot overtake the best reading so far.
+        if log < max(best_log, top_log - np.log(odds)):
             break
-        counts = _counts(_traced(ways, light, dark))
+        counts = _counts(_traced_back(pointers, light, dark))
         if not reading_flaw(counts, own, home, off):
-            seldom = _weights(counts, own, home, off)
-            log += float(np.log(seldom[0][light]) + np.log(seldom[1][dark]))
-            if log > weighed:
-                likeliest, weighed = counts, log
-    if likeliest is None:
-        return _counts(sure.argmax(axis=1)), 0.0
-    light_weights, dark_weights = _weights(likeliest, own, home, off)
-    possible = (_summed(sure) * np.outer(light_weights, dark_weights)).sum()
-    return likeliest, float(min(1.0, np.exp(weighed) / max(possible, 1e-300)))
+            weights = _weights(counts, own, home, off)
+            log += float(np.log(weights[0][light]) + np.log(weights[1][dark]))
+            if log > best_log:
+                best_counts, best_log = counts, log
+    if best_counts is None:
+        return _counts(probabilities.argmax(axis=1)), 0.0
+    light_weights, dark_weights = _weights(best_counts, own, home, off)
+    possible = (_total_probabilities(probabilities) * np.outer(light_weights, dark_weights)).sum()
+    return best_counts, float(min(1.0, np.exp(best_log) / max(possible, 1e-300)))
 
 
 def _weights(counts: tuple[int, ...], own: str, home: str, off: Off | None) -> tuple[Grid, Grid]:
@@ -80,7 +81,7 @@ def _weights(counts: tuple[int, ...], own: str, home: str, off: Off | None) -> t
             weights = np.zeros(_SUMS)
             weights[CHECKERS - off[number]] = 1.0
         else:
-            # With all checkers at home, any number may be borne off; else hardly one.
+            # With all checkers at home, any number may be borne off; otherwise this is rare.
             weights = np.full(_SUMS, LACKING if last(side) > HOME else 1.0)
             weights[CHECKERS], weights[0] = 1.0, 0.0
         sides.append(weights)
@@ -92,46 +93,46 @@ def _counts(classes: NDArray[np.int64]) -> tuple[int, ...]:
 
 
 def _moved(kind: int) -> tuple[tuple[slice, slice], tuple[slice, slice]]:
-    """Return the slices of the grid of sums before and after a class is added."""
+    """Return the index ranges in the grid of sums before and after a class is added."""
     light, dark = (kind, 0) if kind <= CHECKERS else (0, kind - CHECKERS)
     before = (slice(0, _SUMS - light), slice(0, _SUMS - dark))
     return before, (slice(light, None), slice(dark, None))
 
 
 def _most_likely(logs: Grid) -> tuple[Grid, NDArray[np.int64]]:
-    """Return the log probability of the most likely reading by sums (16, 16), and its classes."""
+    """Return the log probability of the most likely reading by sums (16, 16), and back-pointers."""
     best = np.full((_SUMS, _SUMS), -np.inf)
     best[0, 0] = 0.0
-    ways = np.zeros((len(logs), _SUMS, _SUMS), dtype=np.int64)
+    pointers = np.zeros((len(logs), _SUMS, _SUMS), dtype=np.int64)
     for index, row in enumerate(logs):
         after = np.full_like(best, -np.inf)
         for kind, log in enumerate(row):
             source, target = _moved(kind)
-            tried = best[source] + log
-            better = tried > after[target]
-            after[target] = np.where(better, tried, after[target])
-            ways[index][target] = np.where(better, kind, ways[index][target])
+            extended = best[source] + log
+            better = extended > after[target]
+            after[target] = np.where(better, extended, after[target])
+            pointers[index][target] = np.where(better, kind, pointers[index][target])
         best = after
-    return best, ways
+    return best, pointers
 
 
-def _summed(sure: Grid) -> Grid:
+def _total_probabilities(probabilities: Grid) -> Grid:
     """Return the total probability of the readings by sums (16, 16)."""
-    whole = np.zeros((_SUMS, _SUMS))
-    whole[0, 0] = 1.0
-    for row in sure:
-        after = np.zeros_like(whole)
+    before = np.zeros((_SUMS, _SUMS))
+    before[0, 0] = 1.0
+    for row in probabilities:
+        after = np.zeros_like(before)
         for kind, share in enumerate(row):
             source, target = _moved(kind)
-            after[target] += whole[source] * share
-        whole = after
-    return whole
+            after[target] += before[source] * share
+        before = after
+    return before
 
 
-def _traced(ways: NDArray[np.int64], light: int, dark: int) -> NDArray[np.int64]:
-    classes = np.zeros(len(ways), dtype=np.int64)
-    for index in reversed(range(len(ways))):
-        kind = int(ways[index, light, dark])
+def _traced_back(pointers: NDArray[np.int64], light: int, dark: int) -> NDArray[np.int64]:
+    classes = np.zeros(len(pointers), dtype=np.int64)
+    for index in reversed(range(len(pointers))):
+        kind = int(pointers[index, light, dark])
         classes[index] = kind
         if kind <= CHECKERS:
             light -= kind

@@ -1,4 +1,4 @@
-"""Parts of a drawn board beside the checkers: numbers, dice, cube, trays, texts."""
+"""Drawing of the other parts of a board: numbers, dice, cube, trays, texts."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from casewright_mcbr.fonts import font_of
 if TYPE_CHECKING:
     from PIL import Image, ImageDraw
 
-#: The pips of a die, in thirds of its side from the middle.
+#: Positions of the pips of a die, relative to the middle, in thirds of the side.
 _PIPS = {
     1: [(0, 0)],
     2: [(-1, -1), (1, 1)],
@@ -33,8 +33,8 @@ class Sheet:
 
     Attributes:
         canvas: The image.
-        style: How the board looks.
-        unit: Width of a slice, in pixels as all lengths are.
+        style: The style of the board.
+        unit: Width of a slice; all lengths are in pixels.
         xs: Left edge of the field, both edges of the bar, right edge of the field.
         ys: Upper edge, middle and lower edge of the field.
         trays: Left and right edges of the trays.
@@ -58,12 +58,12 @@ class Sheet:
 def draw_extras(
     sheet: Sheet, labels: Sequence[int], off: tuple[int, int], own: Colour, home: Home
 ) -> None:
-    """Draw all parts of a style beside field and checkers.
+    """Draw all parts of a board except field and checkers.
 
     Args:
         sheet: The board.
         labels: The points of slices 0 to 23.
-        off: Checkers borne off, of the player on roll and of the other.
+        off: Checkers that the player on roll and the other player have borne off.
         own: The colour of the player on roll.
         home: The side where that player bears off.
     """
@@ -97,7 +97,7 @@ def drawn_text(
 
 
 def some_words(rng: np.random.Generator) -> str:
-    """Return a short random text, such as programs show around a board."""
+    """Return a short random text like those that programs show around a board."""
     words = [str(rng.choice(_WORDS)) for _ in range(int(rng.integers(1, 4)))]
     if rng.random() < 0.7:
         words.append(f": {rng.integers(0, 200)}")
@@ -130,7 +130,7 @@ def _hinges(sheet: Sheet) -> None:
 def _off(sheet: Sheet, off: tuple[int, int], own: Colour, home: Home) -> None:
     if not sheet.trays or sheet.style.off == "none":
         return
-    # Of two trays, the checkers lie in the one on the side where they are borne off.
+    # If there are two trays, the checkers lie in the tray on the bear-off side.
     start, end = sheet.trays[-1 if home == "right" else 0]
     top, middle, bottom = sheet.ys
     style = sheet.style

@@ -1,4 +1,4 @@
-"""From a drawn board to a picture of one: grain, scale, margins, perspective, blur, noise, JPEG."""
+"""Conversion of a drawn board to a picture: grain, scale, perspective, blur, noise, JPEG."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def finished(canvas: Image.Image, corners: Points, style: BoardStyle) -> tuple[I
     Args:
         canvas: The board, ``style.fine`` times as large as the picture.
         corners: Landmarks on the canvas, pixels (n, 2).
-        style: Of the board.
+        style: The style of the board.
     """
     from PIL import Image, ImageFilter
 
@@ -71,7 +71,7 @@ def finished(canvas: Image.Image, corners: Points, style: BoardStyle) -> tuple[I
 
 
 def perspective(source: Points, target: Points) -> Points:
-    """Return the eight numbers of Pillow's perspective transform.
+    """Return the eight coefficients of Pillow's perspective transform.
 
     Args:
         source: Four points (4, 2) of the image.

@@ -1,6 +1,6 @@
 """Diagrams of backgammon boards, drawn with Pillow.
 
-``board_layout`` describes the view: the player on roll sits below. The same position and style give
+See ``board_layout`` for the view: the player on roll sits below. The same position and style give
 the same picture.
 """
 
@@ -31,7 +31,7 @@ from casewright_backgammon.position import POINTS, Position, checked
 if TYPE_CHECKING:
     from PIL import Image
 
-#: Corners of the half boards: where the edges of field and bar meet.
+#: Corners of the half boards, where the edges of field and bar meet.
 LANDMARKS = 8
 
 
@@ -42,16 +42,16 @@ def render_board(
 
     Args:
         position: The checkers; the player on roll sits below.
-        style: Of the board.
+        style: The style of the board.
         own: The colour of the player on roll.
         home: The side where that player bears off.
 
     Returns:
-        An image of mode "RGB", ``style.width`` pixels wide beside margins; 720×520 as it comes.
+        An image of mode "RGB", ``style.width`` pixels wide plus margins; by default 720×520.
 
     Raises:
-        InputError: The position cannot arise, ``own`` or ``home`` is none of its values, or the
-            font cannot be read.
+        InputError: The position is impossible, ``own`` or ``home`` is invalid, or the font cannot
+            be read.
     """
     return draw_board(position, style, own, home)[0]
 
@@ -68,7 +68,7 @@ def board_png(
 def draw_board(
     position: Position, style: BoardStyle, own: Colour = "light", home: Home = "right"
 ) -> tuple[Image.Image, NDArray[np.float64]]:
-    """Draw a board, and return its landmarks too; see ``render_board``.
+    """Draw a board, and return the image and its landmarks; see ``render_board``.
 
     Returns:
         The image, and the pixels (x, y) of eight landmarks, array (8, 2): the field's left edge,
@@ -148,7 +148,7 @@ def _draw_points(sheet: Sheet) -> None:
     masks = [Image.new("1", size) for _ in style.points]
     shapes: list[list[list[tuple[float, float]]]] = [[], []]
     for index in range(POINTS):
-        # The colours alternate along a row, opposite points differ.
+        # The colours alternate along a row, and opposite points differ.
         turn = (index + index // ROW) % 2
         shape = _point(sheet, index)
         ImageDraw.Draw(masks[turn]).polygon(shape, fill=1)
@@ -218,7 +218,7 @@ def _draw_stack(sheet: Sheet, index: int, count: int) -> None:
     x = _left(sheet, index) + unit / 2
     number = abs(count)
     if index in (LOWER_BAR, UPPER_BAR):
-        # A bar may be narrower than a checker, and its stacks have less room.
+        # A bar may be narrower than a checker, and its stacks have less space.
         across = min(across, max(style.bar * 1.1, 0.6) * unit)
         fit = min(style.fit, max(1, int(style.half * unit / across)) - 1)
         start, way = _bar_start(sheet, index, min(number, fit) * across)
@@ -277,7 +277,7 @@ def _spots(style: BoardStyle, number: int, fit: int) -> tuple[list[float], float
             some = min(left, fit - layer)
             spots += [n + layer / 2 for n in range(some)]
             left, layer = left - some, layer + 1
-        # A number replaces the checkers that do not fit.
+        # A number replaces the checkers that do not fit on the point.
         return spots, None if left <= 0 else spots[-1]
     spots = [float(n) for n in range(fit)]
     where = {"top": fit - 1.0, "base": 0.0, "beyond": fit - 0.1}
@@ -291,7 +291,7 @@ def _lay(canvas: Image.Image, sprite: Image.Image, x: float, y: float) -> None:
 
 @lru_cache(maxsize=16)
 def _sprite(style: BoardStyle, across: int, light: bool) -> Image.Image:
-    """Return a checker on a transparent ground: edge, rings, light from the upper left, shadow."""
+    """Return a checker on a transparent ground, with edge, rings, shading and shadow."""
     from PIL import Image
 
     colour, rim_colour = (style.light, style.light_rim) if light else (style.dark, style.dark_rim)

@@ -1,4 +1,4 @@
-"""The positions of a board's points in a picture.
+"""The layout of a board's points in a picture.
 
 The player on roll sits below. On a board of the usual kind (``home="right"``) that player bears off
 at the lower right: points 1 to 6 are below on the right, from right to left, 7 to 12 below on the
@@ -6,8 +6,8 @@ left, 13 to 18 above on the left, from left to right, 19 to 24 above on the righ
 (``home="left"``) has left and right exchanged. The other player counts the same points from the
 other side: point p is 25 - p.
 
-A picture is read as 26 slices: the lower row from left to right (0 to 11), the upper row from left
-to right (12 to 23), the lower half of the bar (24), the upper half (25).
+A picture has 26 slices: the lower row from left to right (0 to 11), the upper row from left to
+right (12 to 23), the lower half of the bar (24), and the upper half of the bar (25).
 """
 
 from __future__ import annotations
@@ -28,16 +28,18 @@ LOWER_BAR, UPPER_BAR = POINTS, POINTS + 1
 
 
 def checked_view(own: str, home: str) -> None:
-    """Check the view of a board.
+    """Raise ``InputError`` for an invalid view of a board.
 
     Raises:
         InputError: ``own`` is not "light" or "dark", or ``home`` not "right" or "left".
     """
     if own not in ("light", "dark"):
-        raise InputError(f'own says whose checkers are whose: "light" or "dark", not {own!r:.40}.')
+        raise InputError(
+            f'own is the colour of the player on roll: "light" or "dark", not {own!r:.40}.'
+        )
     if home not in ("right", "left"):
         raise InputError(
-            f'home says where the player bears off: "right" or "left", not {home!r:.40}.'
+            f'home is the side where this player bears off: "right" or "left", not {home!r:.40}.'
         )
 
 
@@ -52,13 +54,14 @@ def point_of_slice(index: int, home: str) -> int:
 def signed_counts(
     position: Position, own: str, home: str, *, own_bar_below: bool = True
 ) -> list[int]:
-    """Return the checkers of 26 slices: light ones as numbers above 0, dark ones below.
+    """Return the counts of 26 slices: above 0 for light checkers, below 0 for dark checkers.
 
     Args:
         position: The checkers.
         own: The colour of the player on roll.
         home: The side where that player bears off.
-        own_bar_below: That player's checkers on the bar are in its lower half, else in the upper.
+        own_bar_below: True if this player's checkers on the bar are in its lower half, else the
+            upper.
     """
     sign = 1 if own == "light" else -1
     counts = []
@@ -72,7 +75,7 @@ def signed_counts(
 def position_of_counts(counts: Sequence[int], own: str, home: str) -> Position:
     """Return the position of 26 slices, legal or not; the inverse of ``signed_counts``.
 
-    Checkers on the bar belong to the player of their colour, in either half.
+    Checkers on either half of the bar belong to the player of their colour.
     """
     sign = 1 if own == "light" else -1
     mine, others = [0] * (BAR + 1), [0] * (BAR + 1)

@@ -1,4 +1,4 @@
-"""Accuracy of a board reader on freshly drawn boards."""
+"""Accuracy of a board reader on newly drawn boards."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from casewright_backgammon.board_style import draw_style
 from casewright_backgammon.non_boards import LEARNED, UNSEEN, Kind, draw_non_board
 from casewright_mcbr.fonts import training_fonts
 
-#: Cost of an accepted wrong reading, in refused right ones.
+#: Cost of an accepted wrong reading, in refused right readings.
 COST = 3
 #: Bounds of the thresholds.
 LEAST, MOST = 0.1, 0.9
@@ -40,19 +40,19 @@ class _Seen:
 
 
 def measure(folder: Path, *, seed: int = 0, count: int = 1000) -> dict[str, float]:
-    """Measure a reader on fresh pictures; other seeds than the training's give unseen ones.
+    """Return the accuracy of a reader on new pictures.
 
     Args:
-        folder: Of the networks' files.
-        seed: Of the pictures.
+        folder: The folder of the networks' files.
+        seed: Random seed of the pictures; use another one than the training.
         count: Number of boards, and of other pictures of each kind.
 
     Returns:
-        Shares from 0 to 1. Of boards, with the borne-off checkers given: ``boards_right``, read
-        right to the last checker and not refused; ``boards_refused``; ``wrong_caught``, of those
-        read wrong; ``slices_right``. Of other pictures, those that are refused:
-        ``non_boards_refused`` of the kinds that were learned, ``unseen_kinds_refused`` of other
-        kinds. The thresholds ``least_board`` and ``least_confidence``.
+        Shares from 0 to 1. Of boards, with the borne-off checkers given: ``boards_right``, all
+        checkers read right and the reading accepted; ``boards_refused``; ``wrong_caught``, the
+        refused share of the wrong readings; ``slices_right``. Of pictures without a board, the
+        refused shares: ``non_boards_refused`` for learned kinds, ``unseen_kinds_refused`` for other
+        kinds. Also the thresholds ``least_board`` and ``least_confidence``.
     """
     reader = BoardReader(folder)
     rng = np.random.default_rng(seed)
@@ -80,15 +80,15 @@ def measure(folder: Path, *, seed: int = 0, count: int = 1000) -> dict[str, floa
 def chosen_thresholds(
     folder: Path, *, seed: int = 0, count: int = 1000
 ) -> dict[str, dict[str, float]]:
-    """Return the thresholds of each network's file, chosen on fresh pictures.
+    """Return the thresholds for each network's file, chosen on new pictures.
 
-    The threshold of a board accepts as few pictures of the learned kinds as possible while it
-    refuses one board in 500 at most. The threshold of confidence minimises refused right readings
-    plus accepted wrong ones, weighted by ``COST``.
+    The board threshold accepts as few pictures of the learned kinds as possible, but refuses at
+    most one board in 500. The confidence threshold minimises the number of refused right readings
+    plus ``COST`` times the number of accepted wrong readings.
 
     Args:
-        folder: Of the networks' files.
-        seed: Of the pictures.
+        folder: The folder of the networks' files.
+        seed: Random seed of the pictures; use another one than the training.
         count: Number of boards, and of other pictures.
     """
     reader = BoardReader(folder)

@@ -1,4 +1,4 @@
-"""Random positions for drawn boards: of random games, scattered, of the end, crowded."""
+"""Random positions for drawn boards: from random games, scattered, from the end, crowded."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ PLIES = 90
 
 
 def random_positions(rng: np.random.Generator) -> Iterator[Position]:
-    """Yield possible positions, without end: most are of games, or have tall stacks."""
+    """Yield random possible positions, without end; most are from games, or have tall stacks."""
     games = _games(rng)
     while True:
         chance = rng.random()
@@ -37,7 +37,7 @@ def random_positions(rng: np.random.Generator) -> Iterator[Position]:
 
 
 def _games(rng: np.random.Generator) -> Iterator[Position]:
-    """Yield positions of games in which both sides make random plays."""
+    """Yield positions from games in which both sides make random plays."""
     while True:
         position = START
         for _ in range(PLIES):
@@ -59,11 +59,11 @@ def _scattered(
     last: int = POINTS,
     fewest: int = CHECKERS,
 ) -> Position:
-    """Return a position with checkers anywhere.
+    """Return a position with checkers on random points.
 
     Args:
         rng: The random generator.
-        spread: Concentration of the Dirichlet distribution over points: how even they are.
+        spread: Concentration of the Dirichlet distribution over points; higher is more even.
         bar: Probability that a side has checkers on the bar.
         last: The furthest point from home.
         fewest: Least number of checkers of a side.

@@ -1,8 +1,8 @@
-"""The reader of boards: a position from a picture, offline, in a fraction of a second.
+"""A reader of boards: from a picture to a position, offline, in a fraction of a second.
 
-After MCBR-RAG (Marom 2024): one network finds the landmarks of the board, the two halves are cut
-into slices of one point each, the upper ones turned, and another network counts their checkers.
-The reading is the most likely possible position; impossible ones are refused.
+As in MCBR-RAG (Marom 2024), a network finds the landmarks of the board, the two halves are cut into
+slices of one point each, the upper slices are flipped, and another network counts the checkers of
+the slices. The reading is the most likely possible position; impossible readings are refused.
 """
 
 from __future__ import annotations
@@ -33,21 +33,21 @@ from casewright_backgammon.board_slices import (
 )
 from casewright_backgammon.position import Position, in_words
 from casewright_mcbr.layers import open_network
-from casewright_mcbr.picture import Wanted, opened_picture
+from casewright_mcbr.picture import ExpectedPicture, opened_picture
 
 if TYPE_CHECKING:
     from onnxruntime import InferenceSession
     from PIL import Image
 
-#: The networks that ship, and their files.
+#: The folder and the file names of the shipped networks.
 WEIGHTS = Path(__file__).parent / "weights"
 LANDMARKS_FILE, CHECKERS_FILE = "landmarks.onnx", "checkers.onnx"
-#: Names, in the model files, of the least probability of a board and of the least confidence.
+#: Names of the thresholds in the model files: least probability of a board, least confidence.
 LEAST_BOARD, LEAST_CONFIDENCE = "least_board", "least_confidence"
-BOARD = Wanted("a board", "at most three times as wide as high", least=120, oblong=3)
-#: Margins around the board, as shares of it, of the looks after the first one.
+BOARD = ExpectedPicture("a board", "at most three times as wide as high", least=120, oblong=3)
+#: Margins around the board in the views after the first view, as shares of the board.
 LOOKS = (0.09, 0.09, 0.06, 0.13)
-#: Shifts in pixels of the cuts of a straight board, whose probabilities are averaged.
+#: Shifts, in pixels, of the slices of a rectified board; the probabilities are averaged.
 SHIFTS = ((0, 0), (-2, 0), (2, 0), (0, -2), (0, 2))
 
 
@@ -56,10 +56,11 @@ class BoardReading:
     """The reading of a picture of a board.
 
     Attributes:
-        position: From the side of the player on roll; possible if ``read`` returned it.
-        confidence: The probability of the reading among all possible ones, from 0 to 1.
-        counts: Checkers of 26 slices: the lower row and the upper row from left to right, the
-            lower and the upper half of the bar; light ones as numbers above 0, dark ones below.
+        position: The position from the side of the player on roll; a result of ``read`` is
+            possible.
+        confidence: The probability of the reading among all possible readings, from 0 to 1.
+        counts: Counts of 26 slices: the lower row and the upper row from left to right, the lower
+            and the upper half of the bar; above 0 for light checkers, below 0 for dark checkers.
         board: The probability that the picture shows a whole board.
     """
 
@@ -78,10 +79,10 @@ class _Networks:
 
 
 class BoardReader:
-    """Reads boards with trained networks; loaded when first used, safe between threads.
+    """A reader of boards with trained networks, which are loaded at the first use. Thread-safe.
 
     Args:
-        folder: Of the networks' files; ``None`` for the shipped ones.
+        folder: The folder of the networks' files; ``None`` for the shipped networks.
     """
 
     def __init__(self, folder: Path | None = None) -> None:
@@ -106,20 +107,19 @@ class BoardReader:
         home: str = "right",
         off: Off | None = None,
     ) -> BoardReading:
-        """Read one board; the player on roll sits below.
+        """Return the reading of a board in a picture; the player on roll sits below.
 
         Args:
-            image: The bytes of an image file, the path of one, or an image that is open.
+            image: The bytes of an image file, its path, or an open image.
             own: The colour of the player on roll, "light" or "dark".
             home: The side where that player bears off, "right" or "left".
-            off: Checkers that this player and the other have borne off, if known. Without it, a
-                side with a checker outside its home board is seldom read as one that lacks
-                checkers.
+            off: Checkers that this player and the other player have borne off, if known. Without
+                it, a side with a checker outside its home board is seldom read as lacking checkers.
 
         Raises:
-            InputError: The file is missing, or is no image, or a damaged, too small or too large
-                one; the image shows no whole board; the reading is impossible or too uncertain; a
-                network's file is missing; ``own``, ``home`` or ``off`` is wrong.
+            InputError: The file is missing, is not an image, or is a damaged, too small or too
+                large image; the image does not show a whole board; the reading is impossible or too
+                uncertain; a network's file is missing; ``own``, ``home`` or ``off`` is invalid.
         """
         reading = self.look(image, own, home, off)
         name = str(image) if isinstance(image, (str, Path)) else "The image"
@@ -134,7 +134,7 @@ class BoardReader:
         home: str = "right",
         off: Off | None = None,
     ) -> BoardReading:
-        """Return the most likely reading, also an impossible one; see ``read``."""
+        """Return the most likely reading, even if it is impossible; see ``read``."""
         return self.looks(image, own, home, [off])[0]
 
     def looks(
@@ -144,7 +144,7 @@ class BoardReader:
         home: str,
         offs: Sequence[Off | None],
     ) -> list[BoardReading]:
-        """Return the most likely reading for each assumption on borne-off checkers."""
+        """Return the most likely reading for each assumption about borne-off checkers."""
         checked_view(own, home)
         for off in offs:
             checked_off(off)
@@ -166,7 +166,7 @@ class BoardReader:
         home: str = "right",
         off: Off | None = None,
     ) -> str:
-        """Return why a reading is refused, as the rest of a sentence; empty where it is not."""
+        """Return the reason to refuse a reading, as the rest of a sentence, or an empty text."""
         checked_view(own, home)
         checked_off(off)
         if reading.board < self.least_board:
@@ -176,7 +176,7 @@ class BoardReader:
             )
         if why := reading_flaw(reading.counts, own, home, off):
             return (
-                f"was read as a position that cannot be: {why} "
+                f"was read as an impossible position: {why} "
                 "Give a clearer picture of the board, or the position id."
             )
         if reading.confidence >= self.least_confidence:
@@ -186,8 +186,8 @@ class BoardReader:
         if doubt:
             return (
                 f"was read with too little confidence, {reading.confidence:.2f}: {doubt} "
-                f"What was read: {read} "
-                "Say how many have been borne off, or give a clearer picture."
+                f"The reading: {read} "
+                "Give the numbers of borne-off checkers, or give a clearer picture."
             )
         return (
             f"was read with too little confidence, {reading.confidence:.2f}, as: {read} "
@@ -195,11 +195,11 @@ class BoardReader:
         )
 
     def find(self, picture: Image.Image) -> tuple[Corners, float]:
-        """Find a board in a picture of mode "RGB".
+        """Return the landmarks of a board in a picture of mode "RGB".
 
         Returns:
-            Its landmarks in pixels (8, 2), see ``board_image.draw_board``, and the probability
-            that there is one.
+            The landmarks in pixels (8, 2), see ``board_image.draw_board``, and the probability that
+            the picture shows a board.
         """
         corners, board = self._seen(picture, whole_box(picture.size))
         seen = []
@@ -210,7 +210,7 @@ class BoardReader:
             if look == 0:
                 board = min(board, there)
             else:
-                # The first look at the board itself still depends on a view of the whole picture.
+                # The first view of the board still depends on the view of the whole picture.
                 seen.append(corners)
         return _straightened(np.mean(seen, axis=0)), board
 
@@ -222,18 +222,18 @@ class BoardReader:
         return (places[0].astype(np.float64) + 0.5) * scale + box[:2], float(board[0])
 
     def probabilities(self, picture: Image.Image, corners: Corners) -> NDArray[np.float32]:
-        """Return the probabilities that slices show none, 1 to 15 light, 1 to 15 dark checkers.
+        """Return the probabilities of none, 1 to 15 light and 1 to 15 dark checkers in each slice.
 
         Args:
-            picture: Of mode "RGB".
-            corners: The board's landmarks in it.
+            picture: A picture of mode "RGB".
+            corners: The landmarks of the board in the picture.
 
         Returns:
             Array (26, 31).
         """
         board = straight_board(picture, corners)
         slices = np.stack([slices_of(board, shift) for shift in SHIFTS])
-        # Landmarks are inexact, and the reading should not depend on that.
+        # Landmarks are inexact; averaging makes the reading independent of small errors.
         likely: NDArray[np.float32] = self._load().checkers.run(None, {"slices": slices})[0]
         mean: NDArray[np.float32] = likely.mean(axis=0)
         return mean
@@ -256,12 +256,12 @@ class BoardReader:
 
 @cache
 def shipped_reader() -> BoardReader:
-    """Return the shipped reader; its networks are loaded once a process."""
+    """Return the shipped reader, whose networks are loaded once per process."""
     return BoardReader()
 
 
 def _upright(corners: Corners) -> bool:
-    """Return True if landmarks are in the order of a board's: left to right, above and below."""
+    """Return True if landmarks have the order of a board's: left to right, above and below."""
     upper, lower = corners[:4], corners[4:]
     wide = corners[3, 0] - corners[0, 0]
     across = np.stack([np.diff(upper[:, 0]), np.diff(lower[:, 0])])
@@ -271,7 +271,7 @@ def _upright(corners: Corners) -> bool:
 
 
 def _straightened(corners: Corners) -> Corners:
-    """Return landmarks with those of the upper and of the lower edge on a straight line each."""
+    """Return landmarks moved to two straight lines, for the upper and the lower edge."""
     straight = corners.copy()
     for row in (slice(0, 4), slice(4, 8)):
         xs, ys = straight[row, 0], straight[row, 1]
@@ -281,6 +281,6 @@ def _straightened(corners: Corners) -> Corners:
 
 
 def _somewhere(picture: Image.Image) -> Corners:
-    """Return landmarks that fill a picture, for one without a board."""
+    """Return landmarks that fill a picture, for a picture without a board."""
     shares = np.array([(x, y) for y in (0.05, 0.95) for x in (0.05, 0.46, 0.54, 0.95)])
     return shares * picture.size

@@ -1,4 +1,4 @@
-"""The inputs of the networks from a picture: a small view, a straight board, slices."""
+"""Conversion of a picture to the networks' inputs: a small view, a rectified board, slices."""
 
 from __future__ import annotations
 
@@ -15,22 +15,22 @@ if TYPE_CHECKING:
     from PIL import Image
 
 Corners = NDArray[np.float64]
-#: A part of a picture: left, top, right, bottom, in pixels; it may reach beyond the picture.
+#: A box in a picture: left, top, right, bottom, in pixels; it may extend beyond the picture.
 Box = tuple[float, float, float, float]
 
 #: Width and height of the landmark network's input, in pixels.
 VIEW = (160, 128)
-#: Width of a slice, height of a half, and margin of a straight board, in pixels.
+#: Width of a slice, height of a half, and margin of a rectified board, in pixels.
 UNIT, HALF, AROUND = 20, 84, 8
-#: Width and height of a straight board.
+#: Width and height of a rectified board.
 STRAIGHT = (13 * UNIT + 2 * AROUND, 2 * HALF + 2 * AROUND)
-#: Width and height of the checker network's input: a slice with a margin.
+#: Width and height of the checker network's input, a slice with a margin.
 SLICE = (24, 96)
 _BESIDE, _BELOW = (SLICE[0] - UNIT) // 2, 4
 
 
 def whole_box(size: tuple[int, int]) -> Box:
-    """Return the box of a whole picture in the shape of a view, with margins where needed."""
+    """Return the box of a whole picture with the shape of a view, with margins if needed."""
     width, height = size
     scale = max(width / VIEW[0], height / VIEW[1])
     right, down = VIEW[0] * scale / 2, VIEW[1] * scale / 2
@@ -45,7 +45,7 @@ def board_box(corners: Corners, share: float = 0.09) -> Box:
 
 
 def view_of(image: Image.Image, box: Box, size: tuple[int, int] = VIEW) -> NDArray[np.uint8]:
-    """Return a part of a picture, scaled, array (height, width, 3); grey outside the picture."""
+    """Return a scaled part of a picture, array (height, width, 3), grey outside the picture."""
     from PIL import Image
 
     left, top, right, bottom = box
@@ -67,16 +67,16 @@ def straight_board(image: Image.Image, corners: Corners) -> NDArray[np.uint8]:
 
     Args:
         image: A picture of mode "RGB".
-        corners: Its landmarks, pixels (8, 2); see ``board_image.draw_board``.
+        corners: The landmarks, pixels (8, 2); see ``board_image.draw_board``.
 
     Returns:
-        Array (184, 276, 3): a half board is 120 pixels wide, the bar 20, half the height 84, and
-        8 pixels are seen around it.
+        Array (184, 276, 3): a half board is 120 pixels wide and 84 high, the bar is 20 wide, and
+        the margin is 8 pixels.
     """
     from PIL import Image
 
-    # The transform alone would skip pixels: its result is twice as large and scaled down, and a
-    # much larger picture is scaled down before.
+    # The transform alone would skip pixels: so its result is twice as large and then scaled down,
+    # and a much larger picture is scaled down first.
     wide = float(np.hypot(*(corners[3] - corners[0])))
     scale = min(1.0, 13 * UNIT * 2.4 / max(wide, 1.0))
     if scale < 1:
@@ -104,10 +104,10 @@ def straight_board(image: Image.Image, corners: Corners) -> NDArray[np.uint8]:
 
 
 def slice_starts() -> list[tuple[int, int, bool]]:
-    """Return the left and upper edge of each slice in a straight board, and True for a flipped one.
+    """Return left and upper edge of each slice in a rectified board, and True if it is flipped.
 
-    The upper slices are flipped, so that every stack begins below. They are not rotated: a rotated
-    6 would look like a 9.
+    The upper slices are flipped, so that every stack begins below. They are not rotated, since a
+    rotated 6 would look like a 9.
     """
     starts = []
     for index in range(SLICES):
@@ -122,11 +122,11 @@ def slice_starts() -> list[tuple[int, int, bool]]:
 
 
 def slices_of(board: NDArray[np.uint8], shift: tuple[int, int] = (0, 0)) -> NDArray[np.float32]:
-    """Return the slices of a straight board, levels from 0 to 1, array (26, 3, 96, 24).
+    """Return the slices of a rectified board, levels from 0 to 1, array (26, 3, 96, 24).
 
     Args:
-        board: A straight board.
-        shift: Pixels to the right and down, 4 at most, by which the cuts are moved.
+        board: A rectified board.
+        shift: Pixels to the right and down, at most 4, by which the slices are moved.
     """
     slices = []
     for left, top, turned in slice_starts():

@@ -1,4 +1,4 @@
-"""Styles of drawn boards: the style that users see, and random styles."""
+"""Styles of drawn boards: the default style, and random styles."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ Rgb = tuple[int, int, int]
 
 @dataclass(frozen=True, slots=True)
 class BoardStyle:
-    """The style of a board. The defaults are the style that users see.
+    """The style of a board; the defaults are the style that users see.
 
     Lengths are in slices, the width of a point, unless stated.
 
@@ -22,12 +22,12 @@ class BoardStyle:
         width: Width of the board with its frame, in pixels.
         fine: Factor of supersampling, against jagged edges.
         light: Colour of the lighter checkers.
-        dark: Colour of the darker ones.
-        light_rim: Colour of their edge.
-        dark_rim: Colour of their edge.
+        dark: Colour of the darker checkers.
+        light_rim: Colour of the edge of the lighter checkers.
+        dark_rim: Colour of the edge of the darker checkers.
         points: Colours of the points, alternating.
         field: Colour behind the points.
-        frame: Colour around them.
+        frame: Colour of the frame.
         bar_colour: Colour of the bar.
         ink: Colour of numbers and texts.
         ground: Colour around the frame.
@@ -38,23 +38,24 @@ class BoardStyle:
         half: Height of half the field.
         bar: Width of the bar.
         frames: Width of the frame: left, top, right, bottom.
-        length: Of a point, as a share of ``half``.
+        length: Length of a point, as a share of ``half``.
         taper: Shape of a point: the power by which it narrows; 1 is a triangle.
-        blunt: Width of its tip, as a share of its base.
-        point_width: Of its base.
-        pattern: "plain", "hatched" or "outlined", of the second colour's points.
+        blunt: Width of a point's tip, as a share of its base.
+        point_width: Width of a point's base.
+        pattern: Pattern of the second colour's points: "plain", "hatched" or "outlined".
         outline: Width of lines around points.
         rim: Width of a checker's edge, as a share of its radius.
         rings: Circles on a checker.
-        shade: Roundness of a checker, from 0, flat, to 1.
+        shade: Roundness of a checker, from 0 (flat) to 1.
         shadow: Darkness of its shadow, from 0 to 1.
-        opacity: Of checkers, from 0 to 1.
+        opacity: Opacity of checkers, from 0 to 1.
         tall: Form of stacks of more than ``fit``: "number", "overlap" or "layers".
-        number_at: Position of the number: the checker at the "top" or the "base", or "beyond".
-        number_from: Least number of checkers that is written on a stack.
+        number_at: Position of a stack's number: on the checker at the "top" or the "base", or
+            "beyond".
+        number_from: Least number that is written on a stack.
         bar_from: Start of stacks on the bar: "middle", "edge" or "centre" of its half.
-        own_bar_below: The player on roll has the lower half of the bar.
-        trays: Of borne-off checkers: "none", "left", "right" or "both".
+        own_bar_below: True if the player on roll has the lower half of the bar.
+        trays: Trays of borne-off checkers: "none", "left", "right" or "both".
         tray: Width of a tray.
         off: Form of borne-off checkers: "edge", "number" or "none".
         labels: Number the points.
@@ -67,11 +68,12 @@ class BoardStyle:
         noise: Standard deviation of noise, in levels of 0 to 255.
         blur: Radius of a blur, in pixels.
         jpeg: Quality of JPEG compression; 0 for none.
-        rotation: In degrees.
+        rotation: Rotation in degrees.
         perspective: Shifts of the corners, as shares of the width: eight numbers.
-        margins: Of the ground around it, as shares of its width: left, top, right, bottom.
+        margins: Margins of the ground around the board, as shares of its width: left, top, right,
+            bottom.
         font: A font file; ``None`` for the font that comes with Pillow.
-        seed: Of dice, texts, grain and noise.
+        seed: Random seed of dice, texts, grain and noise.
     """
 
     width: int = 720
@@ -129,7 +131,7 @@ class BoardStyle:
     seed: int = 0
 
 
-#: The style that is shown to users.
+#: The style that users see.
 PLAIN = BoardStyle()
 
 
@@ -143,7 +145,7 @@ def draw_style(rng: np.random.Generator, fonts: Sequence[Path | None] = (None,))
 
     Args:
         rng: The random generator.
-        fonts: The fonts to choose from; ``None`` is Pillow's own.
+        fonts: The fonts to choose from; ``None`` is Pillow's default font.
     """
     style = _form(rng, _colours(rng))
     size = style.size * style.spacing
@@ -185,7 +187,7 @@ def _pick(rng: np.random.Generator, **weights: float) -> str:
 def _form(rng: np.random.Generator, style: BoardStyle) -> BoardStyle:
     tall = _pick(rng, number=0.55, overlap=0.25, layers=0.2)
     flat = rng.random() < 0.45
-    # Overlapping checkers need an edge to be counted.
+    # Overlapping checkers can only be counted if they have an edge.
     rim = _between(rng, 0.04, 0.25) if tall != "number" or rng.random() < 0.75 else 0.0
     if _alike(style):
         rim = max(rim, 0.06)
@@ -247,7 +249,7 @@ def _colours(rng: np.random.Generator) -> BoardStyle:
     points = (_any(rng), _any(rng))
     frame, bar = _any(rng), _any(rng)
     if printed:
-        # Ink on paper: few greys, and lines.
+        # Printed boards: few greys, and lines.
         paper, *greys = sorted(rng.choice([255, 250, 235, 220, 190, 160, 120, 80, 0], 5))[::-1]
         field = frame = bar = _grey(paper)
         points = (_grey(greys[0]), _grey(greys[int(rng.integers(1, 4))]))
@@ -282,7 +284,7 @@ def _any(rng: np.random.Generator) -> Rgb:
     if rng.random() < 0.2:
         return _grey(rng.integers(256))
     if rng.random() < 0.35:
-        # Wood, leather, cloth.
+        # Colours of wood, leather and cloth.
         hue, strong = rng.uniform(0.02, 0.13), rng.uniform(0.2, 0.8)
     else:
         hue, strong = rng.uniform(), rng.uniform(0.1, 1)
@@ -313,7 +315,7 @@ def _dark(rng: np.random.Generator, below: float) -> Rgb:
 
 
 def _edge(rng: np.random.Generator, colour: Rgb, printed: bool) -> Rgb:
-    """Return a colour for the edge of checkers that differs from theirs."""
+    """Return a colour for the edge of checkers that differs from the checkers' colour."""
     if printed or rng.random() < 0.3:
         return _grey(0 if luminance(colour) > 70 else rng.integers(110, 256))
     toward = 0 if luminance(colour) > 80 and rng.random() < 0.8 else 255

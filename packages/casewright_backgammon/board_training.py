@@ -1,4 +1,4 @@
-"""The training of the board reader: on one core in minutes, on boards that it draws."""
+"""Training of the board reader on drawn boards, in minutes on one core."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from casewright_backgammon.checker_network import CheckerNetwork
     from casewright_backgammon.landmark_network import LandmarkNetwork
 
-#: Greatest learning rates.
+#: Maximum learning rates.
 LANDMARK_RATE, CHECKER_RATE = 4e-3, 4e-3
 #: Numbers of boards and of other pictures; training steps of both networks.
 POOL, OTHERS, LANDMARK_STEPS, CHECKER_STEPS = 5000, 900, 1100, 1700
@@ -45,33 +45,31 @@ def train_board_reader(
 ) -> dict[str, float]:
     """Train the networks that read boards, and write them as ONNX files.
 
-    They learn from boards of random styles and positions. The same arguments give the same files on
-    one machine.
+    The networks learn from boards with random styles and positions. The same arguments give the
+    same files on one machine.
 
     Args:
-        folder: For ``landmarks.onnx`` and ``checkers.onnx``; it is created.
-        seed: Of weights, positions and styles.
+        folder: The folder for ``landmarks.onnx`` and ``checkers.onnx``, which is created.
+        seed: Random seed of weights, positions and styles.
         boards: Number of boards; 15 a second on one core.
         others: Number of pictures without a board.
         landmark_steps: Training steps of 32 views; 3 a second on one core.
         checker_steps: Training steps of 16 boards' slices; 1.7 a second on one core.
-        measured: Boards for the thresholds, and again for the figures.
+        measured: Number of boards for the thresholds, and for the figures.
         progress: Show bars on stderr; ``None`` shows them on a terminal.
 
     Returns:
-        The figures of ``measure``.
+        The figures of ``board_measures.measure``.
 
     Raises:
         InputError: A number is below 1, or the folder is a file.
-        DependencyError: matplotlib, which brings fonts, is not installed.
+        DependencyError: matplotlib, which includes the fonts, is not installed.
     """
     from casewright_backgammon.checker_network import CheckerProbabilities
     from casewright_backgammon.landmark_network import LandmarkPlaces
 
     if min(boards, others, landmark_steps, checker_steps, measured) < 1:
-        raise InputError(
-            "Nothing can be learned from fewer than 1 picture or in fewer than 1 step."
-        )
+        raise InputError("Training needs at least 1 picture and 1 step.")
     if folder.exists() and not folder.is_dir():
         raise InputError(f"{folder} is a file. Give the folder for the networks' files.")
     folder.mkdir(parents=True, exist_ok=True)
@@ -88,7 +86,7 @@ def train_board_reader(
     file = folder / CHECKERS_FILE
     shape = (SLICES, 3, SLICE[1], SLICE[0])
     export_batched(CheckerProbabilities(checkers), shape, file, "slices", ["probabilities"])
-    # Chosen on the training's renderer: other renderers take no part.
+    # The thresholds are chosen with the training's renderer only.
     for name, thresholds in chosen_thresholds(folder, seed=seed + 1, count=measured).items():
         remember(folder / name, thresholds)
     return measure(folder, seed=seed + 2, count=measured)

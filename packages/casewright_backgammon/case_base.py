@@ -1,7 +1,8 @@
-"""The shipped case base: decisions of games that the engine played against itself.
+"""The shipped case base: decisions in games that the engine played against itself.
 
-2,000 decisions of GNU Backgammon 1.07 at two plies, for money without the Jacoby rule, the cube at
-1 in the middle and never turned, seed 0. ``casewright finetune backgammon-cases`` regenerates them.
+It has 2,000 decisions of GNU Backgammon 1.07 at two plies, in money games without the Jacoby rule,
+with the cube at 1 in the middle and never turned, seed 0. ``casewright finetune backgammon-cases``
+generates it.
 """
 
 from __future__ import annotations
@@ -17,19 +18,19 @@ from pathlib import Path
 
 from casewright.errors import InputError
 from casewright.stores.progress import progress_bar
-from casewright_backgammon.decision import Candidate, Decision, read_decisions
-from casewright_backgammon.engine import Engine
+from casewright_backgammon.decision import AnalysedPlay, Decision, read_decisions
+from casewright_backgammon.engine import GnuBackgammon
 from casewright_backgammon.moves import Dice, legal_plays
 from casewright_backgammon.position import START, Position
 
-#: The shipped decisions.
+#: The file of the shipped decisions.
 FILE = Path(__file__).parent / "data" / "cases.jsonl"
-#: Most plays of a decision, and plies of look-ahead.
+#: Most plays in a decision, and plies of look-ahead.
 MOST = 5
 PLIES = 2
-#: Games that are played at a time: decisions of a run of the engine.
+#: Number of games that are played in parallel, and so of decisions in a run of the engine.
 _GAMES = 16
-#: Temperature of the softmax that draws a play, in points: a decision loses some 0.02.
+#: Temperature, in points, of the softmax from which a play is drawn: a decision loses about 0.02.
 _TEMPERATURE = 0.08
 _DIGITS = 3
 
@@ -45,12 +46,12 @@ class _Game:
 
     def roll(self) -> None:
         self.dice = self.rolls.randint(1, 6), self.rolls.randint(1, 6)
-        # The opening roll is one die of each player, thrown again where they are equal.
+        # In the opening roll, each player rolls one die, again if the dice are equal.
         while self.position == START and self.dice[0] == self.dice[1]:
             self.dice = self.rolls.randint(1, 6), self.rolls.randint(1, 6)
 
     def go_on(self, after: Position) -> bool:
-        """Let the other player roll; return True if the game is over instead."""
+        """Let the other player roll; return True if the game is over."""
         self.position = after.flipped
         if not any(after.own):
             return True
@@ -58,7 +59,7 @@ class _Game:
         return False
 
     def next_decision(self) -> bool:
-        """Play forced plays up to the next decision; return True if the game is over before it."""
+        """Play forced plays up to the next decision; return True if the game ends before it."""
         while len(plays := legal_plays(self.position, self.dice)) == 1:
             if self.go_on(plays[0].after):
                 return True
@@ -66,18 +67,18 @@ class _Game:
 
 
 def generate_decisions(
-    engine: Engine, count: int, seed: int = 0, show: bool | None = None
+    engine: GnuBackgammon, count: int, seed: int = 0, show: bool | None = None
 ) -> list[Decision]:
     """Return decisions of games that the engine plays against itself.
 
-    The play that is made is drawn among the best ones, with a softmax of their equities, so that
-    games differ and decisions have errors. A decision is left out if all its plays have the same
-    equity, or if the same roll of the same position came before.
+    Each play is drawn from the best plays by a softmax of their equities, so that games differ and
+    decisions have errors. A decision is left out if all its plays have the same equity, or if it
+    repeats a position and roll.
 
     Args:
-        engine: Analyses each decision.
-        count: Number of decisions; the games that run then are not finished.
-        seed: Of rolls and plays. With the same version of the engine, the result is the same.
+        engine: The engine, which analyses each decision.
+        count: Number of decisions; then unfinished games stop.
+        seed: Random seed of rolls and plays. The same seed and engine version give the same result.
         show: Show a progress bar; ``None`` shows it on a terminal.
 
     Raises:
@@ -114,7 +115,7 @@ def generate_decisions(
 
 
 def write_case_base(file: Path, decisions: Sequence[Decision]) -> None:
-    """Write decisions as JSON Lines, and create the folder.
+    """Write decisions to a JSON Lines file; create its folder.
 
     Raises:
         InputError: The file cannot be written.
@@ -125,7 +126,7 @@ def write_case_base(file: Path, decisions: Sequence[Decision]) -> None:
         file.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
     except OSError as error:
         raise InputError(
-            f"{file} cannot be written: {error.strerror}. Give a file that you may write."
+            f"{file} cannot be written: {error.strerror}. Give a path that you may write to."
         ) from error
 
 
@@ -136,28 +137,28 @@ def shipped_decisions() -> tuple[Decision, ...]:
 
 
 def case_file() -> Path:
-    """Return the file of the case base: the shipped one, or ``CASEWRIGHT_BACKGAMMON_CASES``.
+    """Return the case file: ``CASEWRIGHT_BACKGAMMON_CASES``, or the shipped file.
 
-    The environment variable names a file of other analysed games; see ``decision.read_decisions``.
+    The environment variable is the path of other analysed games; see ``decision.read_decisions``.
 
     Raises:
-        InputError: There is no such file.
+        InputError: The file does not exist.
     """
     named = os.environ.get("CASEWRIGHT_BACKGAMMON_CASES")
     if named and not Path(named).is_file():
-        raise InputError(f"CASEWRIGHT_BACKGAMMON_CASES names {named}, which is no file.")
+        raise InputError(f"CASEWRIGHT_BACKGAMMON_CASES is {named}, which is not a file.")
     return Path(named) if named else FILE
 
 
-def _decision(game: _Game, candidates: Sequence[Candidate]) -> Decision:
+def _decision(game: _Game, candidates: Sequence[AnalysedPlay]) -> Decision:
     best = candidates[0].equity
     weights = [exp((candidate.equity - best) / _TEMPERATURE) for candidate in candidates]
     played = game.rolls.choices(range(len(candidates)), weights)[0]
     return Decision(game.name, game.position, game.dice, tuple(candidates), played)
 
 
-def _rounded(candidate: Candidate) -> Candidate:
+def _rounded(candidate: AnalysedPlay) -> AnalysedPlay:
     win, win_g, win_bg, lose_g, lose_bg = (round(chance, _DIGITS) for chance in candidate.chances)
-    return Candidate(
+    return AnalysedPlay(
         candidate.play, round(candidate.equity, _DIGITS), (win, win_g, win_bg, lose_g, lose_bg)
     )

@@ -1,4 +1,4 @@
-"""Analysed decisions as cases: a board, a roll, its best play, and the analysis in words."""
+"""Analysed decisions as cases: a board, a roll, the best play, and the analysis as text."""
 
 from __future__ import annotations
 
@@ -21,64 +21,66 @@ from casewright_mcbr.layers import UNITS
 
 #: Names of the facets.
 POSITION, DECISION = "position", "decision"
-#: Reads a board.
-Read = Callable[[bytes], Position]
+#: A function from the bytes of a board's picture to its position.
+ReadBoard = Callable[[bytes], Position]
 
 
-def decision_schema(read: Read, network: PositionNetwork) -> CaseSchema:
-    """Return the schema, with two facets of latents (MCBR-RAG, section 5.2).
+def decision_schema(read: ReadBoard, network: PositionNetwork) -> CaseSchema:
+    """Return the schema of decisions, with two facets of latents (MCBR-RAG, section 5.2).
 
-    ``decision`` is the paper's: the mean of the raw latents before and after the play; of a query
-    without a play, the latent of the position. ``position`` leaves the play out of cases too: for
-    queries without a play, its cases lose less equity (``casewright bench backgammon``).
+    The facet ``decision`` is the paper's: the mean of the raw latents before and after the play,
+    or, for a query without a play, the latent of the position. The facet ``position`` ignores the
+    play of cases: for queries without a play, the retrieved cases then lose less equity
+    (``casewright bench backgammon``).
 
-    A board is a picture or a position id, so that a case base needs no pictures.
+    A board is a picture or a position id, so a case base needs no pictures.
 
     Args:
-        read: T: from a picture to its position.
-        network: L: from positions to latents.
+        read: T, a function from a picture to its position.
+        network: L, the network from positions to latents.
     """
 
     def positions(problems: Sequence[Components]) -> list[Position]:
         return [position_of(problem, read) for problem in problems]
 
-    def alone(problems: Sequence[Components]) -> NDArray[np.float32]:
+    def embed_positions(problems: Sequence[Components]) -> NDArray[np.float32]:
         return network.latents(positions(problems))
 
-    def both(problems: Sequence[Components]) -> NDArray[np.float32]:
+    def embed_decisions(problems: Sequence[Components]) -> NDArray[np.float32]:
         before = positions(problems)
         after = [
             _after(position, problem) for position, problem in zip(before, problems, strict=True)
         ]
         return combined(network.latents(before), network.latents(after))
 
-    def facet(name: str, embed: Embed, *more: str) -> Facet:
+    def facet(name: str, embed: Embed, *optional: str) -> Facet:
         return Facet(
             name=name,
-            components=("board", *more),
+            components=("board", *optional),
             dimension=UNITS,
             embed_case=embed,
             embed_query=embed,
             describe=lambda problem: in_words(position_of(problem, read)),
             model=network.name,
-            optional=more,
+            optional=optional,
             takes_text=False,
         )
 
-    facets = (facet(POSITION, alone), facet(DECISION, both, "play"))
+    facets = (facet(POSITION, embed_positions), facet(DECISION, embed_decisions, "play"))
     return CaseSchema("backgammon", facets, support=case_text, verify=verified)
 
 
 def decision_case(decision: Decision, picture: Binary | None = None) -> Case:
-    """Return a decision as a case, with its best play as the play.
+    """Return a decision as a case with its best play.
 
     Args:
-        decision: With an engine's analysis.
-        picture: Of the board, for display.
+        decision: The decision, with an engine's analysis.
+        picture: The picture of the board, for display.
     """
     return Case(
         problem={
-            # A picture would be read again, without the options of the request.
+            # The board is the position id: a picture would be read again, without the request's
+            # options.
             "board": decision.position.id,
             "roll": roll_text(decision.dice),
             "play": decision.best.play,
@@ -100,18 +102,20 @@ def decision_in(case: Case) -> Decision:
     return decision_of(case.metadata["decision"])
 
 
-def position_of(problem: Components, read: Read) -> Position:
+def position_of(problem: Components, read: ReadBoard) -> Position:
     """Return the position on a problem's board.
 
     Raises:
-        InputError: It is no board: no picture of one, or no position id.
+        InputError: The board is neither a picture of a board nor a position id.
     """
     board = problem.get("board")
     if isinstance(board, Binary):
         return read(board.read())
     if isinstance(board, str):
         return position_of_id(board)
-    raise InputError(f"{board!r:.80} is no board. Give its picture as a Binary, or a position id.")
+    raise InputError(
+        f"{board!r:.80} is not a board. Give its picture as a Binary, or a position id."
+    )
 
 
 def case_text(case: Case) -> str:
@@ -121,7 +125,7 @@ def case_text(case: Case) -> str:
 
 
 def verified(case: Case) -> str | None:
-    """Return why a case may not be kept (Revise); ``None`` if its analysis is right."""
+    """Return the reason to refuse a case (Revise); ``None`` if its analysis is right."""
     try:
         decision = decision_in(case)
     except (KeyError, InputError) as error:
@@ -131,7 +135,7 @@ def verified(case: Case) -> str | None:
     if isinstance(board, str):
         stated["board"] = decision.position.id
     if any(case.problem.get(name) != value for name, value in stated.items()):
-        return "Its board, roll and play are not those of its decision."
+        return "Its board, roll and play differ from those of its decision."
     flaws = analysis_flaws(str(case.solution), decision)
     return flaws[0] if flaws else None
 

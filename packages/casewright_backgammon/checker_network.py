@@ -1,9 +1,9 @@
-"""The network that counts the checkers of a slice, after MCBR-RAG's (Marom 2024) checker network.
+"""The network that counts the checkers in a slice, as in MCBR-RAG (Marom 2024).
 
-The same network reads all slices. Its last layers also receive a summary of all 26, which shows the
-colours of checkers and of empty points.
+The same network reads all slices. Its last layers also receive a summary of all 26 slices, which
+has the colours of checkers and of empty points.
 
-torch is imported with this module: only training imports it.
+This module imports torch; only the training imports this module.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from torch import Tensor, nn
 from casewright_backgammon.position import CHECKERS
 from casewright_mcbr.blocks_network import convolution
 
-#: None, 1 to 15 light checkers, 1 to 15 dark ones.
+#: Number of classes: none, 1 to 15 light checkers, 1 to 15 dark checkers.
 CLASSES = 1 + 2 * CHECKERS
 HIDDEN = 128
 
@@ -42,7 +42,7 @@ class CheckerNetwork(nn.Module):
         """Return logits (n, 26, 31) for slices (n, 26, 3, 96, 24) of levels from 0 to 1."""
         boards, count = slices.shape[:2]
         maps = self.features((slices - 0.5).flatten(0, 1))
-        # A stack is in the middle of its slice: only heights matter.
+        # A stack is in the middle of its slice, so only the heights matter.
         rows = maps.amax(3).flatten(1)
         each = torch.relu(self.dense(rows)).reshape(boards, count, HIDDEN)
         summary = torch.cat([each.mean(1), each.amax(1)], dim=1)
@@ -52,7 +52,7 @@ class CheckerNetwork(nn.Module):
 
 
 class CheckerProbabilities(nn.Module):
-    """The exported network, with probabilities (n, 26, 31) instead of logits."""
+    """The network for the export, which returns probabilities (n, 26, 31) instead of logits."""
 
     def __init__(self, network: CheckerNetwork) -> None:
         super().__init__()

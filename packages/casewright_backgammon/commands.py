@@ -48,9 +48,9 @@ def bench_backgammon(
     plot: Plot = None,
     as_json: AsJson = False,
 ) -> None:
-    """Compare decisions by their encoding and by latents, read boards, and answer by cases.
+    """Measure retrieval by encoding and by latents, the reading of boards, and answers from cases.
 
-    Some fifteen minutes on two cores: eight latents are trained, on games that are not asked.
+    About fifteen minutes on two cores: eight latents are trained, on other games than the queries'.
     """
     from casewright_backgammon.bench import measure_backgammon
 
@@ -66,16 +66,17 @@ def finetune_backgammon(
     seed: Annotated[int, typer.Option(min=0, help="Of all trainings.")] = 0,
     as_json: AsJson = False,
 ) -> None:
-    """Train the readers of boards and the latent that decisions are compared by.
+    """Train the board reader, and the latent by which decisions are compared.
 
-    Some thirty-five minutes on one core. The figures stand beside those of the networks that ship.
+    About thirty-five minutes on one core. The figures are printed beside those of the shipped
+    networks.
     """
     from casewright_backgammon.latent import FILE
     from casewright_backgammon.training import train_backgammon
     from casewright_mcbr.training import read_figures
 
     check_folder(target)
-    # Read first: the output may be the folder of the shipped figures.
+    # Read the shipped figures first: the output may be their folder.
     shipped = read_figures(FILE.parent)
     figures = train_backgammon(target, data, seed=seed)
     show_trained(figures, shipped, target, as_json=as_json)
@@ -90,17 +91,17 @@ def finetune_backgammon_cases(
     seed: Annotated[int, typer.Option(min=0, help="Of the rolls and the plays.")] = 0,
     as_json: AsJson = False,
 ) -> None:
-    """Let GNU Backgammon play against itself, and keep its decisions as a case base.
+    """Let GNU Backgammon play against itself, and write its decisions as a case base.
 
-    Needs the program gnubg. 2,000 decisions take some ten minutes on one core.
+    Needs the program gnubg. 2,000 decisions take about ten minutes on one core.
     """
     from casewright.serve.cli.output import print_json, print_table
     from casewright_backgammon.case_base import generate_decisions, write_case_base
-    from casewright_backgammon.engine import Engine
+    from casewright_backgammon.engine import GnuBackgammon
 
     if target.is_dir():
-        raise InputError(f"--output {target} is a folder. Give the name of a file in it.")
-    generated = generate_decisions(Engine(), decisions, seed)
+        raise InputError(f"--output {target} is a folder. Give the path of a file.")
+    generated = generate_decisions(GnuBackgammon(), decisions, seed)
     write_case_base(target, generated)
     count = len(generated)
     figures = {

@@ -1,4 +1,4 @@
-"""Decisions with an engine's analysis: a position, a roll, and the equities of its best plays."""
+"""Decisions with an engine's analysis: a position, a roll, and the equities of the best plays."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from casewright_backgammon.play_text import written_play
 from casewright_backgammon.position import HOME, POINTS, Position, position_of_id
 
 T = TypeVar("T")
-#: Win, win a gammon, win a backgammon, lose a gammon, lose a backgammon; probabilities.
+#: Probabilities: win, win a gammon, win a backgammon, lose a gammon, lose a backgammon.
 Chances = tuple[float, float, float, float, float]
 
 
@@ -29,13 +29,13 @@ def won_chances(after: Position) -> Chances:
 
 
 @dataclass(frozen=True, slots=True)
-class Candidate:
+class AnalysedPlay:
     """A play with its analysis.
 
     Attributes:
-        play: In the players' notation.
-        equity: For the player who makes it, in points; 1 for a game won.
-        chances: Of that player after it.
+        play: The play in the players' notation.
+        equity: Equity of the player who makes the play, in points; 1 for a won game.
+        chances: Chances of this player after the play.
     """
 
     play: str
@@ -45,39 +45,39 @@ class Candidate:
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """A decision of a game, analysed.
+    """An analysed decision in a game.
 
     Attributes:
-        game: Name of its game.
-        position: From the side of the player on roll.
+        game: The name of the game.
+        position: The position from the side of the player on roll.
         dice: The roll.
-        candidates: The best first; some of the legal plays, with the one that was made.
+        candidates: Some of the legal plays, the best first, including the play that was made.
         played: Rank of the play that was made; ``None`` if there is none.
         value: Chances of the player on roll before the roll; ``None`` if unknown.
         engine_class: GNU Backgammon's class of the position: 10 contact, 9 crashed, 8 race, lower
-            its bear-off databases; ``None`` if unknown.
+            for its bear-off databases; ``None`` if unknown.
     """
 
     game: str
     position: Position
     dice: Dice
-    candidates: Sequence[Candidate]
+    candidates: Sequence[AnalysedPlay]
     played: int | None
     value: Chances | None = None
     engine_class: int | None = None
 
     @property
-    def best(self) -> Candidate:
-        """The play of the highest equity."""
+    def best(self) -> AnalysedPlay:
+        """The play with the highest equity."""
         return self.candidates[0]
 
     @property
     def played_or_best(self) -> int:
-        """Rank of the play that was made, or of the best one if there is none."""
+        """Rank of the play that was made, or of the best play if there is none."""
         return self.played or 0
 
     def lost(self, rank: int) -> float:
-        """Return the equity that a candidate gives up against the best one; 0 or more."""
+        """Return the equity loss of a candidate against the best candidate; 0 or more."""
         return self.best.equity - self.candidates[rank].equity
 
     def after(self, rank: int) -> Position:
@@ -85,7 +85,7 @@ class Decision:
         return written_play(self.position, self.candidates[rank].play)[0]
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the decision JSON-plain, as ``decision_of`` reads it."""
+        """Return the decision as a JSON-plain mapping, which ``decision_of`` reads."""
         return {
             "game": self.game,
             "position_id": self.position.id,
@@ -106,17 +106,17 @@ def decision_of(read: dict[str, Any]) -> Decision:
     """Return a decision from its JSON-plain form.
 
     Raises:
-        InputError: Something is missing, of another type, or impossible; names it.
+        InputError: A field is missing, invalid or impossible; the message names it.
     """
     try:
         first, second = read["dice"]
         candidates = [
-            Candidate(str(row["move"]), float(row["equity"]), _chances(row["probs"]))
+            AnalysedPlay(str(row["move"]), float(row["equity"]), _chances(row["probs"]))
             for row in read["candidates"]
         ]
         if not candidates:
             raise ValueError("no candidate")
-        # The engine analyses some plays deeper, and does not sort them again.
+        # The engine analyses some plays deeper, and does not sort the plays again.
         played = None if read["played"] is None else candidates[read["played"]]
         candidates.sort(key=lambda row: -row.equity)
         decision = Decision(
@@ -130,15 +130,17 @@ def decision_of(read: dict[str, Any]) -> Decision:
         for rank in range(len(candidates)):
             decision.after(rank)
     except (KeyError, TypeError, ValueError, IndexError) as error:
-        raise InputError(f"This is no analysed decision: {type(error).__name__}: {error}") from None
+        raise InputError(
+            f"This is not an analysed decision: {type(error).__name__}: {error}"
+        ) from None
     return decision
 
 
 def value_of(read: dict[str, Any] | None) -> tuple[Chances | None, int | None]:
-    """Return the chances of a position before the roll, and the engine's class of it.
+    """Return the chances of a position before the roll, and the engine's class of the position.
 
     Raises:
-        KeyError, TypeError, ValueError: Something is missing, or no number.
+        KeyError, TypeError, ValueError: A field is missing, or is not a number.
     """
     if read is None:
         return None, None
@@ -155,16 +157,17 @@ def read_decisions(file: Path) -> list[Decision]:
     """Return the decisions of a JSON Lines file.
 
     Raises:
-        InputError: The file cannot be read, or a line is no decision; names the line.
+        InputError: The file cannot be read, or a line is not a decision; the message names the
+            line.
     """
     return read_lines(file, decision_of)
 
 
 def read_lines(file: Path, parse: Callable[[Any], T]) -> list[T]:
-    """Return what ``parse`` makes of each line of a JSON Lines file.
+    """Return the result of ``parse`` for each line of a JSON Lines file.
 
     Raises:
-        InputError: The file cannot be read, or a line not parsed; names the line.
+        InputError: The file cannot be read, or a line cannot be parsed; the message names the line.
     """
     try:
         lines = file.read_text(encoding="utf-8").splitlines()

@@ -1,4 +1,4 @@
-"""The domain backgammon: a board's picture and a roll become a checked analysis (MCBR-RAG)."""
+"""The backgammon domain: from a board's picture and a roll to a checked analysis (MCBR-RAG)."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ OPTIONS = (
         "N-N",
     ),
 )
-#: Ten bytes in base64, so that the last character has two bits.
+#: A position id: ten bytes in base64, so that the last character has two bits.
 _ID = re.compile(r"(?<![A-Za-z0-9+/])[A-Za-z0-9+/]{13}[AQgw](?![A-Za-z0-9+/])")
 _ROLL = re.compile(r"(?<![\d/])([1-6])\s*[-–:]\s*([1-6])(?![\d/])")
 _MOVE = re.compile(rf"{STEP}(?:,? +{STEP})*", re.IGNORECASE)
@@ -79,10 +79,11 @@ def _schema() -> CaseSchema:
 
 
 def decision_cases() -> list[Case]:
-    """Return the decisions of the case file as cases, but for those with one candidate.
+    """Return the decisions of the case file as cases, without decisions with one candidate.
 
     Raises:
-        InputError: The file cannot be read, or a line is no decision; names the line.
+        InputError: The file cannot be read, or a line is not a decision; the message names the
+            line.
     """
     decisions = read_decisions(case_file())
     return [decision_case(decision) for decision in decisions if len(decision.candidates) > 1]
@@ -108,11 +109,11 @@ def _evidence(store: CaseStore, question: str) -> list[str]:
 
 
 def answer_board(opened: OpenDomain, request: OwnRequest) -> OwnAnswer:
-    """Answer a board; what the engine analysed becomes a case where it is to be retained.
+    """Return the answer about a board; retain the engine's analysis as a case if requested.
 
     Raises:
-        InputError: The image cannot be read or shows no board or an impossible position, the roll
-            is missing, or the move illegal; nothing is retained then.
+        InputError: The image cannot be read, or shows no board or an impossible position; the roll
+            is missing, or the move is illegal. Then nothing is retained.
         ToolError: The engine failed.
     """
     image, details = request.image, request.options
@@ -121,8 +122,8 @@ def answer_board(opened: OpenDomain, request: OwnRequest) -> OwnAnswer:
     dice = dice_of(details["roll"])
     reading = shipped_reader().read(
         image,
-        own=cast(Colour, _one_of(details, "checkers", get_args(Colour))),
-        home=cast(Home, _one_of(details, "home", get_args(Home))),
+        own=cast(Colour, _choice(details, "checkers", get_args(Colour))),
+        home=cast(Home, _choice(details, "home", get_args(Home))),
         off=_off(details.get("off")),
     )
     network = shipped_network()
@@ -148,11 +149,11 @@ def answer_board(opened: OpenDomain, request: OwnRequest) -> OwnAnswer:
     return OwnAnswer(lines, plain, page, answer.advice.good).save_page(request)
 
 
-def _one_of(details: Mapping[str, str], name: str, known: Sequence[str]) -> str:
-    """Return what is told, the first of the known where nothing is."""
-    value = details.get(name, known[0])
-    if value not in known:
-        raise InputError(f"--{name} {value!r:.40} is not one of {', '.join(known)}.")
+def _choice(details: Mapping[str, str], name: str, allowed: Sequence[str]) -> str:
+    """Return the value of an option, by default the first of the allowed values."""
+    value = details.get(name, allowed[0])
+    if value not in allowed:
+        raise InputError(f"--{name} {value!r:.40} is not one of {', '.join(allowed)}.")
     return value
 
 

@@ -1,4 +1,4 @@
-"""The input of the networks: the 198 numbers of TD-Gammon (Tesauro 1995)."""
+"""The input encoding of the networks: the 198 numbers of TD-Gammon (Tesauro 1995)."""
 
 from __future__ import annotations
 
@@ -9,18 +9,18 @@ import numpy as np
 from casewright_backgammon.position import BAR, CHECKERS, Position
 from casewright_mcbr.layers import Floats
 
-#: Numbers of an encoded position: two sides of 24 points by 4, bar and off; whose turn, twice.
+#: Length of an encoded position: for each side 24 points by 4, bar and off; two for the turn.
 INPUTS = 198
-#: Numbers of one side.
+#: Length of the encoding of one side.
 SIDE = 98
 
 
 def encode(positions: Sequence[Position]) -> Floats:
-    """Return n positions encoded, array (n, 198), the player on roll first.
+    """Return the encoding of n positions, array (n, 198), with the player on roll first.
 
-    A point has four numbers: three flags of at least one, two and three checkers, and half of the
-    number beyond three. The bar is halved, borne-off checkers are a share of 15. The last two
-    numbers are the turn: always the first side's, since a position is the player on roll's.
+    A point has four numbers: three flags for at least one, two and three checkers, and half of the
+    number beyond three. The number on the bar is halved; borne-off checkers are a share of 15. The
+    last two numbers encode the turn, which is always the first side's.
     """
     if not positions:
         return np.zeros((0, INPUTS), dtype=np.float32)

@@ -1,7 +1,7 @@
 """GNU Backgammon as an optional engine that values plays and positions.
 
-Each call runs the program on a file of commands, for money, without the Jacoby rule, the cube at 1
-in the middle. The program's own settings are neither read nor written.
+Each call runs the program on a file of commands, for a money game without the Jacoby rule, with the
+cube at 1 in the middle. The user's settings of the program are neither read nor written.
 """
 
 from __future__ import annotations
@@ -19,19 +19,19 @@ from typing import IO, TypeVar
 
 from casewright.errors import DependencyError, InputError, ToolError, cleaned
 from casewright.stores.progress import progress_bar
-from casewright_backgammon.decision import Candidate, Chances, won_chances
+from casewright_backgammon.decision import AnalysedPlay, Chances, won_chances
 from casewright_backgammon.moves import Dice, Play, checked_dice, legal_plays
 from casewright_backgammon.play_text import play_of, written_play
 from casewright_backgammon.position import Position, checked
 
-#: Debian's path of the program, which is not in every user's PATH.
+#: Path of the program on Debian, which is not in every user's PATH.
 _DEBIAN = Path("/usr/games/gnubg")
-#: Positions of one run of the program.
+#: Most positions in one run of the program.
 _BATCH = 100
-#: Most seconds to start, and of a position by plies: some ten times the usual.
+#: Most seconds for the start, and for a position by plies: about ten times the usual time.
 _START = 30.0
 _EACH = {0: 0.5, 1: 1.0, 2: 4.0, 3: 60.0, 4: 300.0}
-#: Commands before the positions.
+#: The commands before the positions.
 _SETTINGS = """set confirm new off
 set automatic game off
 set automatic roll off
@@ -66,8 +66,8 @@ class Worth:
     """The value of a position for the player on roll, before the roll.
 
     Attributes:
-        chances: Of that player.
-        equity: With the best use of the cube, in points; 1 for a game won.
+        chances: Chances of this player.
+        equity: Equity with the best use of the cube, in points; 1 for a won game.
     """
 
     chances: Chances
@@ -75,9 +75,10 @@ class Worth:
 
 
 def find_engine() -> Path | None:
-    """Return the path of the program; ``None`` if it is not installed, or not wanted.
+    """Return the path of the program; ``None`` if it is not installed, or disabled.
 
-    The environment variable ``CASEWRIGHT_GNUBG`` is the path of another one, or ``none``.
+    The environment variable ``CASEWRIGHT_GNUBG`` is the path of another program, or ``none`` to
+    disable it.
     """
     named = os.environ.get("CASEWRIGHT_GNUBG")
     if named:
@@ -89,12 +90,13 @@ def find_engine() -> Path | None:
 
 
 @dataclass(frozen=True, slots=True)
-class Engine:
-    """GNU Backgammon, run as a process of its own.
+class GnuBackgammon:
+    """GNU Backgammon, which is run in a separate process.
 
     Attributes:
-        path: The program; by default the installed one.
-        limit: Seconds of a run; ``None`` for 30 and some for each position, by plies.
+        path: The path of the program; by default, of the installed program.
+        limit: Time limit of a run, in seconds; ``None`` for 30 plus a share for each position, by
+            plies.
     """
 
     path: Path = field(default_factory=lambda: _installed())
@@ -102,16 +104,16 @@ class Engine:
 
     def analyse(
         self, decisions: Sequence[tuple[Position, Dice]], plies: int = 2, most: int = 5
-    ) -> list[list[Candidate]]:
+    ) -> list[list[AnalysedPlay]]:
         """Return the best plays of each decision, the best first.
 
         Args:
-            decisions: Positions of the player on roll, and rolls.
-            plies: Of look-ahead, for all plays that it returns.
-            most: Most plays of a decision.
+            decisions: Positions, from the side of the player on roll, and rolls.
+            plies: Plies of look-ahead, for all returned plays.
+            most: Most plays for a decision.
 
         Returns:
-            At least one play for each decision: ``cannot move`` if no checker can move.
+            At least one play for each decision; it is ``cannot move`` if no checker can move.
 
         Raises:
             InputError: A position or a roll is impossible.
@@ -119,9 +121,9 @@ class Engine:
         """
         _check_plies(plies)
         plays = [legal_plays(checked(position), checked_dice(dice)) for position, dice in decisions]
-        candidates: list[list[Candidate]] = [[] for _ in decisions]
+        candidates: list[list[AnalysedPlay]] = [[] for _ in decisions]
         forced = [index for index, legal in enumerate(plays) if len(legal) == 1]
-        # The program writes nothing on a roll that cannot be played.
+        # The program writes nothing about a roll that cannot be played.
         worth = self._after([plays[index][0] for index in forced], plies)
         for index, candidate in zip(forced, worth, strict=True):
             candidates[index] = [candidate]
@@ -153,11 +155,11 @@ class Engine:
 
     def equity_of_play(
         self, position: Position, dice: Dice, play: str, plies: int = 2
-    ) -> Candidate:
-        """Return a legal play with its analysis, also one that ``analyse`` does not list.
+    ) -> AnalysedPlay:
+        """Return a legal play with its analysis, even if ``analyse`` does not list it.
 
         Raises:
-            InputError: The play is not legal, or the position or the roll impossible.
+            InputError: The play is not legal, or the position or the roll is impossible.
             ToolError: The program crashed, took too long, or wrote an unknown format.
         """
         _check_plies(plies)
@@ -165,14 +167,14 @@ class Engine:
         return self._after([legal], plies)[0]
 
     def draw(self, positions: Sequence[Position], folder: Path) -> list[Path]:
-        """Draw boards in the program's own look, the player on roll below.
+        """Draw boards with the program, the player on roll below; return the files.
 
         Args:
-            positions: Of the boards.
-            folder: For the PNG files.
+            positions: The positions.
+            folder: The folder for the PNG files.
 
         Returns:
-            The files, in the positions' order.
+            The paths of the files, in the positions' order.
 
         Raises:
             ToolError: The program crashed, took too long, or drew too few.
@@ -186,8 +188,8 @@ class Engine:
             raise self._misunderstood(written, f"{len(files)} pictures")
         return files
 
-    def _after(self, plays: Sequence[Play], plies: int) -> list[Candidate]:
-        """Return plays with the values of the positions after them."""
+    def _after(self, plays: Sequence[Play], plies: int) -> list[AnalysedPlay]:
+        """Return analysed plays, from the values of the positions after them."""
         over = [not any(play.after.own) for play in plays]
         going_on = [play.after.flipped for play, done in zip(plays, over, strict=True) if not done]
         worth = iter(self.values(going_on, plies))
@@ -199,9 +201,9 @@ class Engine:
     def _hints(
         self, decisions: Sequence[tuple[Position, Dice]], plies: int, most: int
     ) -> list[str]:
-        """Return the program's output on each decision."""
+        """Return the program's output for each decision."""
         commands = [f"set evaluation chequerplay evaluation plies {plies}"]
-        # Otherwise the program analyses only close plays as deeply as the best.
+        # Without these commands, the program analyses only close plays as deeply as the best play.
         for deeper in range(1, plies + 1):
             commands.append(f"set evaluation movefilter {deeper} 0 {most} 0 0")
             commands += [
@@ -263,7 +265,7 @@ class Engine:
             last = cleaned(text[-400:]) or "It wrote nothing."
             raise ToolError(
                 f"GNU Backgammon at {self.path} ended with code {code}: {last} "
-                "Try it by hand, or install the package gnubg anew."
+                "Try it by hand, or install the package gnubg again."
             )
         return text
 
@@ -289,17 +291,17 @@ class Engine:
         except subprocess.TimeoutExpired:
             raise ToolError(
                 f"GNU Backgammon at {self.path} took longer than {limit:g} seconds and was ended. "
-                "Ask for fewer plies, or give a higher limit."
+                "Use fewer plies, or a higher limit."
             ) from None
         finally:
             if child.poll() is None:
-                # Its own children are killed too.
+                # The program's child processes are killed too.
                 os.killpg(child.pid, signal.SIGKILL)
                 child.wait()
 
     def _misunderstood(self, text: str, wanted: str) -> ToolError:
         return ToolError(
-            f"GNU Backgammon at {self.path} should have written of {wanted}; it wrote: "
+            f"GNU Backgammon at {self.path} should have written about {wanted}; it wrote: "
             f"{cleaned(text[-200:]) or 'nothing'}. Is it version 1.06 or later?"
         )
 
@@ -331,11 +333,11 @@ def _batches(items: Sequence[_T]) -> list[Sequence[_T]]:
 
 def _candidates(
     text: str, decision: tuple[Position, Dice], legal: Sequence[Play]
-) -> list[Candidate]:
-    """Read the plays of one decision.
+) -> list[AnalysedPlay]:
+    """Return the plays in the output for a decision.
 
     Raises:
-        ToolError: There is none, or one is not legal.
+        ToolError: There is no play, or a play is not legal.
     """
     position, dice = decision
     lead_to = {play.after for play in legal}
@@ -347,9 +349,9 @@ def _candidates(
         except InputError as error:
             raise _not_legal(play, position, dice, str(error)) from None
         if after not in lead_to:
-            raise _not_legal(play, position, dice, "it is none of the legal plays")
+            raise _not_legal(play, position, dice, "it is not one of the legal plays")
         equity, win, win_g, win_bg, _, lose_g, lose_bg = map(float, row.groups()[2:])
-        candidates.append(Candidate(play, equity, (win, win_g, win_bg, lose_g, lose_bg)))
+        candidates.append(AnalysedPlay(play, equity, (win, win_g, win_bg, lose_g, lose_bg)))
     if not candidates:
         raise ToolError(
             f"GNU Backgammon names no play for {dice[0]}-{dice[1]} in {position.id}; it wrote: "
@@ -365,13 +367,13 @@ def _not_legal(play: str, position: Position, dice: Dice, why: str) -> ToolError
     )
 
 
-def _turned(play: Play, worth: Worth) -> Candidate:
+def _turned(play: Play, worth: Worth) -> AnalysedPlay:
     win, win_g, win_bg, lose_g, lose_bg = worth.chances
     chances = (round(1 - win, 4), lose_g, lose_bg, win_g, win_bg)
-    return Candidate(play.text, -worth.equity, chances)
+    return AnalysedPlay(play.text, -worth.equity, chances)
 
 
-def _won(play: Play) -> Candidate:
+def _won(play: Play) -> AnalysedPlay:
     """Return the analysis of a play that ends the game."""
     chances = won_chances(play.after)
-    return Candidate(play.text, sum(chances), chances)
+    return AnalysedPlay(play.text, sum(chances), chances)

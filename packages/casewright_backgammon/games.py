@@ -1,4 +1,4 @@
-"""Analysed decisions, split by games into queries and cases."""
+"""Split of analysed decisions, by game, into queries and cases."""
 
 from __future__ import annotations
 
@@ -13,20 +13,20 @@ from casewright_backgammon.latent_training import read_pool
 from casewright_backgammon.position import Position
 
 DECISIONS, POOL = "decisions-dev.jsonl", "wildbg_positions.jsonl"
-#: Number of parts.
+#: Number of parts of the split.
 PARTS = 5
 
 
 @dataclass(frozen=True, slots=True)
 class Split:
-    """Cases and queries of different games.
+    """Cases and queries from different games.
 
     Attributes:
-        cases: For retrieval and for training.
+        cases: Decisions for retrieval and for training.
         queries: Decisions of other games, whose positions are not in or after a case.
-        pool: Valued positions beside the games, for training; none of a query.
-        left_out: Number of decisions of the queries' games with positions of cases: mostly
-            openings.
+        pool: Valued positions from outside the games, for training, without positions of queries.
+        left_out: Number of decisions of the queries' games that were left out, since a case has the
+            position: mostly openings.
     """
 
     cases: Sequence[Decision]
@@ -36,7 +36,7 @@ class Split:
 
 
 def read_split(folder: Path) -> Split:
-    """Read the decisions and the pool, and split them.
+    """Return the split of the decisions and the pool in a folder.
 
     Raises:
         InputError: The folder lacks a file, or a file has another format.
@@ -44,7 +44,7 @@ def read_split(folder: Path) -> Split:
     missing = [name for name in (DECISIONS, POOL) if not (folder / name).is_file()]
     if missing:
         raise InputError(
-            f"{folder} lacks {' and '.join(missing)}. Give the folder with both files."
+            f"{folder} lacks {' and '.join(missing)}. Give the folder that has both files."
         )
     return split_games(read_decisions(folder / DECISIONS), read_pool(folder / POOL), part=0)
 
@@ -52,12 +52,12 @@ def read_split(folder: Path) -> Split:
 def split_games(
     decisions: Sequence[Decision], pool: Sequence[tuple[Position, Chances]], part: int
 ) -> Split:
-    """Return the games of one part as queries, and the others as cases.
+    """Return a split with the games of one part as queries, and the other games as cases.
 
     Args:
-        decisions: Of all games.
-        pool: Positions beside them.
-        part: The part of the queries, 0 to 4.
+        decisions: Decisions of all games.
+        pool: Positions from outside the games.
+        part: The part with the queries, 0 to 4.
 
     Raises:
         InputError: There would be no cases or no queries.
@@ -65,7 +65,7 @@ def split_games(
     cases = [decision for decision in decisions if part_of(decision.game) != part]
     held = [decision for decision in decisions if part_of(decision.game) == part]
     known = {decision.position for decision in cases}
-    # Positions after the cases' candidates are learned, too.
+    # The network also learns the positions after the cases' candidates.
     known |= {
         decision.after(rank).flipped
         for decision in cases
@@ -73,8 +73,8 @@ def split_games(
     }
     queries = [decision for decision in held if decision.position not in known]
     if not cases or not queries:
-        raise InputError("There are too few games to ask some by the others. Give more of them.")
-    # Positions after a query's candidates may be in the pool, too.
+        raise InputError("There are too few games for both queries and cases. Give more games.")
+    # The pool may have positions after a query's candidates.
     shown = {decision.position for decision in queries}
     shown |= {
         decision.after(rank).flipped

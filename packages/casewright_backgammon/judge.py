@@ -1,4 +1,4 @@
-"""Judges of plays: GNU Backgammon if it is installed, else the trained network."""
+"""Judges of plays: GNU Backgammon if it is installed, or else the trained network."""
 
 from __future__ import annotations
 
@@ -6,25 +6,25 @@ from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from casewright_backgammon.decision import Candidate, Chances, Decision, won_chances
-from casewright_backgammon.engine import Engine, find_engine
+from casewright_backgammon.decision import AnalysedPlay, Chances, Decision, won_chances
+from casewright_backgammon.engine import GnuBackgammon, find_engine
 from casewright_backgammon.latent import PositionNetwork
 from casewright_backgammon.latent_training import other_side
 from casewright_backgammon.moves import Dice, Play, legal_plays
 from casewright_backgammon.play_text import written_play
 from casewright_backgammon.position import Position
 
-#: Plays of an analysis.
+#: Number of plays in an analysis.
 LISTED = 5
 #: Plies of the engine's look-ahead.
 PLIES = 2
 
 
-class Judge(ABC):
-    """A source of analyses.
+class PlayJudge(ABC):
+    """The base of judges, which analyse decisions.
 
     Attributes:
-        name: For people.
+        name: The name for people.
         proves: True if its analyses may become cases.
     """
 
@@ -34,13 +34,13 @@ class Judge(ABC):
     def analysed(
         self, position: Position, dice: Dice, played: Play | None, also: Sequence[Play]
     ) -> Decision:
-        """Return a decision with the best plays, and with given ones.
+        """Return a decision with its best plays, and with given plays.
 
         Args:
-            position: From the side of the player on roll.
+            position: The position from the side of the player on roll.
             dice: The roll.
             played: The play that was made, if any.
-            also: Plays to list whatever their equity.
+            also: Plays to list in any case.
 
         Raises:
             ToolError: The engine crashed, took too long, or wrote an unknown format.
@@ -54,39 +54,39 @@ class Judge(ABC):
         return Decision("asked", position, dice, tuple(kept), index)
 
     @abstractmethod
-    def _candidates(self, position: Position, dice: Dice, wanted: set[str]) -> list[Candidate]:
-        """Return the best plays and the wanted ones."""
+    def _candidates(self, position: Position, dice: Dice, wanted: set[str]) -> list[AnalysedPlay]:
+        """Return the best plays and the wanted plays."""
 
 
 @dataclass(frozen=True, slots=True)
-class NetworkJudge(Judge):
-    """The judge by the trained network: no cube, no look-ahead."""
+class NetworkJudge(PlayJudge):
+    """The judge that uses the trained network, without cube and look-ahead."""
 
     network: PositionNetwork
     name = "the network that ships, without look-ahead"
     proves = False
 
-    def _candidates(self, position: Position, dice: Dice, wanted: set[str]) -> list[Candidate]:
+    def _candidates(self, position: Position, dice: Dice, wanted: set[str]) -> list[AnalysedPlay]:
         plays = legal_plays(position, dice)
         worth = self.network.after_equities([play.after for play in plays])
         chances = self.network.chances([play.after.flipped for play in plays])
         return [
-            Candidate(play.text, round(float(value), 3), _after(play, row.tolist()))
+            AnalysedPlay(play.text, round(float(value), 3), _after(play, row.tolist()))
             for play, value, row in zip(plays, worth, chances, strict=True)
         ]
 
 
 @dataclass(frozen=True, slots=True)
-class EngineJudge(Judge):
-    """The judge by GNU Backgammon at two plies, for money."""
+class EngineJudge(PlayJudge):
+    """The judge that uses GNU Backgammon at two plies, for money games."""
 
-    engine: Engine
+    engine: GnuBackgammon
     name = "GNU Backgammon, 2 plies ahead"
     proves = True
 
-    def _candidates(self, position: Position, dice: Dice, wanted: set[str]) -> list[Candidate]:
+    def _candidates(self, position: Position, dice: Dice, wanted: set[str]) -> list[AnalysedPlay]:
         texts = {play.after: play.text for play in legal_plays(position, dice)}
-        # The program's notation of a play may differ from ours.
+        # The program may write a play differently from ours.
         listed = [
             replace(candidate, play=texts[written_play(position, candidate.play)[0]])
             for candidate in self.engine.analyse([(position, dice)], PLIES, LISTED)[0]
@@ -96,10 +96,10 @@ class EngineJudge(Judge):
         return listed
 
 
-def default_judge(network: PositionNetwork) -> Judge:
-    """Return the judge by the engine if it is installed, else by the network."""
+def default_judge(network: PositionNetwork) -> PlayJudge:
+    """Return the judge with the engine if it is installed, or else with the network."""
     path = find_engine()
-    return NetworkJudge(network) if path is None else EngineJudge(Engine(path))
+    return NetworkJudge(network) if path is None else EngineJudge(GnuBackgammon(path))
 
 
 def _after(play: Play, row: Sequence[float]) -> Chances:

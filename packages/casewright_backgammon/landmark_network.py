@@ -1,9 +1,9 @@
 """The network that finds a board: heat maps of eight landmarks, and the probability of a board.
 
-After the landmark network of MCBR-RAG (Marom 2024). A landmark is the mean point under its heat map
-(integral regression, Sun et al. 2018), and lies between pixels.
+It follows the landmark network of MCBR-RAG (Marom 2024). A landmark is the mean position under its
+heat map (integral regression, Sun et al. 2018), so its precision is finer than a pixel.
 
-torch is imported with this module: only training imports it.
+This module imports torch; only the training imports this module.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from casewright_backgammon.board_image import LANDMARKS
 from casewright_backgammon.board_slices import VIEW
 from casewright_mcbr.blocks_network import convolution
 
-#: Pixels of a view that a cell of a heat map covers.
+#: Width of a heat map's cell, in pixels of the view.
 CELL = 4
 _COLUMNS, _ROWS = VIEW[0] // CELL, VIEW[1] // CELL
 
@@ -73,7 +73,7 @@ class LandmarkNetwork(nn.Module):
 
 
 class LandmarkPlaces(nn.Module):
-    """The exported network: landmarks (n, 8, 2) and the probability of a board (n)."""
+    """The network for the export, which returns landmarks (n, 8, 2) and probabilities (n)."""
 
     def __init__(self, network: LandmarkNetwork) -> None:
         super().__init__()

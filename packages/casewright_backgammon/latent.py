@@ -1,7 +1,7 @@
-"""L: positions as the 64 numbers of a trained network, and the network's values of them.
+"""L of MCBR-RAG: positions as latents of 64 numbers, and their values by the same network.
 
-MCBR-RAG (Marom 2024, section 5.2): a multi-task network reads TD-Gammon's encoding of a position,
-and predicts its value and the encoding from the same 64 numbers.
+A multi-task network reads TD-Gammon's encoding of a position, and predicts the position's value and
+the encoding from the latent (Marom 2024, section 5.2).
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from casewright_mcbr.layers import (
     write_arrays,
 )
 
-#: Chances of a position; see ``decision.Chances``.
+#: Number of chances of a position; see ``decision.Chances``.
 CHANCES = 5
 FILE = Path(__file__).parent / "weights" / "latent.npz"
 _LAYERS = ("hidden", "latent", "value")
@@ -34,13 +34,13 @@ _LAYERS = ("hidden", "latent", "value")
 
 @dataclass(frozen=True, slots=True)
 class PositionNetwork:
-    """A network that was trained on the values of positions, as plain arrays.
+    """A network trained on the values of positions, as NumPy arrays.
 
     Attributes:
-        hidden: From the encoding, with ReLU.
-        latent: From the hidden units.
-        value: From the latent, with ReLU, to logits of the chances.
-        name: Identifies the training.
+        hidden: The layer from the encoding, with ReLU.
+        latent: The layer from the hidden units.
+        value: The layer from the latent, with ReLU, to logits of the chances.
+        name: The name of the training.
     """
 
     hidden: Layer
@@ -65,7 +65,7 @@ class PositionNetwork:
         """Return the equities of positions after a play, for the player who made it, array (n).
 
         Args:
-            afters: From that player's side; the opponent is on roll.
+            afters: Positions from that player's side, with the opponent on roll.
         """
         worth = -self.equities([after.flipped for after in afters])
         # A finished game has its exact value.
@@ -86,7 +86,7 @@ class PositionNetwork:
 
 
 def equity(chances: Floats) -> Floats:
-    """Return equities from chances (n, 5): games won less lost, a gammon twice, array (n)."""
+    """Return the equities (n) of chances (n, 5): wins minus losses, with gammons counted twice."""
     win, win_g, win_bg, lose_g, lose_bg = chances.T
     return np.asarray(2 * win - 1 + win_g + win_bg - lose_g - lose_bg, dtype=np.float32)
 
@@ -94,20 +94,21 @@ def equity(chances: Floats) -> Floats:
 def combined(before: Floats, after: Floats | None) -> Floats:
     """Return the latent of a decision: the mean of the raw latents before and after the play.
 
-    The store scales it to length 1, so the mean is of raw latents, as in the paper.
+    The mean is of raw latents, as in the paper, since the store scales it to length 1.
 
     Args:
-        before: Raw latents of the positions, array (n, 64).
-        after: The same after the play, from the same side; ``None`` without a play.
+        before: Raw latents of the positions before the play, array (n, 64).
+        after: Raw latents of the positions after the play, from the same side; ``None`` without a
+            play.
     """
     return before if after is None else np.asarray((before + after) / 2, dtype=np.float32)
 
 
 def load_network(file: Path = FILE) -> PositionNetwork:
-    """Read a network.
+    """Return the network of a file.
 
     Raises:
-        InputError: The file is missing, or holds something else.
+        InputError: The file is missing, or has other arrays.
     """
     arrays = read_arrays(file, "network of positions", "backgammon")
     try:
@@ -130,5 +131,5 @@ def shipped_network() -> PositionNetwork:
 
 
 def _won(after: Position) -> float | None:
-    """Return the equity of a finished game for the player who bore off last; else ``None``."""
+    """Return the equity of a finished game for the player who made the last play; else ``None``."""
     return None if any(after.own) else sum(won_chances(after))

@@ -11,10 +11,10 @@ from casewright_mcbr.layers import UNITS
 
 
 class MultiTaskNetwork(nn.Module):
-    """An encoder with a latent of 64, with heads for the chances and for the encoding.
+    """An encoder to a latent of 64 numbers, with output heads for the chances and the encoding.
 
     Args:
-        width: Units between the encoding and the latent.
+        width: Number of hidden units between the encoding and the latent.
     """
 
     def __init__(self, width: int) -> None:
@@ -25,6 +25,6 @@ class MultiTaskNetwork(nn.Module):
         self.decoder = nn.Linear(UNITS, INPUTS)
 
     def forward(self, encoded: Tensor) -> tuple[Tensor, Tensor]:
-        """Return logits of the chances (n, 5) and the decoded encoding (n, 198) of (n, 198)."""
+        """Return logits of chances (n, 5) and reconstructions (n, 198) of encodings (n, 198)."""
         latent = torch.relu(self.latent(torch.relu(self.hidden(encoded))))
         return self.value(latent), self.decoder(latent)

@@ -1,4 +1,4 @@
-"""The training of the multi-task network on values and encodings of positions."""
+"""Training of the multi-task network on values and encodings of positions."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from casewright_mcbr.training import arrays_of, seeded, step
 
 #: The paper's weights of value and decoder in the loss (MCBR-RAG, section 5.2).
 WEIGHTS = ((0, 1), (1, 0), (1, 1), (1, 0.1), (1, 0.01), (1, 0.001), (1, 0.0001))
-#: Chosen on training games alone.
+#: Number of hidden units, chosen on training games only.
 WIDTH, EPOCHS, BATCH, RATE, DECAY = 512, 20, 512, 2e-3, 1e-4
 #: Factors that bring both losses to a similar size.
 VALUE_SCALE, DECODER_SCALE = 4.0, 10.0
@@ -30,7 +30,7 @@ class Examples:
 
     Attributes:
         encoded: Array (n, 198).
-        chances: Of the player on roll, array (n, 5).
+        chances: Chances of the player on roll, array (n, 5).
     """
 
     encoded: NDArray[np.float32]
@@ -40,7 +40,7 @@ class Examples:
         return len(self.encoded)
 
     def shuffled(self, seed: int) -> Examples:
-        """Return the same positions with shuffled values: a control."""
+        """Return the same positions with shuffled values, for a control."""
         order = np.random.default_rng(seed).permutation(len(self))
         return Examples(self.encoded, self.chances[order])
 
@@ -51,7 +51,7 @@ def examples_of(
     """Return the positions of decisions before the roll and after each candidate, with values.
 
     Args:
-        decisions: One without a value contributes its candidates alone.
+        decisions: The decisions; one without a value contributes only its candidates.
         more: Positions of a pool, with the chances of the player on roll.
     """
     positions: list[Position] = []
@@ -62,7 +62,7 @@ def examples_of(
             chances.append(decision.value)
         for rank, candidate in enumerate(decision.candidates):
             after = decision.after(rank)
-            # A finished game has no value to learn.
+            # A finished game has no value to be learned.
             if any(after.own):
                 positions.append(after.flipped)
                 chances.append(other_side(candidate.chances))
@@ -82,7 +82,8 @@ def read_pool(file: Path) -> list[tuple[Position, Chances]]:
     """Return the positions of a JSON Lines file with their chances before the roll.
 
     Raises:
-        InputError: The file cannot be read, or a line is no valued position; names the line.
+        InputError: The file cannot be read, or a line is not a valued position; the message names
+            it.
     """
     return read_lines(file, _valued)
 
@@ -97,13 +98,13 @@ def _valued(row: dict[str, Any]) -> tuple[Position, Chances]:
 def train_network(
     examples: Examples, weighting: float, *, seed: int = 0, epochs: int = EPOCHS
 ) -> PositionNetwork:
-    """Train the network with one weighting of its two tasks.
+    """Return a network that is trained with one weighting of its two tasks.
 
     Args:
         examples: The training set.
         weighting: Share of the value in the loss, from 0 to 1.
-        seed: Of weights and order; the same seed gives the same network on one machine.
-        epochs: Passes over the examples; some 3 seconds each for 100,000 on one core.
+        seed: Random seed of weights and order; the same seed gives the same network on one machine.
+        epochs: Passes over the examples, about 3 seconds each for 100,000 on one core.
     """
     import torch
     from torch.nn import functional

@@ -1,17 +1,17 @@
-"""An answer as lines of text, and JSON-plain."""
+"""Conversion of an answer to lines of text, and to a JSON-plain mapping."""
 
 from __future__ import annotations
 
 from typing import Any
 
 from casewright.stores import Hit
-from casewright_backgammon.answerer import Attempt, BoardAnswer
+from casewright_backgammon.answerer import AdvisedPlay, BoardAnswer
 from casewright_backgammon.cases import decision_in, roll_text
 from casewright_backgammon.position import in_words
 
 
 def lines_of(answer: BoardAnswer) -> list[str]:
-    """Return an answer as lines: the reading, the cases, the advice, the check."""
+    """Return the lines of an answer: the reading, the cases, the advice, the check."""
     lines = [f"Read: {line}" for line in in_words(answer.position).splitlines()]
     question = f"Roll: {roll_text(answer.dice)}."
     if answer.played is not None:
@@ -32,14 +32,14 @@ def lines_of(answer: BoardAnswer) -> list[str]:
 
 
 def hit_line(hit: Hit) -> str:
-    """Return a case as a line."""
+    """Return the line of a case."""
     decision = decision_in(hit.case)
     where = f"roll {roll_text(decision.dice)}, position {decision.position.id}"
-    return f"Case, {hit.score:.3f} alike, {where}: {hit.case.solution}"
+    return f"Case, similarity {hit.score:.3f}, {where}: {hit.case.solution}"
 
 
-def attempt_line(number: int, name: str, attempt: Attempt) -> str:
-    """Return an attempt as a line."""
+def attempt_line(number: int, name: str, attempt: AdvisedPlay) -> str:
+    """Return the line of an attempt."""
     if attempt.lost is None:
         return f"Advice {number}, by {name}: no legal play. {attempt.why}"
     verdict = "is as good as the best" if attempt.good else f"gives up {attempt.lost:.3f}"
@@ -49,7 +49,7 @@ def attempt_line(number: int, name: str, attempt: Attempt) -> str:
 
 
 def plain_of(answer: BoardAnswer) -> dict[str, Any]:
-    """Return an answer JSON-plain."""
+    """Return an answer as a JSON-plain mapping."""
     return {
         "position_id": answer.position.id,
         "roll": roll_text(answer.dice),

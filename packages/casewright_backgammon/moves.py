@@ -9,7 +9,7 @@ from itertools import groupby
 from casewright.errors import InputError
 from casewright_backgammon.position import BAR, HOME, POINTS, Position, Side, last
 
-#: A checker's step: from a point (25 is the bar) to a point (0 is off), and True for a hit.
+#: A checker's step: start point (25 is the bar), end point (0 is off), and True for a hit.
 Step = tuple[int, int, bool]
 Dice = tuple[int, int]
 
@@ -19,8 +19,8 @@ class Play:
     """A way to play a roll.
 
     Attributes:
-        steps: The checkers' steps, each of one die, in a legal order.
-        after: The position after them, still from the side of the player who made them.
+        steps: The checkers' steps, one per die, in a legal order.
+        after: The position after the steps, still from the side of the player who made them.
     """
 
     steps: tuple[Step, ...]
@@ -38,12 +38,12 @@ class Play:
 
 
 def legal_plays(position: Position, dice: Dice) -> list[Play]:
-    """Return the legal plays of a roll, one for each position after them.
+    """Return the legal plays of a roll, one for each resulting position.
 
-    They use as many dice as possible, and the larger one if only one of two is possible.
+    A legal play uses as many dice as possible, and the larger die if only one can be played.
 
     Returns:
-        At least one play; the play without a step if no checker can move.
+        At least one play; if no checker can move, a play without steps.
     """
     large, small = sorted(checked_dice(dice), reverse=True)
     orders = [(large,) * 4] if large == small else [(large, small), (small, large)]
@@ -54,7 +54,7 @@ def legal_plays(position: Position, dice: Dice) -> list[Play]:
         if count == most:
             for after, steps in positions.items():
                 ways.setdefault(after, steps)
-            # If only one die can be played, it must be the larger, which comes first.
+            # If only one die can be played, it must be the larger die, which comes first.
             if most == 1 and large != small:
                 break
     return [Play(steps, after) for after, steps in ways.items()]
@@ -64,7 +64,7 @@ def checked_dice(dice: Dice) -> Dice:
     """Return dice unchanged.
 
     Raises:
-        InputError: They are not two numbers from 1 to 6.
+        InputError: The dice are not two numbers from 1 to 6.
     """
     if len(dice) != 2 or not all(1 <= die <= 6 for die in dice):
         raise InputError(f"A roll is two numbers from 1 to 6, not {dice!r:.40}.")
@@ -72,12 +72,12 @@ def checked_dice(dice: Dice) -> Dice:
 
 
 def apply_step(position: Position, start: int, end: int) -> tuple[Position, bool]:
-    """Return the position after a step, legal or not by the dice, and True if the step hits.
+    """Return the position after a step, whatever the dice, and True if the step hits.
 
     Args:
-        position: Before.
-        start: A point, or 25 for the bar.
-        end: A point, or 0 for off.
+        position: The position before the step.
+        start: The start point, or 25 for the bar.
+        end: The end point, or 0 for off.
 
     Raises:
         InputError: There is no checker at the start, or the opponent holds the end.
@@ -109,14 +109,14 @@ def place_name(point: int) -> str:
 def _furthest(
     position: Position, dice: tuple[int, ...]
 ) -> tuple[int, dict[Position, tuple[Step, ...]]]:
-    """Return how many dice can be played in their order, and the positions after them."""
+    """Return how many dice can be played in this order, and the resulting positions."""
     reached: dict[Position, tuple[Step, ...]] = {position: ()}
     for number, die in enumerate(dice):
         further: dict[Position, tuple[Step, ...]] = {}
         for before, steps in reached.items():
             for start, end in _steps(before.own, before.other, die):
                 after, hit = apply_step(before, start, end)
-                # The first of several ways to a position is kept.
+                # Keep the first of several sequences that give the same position.
                 further.setdefault(after, (*steps, (start, end, hit)))
         if not further:
             return number, reached
@@ -125,7 +125,7 @@ def _furthest(
 
 
 def _steps(own: Side, other: Side, die: int) -> Iterator[tuple[int, int]]:
-    """Yield the legal steps of a die: from the bar first, off with all checkers at home."""
+    """Yield the legal steps of a die: the bar first; bearing off needs all checkers at home."""
     back = last(own)
     starts = [BAR + 1] if own[BAR] else [point for point in range(back, 0, -1) if own[point - 1]]
     for start in starts:
@@ -138,9 +138,9 @@ def _steps(own: Side, other: Side, die: int) -> Iterator[tuple[int, int]]:
 
 
 def notation(steps: Sequence[Step]) -> str:
-    """Return steps in the players' notation: a checker's steps joined, equal ones counted.
+    """Return steps in the players' notation, with joined steps of a checker and counts.
 
-    A point between is named only if there is a hit on it.
+    An intermediate point is named only if there is a hit on it.
     """
     if not steps:
         return "cannot move"

@@ -1,7 +1,7 @@
-"""Pictures without a board, which the reader learns to refuse.
+"""Drawing of pictures without a board, which the reader learns to refuse.
 
-The training uses ``LEARNED`` kinds alone; the share of refused ``UNSEEN`` kinds estimates that of
-pictures of other kinds.
+The training uses only the ``LEARNED`` kinds; the refused share of ``UNSEEN`` kinds estimates the
+refused share of other pictures.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ Ink = tuple[int, int, int]
 
 
 def draw_non_board(kinds: Mapping[str, Kind], rng: np.random.Generator) -> Image.Image:
-    """Draw a picture of a random kind, 200 to 640 pixels wide, of mode "RGB"."""
+    """Return a picture of a random kind, 200 to 640 pixels wide, of mode "RGB"."""
     return kinds[str(rng.choice(list(kinds)))](rng)
 
 
@@ -99,7 +99,7 @@ def _table(rng: np.random.Generator) -> Image.Image:
 
 
 def _squares(rng: np.random.Generator) -> Image.Image:
-    """Draw a board of squares with round pieces, as of draughts, Go or Reversi."""
+    """Draw a board of squares with round pieces, as for draughts, Go or Reversi."""
     image, pen, ink = _sheet(rng)
     cells = int(rng.choice([3, 6, 7, 8, 8, 8, 10, 12, 19]))
     side = min(image.size) * rng.uniform(0.7, 1) / cells

@@ -1,4 +1,4 @@
-"""An answer as an HTML page: the board, the cases with their boards, the advice, the check."""
+"""Conversion of an answer to HTML: the board, the cases with boards, advice and check."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def page_of(answer: BoardAnswer, image: bytes) -> str:
     cases = "".join(
         _drawn(
             decision_in(hit.case).position,
-            f"{hit.score:.3f} alike, roll {roll_text(decision_in(hit.case).dice)}. "
+            f"Similarity {hit.score:.3f}, roll {roll_text(decision_in(hit.case).dice)}. "
             f"{hit.case.solution}",
         )
         for hit in answer.hits

@@ -1,6 +1,6 @@
-"""The effects of a play on the board, in the players' terms, and the phase of a game.
+"""Effects of a play on the board, in the players' terms, and the phase of a game.
 
-The terms are those of Robertie, "501 Essential Backgammon Problems"; the bounds are this project's.
+The terms are from Robertie, "501 Essential Backgammon Problems"; the bounds are this project's.
 """
 
 from __future__ import annotations
@@ -22,19 +22,19 @@ from casewright_backgammon.position import (
 
 Phase = Literal["opening", "middle", "holding", "back game", "contact bear-off", "race", "bear-off"]
 
-#: The bar point, and the five point of the other's home board: the golden anchor.
+#: The bar point, and the other player's five point: the golden anchor.
 BAR_POINT = 7
 GOLDEN_ANCHOR = 20
-#: Points of the other's home board, and those from which a checker runs.
+#: The other player's home board begins here, and the points from which a checker runs.
 BACK = POINTS - HOME + 1
 EDGE = BACK - 1
-#: A runner ends here or further: outside the near half of the other's outer board.
+#: A running checker ends here or further: outside the near half of the other player's outer board.
 _RUN_TO = 15
 #: Points whose new blots count as slots.
 _SLOTS = range(4, BAR_POINT + 1)
-#: Checkers of a heavy point.
+#: Number of checkers on a heavy point.
 _HEAVY = 5
-#: Most checkers, of 30, that have left their first points in an opening.
+#: Most checkers, of 30, that have left their initial points in an opening.
 _OPENING = 8
 #: Least deficit in pips of a back game.
 _BEHIND = 20
@@ -44,34 +44,34 @@ _BEHIND = 20
 class PlayFeatures:
     """The effects of a play, from the side of the player who makes it.
 
-    Points are that player's, 1 to 24. A made point has two checkers or more, a blot is a single
-    one.
+    Points are this player's, 1 to 24. A made point has two checkers or more; a blot is a single
+    checker.
 
     Attributes:
         hits: Checkers hit.
         entered: Checkers that enter from the bar.
         borne_off: Checkers borne off.
         pips: Pips moved.
-        made: Points that it makes.
+        points_made: Points that the play makes.
         broken: Points that it breaks.
         blots: Blots after it.
-        loose: Blots after it on points where it hit: a hit that can be hit back.
-        slots: New blots on the points 4 to 7 where nothing was hit.
-        unstacked: Points of five checkers or more that have fewer after it.
-        back_before: Checkers in the other's home board and on the bar before it.
-        back: The same after it.
-        runs: Checkers that go from the point 18 or behind it to the point 15 or further.
-        prime_before: Most made points in a row before it.
-        prime: The same after it.
-        contact_before: True if the two sides could still meet before it.
-        contact: True if they can after it.
+        loose: Blots after the play on points where it hit, which can be hit in return.
+        slots: New blots on the points 4 to 7 without a hit.
+        unstacked: Points with five checkers or more that have fewer after the play.
+        back_before: Checkers in the other player's home board and on the bar before the play.
+        back: Checkers in the other player's home board and on the bar after the play.
+        runs: Checkers that move from the point 18 or behind it to the point 15 or further.
+        prime_before: Most made points in a row before the play.
+        prime: Most made points in a row after the play.
+        contact_before: True if there is contact between the sides before the play.
+        contact: True if there is contact after the play.
     """
 
     hits: int
     entered: int
     borne_off: int
     pips: int
-    made: tuple[int, ...]
+    points_made: tuple[int, ...]
     broken: tuple[int, ...]
     blots: tuple[int, ...]
     loose: tuple[int, ...]
@@ -87,22 +87,22 @@ class PlayFeatures:
 
     @property
     def anchors_made(self) -> tuple[int, ...]:
-        """Points that it makes in the other's home board."""
-        return tuple(point for point in self.made if point >= BACK)
+        """Points that the play makes in the other player's home board."""
+        return tuple(point for point in self.points_made if point >= BACK)
 
     @property
     def anchors_broken(self) -> tuple[int, ...]:
-        """Points that it breaks in the other's home board."""
+        """Points that the play breaks in the other player's home board."""
         return tuple(point for point in self.broken if point >= BACK)
 
     @property
     def left_back(self) -> int:
-        """Checkers that leave the other's home board and the bar."""
+        """Number of checkers that leave the other player's home board and the bar."""
         return max(0, self.back_before - self.back)
 
     @property
     def breaks_contact(self) -> bool:
-        """True if it turns the game into a race."""
+        """True if the play turns the game into a race."""
         return self.contact_before and not self.contact
 
 
@@ -110,11 +110,11 @@ def play_features(before: Position, after: Position) -> PlayFeatures:
     """Return the effects of a play.
 
     Args:
-        before: The position before it, from the side of the player on roll.
-        after: The position after it, still from that player's side.
+        before: The position before the play, from the side of the player on roll.
+        after: The position after the play, still from that player's side.
     """
     own, new = before.own, after.own
-    # The points without the bar.
+    # The bar is not a point.
     pairs = list(zip(range(1, POINTS + 1), own, new, strict=False))
     hit = {POINTS - index for index in range(POINTS) if after.other[index] < before.other[index]}
     fresh = [point for point, was, now in pairs if now == 1 and was == 0]
@@ -123,7 +123,7 @@ def play_features(before: Position, after: Position) -> PlayFeatures:
         entered=max(0, own[BAR] - new[BAR]),
         borne_off=sum(own) - sum(new),
         pips=pips(own) - pips(new),
-        made=tuple(point for point, was, now in pairs if was < 2 <= now),
+        points_made=tuple(point for point, was, now in pairs if was < 2 <= now),
         broken=tuple(point for point, was, now in pairs if now < 2 <= was),
         blots=tuple(point for point, _, now in pairs if now == 1),
         loose=tuple(point for point in fresh if point in hit),
@@ -140,7 +140,7 @@ def play_features(before: Position, after: Position) -> PlayFeatures:
 
 
 def back_checkers(side: Side) -> int:
-    """Return the number of a side's checkers in the other's home board and on the bar."""
+    """Return the number of a side's checkers in the other player's home board and on the bar."""
     return sum(side[BACK - 1 :])
 
 
@@ -154,7 +154,7 @@ def longest_prime(side: Side) -> int:
 
 
 def phase(position: Position) -> Phase:
-    """Return the phase of a position: the first of these that holds.
+    """Return the phase of a position, the first of these that applies.
 
     - ``bear-off``: no contact, and the player on roll has all checkers at home.
     - ``race``: no contact.
@@ -189,20 +189,20 @@ def phase(position: Position) -> Phase:
 
 
 def hitting_rolls(position: Position, beyond: int = 0) -> int:
-    """Return how many of the 36 rolls let the player on roll hit.
+    """Return the number of rolls, of 36, with which the player on roll can hit.
 
-    A hit that is illegal because more of the roll can be played without it counts, too.
+    A hit counts even if it is illegal because more of the roll can be played without it.
 
     Args:
-        position: From the side of the player who hits.
-        beyond: Only blots beyond this point count: 6 leaves out those in the hitter's home board.
+        position: The position from the side of the player who hits.
+        beyond: Only blots beyond this point count: 6 leaves out blots in this player's home board.
     """
     own, other = position.own, position.other
     blots = {POINTS - start for start in range(POINTS) if other[start] == 1}
     blots = {point for point in blots if point > beyond}
     if not blots:
         return 0
-    # Points on which a checker may land.
+    # Points to which a checker may move.
     free = [False, *(other[POINTS - end] < 2 for end in range(1, POINTS + 1))]
     starts = [BAR + 1] if own[BAR] else [start for start in range(1, BAR + 1) if own[start - 1]]
     rolls = 0
@@ -266,7 +266,7 @@ def _reached(point: int, die: int, steps: int, free: list[bool]) -> Iterator[int
 
 
 def _runs(own: Side, new: Side) -> int:
-    """Return the number of runners: the n-th checker from behind is the same before and after."""
+    """Return the number of running checkers, if checkers do not overtake each other."""
     if own[EDGE - 1 :] == new[EDGE - 1 :]:
         return 0
     return sum(

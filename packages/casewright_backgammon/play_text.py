@@ -23,19 +23,20 @@ def dice_of(text: str) -> Dice:
     """Return the dice of a roll such as ``3-1`` or ``31``.
 
     Raises:
-        InputError: It is no roll.
+        InputError: The text is not a roll.
     """
     match = _ROLL.fullmatch(text)
     if match is None:
-        raise InputError(f"{text!r:.40} is no roll. Give two numbers from 1 to 6, such as 3-1.")
+        raise InputError(f"{text!r:.40} is not a roll. Give two numbers from 1 to 6, such as 3-1.")
     return int(match[1]), int(match[2])
 
 
 def play_of(position: Position, dice: Dice, text: str) -> Play:
-    """Return the legal play of a text.
+    """Return the legal play that a text describes.
 
     Raises:
-        InputError: The text cannot be parsed, or the play is illegal; names legal plays.
+        InputError: The text cannot be parsed, or the play is illegal; the message names legal
+            plays.
     """
     plays = legal_plays(position, dice)
     try:
@@ -51,10 +52,10 @@ def play_of(position: Position, dice: Dice, text: str) -> Play:
 def written_play(position: Position, text: str) -> tuple[Position, list[Step]]:
     """Return the position after a play and its steps, for any roll.
 
-    A step may use several dice.
+    A step in the text may use several dice.
 
     Raises:
-        InputError: The text cannot be parsed, a start has no checker, or a point is held.
+        InputError: The text cannot be parsed, a start point has no checker, or a point is blocked.
     """
     steps: list[Step] = []
     if text.strip().lower() in ("cannot move", "no move", ""):

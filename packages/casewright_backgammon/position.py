@@ -1,4 +1,4 @@
-"""Backgammon positions, from the side of the player on roll, and GNU Backgammon's ids of them."""
+"""Backgammon positions, from the side of the player on roll, and GNU Backgammon's position ids."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ from itertools import chain, repeat
 
 from casewright.errors import InputError
 
-#: Points of the board; the index of the bar; both together.
+#: Number of points of the board; index of the bar; number of both together.
 POINTS = 24
 BAR = POINTS
 PLACES = POINTS + 1
-#: Checkers of a player.
+#: Number of checkers of a player.
 CHECKERS = 15
-#: Points of a home board.
+#: Number of points in a home board.
 HOME = 6
-#: Characters of a position id.
+#: Number of characters in a position id.
 _ID = 14
 
 Side = tuple[int, ...]
@@ -30,7 +30,7 @@ class Position:
 
     Attributes:
         own: Checkers of the player on roll: 24 points, this player's 1 point first, then the bar.
-        other: Checkers of the other player, by that player's points, then the bar.
+        other: Checkers of the other player, on that player's points, then the bar.
     """
 
     own: Side
@@ -43,12 +43,12 @@ class Position:
 
     @property
     def pips(self) -> tuple[int, int]:
-        """Pips that the player on roll and the other have to go; 25 from the bar."""
+        """The pip counts of the player on roll and the other player; 25 from the bar."""
         return pips(self.own), pips(self.other)
 
     @property
     def off(self) -> tuple[int, int]:
-        """Numbers of checkers that both players have borne off."""
+        """The numbers of checkers that both players have borne off."""
         return CHECKERS - sum(self.own), CHECKERS - sum(self.other)
 
     @property
@@ -66,12 +66,12 @@ class Position:
 
 
 def pips(side: Side) -> int:
-    """Return the pips that a side has to go."""
+    """Return the pip count of a side."""
     return sum(point * count for point, count in enumerate(side, 1))
 
 
 def last(side: Side) -> int:
-    """Return the point of the checker furthest from home: 25 is the bar, 0 none."""
+    """Return the point of the checker furthest from home: 25 for the bar, 0 for no checker."""
     return max((point for point, count in enumerate(side, 1) if count), default=0)
 
 
@@ -79,7 +79,7 @@ def position_of_id(text: str) -> Position:
     """Return the position of an id.
 
     Raises:
-        InputError: The text is no position id, or the position is impossible.
+        InputError: The text is not a position id, or the position is impossible.
     """
     try:
         raw = base64.b64decode(f"{text}==", validate=True)
@@ -87,7 +87,7 @@ def position_of_id(text: str) -> Position:
         raw = b""
     if len(text) != _ID or len(raw) != 10:
         raise InputError(
-            f"{text!r:.40} is no position id. It has {_ID} characters, such as 4HPwATDgc/ABMA."
+            f"{text!r:.40} is not a position id. It has {_ID} characters, such as 4HPwATDgc/ABMA."
         )
     number = int.from_bytes(raw, "little")
     counts: list[int] = []
@@ -101,7 +101,7 @@ def position_of_id(text: str) -> Position:
         if len(counts) == 2 * PLACES:
             break
     if len(counts) < 2 * PLACES:
-        raise InputError(f"{text!r} names no position: it has too few places.")
+        raise InputError(f"{text!r} is not a position: it has too few points.")
     return checked(Position(tuple(counts[PLACES:]), tuple(counts[:PLACES])))
 
 
@@ -109,15 +109,15 @@ def checked(position: Position) -> Position:
     """Return a position unchanged.
 
     Raises:
-        InputError: It cannot arise in a game; names the flaw.
+        InputError: The position is impossible; the message names the flaw.
     """
     if why := flaw(position):
-        raise InputError(f"This is no position of backgammon: {why}")
+        raise InputError(f"This is not a backgammon position: {why}")
     return position
 
 
 def flaw(position: Position) -> str:
-    """Return why a position cannot arise in a game, as a sentence; empty if it can."""
+    """Return the reason why a position is impossible, as a sentence; empty if it is possible."""
     for side, whose in ((position.own, "The player on roll"), (position.other, "The other player")):
         if len(side) != PLACES or any(count < 0 for count in side):
             return f"{whose} needs {POINTS} points and the bar, with no count below 0."

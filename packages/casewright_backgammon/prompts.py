@@ -1,7 +1,7 @@
-"""Prompts of the chat model: the position in words, the roll, and similar analysed decisions.
+"""Prompts of the chat model: the position as text, the roll, and similar analysed decisions.
 
-After MCBR-RAG's experiment (section 5.2, Table 4): no context, or three cases; the wording is this
-project's.
+As in MCBR-RAG's experiment (section 5.2, Table 4), the context is empty or has three cases; the
+wording is this project's.
 """
 
 from __future__ import annotations
@@ -26,10 +26,10 @@ Best play: 8/5 6/5"""
 
 
 def prompt(position: Position, dice: Dice, played: Play | None, cases: Sequence[str] = ()) -> str:
-    """Return a query.
+    """Return the user's prompt for a decision.
 
     Args:
-        position: From the side of the player on roll.
+        position: The position from the side of the player on roll.
         dice: The roll.
         played: The play that was made, if any.
         cases: Analysed decisions as text, the nearest first.
@@ -46,12 +46,12 @@ def prompt(position: Position, dice: Dice, played: Play | None, cases: Sequence[
 
 
 def tries(chat: Chat, query: str, position: Position, dice: Dice) -> Iterator[tuple[str, str]]:
-    """Yield a chat model's answers with the flaws of their plays, without end; empty if legal.
+    """Yield a chat model's answers, each with the flaw of its play (empty if legal), without end.
 
     Args:
         chat: The model.
         query: Its first message; see ``prompt``.
-        position: From the side of the player on roll.
+        position: The position from the side of the player on roll.
         dice: The roll.
     """
     for answer in dialogue(

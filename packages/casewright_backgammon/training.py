@@ -1,4 +1,4 @@
-"""The training of the shipped networks: the board readers, and the latent."""
+"""Training of the shipped networks: the board reader, and the latent."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from casewright_backgammon.latent import FILE, PositionNetwork, equity
 from casewright_backgammon.latent_training import EPOCHS, examples_of, train_network
 from casewright_mcbr.training import write_figures
 
-#: Share of the value in the loss of the shipped latent, chosen among the seven by
-#: ``casewright bench backgammon --choosing``, on training games alone.
+#: Share of the value in the loss of the shipped latent, chosen from the seven on training games
+#: only, by ``casewright bench backgammon --choosing``.
 WEIGHTING = 1.0
 
 
@@ -27,16 +27,16 @@ def train_backgammon(
     epochs: int = EPOCHS,
     progress: bool | None = None,
 ) -> dict[str, float]:
-    """Train all networks, and write them with their figures.
+    """Train all networks, write them with their figures, and return the figures.
 
-    The latent learns from four fifths of the games; its figures are of the others. The board
-    readers learn from drawn boards, whose positions are of no game in the data.
+    The latent learns from four fifths of the games; its figures are measured on the others. The
+    board reader learns from drawn boards, whose positions are not from the games.
 
     Args:
-        folder: For the networks.
+        folder: The folder for the networks.
         data: The analysed games; see ``games.read_split``.
-        seed: Of all trainings.
-        epochs: Of the latent's.
+        seed: Random seed of all trainings.
+        epochs: Number of epochs of the latent's training.
         progress: Show a progress bar; see ``progress_bar``.
 
     Returns:
@@ -44,7 +44,7 @@ def train_backgammon(
         are shares, see ``board_measures.measure``.
 
     Raises:
-        InputError: The folder cannot be written, or the data not read.
+        InputError: The folder cannot be written, or the data cannot be read.
     """
     split = read_split(data)
     if all(query.value is None for query in split.queries):
@@ -66,8 +66,8 @@ def train_backgammon(
 def latent_figures(network: PositionNetwork, split: Split) -> dict[str, float]:
     """Return the errors of a network on a split's queries, in points.
 
-    They are the mean error against the engine's equity without a cube, and the mean equity lost by
-    the network's choice among the engine's candidates.
+    The errors are the mean error against the engine's equity without a cube, and the mean equity
+    loss of the network's choice among the engine's candidates.
     """
     queries = split.queries
     valued = [query for query in queries if query.value is not None]
@@ -80,6 +80,6 @@ def latent_figures(network: PositionNetwork, split: Split) -> dict[str, float]:
 
 
 def choice_lost(network: PositionNetwork, decision: Decision) -> float:
-    """Return the equity lost by the network's choice among a decision's candidates."""
+    """Return the equity loss of the network's choice among a decision's candidates."""
     afters = [decision.after(rank) for rank in range(len(decision.candidates))]
     return decision.lost(int(network.after_equities(afters).argmax()))

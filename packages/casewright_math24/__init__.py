@@ -1,1 +1,1 @@
-"""Math-24: four numbers on a card become 24."""
+"""The Math-24 domain: to make 24 of four numbers on a card."""

@@ -1,4 +1,4 @@
-"""Parsing and checking of answers: expressions of the four numbers, each once, that are 24."""
+"""Parser and check of answers: expressions that use each of four numbers once and equal 24."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from casewright_math24.puzzle import GOAL, Problem
 
 #: The words before the expression, at the end of an answer.
 FINAL = "Final Answer:"
-#: Most characters of an expression.
+#: Most characters in an expression.
 _LONGEST = 200
 SIGNS = str.maketrans({"×": "*", "·": "*", "÷": "/", "−": "-", "–": "-", "[": "(", "]": ")"})
 _OPERATIONS = {
@@ -28,8 +28,8 @@ class Check:
     """The verdict on an answer.
 
     Attributes:
-        expression: The answer's; empty if it has none.
-        right: True if the expression uses each number once and is 24.
+        expression: The expression of the answer; empty if there is none.
+        right: True if the expression uses each number once and equals 24.
         why: The flaw, as a sentence; empty if there is none.
     """
 
@@ -39,7 +39,7 @@ class Check:
 
 
 def final_answer(text: str) -> str:
-    """Return the expression after the last "Final Answer:", without "= 24"; empty if none."""
+    """Return the expression after the last "Final Answer:", without "= 24"; may be empty."""
     matches = list(re.finditer(re.escape(FINAL), text, re.IGNORECASE))
     if not matches:
         return ""
@@ -50,7 +50,7 @@ def final_answer(text: str) -> str:
 
 
 def check(expression: str, problem: Problem) -> Check:
-    """Check an expression exactly, with fractions."""
+    """Return the check of an expression, which is computed exactly, with fractions."""
     if not expression:
         return Check("", False, f'There is no expression after "{FINAL}".')
     plain = expression.translate(SIGNS)
@@ -76,8 +76,8 @@ def read_expression(node: ast.expr) -> tuple[Fraction, list[int]]:
     """Return an expression's value and its numbers.
 
     Raises:
-        ValueError: It has other parts than whole numbers and + - * /.
-        ZeroDivisionError: It divides by zero.
+        ValueError: The expression has other parts than integers and + - * /.
+        ZeroDivisionError: The expression divides by zero.
     """
     if isinstance(node, ast.Constant) and type(node.value) is int:
         return Fraction(node.value), [node.value]

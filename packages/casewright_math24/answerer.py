@@ -1,4 +1,4 @@
-"""From a card's image to a checked answer: read, retrieve, reuse or ask, revise, retain."""
+"""Answers about cards by case-based reasoning: retrieve, reuse or ask a model, revise, retain."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ from casewright_math24.prompts import prompt, tries
 from casewright_math24.puzzle import Problem, problem_of
 from casewright_mcbr.picture import media_type
 
-#: Cases that are retrieved; the nearest one's plans are tried first.
+#: Number of retrieved cases; the plans of the nearest case are tried first.
 NEAREST = 3
-#: Attempts: the first, and one after a correction.
+#: Attempts of a chat model: the first, and another after a correction.
 ATTEMPTS = 2
 
 
@@ -29,12 +29,12 @@ class CardAnswer:
 
     Attributes:
         reading: The card's numbers.
-        problem: The numbers, ascending.
+        problem: The numbers in ascending order.
         hits: The nearest cases of other puzzles.
         answered_by: ``reuse``, or the chat model's name.
-        checks: Each attempt, checked; the last one counts.
-        retained: The outcome of retaining it as a case; ``None`` if it was not to be kept, is not
-            right, or is no product of two pairs.
+        checks: The checks of all attempts; the last attempt is the answer.
+        retained: The outcome of retaining the answer as a case; ``None`` if this was not requested,
+            the answer is wrong, or it is not a product of two pairs.
     """
 
     reading: CardReading
@@ -52,12 +52,12 @@ class CardAnswer:
 
 @dataclass(frozen=True, slots=True)
 class CardAnswerer:
-    """Answers cards by the cases of a store.
+    """An answerer of cards, by the cases of a store.
 
     Attributes:
-        store: Of ``puzzle_schema``.
-        reader: Reads cards.
-        chat: A chat model; without one the plans of the nearest cases are carried over.
+        store: A store with the schema of ``puzzle_schema``.
+        reader: The reader of cards.
+        chat: A chat model; without a model, the plans of the nearest cases are reused.
         name: The chat model's name.
     """
 
@@ -67,19 +67,19 @@ class CardAnswerer:
     name: str = "reuse"
 
     def answer(self, image: bytes | Path, *, retain: bool = False) -> CardAnswer:
-        """Answer one card.
+        """Return the answer to a card.
 
         Args:
-            image: The image file, or its bytes.
-            retain: Keep a proved answer as a case.
+            image: The path of the image file, or its bytes.
+            retain: Retain a proved answer as a case.
 
         Raises:
-            InputError: The image cannot be read, or shows no card; nothing is retained then.
+            InputError: The image cannot be read, or does not show a card; then nothing is retained.
         """
         reading = self.reader.read(image)
         data = image.read_bytes() if isinstance(image, Path) else image
         problem = problem_of(reading.numbers)
-        # As in the paper's protocol, the puzzle itself is not retrieved.
+        # As in the paper's protocol, the same puzzle is not retrieved.
         apart = {"puzzle": {"not": puzzle_key(problem)}}
         hits = self.store.search({"card": Binary(media_type(data), data)}, NEAREST, where=apart)
         plans = list(dict.fromkeys(plan for hit in hits for plan in plans_of(hit.case)))
@@ -97,11 +97,11 @@ class CardAnswerer:
             checks.append(verdict)
             if checks[-1].right:
                 break
-        checks = checks or [Check("", False, "No case was found to carry a plan over from.")]
+        checks = checks or [Check("", False, "No case was found whose plan could be reused.")]
         answer = CardAnswer(reading, problem, hits, self.name, checks)
         if not (retain and answer.right):
             return answer
-        # An answer of another form has no plan to carry over.
+        # An answer of another form has no plan that could be reused.
         proof = product_of_pairs(checks[-1].expression, problem)
         if proof is None:
             return answer

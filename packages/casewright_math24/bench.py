@@ -1,10 +1,11 @@
 """MCBR-RAG's experiments on Math-24 (Marom 2024, section 5.1): Table 1 and Table 2.
 
-Table 1 is the relevance of the nearest cases. By SCO a case is relevant if it has a common larger
-factor, by SCD if the same pair makes it (the paper's "solution class" and "solution class and
-decomposition"). Table 2 has the shares of right answers with no, a general and the nearest case's
-context. A context is right if the nearest case shares a class with the puzzle. Accuracy is over all
-puzzles, faithfulness over those with a right context, negative rejection over the others.
+Table 1 has the relevance of the nearest cases. For SCO, a case is relevant if it shares a larger
+factor with the puzzle; for SCD, if the same pair also makes this factor (the paper's "solution
+class" and "solution class and decomposition"). Table 2 has the shares of right answers with no
+context, a general context, and the nearest case as context. A context is right if the nearest case
+shares a class with the puzzle. Accuracy is over all puzzles, faithfulness over puzzles with a right
+context, negative rejection over the others.
 """
 
 from __future__ import annotations
@@ -50,27 +51,28 @@ SHUFFLED = "control: latent, by comparison, labels shuffled"
 RANDOM = "control: random numbers"
 SOLVER = "for comparison: a solver's classes, which say it all"
 REUSE = "reuse, no model"
-#: The plan that is carried over without a case: the trivial answer.
+#: The plan that is reused without a case: the trivial answer.
 TRIVIAL: Class = (24, 2, 3)
-#: Controls with the same plans for all puzzles: all pairs for a factor, then for the next.
+#: Controls with the same plans for all puzzles: all pairs for one factor, then for the next.
 CONTROLS: dict[str, Sequence[Class]] = {
     **{f"control: always factor {larger}": ((larger, *PAIRS[0]),) for larger in CATEGORIES},
     "control: factor 6, then 12": ((6, *PAIRS[0]), (12, *PAIRS[0])),
 }
 RANDOM_CASE, OWN_PAIR = "control: a random case's plans", "reuse, the case's own pair alone"
-#: Settings that ``--nested`` chooses from.
+#: Settings from which ``--nested`` chooses.
 GRID = [Contrast(t, share) for t in (0.05, 0.1, 0.2) for share in (0.7, 1.0)]
 SHARES = ("accuracy", "faithfulness", "negative rejection")
-#: Our rows that the paper has, too, by its name.
+#: Rows that the paper also has, by the paper's name.
 _PRINTED = {FEATURES: "features", PAPER: "latent", COMPARING: "latent"}
-#: The paper's Table 1, in the order of ``NAMES``: means over k from 1 to 5, of its ten runs.
+#: Figures of the paper's Table 1, in the order of ``NAMES``: means over k from 1 to 5 and ten runs.
 TABLE_1 = {
     ("features", "SCO"): (0.719, 0.015, 0.029, 0.726, 0.815),
     ("latent", "SCO"): (0.820, 0.018, 0.034, 0.824, 0.872),
     ("features", "SCD"): (0.454, 0.042, 0.071, 0.465, 0.581),
     ("latent", "SCD"): (0.642, 0.065, 0.109, 0.651, 0.734),
 }
-#: The paper's Table 2, in the order of ``SHARES``, by model: no, general and top context.
+#: Figures of the paper's Table 2, in the order of ``SHARES``, by model: no, general and top
+#: context.
 TABLE_2 = {
     "Llama-3-70B": ((0.060, 0.072, 0.029), (0.123, 0.148, 0.057), (0.533, 0.694, 0.159)),
     "Llama-3.1-405B": ((0.340, 0.291, 0.473), (0.300, 0.329, 0.238), (0.613, 0.738, 0.335)),
@@ -84,9 +86,11 @@ TABLE_2 = {
 Vectors = NDArray[np.float32]
 Classes = frozenset[Class]
 Labels = Sequence[Classes]
-#: From the indices and labels of training puzzles, and a run's number, to a vector for each puzzle.
+#: A function from indices and labels of training puzzles, and the run's number, to a vector for
+#: each puzzle.
 Represent = Callable[[Sequence[int], Labels, int], Vectors]
-#: From problem, kind of query, plans of the case and most attempts to True for a right answer.
+#: A function from problem, kind of query, plans of the case and most attempts to True if the answer
+#: is right.
 Answer = Callable[[Problem, Kind, Sequence[Class], int], bool]
 RELEVANT: dict[str, Callable[[Classes, Classes], bool]] = {
     "SCO": lambda query, other: bool({n for n, *_ in query} & {n for n, *_ in other}),
@@ -96,12 +100,12 @@ RELEVANT: dict[str, Callable[[Classes, Classes], bool]] = {
 
 @dataclass(frozen=True, slots=True)
 class Puzzles:
-    """Puzzles with their classes.
+    """Puzzles with their classes and splits.
 
     Attributes:
         problems: The puzzles.
-        classes: Of each puzzle: larger factor, and the indices of the pair that makes it.
-        splits: For each run the indices of its test puzzles.
+        classes: Classes of each puzzle: a larger factor, and the indices of the pair that makes it.
+        splits: The indices of the test puzzles of each run.
     """
 
     problems: Sequence[Problem]
@@ -109,12 +113,12 @@ class Puzzles:
     splits: Sequence[Sequence[int]]
 
     def training(self, run: int) -> list[int]:
-        """Return the indices of a run's training puzzles, which are its cases, too."""
+        """Return the indices of a run's training puzzles, which are also its cases."""
         apart = set(self.splits[run])
         return [index for index in range(len(self.problems)) if index not in apart]
 
     def nearest(self, represent: Represent, run: int) -> NDArray[np.intp]:
-        """Return each test puzzle's nearest cases by cosine, array (tests, 5), the best first."""
+        """Return the nearest cases of each test puzzle by cosine, best first, array (tests, 5)."""
         training = self.training(run)
         vectors = represent(training, [self.classes[index] for index in training], run)
         units = unit_rows(vectors.astype(np.float64))
@@ -124,7 +128,7 @@ class Puzzles:
 
 
 def read_puzzles(folder: Path) -> Puzzles:
-    """Read the paper's puzzles and splits.
+    """Return the paper's puzzles and splits.
 
     Raises:
         InputError: The folder lacks a file, or a file has another format.
@@ -148,13 +152,13 @@ def read_puzzles(folder: Path) -> Puzzles:
 def measure_math24(
     data: Path, chat: str | None = None, runs: int = 10, *, nested: bool = False
 ) -> Report:
-    """Measure retrieval and answers on the paper's splits.
+    """Return the report of retrieval and answers on the paper's splits.
 
     Args:
-        data: The folder of ``read_puzzles``.
-        chat: A chat model to measure as well.
+        data: The folder for ``read_puzzles``.
+        chat: A chat model that is also measured.
         runs: Number of splits.
-        nested: Also train a latent whose settings each run chooses on its training puzzles.
+        nested: Also train a latent whose settings are chosen on the training puzzles of each run.
     """
     puzzles = read_puzzles(data)
     chosen = range(min(runs, len(puzzles.splits)))
@@ -198,10 +202,10 @@ def measure_math24(
 
 
 def representations(puzzles: Puzzles, *, nested: bool = False) -> dict[str, Represent]:
-    """Return all representations by name; the training of a run is cached.
+    """Return all representations by name; the vectors of a run are cached.
 
     Args:
-        nested: Include the latent whose settings each run chooses.
+        nested: Include the latent whose settings are chosen in each run.
     """
     problems = puzzles.problems
 
@@ -254,10 +258,10 @@ def representations(puzzles: Puzzles, *, nested: bool = False) -> dict[str, Repr
 
 
 def table_of(puzzles: Puzzles, represent: Represent, runs: Sequence[int]) -> dict[str, Floats]:
-    """Return the figures of SCO and SCD for each k, means of the runs: arrays (k, figure).
+    """Return the figures of SCO and SCD for each k, means over the runs: arrays (k, figure).
 
     Args:
-        represent: Computes the vectors, which are compared by cosine.
+        represent: A function to vectors, which are compared by cosine.
         runs: Indices of the splits.
     """
     figures: dict[str, list[Floats]] = {name: [] for name in RELEVANT}
@@ -283,7 +287,7 @@ def _run_figures(puzzles: Puzzles, order: NDArray[np.intp], run: int, name: str)
 
 
 def by_reuse(problem: Problem, kind: Kind, plans: Sequence[Class], most: int) -> bool:
-    """Return True if a plan of the nearest cases solves a problem; without a case none does."""
+    """Return True if a plan of the nearest cases solves a problem; False without cases."""
     tried = {"none": (), "general": (TRIVIAL,), "top": plans}[kind]
     return _solved(attempts(problem, tried), problem, most)
 
@@ -375,13 +379,13 @@ def right_shares(
     runs: Sequence[int],
     most: int = 1,
 ) -> tuple[float | None, ...]:
-    """Return the shares of right answers to the test puzzles, means of the runs.
+    """Return the shares of right answers to the test puzzles, means over the runs.
 
     Args:
-        represent: Computes the vectors by which cases are retrieved.
-        kind: Of the query.
+        represent: A function to the vectors by which cases are retrieved.
+        kind: The kind of the query.
         runs: Indices of the splits.
-        most: Most attempts; the answerer is corrected after the first.
+        most: Most attempts; a correction follows the first attempt.
     """
     shares: list[list[float]] = [[], [], []]
     known = puzzles.classes

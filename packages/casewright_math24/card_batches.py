@@ -1,8 +1,8 @@
-"""Batches for the training of the card reader: cells are drawn once, and combined to cards.
+"""Training batches of the card reader: cells are drawn once, and combined to cards.
 
 Drawing a card takes milliseconds, too long for a training step. Cards are combined from a pool of
 cells, then turned, stretched, thickened and roughened by torch. A batch also has whole cards and
-images without a card, which are used as drawn.
+images without a card, which are not varied.
 """
 
 from __future__ import annotations
@@ -32,11 +32,11 @@ from casewright_math24.puzzle import LARGEST
 if TYPE_CHECKING:
     from torch import Tensor
 
-#: Images of a batch: cards of cells, whole cards, images without a card.
+#: Images in a batch: cards from cells, whole cards, images without a card.
 DEALT, DRAWN, OTHER = 36, 10, 18
-#: Sizes of the pools: styles of cells, whole cards, images without a card.
+#: Sizes of the pools: cell styles, whole cards, images without a card.
 STYLES, CARDS, NON_CARDS = 480, 5000, 5000
-#: Cells of a style with texts that are no numbers from 1 to 13.
+#: Number of cells of a style with texts that are not numbers from 1 to 13.
 STRANGE = 6
 #: The class of a cell without a number from 1 to 13.
 NONE = -1
@@ -44,12 +44,12 @@ NONE = -1
 
 @dataclass(frozen=True, slots=True)
 class Pools:
-    """The images that batches are drawn from, as grey levels of 0 to 255.
+    """The pools of images for batches, as grey levels from 0 to 255.
 
     Attributes:
-        cells: (styles, 1 + 13 + STRANGE, 45, 45); the first of a style is empty.
+        cells: Cells (styles, 1 + 13 + STRANGE, 45, 45); the first cell of a style is empty.
         cards: Whole cards (n, 90, 90).
-        numbers: Their numbers less one (n, 4).
+        numbers: The numbers on the whole cards, minus one (n, 4).
         others: Images without a card (m, 90, 90).
     """
 
@@ -62,10 +62,10 @@ class Pools:
 def drawn_cards(
     rng: np.random.Generator, fonts: Fonts, count: int, *, plain: float = 0.0
 ) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
-    """Draw cards in random styles, a share of them in the plain setting.
+    """Return cards drawn in random styles, with a share of cards in the plain style.
 
     Returns:
-        Grey levels (count, 90, 90), and the numbers less one (count, 4).
+        Grey levels (count, 90, 90), and the numbers minus one (count, 4).
     """
     numbers = rng.integers(1, LARGEST + 1, (count, COUNT))
     images = np.empty((count, INPUT_SIDE, INPUT_SIDE), dtype=np.uint8)
@@ -76,7 +76,7 @@ def drawn_cards(
 
 
 def draw_pools(rng: np.random.Generator, fonts: Fonts) -> Pools:
-    """Draw a pool; about a minute."""
+    """Return drawn pools, which takes about a minute."""
     cards, numbers = drawn_cards(rng, fonts, CARDS, plain=0.1)
     others = np.stack(
         [_bytes(card_input(draw_non_card(LEARNED, rng, fonts))) for _ in range(NON_CARDS)]
@@ -85,13 +85,13 @@ def draw_pools(rng: np.random.Generator, fonts: Fonts) -> Pools:
 
 
 def _cells(rng: np.random.Generator, fonts: Fonts) -> NDArray[np.uint8]:
-    """Draw the cells of a style, upright and clean, five cards of four."""
+    """Return the cells of a style, upright and clean, from five cards of four cells."""
     texts = ["", *map(str, range(1, LARGEST + 1))]
     texts += [strange_text(rng) for _ in range(STRANGE)]
     base = draw_style(rng, fonts, rotation=0)
     cells: list[NDArray[np.uint8]] = []
     for start in range(0, len(texts), COUNT):
-        # Ink and noise come later; offsets differ between cells.
+        # Ink and noise are added later; offsets differ between cells.
         style = CardStyle(
             font=base.font,
             size=base.size,
@@ -109,10 +109,10 @@ def _bytes(grey: NDArray[np.float32]) -> NDArray[np.uint8]:
 
 
 def deal(pools: Pools, rng: np.random.Generator) -> tuple[Tensor, Tensor]:
-    """Deal a batch.
+    """Return a random batch.
 
     Returns:
-        Images (n, 90, 90) of grey levels from 0 to 1, and for each cell the number less one, or
+        Images (n, 90, 90) of grey levels from 0 to 1, and for each cell the number minus one, or
         ``NONE`` (n, 4).
     """
     import torch
@@ -131,9 +131,9 @@ def deal(pools: Pools, rng: np.random.Generator) -> tuple[Tensor, Tensor]:
 
     cards = rng.integers(len(pools.cards), size=DRAWN)
     others = pools.others[rng.integers(len(pools.others), size=OTHER)]
-    # Mirrored numbers may be other ones, but an image without a card stays one.
+    # Mirrored numbers may be other numbers, but an image without a card stays one without a card.
     others = others if rng.random() < 0.5 else np.ascontiguousarray(others[:, :, ::-1])
-    # Half of them stay as drawn, as whole cards do: the margins must not reveal the class.
+    # Half of these images are not varied, like whole cards: the margins must not reveal the class.
     turned = np.concatenate([dealt, others[: OTHER // 2]])
     images = torch.cat(
         [
@@ -147,7 +147,7 @@ def deal(pools: Pools, rng: np.random.Generator) -> tuple[Tensor, Tensor]:
 
 
 def _varied(images: Tensor, rng: np.random.Generator) -> Tensor:
-    """Turn, stretch, slant and shift images (n, 90, 90); thicken, blur and roughen them."""
+    """Return randomly turned, stretched, thickened, blurred and roughened images (n, 90, 90)."""
     import torch
     from torch.nn import functional
 
@@ -169,7 +169,7 @@ def _varied(images: Tensor, rng: np.random.Generator) -> Tensor:
     grid = functional.affine_grid(
         torch.from_numpy(rows).float(), [count, 1, INPUT_SIDE, INPUT_SIDE], align_corners=False
     )
-    # Pixels from outside the image are white, as the paper of these cards.
+    # Pixels from outside the image are white, like the paper of these cards.
     out = 1 - functional.grid_sample(1 - images.unsqueeze(1), grid, align_corners=False)
     share = torch.from_numpy(np.clip(drawn(-0.5, 0.8), 0, None)).float().view(-1, 1, 1, 1)
     if rng.random() < 0.5:

@@ -1,4 +1,4 @@
-"""Accuracy of a card reader on freshly drawn cards."""
+"""Accuracy of a card reader on newly drawn cards."""
 
 from __future__ import annotations
 
@@ -14,27 +14,27 @@ from casewright_math24.non_cards import LEARNED, UNSEEN, Fonts, Kind, draw_non_c
 from casewright_math24.puzzle import LARGEST
 from casewright_mcbr.fonts import training_fonts, unseen_fonts
 
-#: Share of learned images without a card that the threshold refuses, and its bounds.
+#: Share of learned images without a card that the threshold refuses, and the threshold's bounds.
 REFUSED, LEAST, MOST = 0.98, 0.2, 0.9
 
 
 def measure(
     target: Path, *, seed: int = 0, cards: int = 10_000, plain: int = 2000
 ) -> dict[str, float]:
-    """Measure a network on fresh images; other seeds than the training's give unseen ones.
+    """Return the accuracy of a network on new images.
 
     Args:
         target: The network's file.
-        seed: Of the images.
-        cards: Number of cards in learned fonts, of those in unseen ones, and of other images.
-        plain: Number of cards in the plain setting.
+        seed: Random seed of the images; use another one than the training.
+        cards: Number of cards in learned fonts, of cards in unseen fonts, and of other images.
+        plain: Number of cards in the plain style.
 
     Returns:
-        Shares from 0 to 1. Of cards, those read right, all four numbers, and not refused:
-        ``plain``, ``training_fonts``, ``unseen_fonts`` (turned by up to 15° both);
-        ``cards_refused`` in unseen fonts. Of other images those that are refused:
-        ``non_cards_refused`` of the learned kinds, in unseen fonts,
-        ``unseen_kinds_refused`` of other kinds. And the ``threshold`` itself.
+        Shares from 0 to 1. Of cards, the accepted ones with all four numbers read right: ``plain``,
+        ``training_fonts``, ``unseen_fonts`` (both turned by up to 15°); and ``cards_refused``, the
+        refused ones in unseen fonts. Of images without a card, the refused ones:
+        ``non_cards_refused`` for learned kinds in unseen fonts, ``unseen_kinds_refused`` for other
+        kinds. Also the ``threshold``.
     """
     reader = CardReader(target)
     rng = np.random.default_rng(seed)
@@ -55,10 +55,10 @@ def measure(
 
 
 def chosen_threshold(target: Path, *, seed: int = 0, count: int = 3000) -> float:
-    """Return the least confidence of a card; images below it are refused.
+    """Return the confidence threshold, below which images are refused.
 
-    It is the least value that refuses 98 of 100 images without a card, of learned kinds and fonts:
-    cards in unseen fonts have less confidence, and should still be read.
+    The threshold is the least value that refuses 98 of 100 images without a card, of learned kinds
+    and fonts: cards in unseen fonts have a lower confidence, and should still be read.
     """
     rng = np.random.default_rng(seed)
     sure = _sure(CardReader(target), LEARNED, rng, [None, *training_fonts()], count)
@@ -68,9 +68,9 @@ def chosen_threshold(target: Path, *, seed: int = 0, count: int = 3000) -> float
 def _read(
     reader: CardReader, rng: np.random.Generator, fonts: Fonts | None, count: int
 ) -> tuple[float, NDArray[np.float32]]:
-    """Return the share of fresh cards that are read right, and the confidence of each.
+    """Return the share of new cards that are read right, and the confidence of each card.
 
-    Without fonts the cards are plain.
+    Without fonts, the cards have the plain style.
     """
     numbers = rng.integers(1, LARGEST + 1, (count, COUNT))
     likely = reader.probabilities(

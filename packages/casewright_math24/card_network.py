@@ -1,10 +1,10 @@
 """The network that reads a card: convolutions, a dense layer, four choices among 13 numbers.
 
-After MCBR-RAG (Marom 2024), which reads upright cards of one font with convolutions of 3×3,
-pooling, and a softmax for each number. Here the four numbers share the dense layer: its input is
-the features around a corner, wide enough for a turned card, and a summary of the whole image.
+MCBR-RAG (Marom 2024) reads upright cards in one font with 3×3 convolutions, pooling, and a softmax
+for each number. Here, the four numbers share the dense layer: its input is the features around a
+corner, with enough margin for a turned card, and a summary of the whole image.
 
-torch is imported with this module: only training imports it.
+This module imports torch; only the training imports this module.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from torch import Tensor, nn
 from casewright_math24.puzzle import LARGEST
 from casewright_mcbr.blocks_network import convolution
 
-#: Channels after each stage; cells along the last feature map, and along a corner of it.
+#: Channels after each stage; width of the last feature map, and of a corner of it.
 CHANNELS = (16, 24, 40, 64)
 MAP, CORNER = 12, 7
 HIDDEN = 80
@@ -59,7 +59,7 @@ class CardNetwork(nn.Module):
 
 
 class CardProbabilities(nn.Module):
-    """The exported network, with probabilities (n, 4, 13) instead of logits."""
+    """The network for the export, which returns probabilities (n, 4, 13) instead of logits."""
 
     def __init__(self, network: CardNetwork) -> None:
         super().__init__()
@@ -71,9 +71,9 @@ class CardProbabilities(nn.Module):
 
 
 def _standard(images: Tensor) -> Tensor:
-    """Return images with positive ink, of any grey on any paper, and unit deviation.
+    """Return images with positive ink and unit deviation, for any grey levels of ink and paper.
 
-    Ink covers less area than paper, so it is the longer tail of the grey levels.
+    Ink covers less area than paper, so it is the longer tail of the distribution of grey levels.
     """
     centred = images - images.mean((1, 2), keepdim=True)
     deviation = (centred**2).mean((1, 2), keepdim=True).sqrt()

@@ -1,4 +1,4 @@
-"""The reader of cards: the four numbers from an image, offline, in a few milliseconds."""
+"""A reader of cards: from an image to four numbers, offline, in a few milliseconds."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from casewright.errors import InputError
 from casewright_mcbr.layers import open_network
-from casewright_mcbr.picture import Wanted, opened_picture
+from casewright_mcbr.picture import ExpectedPicture, opened_picture
 
 if TYPE_CHECKING:
     from onnxruntime import InferenceSession
@@ -22,13 +22,13 @@ if TYPE_CHECKING:
 
 #: Width and height of the network's input, in pixels.
 INPUT_SIDE = 90
-#: A card is about a square.
-CARD = Wanted("a card", "about as wide as high", least=32, oblong=3)
-#: The network that ships.
+#: The expected shape of a card, about a square.
+CARD = ExpectedPicture("a card", "about as wide as high", least=32, oblong=3)
+#: The shipped network.
 WEIGHTS = Path(__file__).parent / "weights" / "cards.onnx"
-#: Images of a batch.
+#: Images in a batch.
 BATCH = 64
-#: Name of the least confidence of a card in the model file's metadata.
+#: Name of the confidence threshold in the model file's metadata.
 THRESHOLD = "least_confidence"
 
 
@@ -37,8 +37,8 @@ class CardReading:
     """The numbers of a card.
 
     Attributes:
-        numbers: Upper left, upper right, lower left, lower right; each from 1 to 13.
-        confidence: The probability of the least certain of the four, from 0 to 1.
+        numbers: The numbers upper left, upper right, lower left and lower right, from 1 to 13.
+        confidence: The probability of the least certain number, from 0 to 1.
     """
 
     numbers: tuple[int, int, int, int]
@@ -46,10 +46,10 @@ class CardReading:
 
 
 class CardReader:
-    """Reads cards with a trained network, which is loaded at the first use. Thread-safe.
+    """A reader of cards with a trained network, which is loaded at the first use. Thread-safe.
 
     Args:
-        weights: The network's file; ``None`` for the shipped one.
+        weights: The network's file; ``None`` for the shipped network.
     """
 
     def __init__(self, weights: Path | None = None) -> None:
@@ -62,18 +62,18 @@ class CardReader:
 
     @property
     def threshold(self) -> float:
-        """The least confidence of a card; images below it are refused."""
+        """The confidence threshold, below which images are refused."""
         return self._network[1]
 
     def read(self, image: bytes | Path | Image.Image) -> CardReading:
-        """Read one card.
+        """Return the reading of a card in an image.
 
         Args:
             image: The bytes of an image file, its path, or an open image.
 
         Raises:
-            InputError: The file is missing, or is no image, or a damaged, too small or too large
-                one; the image shows no card; the network's file is missing.
+            InputError: The file is missing, is not an image, or is a damaged, too small or too
+                large image; the image does not show a card; the network's file is missing.
         """
         reading = _reading(self.probabilities([image])[0])
         if reading.confidence < self.threshold:
@@ -89,7 +89,7 @@ class CardReader:
         session = self._network[0]
         inputs = map(card_input, images)
         batches = [np.empty((0, 4, 13), dtype=np.float32)]
-        # In batches: many images would not fit into memory together.
+        # Use batches, since many images would not fit into memory together.
         while some := list(islice(inputs, BATCH)):
             batches.append(session.run(None, {"images": np.stack(some)})[0])
         return np.concatenate(batches)
@@ -97,7 +97,7 @@ class CardReader:
 
 @cache
 def shipped_reader() -> CardReader:
-    """Return the shipped reader; its network is loaded once a process."""
+    """Return the shipped reader, whose network is loaded once per process."""
     return CardReader()
 
 
@@ -107,8 +107,8 @@ def card_input(image: bytes | Path | Image.Image) -> NDArray[np.float32]:
     Its EXIF orientation is applied, its transparent parts become white, and it is scaled.
 
     Raises:
-        InputError: The file is missing, no image or a damaged one; the image is too small, too
-            large or far from square.
+        InputError: The file is missing, is not an image, or is damaged; the image is too small, too
+            large, or far from square.
     """
     from PIL import Image
 

@@ -1,7 +1,7 @@
-"""Card images of Math-24: four numbers from 1 to 13 in a 2×2 grid, row by row.
+"""Drawing of Math-24 cards: four numbers from 1 to 13 in a 2×2 grid, row by row.
 
-The plain setting is that of MCBR-RAG (Marom 2024): one font, upright, clean. A style changes the
-font, turns the card, adds noise and more; the same numbers and style give the same image.
+The plain style is that of MCBR-RAG (Marom 2024): one font, upright, clean. Other styles change the
+font, turn the card, add noise and more. The same numbers and style give the same image.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 #: Width and height of a card, and of each of its four cells, in pixels.
 SIDE, CELL = 180, 90
-#: The numbers on a card.
+#: Number of numbers on a card.
 COUNT = 4
 
 Offsets = tuple[tuple[float, float], tuple[float, float], tuple[float, float], tuple[float, float]]
@@ -29,19 +29,19 @@ Offsets = tuple[tuple[float, float], tuple[float, float], tuple[float, float], t
 
 @dataclass(frozen=True, slots=True)
 class CardStyle:
-    """The style of a card. The defaults are the plain setting.
+    """The style of a card; the defaults are the plain style.
 
     Attributes:
         font: A font file; ``None`` for the scalable font that comes with Pillow.
         size: Font size as a share of a cell's height.
-        rotation: In degrees, counter-clockwise.
+        rotation: Rotation in degrees, counter-clockwise.
         noise: Standard deviation of Gaussian noise, in grey levels of 0 to 255.
         blur: Radius of a Gaussian blur, in pixels.
         ink: Grey level of the numbers; lighter than ``paper`` on an inverted card.
         paper: Grey level of the background.
-        lines: Draw a border and lines between the cells.
-        offsets: For each number, pixels to the right and down from its cell's centre.
-        seed: Of the noise.
+        lines: True to draw a border and lines between the cells.
+        offsets: Offset of each number from its cell's centre, in pixels to the right and down.
+        seed: Random seed of the noise.
     """
 
     font: Path | None = None
@@ -62,8 +62,8 @@ def draw_style(
     """Return a random style.
 
     Args:
-        fonts: The fonts to choose from; ``None`` is Pillow's own.
-        rotation: Most degrees of rotation, either way.
+        fonts: The fonts to choose from; ``None`` is Pillow's default font.
+        rotation: Most degrees of rotation in either direction.
     """
     ink, paper = 0, 255
     if rng.random() < 0.7:
@@ -87,23 +87,23 @@ def draw_style(
 
 
 def render_card(numbers: Sequence[int], style: CardStyle | None = None) -> Image.Image:
-    """Draw a card.
+    """Return the image of a card.
 
     Args:
         numbers: Four whole numbers from 1 to 13: upper left, upper right, lower left, lower right.
-        style: Of the card; ``None`` for the plain setting.
+        style: The style of the card; ``None`` for the plain style.
 
     Returns:
         A grey image (mode "L") of 180×180 pixels.
 
     Raises:
-        InputError: These are not four whole numbers from 1 to 13, or the font cannot be read.
+        InputError: The numbers are not four integers from 1 to 13, or the font cannot be read.
     """
     return render_texts([str(number) for number in checked_numbers(numbers)], style)
 
 
 def render_texts(texts: Sequence[str], style: CardStyle | None = None) -> Image.Image:
-    """Draw four texts as a card, an empty text as an empty cell; see ``render_card``."""
+    """Return a card with four texts, empty texts as empty cells; see ``render_card``."""
     from PIL import Image, ImageDraw
 
     chosen = style or CardStyle()

@@ -1,4 +1,4 @@
-"""Puzzles with a product of two pairs as cases: an image, and its solutions as plans."""
+"""Puzzles as cases: the image of a card, with products of two pairs as solutions."""
 
 from __future__ import annotations
 
@@ -26,16 +26,16 @@ from casewright_math24.puzzle import GOAL, Problem, problem_of
 from casewright_mcbr.layers import UNITS
 from casewright_mcbr.picture import media_type
 
-#: Reads a card.
+#: A function from the bytes of a card's image to its numbers.
 Read = Callable[[bytes], Problem]
 
 
 def puzzle_schema(read: Read, latent: Latent) -> CaseSchema:
-    """Return the schema: one component, a card's image, compared by the latent of its numbers.
+    """Return the schema: the component is a card's image, compared by the latent of its numbers.
 
     Args:
-        read: T: from an image to its numbers.
-        latent: L: from numbers to latents.
+        read: T, a function from an image to its numbers.
+        latent: L, the network from numbers to latents.
     """
 
     def embed(problems: Sequence[Components]) -> NDArray[np.float32]:
@@ -55,7 +55,7 @@ def puzzle_schema(read: Read, latent: Latent) -> CaseSchema:
 
 
 def puzzle_case(problem: Problem) -> Case:
-    """Return a puzzle with its products of two pairs as a case, its card in the plain style.
+    """Return a puzzle, with its card in the plain style and its products of two pairs, as a case.
 
     Raises:
         InputError: The puzzle has no such product.
@@ -81,7 +81,7 @@ def solved_case(image: bytes, problem: Problem, solutions: Sequence[Decompositio
 
 
 def puzzle_key(problem: Problem) -> str:
-    """Return the value of the metadata field ``puzzle``, the same for all cases of a puzzle."""
+    """Return the value of the metadata field ``puzzle``, which identifies a puzzle."""
     return " ".join(map(str, problem))
 
 
@@ -101,21 +101,21 @@ def numbers_of(problem: Components, read: Read) -> Problem:
     """Return the numbers on a problem's card.
 
     Raises:
-        InputError: The card is no image, or shows no card.
+        InputError: The component is not an image, or does not show a card.
     """
     card = problem.get("card")
     if not isinstance(card, Binary):
-        raise InputError(f"{card!r:.80} is no card. Give its image as a Binary.")
+        raise InputError(f"{card!r:.80} is not a card. Give its image as a Binary.")
     return read(card.read())
 
 
 def plans_of(case: Case) -> list[Class]:
-    """Return a case's plans: larger factors with the indices of their pairs."""
+    """Return a case's plans: its larger factors with the indices of their pairs."""
     return [(larger, first, last) for larger, first, last in case.solution["plans"]]
 
 
 def solution_text(problem: Problem, solution: Decomposition) -> str:
-    """Return a decomposition in words."""
+    """Return a decomposition as text."""
     first, last = (problem[index] for index in solution.pair)
     return (
         f"make {solution.larger} of {first} and {last} ({solution.made_by}), and "
@@ -130,7 +130,7 @@ def case_text(case: Case) -> str:
 
 
 def proved(case: Case) -> str | None:
-    """Return why a case may not be kept (Revise); ``None`` if its solution is proved."""
+    """Return the reason to refuse a case (Revise); ``None`` if its solution is proved."""
     given: Any = case.solution
     problem = problem_of(case.metadata.get("numbers", ()))
     expressions = given.get("expressions") if isinstance(given, dict) else None

@@ -36,9 +36,9 @@ def bench_math24(
     plot: Plot = None,
     as_json: AsJson = False,
 ) -> None:
-    """Retrieve cases of Math-24 and answer by them, in the paper's protocol.
+    """Measure retrieval and answers for Math-24, by the paper's protocol.
 
-    Some ten minutes on two cores: each run trains its latents anew.
+    About ten minutes on two cores: each run trains its latents again.
     """
     from casewright_math24.bench import measure_math24
 
@@ -53,16 +53,16 @@ def finetune_math24(
     seed: Annotated[int, typer.Option(min=0, help="Of both trainings.")] = 0,
     as_json: AsJson = False,
 ) -> None:
-    """Train the reader of Math-24's cards and the latent that its cases are compared by.
+    """Train the reader of Math-24 cards, and the latent by which cases are compared.
 
-    Some ten minutes on one core. The figures stand beside those of the networks that ship.
+    About ten minutes on one core. The figures are printed beside those of the shipped networks.
     """
     from casewright_math24.latent import FILE
     from casewright_math24.training import train_math24
     from casewright_mcbr.training import read_figures
 
     check_folder(target)
-    # Read first: the output may be the folder of the shipped figures.
+    # Read the shipped figures first: the output may be their folder.
     shipped = read_figures(FILE.parent)
     figures = train_math24(target, seed=seed, steps=steps)
     show_trained(figures, shipped, target, as_json=as_json)

@@ -1,7 +1,8 @@
-"""Solutions that are a product of two pairs: the solutions of cases (MCBR-RAG, section 5).
+"""Solutions that are a product of two pairs, as cases have them (MCBR-RAG, section 5).
 
-One pair of the numbers makes 24, 12, 8 or 6, the other 1, 2, 3 or 4. The class of a decomposition
-is the larger factor with the indices of the pair that makes it, in the ascending problem.
+One pair of the numbers makes 24, 12, 8 or 6, and the other pair makes 1, 2, 3 or 4. The class of a
+decomposition is the larger factor with the indices, in the ascending problem, of the pair that
+makes it.
 """
 
 from __future__ import annotations
@@ -21,19 +22,19 @@ CATEGORIES = (24, 12, 8, 6)
 #: Indices of the pair that makes the larger factor.
 PAIRS = tuple(combinations(range(4), 2))
 
-#: Larger factor, and the two indices of the pair that makes it.
+#: A class: the larger factor, and the two indices of the pair that makes it.
 Class = tuple[int, int, int]
 
 
 @dataclass(frozen=True, slots=True)
 class Decomposition:
-    """A product of two pairs that is 24.
+    """A product of two pairs that equals 24.
 
     Attributes:
         larger: The larger factor, one of ``CATEGORIES``.
-        pair: Indices of the two numbers that make it; of equal numbers the first ones.
-        made_by: An expression of the pair that is the larger factor.
-        rest_by: An expression of the other two that is the smaller factor.
+        pair: Indices of the two numbers that make it; of equal numbers, the first.
+        made_by: The expression of the pair that equals the larger factor.
+        rest_by: The expression of the other two numbers that equals the smaller factor.
     """
 
     larger: int
@@ -53,12 +54,12 @@ class Decomposition:
 
     @property
     def expression(self) -> str:
-        """All four numbers as one expression that is 24."""
+        """The expression of all four numbers, which equals 24."""
         return f"({self.made_by}) * ({self.rest_by})"
 
 
 def decompositions(problem: Problem) -> list[Decomposition]:
-    """Return a problem's decompositions, one for each class and pair of expressions."""
+    """Return the decompositions of a problem, one for each class and pair of expressions."""
     solutions: dict[tuple[Class, str, str], Decomposition] = {}
     for pair in PAIRS:
         first, other = _values(problem, pair), _values(problem, _rest(pair))
@@ -78,12 +79,12 @@ def classes(problem: Problem) -> set[Class]:
 
 @cache
 def decomposable_problems() -> tuple[Problem, ...]:
-    """Return the problems with a product of pairs: 527 of 1,820."""
+    """Return the problems that have a product of two pairs, 527 of 1,820."""
     return tuple(problem for problem in all_problems() if decompositions(problem))
 
 
 def product_of_pairs(expression: str, problem: Problem) -> Decomposition | None:
-    """Return an expression as a decomposition; ``None`` if it is wrong, or of another form."""
+    """Return an expression as a decomposition; ``None`` if it is wrong or has another form."""
     if not check(expression, problem).right:
         return None
     whole = ast.parse(expression.translate(SIGNS), mode="eval").body
@@ -99,19 +100,19 @@ def product_of_pairs(expression: str, problem: Problem) -> Decomposition | None:
 def attempts(
     problem: Problem, plans: Iterable[Class], *, other_pairs: bool = True
 ) -> Iterator[str]:
-    """Carry the plans of cases over to a problem (MCBR-RAG's Reuse, without a model).
+    """Yield attempts at a problem with the plans of cases (MCBR-RAG's Reuse, without a model).
 
-    The pair at the plan's indices is tried first, then the other five, as in the paper's hint to a
-    language model. So trying decides if the plan's larger factor can be made at all; the case adds
-    the factor to try first (the bench's controls measure the gain).
+    The pair at the plan's indices is tried first, then the other five pairs, as in the paper's hint
+    to a language model. So trying all pairs decides if the plan's larger factor can be made; the
+    case contributes the factor to try first (the bench's controls measure the gain).
 
     Args:
         problem: The numbers to make 24 of.
         plans: Classes of the cases' decompositions.
-        other_pairs: Try pairs at other indices after the plan's own.
+        other_pairs: Try pairs at other indices after the plan's pair.
 
     Yields:
-        An expression for each plan, in their order; an empty text for a plan that fails.
+        An expression for each plan, in the plans' order; an empty text if a plan fails.
     """
     for larger, *places in plans:
         pair = (places[0], places[1])
@@ -144,7 +145,7 @@ def _ways(first: int, second: int) -> Iterator[tuple[Fraction, str]]:
     yield Fraction(first * second), f"{first} * {second}"
     yield Fraction(first - second), f"{first} - {second}"
     yield Fraction(second - first), f"{second} - {first}"
-    # The numbers of a puzzle are at least 1.
+    # The numbers of a puzzle are at least 1, so no operand is 0.
     yield Fraction(first, second), f"{first} / {second}"
     yield Fraction(second, first), f"{second} / {first}"
 
@@ -160,7 +161,7 @@ def _values(problem: Problem, pair: tuple[int, ...]) -> dict[Fraction, list[str]
 
 
 def _first_places(problem: Problem, numbers: Sequence[int]) -> tuple[int, int]:
-    """Return the indices of two of a problem's numbers, of equal numbers the first free ones."""
+    """Return the indices of two numbers of a problem; of equal numbers, the first free indices."""
     low, high = sorted(numbers)
     first = problem.index(low)
     rest = [*problem[:first], *problem[first + 1 :]]

@@ -1,4 +1,4 @@
-"""The domain Math-24: four numbers on a card become 24, by the plans of like cards (MCBR-RAG)."""
+"""The Math-24 domain: to make 24 of a card's numbers, by plans of similar cards (MCBR-RAG)."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def _schema() -> CaseSchema:
 def _evidence(store: CaseStore, question: str) -> list[str]:
     """Return the lines that answer a question, the attempts before the cases."""
     numbers = [int(text) for text in re.findall(r"\d+", question)]
-    # A question may name the goal, too.
+    # A question may also contain the goal.
     if len(numbers) > 4 and 24 in numbers:
         numbers.remove(24)
     answer = CardAnswerer(store, shipped_reader()).answer(card_image(problem_of(numbers)))
@@ -46,10 +46,10 @@ def _evidence(store: CaseStore, question: str) -> list[str]:
 
 
 def answer_card(opened: OpenDomain, request: OwnRequest) -> OwnAnswer:
-    """Answer a card.
+    """Return the answer to a card.
 
     Raises:
-        InputError: The image cannot be read, or shows no card; nothing is retained then.
+        InputError: The image cannot be read, or does not show a card; then nothing is retained.
     """
     image = request.image
     answerer = CardAnswerer(opened.stores["math24"], shipped_reader(), request.chat, request.name)
@@ -74,7 +74,7 @@ def answer_card(opened: OpenDomain, request: OwnRequest) -> OwnAnswer:
 
 
 def lines_of(answer: CardAnswer) -> list[str]:
-    """Return an answer in words."""
+    """Return the lines of an answer."""
     reading = answer.reading
     lines = [f"Read: {' '.join(map(str, reading.numbers))} ({reading.confidence:.3f} sure)"]
     lines += [f"Case, {hit.score:.3f} alike: {case_text(hit.case)}" for hit in answer.hits]

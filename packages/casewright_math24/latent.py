@@ -1,8 +1,8 @@
-"""L: a problem as the 64 numbers that a trained network computes of it (MCBR-RAG, section 5.1).
+"""L: problems as latents of 64 numbers from a trained network (MCBR-RAG, section 5.1).
 
-The network's input are the four numbers and the paper's features, 40 counts of pairs that make a
-factor of 24. For each factor, they are the share of the six pairs that can make it, and for each
-number the share of its three pairs. Counts do not show which pairs complete each other.
+The inputs are the four numbers and the paper's features, 40 counts of pairs that make a factor of
+24. For each factor, the counts are the share of all six pairs that can make it, and for each number
+the share of its three pairs. The counts do not show which two pairs complement each other.
 """
 
 from __future__ import annotations
@@ -31,9 +31,9 @@ from casewright_mcbr.layers import (
 
 FILE = Path(__file__).parent / "weights" / "latent.npz"
 FACTORS = (1, 2, 3, 4, 6, 8, 12, 24)
-#: Counts of all pairs, and of the pairs of each of the four numbers.
+#: Number of counts: of all pairs, and of the pairs of each of the four numbers.
 COUNTS = 5 * len(FACTORS)
-#: The numbers themselves, then the counts.
+#: Length of the input: the numbers, then the counts.
 INPUTS = 4 + COUNTS
 
 
@@ -59,11 +59,11 @@ def inputs(problem: Problem) -> NDArray[np.float32]:
 
 @dataclass(frozen=True, slots=True)
 class Latent:
-    """A network of dense layers whose last one is the latent.
+    """A network of dense layers, the last of which is the latent.
 
     Attributes:
         layers: Weights (out, in) and biases (out) of each layer.
-        name: Identifies the training.
+        name: The name of the training.
         last: True if ReLU follows the last layer, as in the paper's network, whose latent is a
             hidden layer.
     """
@@ -90,10 +90,10 @@ class Latent:
 
 
 def load_latent(file: Path = FILE) -> Latent:
-    """Read a latent network.
+    """Return the latent network of a file.
 
     Raises:
-        InputError: The file is missing, or holds something else.
+        InputError: The file is missing, or has other arrays.
     """
     arrays = read_arrays(file, "latent network", "math24")
     try:
@@ -109,5 +109,5 @@ def load_latent(file: Path = FILE) -> Latent:
 
 @cache
 def shipped_latent() -> Latent:
-    """Return the latent network that ships."""
+    """Return the shipped latent network."""
     return load_latent()

@@ -1,4 +1,4 @@
-"""The networks of the latents: the paper's, and one that is trained by comparison."""
+"""Networks of the latents: the paper's network, and a network trained with a contrastive loss."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from torch import Tensor, nn
 from casewright_math24.latent import INPUTS
 from casewright_mcbr.layers import UNITS
 
-#: Hidden units of the network that is trained by comparison.
+#: Hidden units of the network with a contrastive loss.
 WIDTH = 256
 
 
 class PaperNetwork(nn.Module):
-    """The paper's network: a hidden layer of 64, the latent, and flags of a solution's classes."""
+    """The paper's network: a hidden layer of 64 (the latent), and flags of a solution's classes."""
 
     def __init__(self, flags: int, dropout: float) -> None:
         super().__init__()
@@ -31,7 +31,7 @@ class PaperNetwork(nn.Module):
 
 
 class ComparingNetwork(nn.Module):
-    """A network of two layers, the second of which is the latent, with a head for the classes."""
+    """A network of two layers, the second of which is the latent, with a classification head."""
 
     def __init__(self, classes: int, dropout: float) -> None:
         super().__init__()
@@ -44,5 +44,5 @@ class ComparingNetwork(nn.Module):
         """Return latents of length 1, tensor (n, 64), and logits of the classes, (n, classes)."""
         hidden = self.dropout(torch.relu(self.first(problems)))
         latents = nn.functional.normalize(self.latent(hidden), dim=1)
-        # Of vectors of length 1, logits would lie between -1 and 1.
+        # Without the scale, the logits of vectors of length 1 would be between -1 and 1.
         return latents, self.classes(latents) * 10

@@ -1,4 +1,4 @@
-"""The training of latents: the paper's, without its test cases, and one by comparison."""
+"""Training of the latents: the paper's, without its test cases, and with a contrastive loss."""
 
 from __future__ import annotations
 
@@ -17,25 +17,26 @@ from casewright_mcbr.training import arrays_of, seeded, step
 if TYPE_CHECKING:
     from torch import Tensor
 
-#: Flags: each larger factor, and each of the four indices in its pair.
+#: Number of flags: each larger factor, and each of the four indices in its pair.
 FLAGS = 5 * len(CATEGORIES)
-#: The paper's settings; of a range, its mean.
+#: The paper's settings, and the mean of a range of settings.
 EPOCHS, BATCH, RATE, PENALTY, DROPOUT = 500, 64, 0.01, 0.001, 0.1
-#: Settings of the training by comparison.
+#: Settings of the contrastive training.
 STEPS, COMPARING_RATE, DECAY, COMPARING_DROPOUT = 1000, 3e-3, 1e-2, 0.2
 NOISE = 0.03
 
 
 @dataclass(frozen=True, slots=True)
 class Contrast:
-    """Settings of the loss of the training by comparison.
+    """Settings of the contrastive loss.
 
-    The defaults were chosen on the training cases of all published splits together, so that each
-    test puzzle took part by the other splits; ``bench math24 --nested`` chooses within each split.
+    The defaults were chosen on the training cases of all published splits together, so each test
+    puzzle of a split took part through other splits; ``bench math24 --nested`` chooses them within
+    each split.
 
     Attributes:
-        temperature: Of the softmax over likenesses.
-        same_class: Share of the loss of common classes; the rest is of common larger factors.
+        temperature: Temperature of the softmax over similarities.
+        same_class: Share of the loss for common classes; the rest is for common larger factors.
     """
 
     temperature: float = 0.1
@@ -48,13 +49,13 @@ Classes = Sequence[Collection[Class]]
 def train_paper_latent(
     problems: Sequence[Problem], classes: Classes, *, seed: int = 0, epochs: int = EPOCHS
 ) -> Latent:
-    """Train the paper's network to flag the classes of problems (MCBR-RAG, section 5.1).
+    """Return the latent of the paper's network, trained to flag classes (MCBR-RAG, section 5.1).
 
-    The paper lowers the learning rate by the loss of its test cases; here it follows a cosine, and
-    no test case takes part.
+    The paper lowers the learning rate by the loss on its test cases; here, the rate follows a
+    cosine schedule, without test cases.
 
     Args:
-        seed: Of weights and order.
+        seed: Random seed of weights and order.
         epochs: Passes over the problems.
     """
     import torch
@@ -84,14 +85,14 @@ def train_comparing_latent(
     steps: int = STEPS,
     contrast: Contrast = Contrast(),
 ) -> Latent:
-    """Train a latent in which problems of a common class are near (Khosla et al. 2020).
+    """Return a latent in which problems with a common class are near (Khosla et al. 2020).
 
-    The loss is a supervised contrast of all problems: by common classes and by common larger
-    factors, plus a classification of the classes.
+    The loss is the supervised contrastive loss over all problems, for common classes and for common
+    larger factors, plus a classification loss for the classes.
 
     Args:
-        seed: Of weights, noise and dropout.
-        steps: Each over all problems.
+        seed: Random seed of weights, noise and dropout.
+        steps: Gradient steps, each over all problems.
         contrast: Settings of the loss.
     """
     import torch
@@ -121,7 +122,7 @@ def train_comparing_latent(
 
 
 def _contrast(latents: Tensor, pairs: Tensor, temperature: float) -> Tensor:
-    """Return the supervised contrastive loss of latents of length 1; ``pairs`` are positive."""
+    """Return the supervised contrastive loss of latents; ``pairs`` marks positive pairs."""
     import torch
 
     itself = torch.eye(len(latents), dtype=torch.bool)

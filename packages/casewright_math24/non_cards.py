@@ -1,7 +1,7 @@
-"""Images without a card, which the reader learns to refuse.
+"""Drawing of images without a card, which the reader learns to refuse.
 
-The training uses ``LEARNED`` kinds alone (outlier exposure, Hendrycks et al. 2019); the share of
-refused ``UNSEEN`` kinds estimates that of images of other kinds.
+The training uses only the ``LEARNED`` kinds (outlier exposure, Hendrycks et al. 2019); the refused
+share of ``UNSEEN`` kinds estimates the refused share of other images.
 """
 
 from __future__ import annotations
@@ -28,19 +28,19 @@ if TYPE_CHECKING:
 Fonts = Sequence[Path | None]
 Kind = Callable[[np.random.Generator, CardStyle], "Image.Image"]
 
-#: Rows and columns of grids that are no cards.
+#: Rows and columns of grids that are not cards.
 GRIDS = ((1, 2), (2, 1), (1, 4), (4, 1), (2, 3), (3, 2), (3, 3), (4, 4), (1, 3), (3, 1))
-#: Letters unlike digits in every font.
+#: Letters that do not look like digits in any font.
 LETTERS = "ACDEFHJKLMNPQRTUVWXYacdefhjkmnprtuvwxy"
 
 
 def draw_non_card(kinds: Mapping[str, Kind], rng: np.random.Generator, fonts: Fonts) -> Image.Image:
-    """Draw an image of a random kind, 180×180 pixels of mode "L"."""
+    """Return an image of a random kind, 180×180 pixels, of mode "L"."""
     return kinds[str(rng.choice(list(kinds)))](rng, draw_style(rng, fonts))
 
 
 def strange_text(rng: np.random.Generator) -> str:
-    """Return a text that is no number from 1 to 13: letters, 0, 14 and more."""
+    """Return a text that is not a number from 1 to 13: letters, 0, 14 and more."""
     chance = rng.random()
     if chance < 0.4:
         return str(rng.integers(14, 100))
@@ -129,7 +129,7 @@ def _scattered(rng: np.random.Generator, style: CardStyle) -> Image.Image:
 
 
 def _strange_cells(rng: np.random.Generator, style: CardStyle) -> Image.Image:
-    """Draw a card with some empty cells, or with texts that are no numbers from 1 to 13."""
+    """Draw a card with some empty cells, or with texts that are not numbers from 1 to 13."""
     texts = [str(rng.integers(1, 14)) for _ in range(4)]
     empty = rng.random() < 0.5
     for index in rng.choice(4, size=int(rng.integers(1, 5)), replace=False):
@@ -203,7 +203,7 @@ def _placed(
 
 
 def _shapes_on(image: Image.Image, rng: np.random.Generator, count: int, ink: int | None) -> None:
-    """Draw random shapes: filled ones of random greys without ``ink``, else outlines."""
+    """Draw random shapes: filled with random greys without ``ink``, else as outlines."""
     from PIL import ImageDraw
 
     pen = ImageDraw.Draw(image)

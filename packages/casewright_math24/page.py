@@ -1,4 +1,4 @@
-"""An answer as an HTML page: the card, the cases with their cards, the attempts with verdicts."""
+"""Conversion of an answer to HTML: the card, the cases with their cards, and checked attempts."""
 
 from __future__ import annotations
 

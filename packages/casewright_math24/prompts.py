@@ -1,6 +1,6 @@
-"""The three kinds of queries: without context, with a general hint, with the nearest case's plan.
+"""Prompts of three kinds: without context, with a general hint, with the nearest case's plan.
 
-After MCBR-RAG's experiments (section 5.1, Table 2); the wording is this project's.
+They follow MCBR-RAG's experiments (section 5.1, Table 2); the wording is this project's.
 """
 
 from __future__ import annotations
@@ -30,11 +30,11 @@ def question(problem: Problem) -> str:
 
 
 def prompt(problem: Problem, kind: Kind, plans: Sequence[Class] = ()) -> str:
-    """Return a query.
+    """Return the user's prompt for a puzzle.
 
     Args:
-        kind: ``none``; ``general``, how products of two pairs are found; ``top``, a case's plan.
-        plans: Those of the case, for ``top``.
+        kind: ``none``; ``general``, a hint on products of two pairs; ``top``, a case's plan.
+        plans: The plans of the case, for ``top``.
     """
     if kind == "none":
         return question(problem)
@@ -48,11 +48,11 @@ def second(verdict: Check) -> str:
 
 
 def tries(chat: Chat, query: str, problem: Problem) -> Iterator[str]:
-    """Yield the expressions of a chat model's answers, without end; empty where there is none.
+    """Yield the expressions of a chat model's answers, without end; may be empty.
 
     Args:
-        query: Its first message; see ``prompt``.
-        problem: The numbers, for the check that the model reads before another answer.
+        query: The first message; see ``prompt``.
+        problem: The numbers, for the check whose result the model gets before its next answer.
     """
     for answer in dialogue(
         chat, ROLE, query, lambda answer: second(check(final_answer(answer), problem))

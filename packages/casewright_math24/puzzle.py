@@ -1,4 +1,4 @@
-"""The puzzles of Math-24: four numbers from 1 to 13 that are to make 24."""
+"""Puzzles of Math-24: four numbers from 1 to 13 with which to make 24."""
 
 from __future__ import annotations
 
@@ -10,17 +10,17 @@ from casewright.errors import InputError
 
 #: The goal of a puzzle.
 GOAL = 24
-#: The largest number on a card: a king.
+#: The largest number on a card, a king.
 LARGEST = 13
 
 Problem = tuple[int, int, int, int]
 
 
 def checked_numbers(numbers: Sequence[int]) -> Problem:
-    """Return the four numbers of a puzzle in their order.
+    """Return the four numbers of a puzzle, in the given order.
 
     Raises:
-        InputError: They are not four whole numbers from 1 to 13.
+        InputError: The numbers are not four integers from 1 to 13.
     """
     try:
         if any(isinstance(number, bool) for number in numbers):
@@ -38,10 +38,10 @@ def checked_numbers(numbers: Sequence[int]) -> Problem:
 
 
 def problem_of(numbers: Sequence[int]) -> Problem:
-    """Return four numbers as a problem, ascending.
+    """Return four numbers as a problem, in ascending order.
 
     Raises:
-        InputError: They are not four whole numbers from 1 to 13.
+        InputError: The numbers are not four integers from 1 to 13.
     """
     first, second, third, fourth = sorted(checked_numbers(numbers))
     return first, second, third, fourth

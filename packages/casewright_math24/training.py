@@ -1,6 +1,6 @@
-"""The training of the shipped networks: the card reader, and the latent.
+"""Training of the shipped networks: the card reader, and the latent.
 
-It takes minutes on one core, on cards that it draws.
+The training uses drawn cards, and takes minutes on one core.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
     from casewright_math24.card_network import CardNetwork
 
-#: Greatest learning rate.
+#: Maximum learning rate.
 RATE = 4e-3
 #: Weight of the loss on cells without a number (Hendrycks et al. 2019 use 0.5).
 EXPOSURE = 0.5
@@ -35,25 +35,26 @@ EXPOSURE = 0.5
 def train_math24(
     folder: Path, *, seed: int = 0, steps: int = 1600, progress: bool | None = None
 ) -> dict[str, float]:
-    """Train both networks, and write them with their figures.
+    """Train both networks, write them with their figures, and return the figures.
 
-    The latent learns all 527 puzzles, which are the cases. ``casewright bench math24`` trains
-    others to measure latents on held-out puzzles.
+    The latent learns from all 527 puzzles, which are the cases. ``casewright bench math24`` trains
+    other latents to measure them on held-out puzzles.
 
     Args:
-        folder: For the networks.
-        seed: Of both trainings.
-        steps: Of the card reader's training, 64 images each; 4 or 5 a second on one core.
+        folder: The folder for the networks.
+        seed: Random seed of both trainings.
+        steps: Training steps of the card reader, with 64 images each; 4 or 5 per second on one
+            core.
         progress: Show a progress bar; see ``progress_bar``.
 
     Returns:
-        Shares: the card reader's, see ``card_measures.measure``; and of the latent the share of
+        Shares: for the card reader, see ``card_measures.measure``; for the latent, the share of
         cases whose nearest other case has a common class (``latent_nearest_case_same_class``).
 
     Raises:
-        DependencyError: matplotlib, which brings the fonts, is not installed.
+        DependencyError: matplotlib, which includes the fonts, is not installed.
     """
-    # Missing fonts are refused before a minute of training.
+    # Check for missing fonts before a minute of training.
     training_fonts()
     known = [classes(problem) for problem in decomposable_problems()]
     latent = train_comparing_latent(decomposable_problems(), known, seed=seed)
@@ -80,18 +81,18 @@ def _nearest_share(latent: Latent) -> float:
 def _train_card_reader(
     target: Path, seed: int, steps: int, progress: bool | None
 ) -> dict[str, float]:
-    """Write a network that reads cards as an ONNX file; return the figures of ``measure``.
+    """Train and write a network that reads cards; return the figures of ``measure``.
 
-    It learns from ``training_fonts`` and Pillow's own font alone. For cells without a number from 1
-    to 13 it learns the uniform distribution, so that images without a card have little confidence.
-    The same seed and number of steps give the same network on one machine.
+    The network learns only from ``training_fonts`` and Pillow's default font. For cells without a
+    number from 1 to 13, the target is the uniform distribution, so that images without a card have
+    a low confidence. The same seed and number of steps give the same network on one machine.
     """
     from casewright_math24.card_network import CardProbabilities
 
     network = _trained(seed, steps, progress)
     exported = CardProbabilities(network)
     export_batched(exported, (INPUT_SIDE, INPUT_SIDE), target, "images", ["probabilities"])
-    # Chosen on learned fonts and kinds: those of the test take no part.
+    # The threshold is chosen on learned fonts and kinds, not on those of the test.
     remember(target, {THRESHOLD: chosen_threshold(target, seed=seed + 1)})
     return measure(target, seed=seed + 2)
 
@@ -116,7 +117,7 @@ def _trained(seed: int, steps: int, progress: bool | None) -> CardNetwork:
 
 
 def _loss(logits: Tensor, wanted: Tensor) -> Tensor:
-    """Return the cross-entropy with the numbers; without one, with the uniform distribution."""
+    """Return the cross-entropy with the numbers, or the uniform distribution for ``NONE``."""
     from torch.nn import functional
 
     likely = functional.log_softmax(logits, dim=-1)

@@ -1,1 +1,1 @@
-"""Parts that the two applications of MCBR-RAG share: Math-24 and backgammon."""
+"""Code shared by the two applications of MCBR-RAG, Math-24 and backgammon."""

@@ -1,4 +1,4 @@
-"""The block of which the convolutional networks are made; torch is imported with this module."""
+"""The building block of the convolutional networks; this module imports torch."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Options and output that the commands of both applications share."""
+"""Options and output of the commands of both applications."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ OutputFolder = Annotated[
     Path,
     typer.Option("--output", help="The folder to write the networks to.", metavar="FOLDER"),
 ]
-#: Allowed difference between figures of two trainings, whose machines round sums differently.
+#: Allowed difference between the figures of two trainings on machines that round sums differently.
 TOLERANCE = 0.02
 
 
@@ -34,9 +34,9 @@ def show_trained(
     """Print the figures of a training beside those of the shipped networks, and the verdict.
 
     Args:
-        figures: Of the training.
-        shipped: Of the training of the shipped networks.
-        target: Folder that the training wrote to.
+        figures: The figures of the training.
+        shipped: The figures of the shipped networks' training.
+        target: The folder to which the training wrote.
     """
     from casewright.serve.cli.output import print_json, print_table
 

@@ -13,7 +13,7 @@ def dialogue(chat: Chat, role: str, query: str, correction: Callable[[str], str]
     Args:
         role: The system message.
         query: The first message of the user.
-        correction: Returns the user's next message, from the last answer.
+        correction: A function from the last answer to the user's next message.
     """
     messages = [("system", role), ("user", query)]
     while True:

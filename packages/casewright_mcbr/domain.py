@@ -1,4 +1,4 @@
-"""A domain with one tool and one case store, which answers questions about an image as well."""
+"""Domains with one tool and one case store, which also answer requests about an image."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ if TYPE_CHECKING:
 
 
 def _quoter() -> Generator:
-    """Return the generator that quotes the first lines of the evidence, whole."""
-    # Listing domains must not import the graph.
+    """Return the generator that quotes whole first lines of the evidence."""
+    # The list of domains must not import the graph room.
     from casewright.graph import ExtractiveGenerator
 
     return ExtractiveGenerator(full=True)
@@ -44,15 +44,16 @@ def one_tool_domain(
     """Return a domain whose every question is planned as one call of its tool.
 
     Args:
-        name: The domain's, and its case store's.
-        questions: Annotated queries; the first two are shown as examples.
-        schema: Returns the schema of the case store.
-        cases: Returns the cases that the store is built of.
-        sources: Returns the files that the cases depend on: where one changes, the store is built
-            anew.
-        evidence: Returns the lines that answer a question, the most important first.
+        name: The name of the domain and of its case store.
+        questions: The questions of the annotated queries; the first two are shown as examples.
+        schema: A function that returns the schema of the case store.
+        cases: A function that returns the cases of the store.
+        sources: A function that returns the files on which the cases depend; the store is rebuilt
+            when a file changes.
+        evidence: A function that returns the lines that answer a question, the most important
+            first.
         options: Options that the domain adds to ``ask``.
-        answer: Answers these options without a question.
+        answer: A function that answers requests with these options.
     """
     plan = f"s1 = {tool}(query=question)"
 

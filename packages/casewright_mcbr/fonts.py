@@ -1,7 +1,7 @@
-"""Fonts of drawn cards and boards: those of trainings, and those of tests.
+"""Fonts of drawn cards and boards, for training and for tests.
 
-All of them come with matplotlib. They are split by family, so that a font of the tests is no bold
-or oblique variant of a font of the trainings:
+matplotlib includes all of these fonts. They are split by family, so that a test font is not a bold
+or oblique variant of a training font:
 
 * learned: DejaVu Sans, DejaVu Sans Mono, STIX General (a Times) and Computer Modern Roman with its
   bold and its italic; Pillow's own default font is learned as well,
@@ -28,19 +28,19 @@ _UNSEEN = "DejaVuSerif DejaVuSerif-Bold DejaVuSerif-Italic DejaVuSerif-BoldItali
 
 
 def training_fonts() -> list[Path]:
-    """Return the 15 font files of the trainings.
+    """Return the 15 font files for training.
 
     Raises:
-        DependencyError: matplotlib, which brings them, is not installed.
+        DependencyError: matplotlib, which includes them, is not installed.
     """
     return _files(_TRAINING)
 
 
 def unseen_fonts() -> list[Path]:
-    """Return the 6 font files of the tests.
+    """Return the 6 font files for tests.
 
     Raises:
-        DependencyError: matplotlib, which brings them, is not installed.
+        DependencyError: matplotlib, which includes them, is not installed.
     """
     return _files(_UNSEEN)
 
@@ -50,7 +50,7 @@ def _files(names: str) -> list[Path]:
         import matplotlib
     except ImportError as error:
         raise DependencyError(
-            "Fonts to draw with come with matplotlib. Run: pip install 'casewright[plot]'"
+            "The fonts come with matplotlib. Run: pip install 'casewright[plot]'"
         ) from error
     folder = Path(matplotlib.get_data_path()) / "fonts" / "ttf"
     return [folder / f"{name}.ttf" for name in names.split()]
@@ -58,10 +58,10 @@ def _files(names: str) -> list[Path]:
 
 @lru_cache(maxsize=1024)
 def font_of(file: Path | None, size: int) -> FreeTypeFont | ImageFont:
-    """Return a font at a size in pixels, ``None`` for Pillow's own.
+    """Return a font at a size in pixels; ``None`` is Pillow's default font.
 
     Raises:
-        InputError: The file is missing or holds no font.
+        InputError: The file is missing, or is not a font.
     """
     from PIL import ImageFont
 
@@ -71,5 +71,5 @@ def font_of(file: Path | None, size: int) -> FreeTypeFont | ImageFont:
         return ImageFont.truetype(str(file), size)
     except OSError as error:
         raise InputError(
-            f"{file} is no font that can be read. Give a TrueType or OpenType file."
+            f"{file} is not a readable font. Give a TrueType or OpenType file."
         ) from error

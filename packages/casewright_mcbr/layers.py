@@ -1,4 +1,4 @@
-"""Networks without torch: dense layers as plain arrays, and ONNX sessions."""
+"""Networks without torch: dense layers as NumPy arrays, and ONNX sessions."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ if TYPE_CHECKING:
     from onnxruntime import InferenceSession
 
 Floats = NDArray[np.float32]
-#: Weights (out, in) and biases (out).
+#: A dense layer: weights (out, in) and biases (out).
 Layer = tuple[Floats, Floats]
-#: Units of a latent (MCBR-RAG, sections 5.1 and 5.2).
+#: Number of units of a latent (MCBR-RAG, sections 5.1 and 5.2).
 UNITS = 64
 
 
@@ -38,7 +38,7 @@ def unit_rows(vectors: NDArray[Any]) -> NDArray[Any]:
 
 
 def write_arrays(file: Path, arrays: Mapping[str, Any]) -> None:
-    """Write arrays as a NumPy archive; make its folder."""
+    """Write arrays to a NumPy archive; create its folder."""
     file.parent.mkdir(parents=True, exist_ok=True)
     with file.open("wb") as target:
         np.savez(target, **arrays)
@@ -49,35 +49,35 @@ def read_arrays(file: Path, content: str, domain: str) -> dict[str, NDArray[Any]
 
     Args:
         file: The archive.
-        content: Name of what it holds, for the error.
+        content: A name for the content, for the error.
         domain: The domain whose training writes it.
 
     Raises:
-        InputError: The file is missing, or is no such archive.
+        InputError: The file is missing, or is not such an archive.
     """
     try:
         with np.load(file, allow_pickle=False) as archive:
             return dict(archive)
     except (OSError, ValueError, TypeError, EOFError, BadZipFile) as error:
         raise InputError(
-            f"{file} holds no {content}. Train it: casewright finetune {domain}"
+            f"{file} is not a {content}. Train it: casewright finetune {domain}"
         ) from error
 
 
 def other_network(file: Path, domain: str) -> InputError:
-    """Return the error of an archive whose arrays have other names or shapes."""
-    return InputError(f"{file} is of another network. Train it: casewright finetune {domain}")
+    """Return the error for an archive with arrays of other names or shapes."""
+    return InputError(f"{file} belongs to another network. Train it: casewright finetune {domain}")
 
 
 def open_network(file: Path, domain: str) -> tuple[InferenceSession, Mapping[str, str]]:
-    """Return a network's session, on one thread, with the metadata of its file.
+    """Return a session of a network, on one thread, and the metadata of its file.
 
     Args:
         file: The ONNX file.
         domain: The domain whose training writes it.
 
     Raises:
-        InputError: There is no such file.
+        InputError: The file does not exist.
     """
     if not file.is_file():
         raise InputError(

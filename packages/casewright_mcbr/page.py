@@ -1,4 +1,4 @@
-"""An answer as an HTML page that needs no other file."""
+"""HTML pages for answers, which need no other file."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _STYLE = (
 
 def figure(image: bytes, caption: str) -> str:
     """Return an image with its caption as HTML."""
-    # Browsers recognise an image's type by its first bytes.
+    # The type may be wrong: browsers recognise an image's type by its first bytes.
     data = base64.b64encode(image).decode("ascii")
     return (
         f'<figure><img alt="{escape(caption)}" src="data:image/png;base64,{data}">'
@@ -25,7 +25,7 @@ def figure(image: bytes, caption: str) -> str:
 
 
 def item(text: str, *, right: bool) -> str:
-    """Return an attempt as a list item, coloured by the verdict; ``text`` is HTML."""
+    """Return an attempt as a list item with the colour of the verdict; ``text`` is HTML."""
     return f'<li class="{"right" if right else "wrong"}">{text}</li>'
 
 
@@ -33,10 +33,10 @@ def page(title: str, body: str, *, image_width: str, figure_width: str) -> str:
     """Return an HTML document.
 
     Args:
-        title: Plain text.
-        body: HTML.
-        image_width: Of each image, as CSS writes it.
-        figure_width: At most, of each image with its caption.
+        title: The title, as plain text.
+        body: The body, as HTML.
+        image_width: Width of each image, in CSS notation.
+        figure_width: Greatest width of each image with its caption, in CSS notation.
     """
     style = _STYLE.format(image=image_width, figure=figure_width)
     return (

@@ -1,4 +1,4 @@
-"""Opening of pictures in any common format, with clear errors."""
+"""Decoding of pictures in any common format, with clear errors."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ MOST_PIXELS = 50_000_000
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
-    """The expected subject of a picture, for the limits and the errors.
+class ExpectedPicture:
+    """The expected subject and limits of a picture.
 
     Attributes:
-        what: The subject with its article: "a card".
-        shape: For errors: "about as wide as high".
+        what: The subject with its article, for errors: "a card".
+        shape: The shape, for errors: "about as wide as high".
         least: Least width and height in pixels.
         oblong: Greatest ratio of the sides.
     """
@@ -41,8 +41,8 @@ class Wanted:
         return self.what.split(" ", 1)[1]
 
 
-def opened_picture(picture: bytes | Path | Image.Image, wanted: Wanted) -> Image.Image:
-    """Return a decoded picture in its intended look.
+def opened_picture(picture: bytes | Path | Image.Image, wanted: ExpectedPicture) -> Image.Image:
+    """Return a decoded picture as it is meant to be seen.
 
     Its EXIF orientation is applied, its transparent parts become white, and deep grey levels are
     scaled to 0 to 255.
@@ -51,11 +51,11 @@ def opened_picture(picture: bytes | Path | Image.Image, wanted: Wanted) -> Image
         picture: The bytes of an image file, its path, or an open image.
 
     Returns:
-        An image of its own mode ("L" of deep grey ones, "RGBA" without transparency of
-        transparent ones), to be converted to "L" or "RGB".
+        An image to be converted to "L" or "RGB"; its mode is that of the file, but "L" for deep
+        grey levels, and "RGBA" without transparency for transparent images.
 
     Raises:
-        InputError: The file is missing, no image or a damaged one; the image is too small, too
+        InputError: The file is missing, is not an image, or is damaged; the image is too small, too
             large or too oblong.
     """
     from PIL import Image
@@ -76,7 +76,7 @@ def opened_picture(picture: bytes | Path | Image.Image, wanted: Wanted) -> Image
     if not exists:
         raise InputError(f"There is no file {picture}. Give the path of an image of {wanted.what}.")
     if not is_file:
-        raise InputError(f"{picture} is no file. Give the path of an image of {wanted.what}.")
+        raise InputError(f"{picture} is not a file. Give the path of an image of {wanted.what}.")
     return _read(Path(picture), str(picture), wanted)
 
 
@@ -88,7 +88,7 @@ def media_type(image: bytes) -> str:
         return opened.get_format_mimetype() or "image/png"
 
 
-def _read(source: io.BytesIO | Path, name: str, wanted: Wanted) -> Image.Image:
+def _read(source: io.BytesIO | Path, name: str, wanted: ExpectedPicture) -> Image.Image:
     from PIL import Image, UnidentifiedImageError
 
     try:
@@ -113,9 +113,9 @@ def _too_large(name: str) -> InputError:
     )
 
 
-def _decoded(image: Image.Image, name: str, wanted: Wanted) -> Image.Image:
+def _decoded(image: Image.Image, name: str, wanted: ExpectedPicture) -> Image.Image:
     width, height = image.size
-    # Checked before a pixel is decoded: a small file can hold a huge image.
+    # Check the size before a pixel is decoded: a small file can contain a huge image.
     if width * height > MOST_PIXELS:
         raise _too_large(name)
     if min(width, height) < wanted.least:
@@ -135,7 +135,7 @@ def _decoded(image: Image.Image, name: str, wanted: Wanted) -> Image.Image:
     except Exception as error:
         # Pillow's decoders raise OSError, SyntaxError, ValueError, struct.error and others.
         raise InputError(
-            f"{name} is damaged or cut off: not the whole image can be decoded. Save it anew."
+            f"{name} is damaged or cut off: not the whole image can be decoded. Save it again."
         ) from error
 
 
@@ -149,7 +149,7 @@ def _shown(image: Image.Image) -> Image.Image:
         levels = np.asarray(turned, dtype=np.float64)
         levels = np.nan_to_num(levels, posinf=0.0, neginf=0.0)
         low, high = levels.min(), levels.max()
-        # Such images hold 10, 12 or 16 bits, and no file names the number.
+        # Such images have 10, 12 or 16 bits, and the file does not name the number.
         return Image.fromarray(
             ((levels - low) * (255 / max(high - low, 1e-9))).round().astype(np.uint8)
         )

@@ -1,4 +1,4 @@
-"""Figures of rankings from the relevance of the nearest cases (MCBR-RAG, Tables 1 and 3)."""
+"""Ranking figures from the relevance of the nearest cases (MCBR-RAG, Tables 1 and 3)."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ def ranking_figures(hits: NDArray[np.bool_], relevant: NDArray[np.integer]) -> F
     """Return the figures of ``NAMES`` for each k of ``KS``, array (k, figure, queries).
 
     Args:
-        hits: True for relevant cases among the nearest, array (queries, 5), the best first.
-        relevant: Number of all relevant cases, array (queries).
+        hits: True for relevant cases among the nearest cases, array (queries, 5), the best first.
+        relevant: Number of relevant cases for each query, array (queries).
     """
     gains = 1 / np.log2(np.arange(2, KS[-1] + 2))
     rows = []
@@ -27,7 +27,7 @@ def ranking_figures(hits: NDArray[np.bool_], relevant: NDArray[np.integer]) -> F
         recall = some.sum(axis=1) / np.maximum(relevant, 1)
         both = precision + recall
         f1 = np.divide(2 * precision * recall, both, out=np.zeros_like(both), where=both > 0)
-        # The paper's ideal ranking has k relevant cases, whatever their number.
+        # The paper's ideal ranking has k relevant cases, even if there are fewer.
         ndcg = (some * gains[:k]).sum(axis=1) / gains[:k].sum()
         first = np.where(some.any(axis=1), 1 / (some.argmax(axis=1) + 1), 0)
         rows.append([precision, recall, f1, ndcg, first])

@@ -1,4 +1,4 @@
-"""Steps that the trainings of both applications share."""
+"""Training steps shared by both applications."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from casewright_mcbr.layers import Layer
 if TYPE_CHECKING:
     from torch import Tensor, nn
 
-#: File, beside the weights, of the figures that their training printed.
+#: Name of the file with the figures of a training, in the folder of the weights.
 FIGURES = "figures.json"
 
 
@@ -30,7 +30,7 @@ def seeded(seed: int) -> Iterator[None]:
 
 
 def step(loss: Tensor, optimizer: Any, schedule: Any) -> None:
-    """Descend by one gradient step."""
+    """Take one gradient step."""
     optimizer.zero_grad()
     loss.backward()
     optimizer.step()
@@ -50,14 +50,14 @@ def train_one_cycle(
     label: str,
     progress: bool | None,
 ) -> None:
-    """Train a network by one cycle of the learning rate (Smith and Topin 2019).
+    """Train a network with one cycle of the learning rate (Smith and Topin 2019).
 
     Args:
-        network: In evaluation mode afterwards.
-        loss: Draws a batch and returns its loss.
-        rate: Greatest learning rate.
+        network: The network, which is in evaluation mode afterwards.
+        loss: A function that draws a batch and returns its loss.
+        rate: Maximum learning rate.
         steps: Gradient steps.
-        progress: Show it; see ``progress_bar``.
+        progress: Show a progress bar; see ``progress_bar``.
     """
     import torch
 
@@ -81,11 +81,11 @@ def train_one_cycle(
 def export_batched(
     network: nn.Module, shape: Sequence[int], target: Path, name: str, outputs: Sequence[str]
 ) -> None:
-    """Write a network as an ONNX file whose first dimension is the batch, without local paths.
+    """Write a network as an ONNX file with a batch dimension, without local paths.
 
     Args:
-        network: With one input.
-        shape: Of one example.
+        network: The network, with one input.
+        shape: The shape of one example.
     """
     import torch
 
@@ -101,7 +101,7 @@ def export_batched(
 
 
 def write_figures(folder: Path, figures: Mapping[str, float]) -> None:
-    """Write the figures of a training beside its weights."""
+    """Write the figures of a training to the folder of its weights."""
     (folder / FIGURES).write_text(json.dumps(figures, indent=2) + "\n", encoding="utf-8")
 
 

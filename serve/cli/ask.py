@@ -163,7 +163,7 @@ def _ask_without_question(values: DomainValues, generator: str, *, as_json: bool
     finally:
         opened.close()
     if as_json:
-        print_json(answer.told)
+        print_json(answer.record)
         return
     for line in answer.lines:
         echo(line)

@@ -1,1 +1,1 @@
-"""Documents and source code become cases."""
+"""Conversion of documents and source code to cases."""

@@ -24,13 +24,13 @@ from casewright.stores.engines.engine import NoCollectionError, Where
 from casewright.stores.facet import text_facet
 from casewright.stores.schema import CaseSchema
 from casewright.stores.store import CaseStore
-from casewright.stores.tenant import within
+from casewright.stores.tenant import with_tenant
 
 #: The default name of a collection of documents.
 COLLECTION = "documents"
-#: Raised when reading or splitting changes, so that files are read anew.
+#: The number is raised when reading or splitting changes, so that files are read again.
 FORMAT = 3
-#: Packages that read and split; another version may give other chunks.
+#: Packages that read and split files; another version may give other chunks.
 READERS = (
     *("llama-index-core", "pypdf", "beautifulsoup4", "tree-sitter-language-pack"),
     *("docutils", "mammoth", "nbformat"),
@@ -43,7 +43,7 @@ Place = tuple[str, str, int]
 def document_schema(encoder: Encoder, name: str = COLLECTION) -> CaseSchema:
     """Return the schema of documents, with the facets text and title.
 
-    A chunk's title is the document's, followed by the headings above the chunk or its symbol.
+    A chunk's title is the document's title, followed by the headings above the chunk or its symbol.
     """
     return CaseSchema(
         name, (text_facet("text", encoder, weight=0.8), text_facet("title", encoder, weight=0.2))
@@ -73,8 +73,9 @@ def document_cases(
 ) -> list[Case]:
     """Return all chunks of a file, in order, as cases; ``source`` is its path below the root.
 
-    An id is derived from tenant, collection, root, source, title and text, and a number if these
-    occur again in the file, so that it does not change with text inserted before it.
+    An id is derived from tenant, collection, root, source, title and text, and from a counter if
+    the same values occur again in the file. Text that is inserted before a chunk does not change
+    its id.
     """
     seen: Counter[tuple[str, str]] = Counter()
     cases = []
@@ -112,10 +113,10 @@ def document_cases(
     return cases
 
 
-def place(case: Case, names: Mapping[str, str]) -> str:
-    """Return a chunk's file, lines or page, and symbol or headings, as text for people.
+def location_text(case: Case, names: Mapping[str, str]) -> str:
+    """Return the file, the lines or page, and the symbol or headings of a chunk as text for people.
 
-    ``names`` has short names of roots; see ``root_names``.
+    ``names`` maps roots to short names; see ``root_names``.
     """
     metadata = case.metadata
     root = str(metadata.get("root", ""))
@@ -130,7 +131,7 @@ def place(case: Case, names: Mapping[str, str]) -> str:
 
 
 def place_of(case: Case) -> Place | None:
-    """Return the place of a chunk, as ``ingest`` stores it; ``None`` for other cases."""
+    """Return root, source and position of a chunk of ``ingest``; ``None`` for other cases."""
     root, source, position = (case.metadata.get(name) for name in ("root", "source", "position"))
     if isinstance(root, str) and isinstance(source, str) and isinstance(position, int):
         return root, source, position
@@ -138,7 +139,7 @@ def place_of(case: Case) -> Place | None:
 
 
 def around(case: Case, reach: int) -> list[Place]:
-    """Return at most ``reach`` places on each side of a chunk, in order; none for other cases."""
+    """Return the positions of up to ``reach`` chunks before and after a chunk, if it is one."""
     center, chunks = place_of(case), case.metadata.get("chunks")
     if center is None or not isinstance(chunks, int):
         return []
@@ -148,38 +149,39 @@ def around(case: Case, reach: int) -> list[Place]:
 
 
 def covering(places: Collection[Place]) -> Where:
-    """Return a condition that all chunks at some places meet.
+    """Return a condition that all chunks at these positions meet.
 
-    It also matches one file's positions in another file: reading these few chunks takes far less
-    time than a query for each file.
+    It also matches a position of one file in another file: reading these few extra chunks takes far
+    less time than a query for each file.
     """
     roots, sources, positions = (sorted(set(part)) for part in zip(*places, strict=True))
     return {"root": roots, "source": sources, "position": positions}
 
 
-#: Cases that are removed together.
+#: Number of cases that are removed in one call.
 WRITES = 2000
-#: Most roots listed in an error.
+#: Most roots that an error message lists.
 NAMED = 10
 
 
 def roots_of(store: CaseStore) -> list[str]:
     """Return the roots of a store's documents, in alphabetical order.
 
-    It takes one search more than there are roots: each finds one case of another root.
+    The number of searches is the number of roots plus one: each search finds one case of a new
+    root.
 
     Raises:
         StoreError: The store cannot be read.
     """
     roots: list[str] = []
-    # All cases are equally near to zeros, so that any may be found.
+    # All cases have the same distance to a vector of zeros, so that the search may return any.
     anywhere = np.zeros(store.schema.dimension, dtype=np.float32)
     with suppress(NoCollectionError):
         while True:
             # Chunks have a position; other cases of the store are not documents.
             where: Where = {"position": {"gte": 1}, "root": {"not": roots}}
             points = store.engine.search(
-                store.schema.name, anywhere, 1, within(where, store.tenant), exact=True
+                store.schema.name, anywhere, 1, with_tenant(where, store.tenant), exact=True
             )
             root = points[0].payload["metadata"].get("root") if points else None
             if root is None or root in roots:
@@ -189,7 +191,7 @@ def roots_of(store: CaseStore) -> list[str]:
 
 
 def root_names(roots: Iterable[str]) -> dict[str, str]:
-    """Return a name for each root: its last part, or all of it if two roots share that part."""
+    """Return a name for each root: the last part of its path, or its path if that is shared."""
     names = {root: PurePosixPath(root).name for root in roots}
     shared = Counter(names.values())
     return {root: name if shared[name] == 1 else root for root, name in names.items()}
@@ -198,14 +200,14 @@ def root_names(roots: Iterable[str]) -> dict[str, str]:
 def remove_root(store: CaseStore, root: str | Path) -> int:
     """Remove every case of a root, and return their number. The folder need not exist.
 
-    A call that is killed leaves cases that another call removes.
+    If a call is killed, another call removes the remaining cases.
 
     Args:
         store: The store of the cases.
-        root: The folder's name in the cases; or its path, which is the default name.
+        root: The folder's name in the cases; by default its path.
 
     Raises:
-        InputError: The store has no case of that root; the message lists its roots.
+        InputError: The store has no case of that root; the message lists the store's roots.
         StoreError: The store cannot be read or written to.
     """
     try:
@@ -222,6 +224,6 @@ def remove_root(store: CaseStore, root: str | Path) -> int:
     more = f", and {len(roots) - NAMED} more" if len(roots) > NAMED else ""
     advice = f"Give one of the roots that it has: {', '.join(roots[:NAMED])}{more}."
     raise InputError(
-        f"The store has nothing of {str(root)!a}, so that nothing was removed. "
+        f"The store has no cases of {str(root)!a}; nothing was removed. "
         f"{advice if roots else 'It has no documents at all.'}"
     )

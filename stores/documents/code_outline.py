@@ -1,7 +1,7 @@
 """The functions, methods and classes of a source file, by tree-sitter.
 
 LlamaIndex's ``CodeSplitter`` cuts by size alone: its chunks have no symbols and positions, and may
-begin within a line. So the tree of the same parsers is walked here.
+begin within a line. This module walks the trees of the same parsers.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ def _types(text: str) -> frozenset[str]:
     return frozenset(text.split())
 
 
-#: Definitions whose inner definitions belong to them. Node types of all languages.
+#: Node types, of all languages, of definitions whose inner definitions belong to them.
 WHOLE = _types("""
     function_definition function_declaration generator_function_declaration function_item method
     method_definition method_declaration singleton_method constructor_declaration
@@ -31,7 +31,7 @@ WHOLE = _types("""
     operator_declaration property_declaration init_declaration deinit_declaration
     macro_definition create_table create_view create_function enum_item enum_specifier
 """)
-#: Definitions whose inner definitions have their own symbols: ``Class.method``.
+#: Node types of definitions whose inner definitions have their own symbols: ``Class.method``.
 HOLDERS = _types("""
     class_definition class_declaration abstract_class_declaration class class_specifier
     interface_declaration enum_declaration record_declaration struct_declaration
@@ -40,41 +40,42 @@ HOLDERS = _types("""
     union_item trait_declaration trait_definition object_declaration object_definition
     companion_object protocol_declaration type_spec type_definition
 """)
-#: Of these, no definitions without a body: ``struct pair *p``, ``namespace N;``.
+#: Types of ``HOLDERS`` that are a definition only if they have a body: not ``struct pair *p``,
+#: ``namespace N;``.
 BODIED = _types("""
     class_specifier struct_specifier union_specifier enum_specifier namespace_definition
     namespace_declaration
 """)
-#: Values that make a definition of an assignment: ``const f = () => …``.
+#: Node types of values that make an assignment a definition: ``const f = () => …``.
 VALUES = _types("""
     arrow_function function_expression generator_function function_definition class
 """)
-#: Nodes around one definition that belong to it.
+#: Node types around one definition that belong to it.
 WRAPPERS = _types("""
     decorated_definition export_statement ambient_declaration template_declaration
     lexical_declaration variable_declaration expression_statement type_declaration statement
 """)
-#: Nodes right before a definition that belong to it.
+#: Node types right before a definition that belong to it.
 BEFORE = re.compile(r"comment|attribute|annotation|decorator")
 NAME_NODES = ("type_identifier", "simple_identifier", "identifier", "object_reference")
 #: Languages whose grammar is not the function ``language`` of ``tree_sitter_<language>``.
 GRAMMARS = {
     "csharp": ("tree_sitter_c_sharp", "language"),
     "php": ("tree_sitter_php", "language_php"),
-    # R's grammar is in no package of its own.
+    # R's grammar has no package of its own.
     "r": ("tree_sitter_language_pack.bindings.r", "language"),
     "tsx": ("tree_sitter_typescript", "language_tsx"),
     "typescript": ("tree_sitter_typescript", "language_typescript"),
 }
-#: Deeper code is generated: its symbols would help nobody.
+#: Greatest depth of nested nodes: deeper code is generated, and its symbols are useless.
 DEPTH = 60
-#: Bytes of a name or a receiver that are searched.
+#: Most bytes of a name or a receiver that are searched.
 LONGEST = 1000
 
 
 @dataclass(frozen=True, slots=True)
 class Definition:
-    """A definition: its lines, and its name after those of the outer definitions, with dots."""
+    """A definition: its lines, and its symbol with the names of the outer definitions."""
 
     lines: Lines
     symbol: str
@@ -83,8 +84,8 @@ class Definition:
 def outline(text: str, language: str) -> list[Definition]:
     """Return the definitions of a source file, outer ones first.
 
-    A single line in a class, such as a signature or getter, is not listed. Syntax errors are passed
-    over. An ``InputError`` for a grammar that is not installed has the reason alone.
+    A single line in a class, such as a signature or getter, is not listed. Syntax errors are
+    skipped. The message of the ``InputError`` for a missing grammar is only the reason.
     """
     root = _parser(language).parse(text.encode()).root_node
     definitions: list[Definition] = []
@@ -116,9 +117,9 @@ def _walk(
 ) -> None:
     """Add the definitions in a node, which is ``depth`` deep, to ``definitions``.
 
-    ``around`` is the symbol of the enclosing definition, and ``row`` that definition's first row:
-    a definition on the same row is not listed. ``first`` is the first row of a wrapper node's
-    comments.
+    ``around`` is the symbol of the enclosing definition, and ``row`` the first row of that
+    definition: a definition on the same row is not listed. ``first`` is the first row of the
+    comments before a wrapper node.
     """
     if depth > DEPTH:
         return

@@ -1,4 +1,4 @@
-"""The files below a folder that may be documents, in the same order everywhere, and their kinds."""
+"""Listing of the files below a folder that may be documents, in a fixed order, with their kinds."""
 
 from __future__ import annotations
 
@@ -20,22 +20,22 @@ KindName = Literal[
 
 @dataclass(frozen=True, slots=True)
 class Kind:
-    """A kind of file: ``data`` is other text whose lines are its units, such as YAML.
+    """A kind of file; ``data`` is a text such as YAML whose lines are its units.
 
-    ``language`` is that of source code; see ``code_outline.GRAMMARS``.
+    ``language`` is the language of source code; see ``code_outline.GRAMMARS``.
     """
 
     name: KindName
     language: str = ""
 
 
-#: Larger data files, in bytes, are not split into passages.
+#: Greatest size, in bytes, of a data file that is split into passages.
 DATA_BYTES = 200_000
-#: Endings of generated text: drawings, packed code, lock files.
+#: File endings of generated text: drawings, minified code, lock files.
 GENERATED = (".svg", ".map", ".lock", ".min.js", ".min.css", "-lock.json", "-lock.yaml")
-#: Kinds of data, of which large files are not split.
+#: Kinds of data; large files of these kinds are not split.
 DATA: tuple[KindName, ...] = ("table", "json", "data")
-#: A program's log, also one that was put away.
+#: A log file, also a rotated one.
 LOG = re.compile(r".*\.log(\.\d+)?", re.IGNORECASE)
 #: The kinds of files that are read, for help texts.
 READ = (
@@ -87,7 +87,7 @@ def kind_of(source: str) -> Kind | None:
     return _BY_ENDING.get(PurePosixPath(source).suffix.removeprefix(".").lower())
 
 
-#: Folders of installed or generated files.
+#: Names of folders with installed or generated files.
 MADE = ("node_modules", "__pycache__")
 #: Files that mark a folder as a virtual environment, a cache, or a case store.
 MARKS = ("pyvenv.cfg", "CACHEDIR.TAG", LOCK_FILE)
@@ -95,7 +95,7 @@ MARKS = ("pyvenv.cfg", "CACHEDIR.TAG", LOCK_FILE)
 
 @dataclass(frozen=True, slots=True)
 class SourceFile:
-    """A regular file: its path, the same below the root with ``/``, and its size in bytes."""
+    """A regular file: its path, its path relative to the root with ``/``, and its size in bytes."""
 
     path: Path
     source: str
@@ -104,9 +104,9 @@ class SourceFile:
 
 @dataclass(slots=True)
 class Walk:
-    """The content of a folder: chosen files ordered by source, and other entries with reasons.
+    """The content of a folder: chosen files by source, and other entries with reasons.
 
-    ``failed`` cannot be read; ``skipped`` are chosen, and not files to read.
+    Entries of ``failed`` cannot be read; entries of ``skipped`` were chosen but are not documents.
     """
 
     files: list[SourceFile] = field(default_factory=list)
@@ -118,7 +118,7 @@ def walk(root: Path, include: Sequence[str] = (), exclude: Sequence[str] = ()) -
     """Return the files below a resolved folder, without following links, chosen by patterns.
 
     The target of a link inside the root is read at its own path. Hidden files and folders,
-    ``node_modules``, ``__pycache__``, virtual environments and case stores are passed over;
+    ``node_modules``, ``__pycache__``, virtual environments and case stores are skipped;
     ``.gitignore`` is not read. Raise ``InputError`` for an empty pattern; see ``chosen``.
     """
     check_patterns((*include, *exclude))
@@ -173,7 +173,8 @@ def matches(source: str, patterns: Sequence[str]) -> bool:
     """Return ``True`` if a path matches one of the patterns.
 
     A pattern is compared to the path, to each of its parent folders, and, if it has no ``/``, to
-    each of its names. ``*`` stands for any letters, including ``/``; ``?`` and ``[…]`` for one.
+    each of its names. ``*`` matches any characters, including ``/``; ``?`` and ``[…]`` match one
+    character.
     """
     parts = source.split("/")
     paths = ["/".join(parts[:end]) for end in range(1, len(parts) + 1)]

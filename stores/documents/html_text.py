@@ -1,9 +1,9 @@
 """An HTML page as Markdown: headings, paragraphs, lists, tables and code as lines of text.
 
 LlamaIndex's HTML splitter reads a list of tags and loses other text: code, tables, plain ``div``s,
-and bold words, which it moves out of their sentence. So a page becomes Markdown with the same
-content, which is split as Markdown. No tree is built, since a page may nest without end, and the
-time is linear: Python's parser begins anew at every ``<`` without an end.
+and bold words, which it moves out of their sentence. This module converts a page to Markdown with
+the same content, which is split as Markdown. It builds no tree, since a page may nest tags without
+a limit, and takes linear time: Python's parser starts again at every ``<`` without an end.
 """
 
 from __future__ import annotations
@@ -14,20 +14,20 @@ from collections.abc import Iterator
 
 #: Elements whose content has no tags.
 RAW = ("script", "style", "textarea", "title", "iframe", "noembed", "noframes", "xmp")
-#: Elements that a reader of the page never sees, without and with raw content.
+#: Elements that a browser does not show, without and with raw content.
 UNSEEN = ("template", "noscript", "svg", "head")
 UNSEEN_RAW = ("script", "style", "iframe", "noembed", "noframes")
-#: Elements of a page's head; any other ends it.
+#: Elements of a page's head; any other element ends the head.
 IN_HEAD = ("base", "link", "meta", "noscript", "template")
 BLOCKS = (
     *("address", "article", "aside", "blockquote", "caption", "dd", "details", "div", "dl", "dt"),
     *("figcaption", "figure", "footer", "form", "header", "main", "nav", "ol", "p", "section"),
     *("summary", "table", "tbody", "tfoot", "thead", "ul", "body"),
 )
-#: Blocks that do not end a table's line.
+#: Blocks that do not end the line of a table row.
 IN_CELL = ("p", "div")
 HEADINGS = {f"h{level}": "#" * level for level in range(1, 7)}
-#: Marks of a break of paragraphs and of lines, a cell's begin, and a block of code, until the
+#: Marks of a paragraph break, a line break, the begin of a cell, and a code block, used until the
 #: source's white space is removed. A page's own control characters are removed first.
 PARAGRAPH, LINE, CELL, CODE = "\x01", "\x02", "\x03", "\x04"
 BEFORE = {"br": LINE, "td": CELL, "th": CELL, "li": f"{LINE}- ", "tr": LINE, "hr": PARAGRAPH}
@@ -54,15 +54,15 @@ def html_text(page: str) -> tuple[str, str]:
 
 
 def _tokens(page: str) -> Iterator[tuple[str, str, str]]:
-    """Yield kind (text, start, end or raw), element name in small letters, and text.
+    """Yield kind (text, start, end or raw), lower-case element name and text of each token.
 
-    Comments and declarations are left out; one without an end reaches to the end of the page.
+    Comments and declarations are left out; without an end, they reach to the end of the page.
     """
     at = 0
     while at < len(page):
         tag = _TAG.match(page, at)
         if tag is None and not page.startswith(("<!", "<?"), at):
-            # A ``<`` that begins no tag is text.
+            # A ``<`` that does not begin a tag is text.
             end = page.find("<", at + 1)
             end = len(page) if end < 0 else end
             yield "text", "", html.unescape(page[at:end])
@@ -89,7 +89,7 @@ def _tokens(page: str) -> Iterator[tuple[str, str, str]]:
 
 
 def _tag_end(page: str, at: int) -> int:
-    """Return the end of a tag; below 0 if it has none."""
+    """Return the index after a tag; below 0 if the tag has no end."""
     if rest := _REST.match(page, at):
         return rest.end()
     # A quotation mark without its partner.
@@ -110,10 +110,10 @@ class _Page:
         self.codes: list[str] = []
         # The element whose content is collected apart: code, a heading, or unseen; empty for none.
         self._apart = ""
-        # Numbers of open blocks in it, and of open elements of its own kind.
+        # The number of open blocks in that element, and of open elements of the same kind.
         self._blocks = self._same = 0
         self._content: list[str] = []
-        # Whether a cell of a table is open, in which a paragraph is no line of its own.
+        # True in an open table cell, where a paragraph does not begin a new line.
         self._cell = False
 
     def text(self, text: str) -> None:
@@ -145,7 +145,7 @@ class _Page:
             self.pieces.append(BEFORE.get(name, PARAGRAPH if name in BLOCKS else ""))
 
     def end(self, name: str) -> None:
-        """Read an end tag; an element without one ends with the element around it."""
+        """Read an end tag; an element without an end tag ends with the element around it."""
         ends = name == self._apart or (name in HEADINGS and self._apart in HEADINGS)
         if not self._apart:
             inside = self._cell and name in IN_CELL

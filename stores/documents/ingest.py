@@ -1,8 +1,8 @@
 """Ingestion: files become cases, and a second run processes only changed files.
 
 Each case has the digest of its file and the number of the file's cases. A file is done if the store
-has that many of its cases, all with its digest. No other state is kept, and the next run completes
-one that was killed.
+has that many of its cases, all with its digest. No other state is kept; if a run is killed, the
+next run completes it.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ NEEDED = (
     "mammoth",
     "nbformat",
 )
-#: Changes and removals that are written together.
+#: Number of changes and removals that are written together.
 WRITES = 2000
 #: A stored case's digest of its file, and the number of that file's cases.
 _Mark = tuple[str, int]
@@ -63,16 +63,16 @@ class IngestReport:
 
     Attributes:
         root: The folder's name in the cases' metadata.
-        added: Encoded and written.
-        updated: Kept with a new position in a changed file, without encoding.
-        unchanged: Of unchanged files, which were not read again.
-        removed: Of files or passages that no longer exist; none of files that the run's patterns
-            leave out.
+        added: Cases that were encoded and written.
+        updated: Cases that got a new position in a changed file, and were not encoded again.
+        unchanged: Cases of unchanged files, which were not read again.
+        removed: Cases of files or passages that no longer exist; cases of files that the run's
+            patterns exclude stay.
         files: Number of processed files with cases in the store.
         failed: Files and folders that could not be read, each with the reason. Their stored cases
             are kept.
         skipped: Files that are not documents or have no text, each with the reason.
-        notes: Files that were read by a guess, each with the guess.
+        notes: Files whose encoding was guessed, each with the guess.
     """
 
     root: str
@@ -99,31 +99,31 @@ def ingest(
     dry_run: bool = False,
     progress: bool | None = None,
 ) -> IngestReport:
-    """Make cases of the documents below a folder, or of one file; see ``document_schema``.
+    """Store the documents below a folder, or one file, as cases; see ``document_schema``.
 
-    Stored cases of the same root whose file no longer exists are removed; other roots are left
-    alone. With patterns or kinds, only the files that they choose are processed, and all cases of
-    other files stay. The root of a single file is its folder, of which nothing else is processed.
-    ``remove_root`` removes a root.
+    Stored cases of the same root whose file no longer exists are removed; other roots do not
+    change. With patterns or kinds, only the files that they choose are processed, and all cases of
+    other files stay. The root of a single file is its folder; other files of the folder are not
+    processed. ``remove_root`` removes a root.
 
     Args:
         store: The store of the cases.
         path: A folder or a file.
-        root: A name for the folder; ``None`` for its absolute path. Under one name, a folder that
-            was moved, or is on another machine, is the same.
+        root: A name for the folder; ``None`` for its absolute path. With the same name, a folder
+            may be moved, or be on another machine.
         include: A file in the folder must match one of these patterns; empty for all files.
         exclude: Patterns of files and folders to leave out; see ``file_walk.matches``.
-        kinds: Kinds of files to process, by their names' endings; empty for all.
+        kinds: Kinds of files to process, by file ending; empty for all.
         max_bytes: Larger files are not read.
-        seconds: CPU seconds for reading a file, and ten more for each megabyte of it; one that
-            takes longer is not read.
-        dry_run: Read and compare, and write nothing.
+        seconds: CPU seconds to read a file, plus ten for each megabyte; a file that takes longer is
+            skipped.
+        dry_run: Read and compare, but write nothing.
         progress: Show a bar of bytes on stderr; ``None`` shows it on a terminal, and elsewhere
             writes a line every ten seconds.
 
     Raises:
-        InputError: ``path`` does not exist, a pattern is empty, or one to include matches no file
-            in the folder or the store. Nothing is written then.
+        InputError: ``path`` does not exist, a pattern is empty, or a pattern of ``include`` matches
+            no file in the folder or the store. Nothing is written then.
         DependencyError: The packages that read documents are not installed.
         StoreError: The store cannot be read or written to.
     """
@@ -141,14 +141,15 @@ def ingest(
     }
     _check_matched(include, content, stored)
     total = sum(file.size for file in content.files)
-    told = [""]
-    bar = progress_bar("Ingesting", total, unit="bytes", show=progress, more=lambda: told[0])
+    counts_text = [""]
+    bar = progress_bar("Ingesting", total, unit="bytes", show=progress, more=lambda: counts_text[0])
     with worker() as reader, bar as advance:
         run, unwritten = _Run(store, name, dry_run, content, reader), 0
         for file in content.files:
             run.file(file, stored.pop(file.source, {}), max_bytes, seconds)
-            told[0] = f", {run.counts['added'] + run.counts['unchanged']} cases"
-            # A file is done with its cases, whose encoding takes nearly all of the time.
+            counts_text[0] = f", {run.counts['added'] + run.counts['unchanged']} cases"
+            # Progress counts a file when its cases are written: encoding takes nearly all of the
+            # time.
             unwritten += file.size
             if not (run.new or run.moved or run.removed):
                 advance(unwritten)
@@ -165,7 +166,7 @@ def ingest(
 
 
 class _Run:
-    """A run: its counts, and the changes to be written once there are enough of them."""
+    """A run: its counts, and the changes that are written when there are enough of them."""
 
     def __init__(
         self, store: CaseStore, root: str, dry_run: bool, content: Walk, reader: Worker
@@ -235,9 +236,9 @@ class _Run:
         return document_cases(chunks, self.store, self.root, file.source, file_digest)
 
     def write(self) -> None:
-        """Write the noted changes: first new cases, removals last, so that nothing is missing.
+        """Write the noted changes, removals last, so that no passage is ever missing.
 
-        Killed in between, it leaves files with cases of two digests, which are not done.
+        If the process is killed in between, a file has cases of two digests, and is not done.
         """
         broken: dict[str, str] = {}
 
@@ -300,7 +301,8 @@ def _content(target: Path, include: Sequence[str], exclude: Sequence[str]) -> Wa
 
 
 def _check_matched(include: Sequence[str], content: Walk, stored: Collection[str]) -> None:
-    # A folder that cannot be read may have the file that a pattern is for; the report names it.
+    # A folder that cannot be read may hold the file that a pattern matches; the report names that
+    # folder.
     if content.failed:
         return
     files = [file.source for file in content.files]
@@ -319,7 +321,7 @@ def _stored(store: CaseStore, root: str, sources: set[str] | None) -> dict[str, 
     where = {"root": root} if sources is None else {"root": root, "source": sorted(sources)}
     stored: dict[str, dict[str, _Mark]] = {}
     for case in store.all(where):
-        # One text a file, not one a case.
+        # Share one string object among all cases of a file.
         mark = (sys.intern(case.metadata.get("digest", "")), case.metadata.get("chunks", 0))
         stored.setdefault(case.metadata.get("source", ""), {})[case.id] = mark
     return stored
@@ -336,8 +338,8 @@ def _no_document(file: SourceFile, kind: Kind | None) -> str:
     if file.source.lower().endswith(GENERATED):
         return "it was made by a program, for programs"
     if file.size > DATA_BYTES and (kind is None or kind.name in DATA):
-        what = "of an unknown type" if kind is None else "data"
-        return f"it is {what}, and has more than {DATA_BYTES:,} bytes"
+        description = "of an unknown type" if kind is None else "data"
+        return f"it is {description}, and has more than {DATA_BYTES:,} bytes"
     return ""
 
 

@@ -1,8 +1,8 @@
-"""A file's bytes as text parts: a PDF's pages, marked-up text as Markdown, data as records.
+"""Conversion of a file's bytes to text parts: pages, Markdown, and records of data.
 
-LlamaIndex's readers are not used: those of text return undecoded bytes, or drop bytes that are not
-UTF-8; those of DOCX and notebooks lose headings and tables; that of PDF calls pypdf, as this does,
-and its package needs pandas.
+LlamaIndex's readers are not used: the text readers return undecoded bytes, or drop bytes that are
+not UTF-8; the DOCX and notebook readers lose headings and tables; the PDF reader calls pypdf, as
+this module does, and its package needs pandas.
 """
 
 from __future__ import annotations
@@ -30,25 +30,29 @@ MARKS = (
     (codecs.BOM_UTF16_LE, "utf-16"),
     (codecs.BOM_UTF16_BE, "utf-16"),
 )
-#: Bytes of UTF-16 without a mark, which are zero in one half of European text: the share of zeros.
+#: Share of zero bytes from which data without a mark count as UTF-16: in European text, every other
+#: byte is zero.
 HALF_ZERO = 0.3
-#: Uncompressed bytes of a DOCX file that are read at most.
+#: Most uncompressed bytes of a DOCX file.
 UNPACKED = 200_000_000
-#: Metadata on top of a Markdown file, and its title.
+#: The metadata block at the top of a Markdown file, and the title in it.
 FRONT = re.compile(r"\A---\n(?:[^\n]*\n){0,200}?---\n")
 FRONT_TITLE = re.compile(r"(?m)^title:[ \t]*[\"']?(.*?)[\"']?[ \t]*$")
-#: A directive or target of reStructuredText, which may have the ending ``.txt``, and how many.
+#: A directive or target of reStructuredText, and how many of them make a ``.txt`` file
+#: reStructuredText.
 RST, RST_MARKS = re.compile(r"(?m)^\.\. (?:[\w:-]+::|_[^\n]+:)"), 2
 #: A mark that programs write at the top of generated files.
 MADE = re.compile(
     rb"(?i)@generated\b|\bgenerated\b[^\n]{0,200}\bdo not (?:edit|modify)|"
     rb"\bdo not (?:edit|modify)\b[^\n]{0,200}\n?[^\n]{0,200}\bgenerated\b"
 )
-#: Bytes in which the mark is looked for, and a mean line length that no person writes.
+#: Number of leading bytes in which the mark is searched, and a mean line length that no person
+#: writes.
 TOP, MINIFIED = 600, 400
-#: A line of a log: its time, after a bracket or a level.
+#: The begin of a log line: its time, after a bracket or a level.
 TIMED = re.compile(rb"\W{0,3}(?:[A-Z]{4,8}\W{1,3})?\d{4}[-/]\d\d[-/]\d\d[T ]\d\d:\d\d:\d\d")
-#: Lines in which times are counted, the least number of lines of a log, and their share.
+#: Number of lines in which times are counted, the least number of lines of a log, and the least
+#: share of them with a time.
 LOG_LINES, FEWEST, MOSTLY = 200, 20, 0.8
 #: A source file's declaration of its encoding, in one of its first two lines (PEP 263).
 CODING = re.compile(rb"\A(?:[^\n]*\n)?[ \t\f]*#.*?coding[:=][ \t]*([-\w.]+)")
@@ -56,10 +60,10 @@ CODING = re.compile(rb"\A(?:[^\n]*\n)?[ \t\f]*#.*?coding[:=][ \t]*([-\w.]+)")
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """A text that is split by itself, with ``\\n`` at the end of lines.
+    """A text that is split separately, with ``\\n`` as line end.
 
-    ``page`` is its page from 1; ``lines`` has the file's line of each of its lines, where they are
-    not those of the text.
+    ``page`` is its page, from 1; ``lines`` has the line number in the file of each line of the
+    text, if they differ.
     """
 
     text: str
@@ -69,10 +73,10 @@ class Part:
 
 @dataclass(frozen=True, slots=True)
 class Document:
-    """The content of a file: its parts, to be split by ``kind``, and its title, empty if unknown.
+    """The content of a file: its parts, which are split by ``kind``, and its title, if known.
 
-    ``has_lines`` tells that the lines of the only part are lines of the file; ``note`` says what a
-    user should know about how it was read.
+    ``has_lines`` is true if the lines of the only part are lines of the file; ``note`` is a remark
+    for the user on how the file was read.
     """
 
     kind: Kind
@@ -83,7 +87,7 @@ class Document:
 
 
 def is_text(data: bytes) -> bool:
-    """Return ``True`` if bytes of unknown kind are text: UTF-8, or with a byte order mark."""
+    """Return ``True`` if bytes of unknown kind are text: valid UTF-8, or with a byte order mark."""
     try:
         return "\0" not in data.decode(_marked(data) or "utf-8")
     except UnicodeDecodeError:
@@ -91,7 +95,7 @@ def is_text(data: bytes) -> bool:
 
 
 def made_by_program(data: bytes, kind: Kind) -> str:
-    """Return why a file is nothing that a person wrote to be read; empty if it may be."""
+    """Return the reason why a file was not written by a person; empty if it may have been."""
     if kind.name in ("text", "data"):
         lines = data.split(b"\n", LOG_LINES)[:LOG_LINES]
         timed = sum(bool(TIMED.match(line)) for line in lines)
@@ -107,7 +111,7 @@ def made_by_program(data: bytes, kind: Kind) -> str:
 def read_document(data: bytes, kind: Kind) -> Document:
     """Return the content of a file, given its bytes and its kind (``kind_of``).
 
-    The message of an ``InputError`` is the reason alone.
+    The message of an ``InputError`` is only the reason.
     """
     if kind.name == "pdf":
         return Document(kind, _pdf_pages(data))
@@ -127,9 +131,9 @@ def read_document(data: bytes, kind: Kind) -> Document:
         markdown, lines = rst_text(text)
         document = Document(Kind("rst"), (Part(markdown, lines=tuple(lines)),), has_lines=True)
     elif kind.name == "markdown" and (front := FRONT.match(text)):
-        told = FRONT_TITLE.search(front[0])
+        match = FRONT_TITLE.search(front[0])
         body = "\n" * front[0].count("\n") + text[front.end() :]
-        document = Document(kind, (Part(body),), told[1] if told else "", has_lines=True)
+        document = Document(kind, (Part(body),), match[1] if match else "", has_lines=True)
     elif kind.name == "notebook":
         document = Document(kind, (Part(_notebook(text)),))
     elif kind.name in ("table", "json"):
@@ -172,8 +176,8 @@ def _decoded(data: bytes, declared: str) -> tuple[str, str]:
             guesses = ("cp1252", "latin-1")
     for guess in guesses:
         with suppress(UnicodeDecodeError):
-            told = (encoding or "utf-8").upper()
-            return data.decode(guess), f"read as {guess.upper()}, since it is not {told}"
+            expected = (encoding or "utf-8").upper()
+            return data.decode(guess), f"read as {guess.upper()}, since it is not {expected}"
     raise InputError("it is not text: it has zero bytes")
 
 
@@ -191,7 +195,7 @@ def _docx_html(data: bytes) -> str:
 
 
 def _notebook(text: str) -> str:
-    """Return a notebook's cells as Markdown: its prose as it stands, its code in fences."""
+    """Return a notebook's cells as Markdown: prose unchanged, code in fences."""
     import nbformat
 
     try:
@@ -213,7 +217,7 @@ def _clean(text: str) -> str:
 
 @contextmanager
 def _silent(logger: logging.Logger) -> Iterator[None]:
-    """Keep a logger from printing between a command's own lines."""
+    """Silence a logger, so that it does not print between a command's lines."""
     handler, propagate = logging.NullHandler(), logger.propagate
     logger.addHandler(handler)
     logger.propagate = False
@@ -231,7 +235,7 @@ def _pdf_pages(data: bytes) -> tuple[Part, ...]:
     try:
         with _silent(logging.getLogger("pypdf")):
             pages = [page.extract_text() for page in PdfReader(io.BytesIO(data)).pages]
-    # It is raised for a cipher whose package is not installed.
+    # pypdf raises it if the package of a cipher is not installed.
     except (FileNotDecryptedError, DependencyError) as error:
         raise InputError("it is encrypted; save it without a password") from error
     # pypdf raises errors of many kinds for damaged files.

@@ -1,4 +1,4 @@
-"""Conversion of tables and JSON to lines of text that can each be understood alone.
+"""Conversion of tables and JSON to lines of text, each of which can be understood alone.
 
 A row needs its table's header, and a JSON value the keys above it. LlamaIndex's CSV readers drop
 the header, and its JSON reader drops the nesting.
@@ -15,7 +15,7 @@ from typing import Any
 #: Separators of cells, and the largest number of characters of a key path in a line.
 SEPARATORS, PATH = ",;\t|", 200
 
-#: A line of text, and the source line of its end, if it has one.
+#: A line of text, and the source line where it ends, if known.
 Record = tuple[str, int | None]
 
 

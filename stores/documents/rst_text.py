@@ -1,8 +1,8 @@
-"""A reStructuredText document as Markdown, with the source line of each of its lines.
+"""Conversion of reStructuredText to Markdown, with the source line of each line.
 
-docutils reads it. Directives and roles that it does not know, those of Sphinx above all, become
-their content; what an object's directive describes is a section below its signature. Nothing of
-other files is included.
+docutils parses the document. Directives and roles that docutils does not know, mostly those of
+Sphinx, are replaced by their content; the description in an object's directive becomes a section
+below its signature. Other files are not included.
 """
 
 from __future__ import annotations
@@ -15,16 +15,16 @@ from typing import Any
 from docutils import frontend, nodes, utils
 from docutils.parsers.rst import Directive, Parser, directives, roles
 
-#: Directives without prose, and those that another program would fill in.
+#: Directives without prose, and directives that another program fills in.
 SILENT = re.compile(
     r"toctree|index|highlight|(current)?module|include|meta|raw|auto.*|tabularcol.*"
 )
-#: Directives whose content is shown as it stands.
+#: Directives whose content is shown unchanged.
 VERBATIM = re.compile(
     r"code|sourcecode|test(code|output|setup)|doctest|prompt|ipython|plot|graphviz|productionlist|"
     r".*-block|.*-console"
 )
-#: Directives whose argument is prose, or a condition, and no object's name.
+#: Directives whose argument is prose, or a condition, not an object's name.
 PROSE = ("seealso", "todo", "glossary", "hlist", "tab", "tabs", "tab-item", "tab-set", "dropdown")
 CONDITIONS = ("only", "ifconfig")
 CHANGES = {
@@ -35,7 +35,7 @@ CHANGES = {
 }
 #: A role's text with a title before the target.
 TITLED = re.compile(r"(.+?)\s*<[^<>]*>", re.DOTALL)
-#: Roles whose text is prose; that of others is code.
+#: Roles whose text is prose; the text of other roles is code.
 PROSE_ROLES = ("ref", "doc", "term", "abbr", "numref", "guilabel", "menuselection", "dfn")
 UNSEEN = (nodes.Invisible, nodes.system_message, nodes.image, nodes.title, nodes.docinfo)
 
@@ -44,7 +44,7 @@ Block = list[tuple[int, str]]
 
 
 def rst_text(text: str) -> tuple[str, list[int]]:
-    """Return a document as Markdown, and the source line of each line of that."""
+    """Return a document as Markdown, and the source line of each line of the Markdown."""
     settings = frontend.get_default_settings(Parser)
     settings.file_insertion_enabled = settings.raw_enabled = False
     settings.report_level = settings.halt_level = 5
@@ -61,7 +61,7 @@ def rst_text(text: str) -> tuple[str, list[int]]:
 
 
 def _blocks(parent: nodes.Element, depth: int) -> Iterator[Block]:
-    """Yield the blocks of a node's children; ``depth`` is that of the section around them."""
+    """Yield the blocks of a node's children; ``depth`` is the depth of the section around them."""
     left = False
     for node in parent.children:
         if isinstance(node, UNSEEN) or not isinstance(node, nodes.Element):
@@ -72,7 +72,7 @@ def _blocks(parent: nodes.Element, depth: int) -> Iterator[Block]:
             left = "object" in node["classes"]
             continue
         blocks = list(_block(node, depth))
-        # What follows an object's section belongs to the section around both.
+        # The nodes after an object's section belong to the section around both.
         if left and blocks and isinstance(parent, nodes.section):
             yield [(blocks[0][0][0], f"{'#' * min(depth, 6)} {_inline(parent[0])}")]
         left = left and not blocks
@@ -133,7 +133,7 @@ def _definition(item: nodes.Element, depth: int) -> Block:
 
 
 def _table(table: nodes.Element) -> Block:
-    """Return a table as lines of Markdown; without a head, its first row is the head."""
+    """Return a table as lines of Markdown; without a header, its first row is the header."""
     lines: Block = [(_line(title), _inline(title)) for title in table.findall(nodes.title)]
     for number, row in enumerate(table.findall(nodes.row)):
         cells = []
@@ -147,7 +147,7 @@ def _table(table: nodes.Element) -> Block:
 
 
 def _line(node: Any) -> int:
-    """Return a node's source line, or else the line of its first part, or else of its parent."""
+    """Return the source line of a node, else of its first part, else of its parent."""
     if node.line is None:
         inner = (part.line for part in node.findall(nodes.Element) if part.line is not None)
         node.line = next(inner, None) or (_line(node.parent) if node.parent is not None else 1)
@@ -177,7 +177,7 @@ class _AnyOption(dict[str, Callable[[str], Any]]):
 
 
 class _Unknown(Directive):
-    """A directive that docutils does not know, or knows otherwise than Sphinx."""
+    """A directive that docutils does not know, or handles differently from Sphinx."""
 
     optional_arguments = 1
     final_argument_whitespace = has_content = True
@@ -191,15 +191,15 @@ class _Unknown(Directive):
         if SILENT.fullmatch(name):
             return []
         if VERBATIM.fullmatch(name):
-            # A short one may stand where the argument would.
+            # Short content may be in the argument.
             text = "\n".join(self.content) or argument
             return [self._at(nodes.literal_block(text, text), self.content_offset + 1)]
         body = nodes.container()
         self.state.nested_parse(self.content, self.content_offset, body)
         if name in CHANGES:
             version, _, text = argument.partition(" ")
-            told = f"{CHANGES[name]} {version}"
-            return [self._prose(f"{told}: {text}" if text else told), body]
+            change = f"{CHANGES[name]} {version}"
+            return [self._prose(f"{change}: {text}" if text else change), body]
         if name in PROSE:
             return [self._prose(argument), body]
         options = "; ".join(f"{key}: {text}" for key, text in self.options.items() if text)
@@ -222,7 +222,7 @@ class _Unknown(Directive):
 
 
 def _role(name: str, raw: str, text: str, *_: Any, **__: Any) -> tuple[list[Any], list[Any]]:
-    """Return what a role shows: the title before a target, or the target's short name."""
+    """Return the text that a role shows: the title before a target, or the target's short name."""
     text = utils.unescape(text)
     titled = TITLED.fullmatch(text)
     shown = titled[1] if titled else text.lstrip("!")
@@ -234,7 +234,7 @@ def _role(name: str, raw: str, text: str, *_: Any, **__: Any) -> tuple[list[Any]
 
 @contextmanager
 def _everything_known() -> Iterator[None]:
-    """Let docutils know every directive and role, as Sphinx does: there is no other hook."""
+    """Make docutils accept every directive and role, as Sphinx does: it has no other hook."""
     directive, role = directives.directive, roles.role
 
     def any_directive(name: str, *more: Any) -> Any:

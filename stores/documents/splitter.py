@@ -1,9 +1,9 @@
-"""A document's parts cut into chunks, each with its position.
+"""Splitting of a document's parts into chunks, each with its position.
 
-Markdown, and what became that, is cut at its headings, source code at its definitions. Longer parts
-are cut further: prose between sentences by LlamaIndex's ``SentenceSplitter``; code, data, lists and
-tables between lines. Chunks do not overlap; neighbours are found by their positions. The time grows
-linearly with the text, whatever it contains.
+Markdown, and formats that were converted to it, are cut at headings, source code at definitions.
+Longer parts are cut further: prose between sentences by LlamaIndex's ``SentenceSplitter``; code,
+data, lists and tables between lines. Chunks do not overlap; a chunk's neighbours are found by
+position. The time is linear in the length of any text.
 """
 
 from __future__ import annotations
@@ -31,11 +31,11 @@ from casewright.stores.documents.text_size import (
 
 #: The begin of a line of a list, a table or a quotation.
 LISTED = re.compile(r"\s*(?:[-*+|>•]|\d+[.)])\s")
-#: A line of code that only closes what is above it.
+#: A line of code that only closes a block.
 CLOSES = re.compile(r"\W*+(?:end|endif|fi|done|esac)?\W*+")
 #: A Markdown heading; CommonMark allows six levels.
 HEADING = re.compile(r"#{1,6}(?=\s)")
-#: The head of a class with fewer tokens goes with the first definition inside.
+#: A class head with fewer tokens than this is joined with the first definition inside.
 HEAD = 16
 #: Separator of the parts of a chunk's title: document, section, sub-section.
 PATH = " › "
@@ -66,7 +66,7 @@ class Chunk:
 
 @dataclass(frozen=True, slots=True)
 class _Section:
-    """A heading with the lines down to the next; the first section may have none."""
+    """A heading with the lines before the next heading; the first section may have no heading."""
 
     lines: Lines
     above: tuple[str, ...] = ()
@@ -74,7 +74,7 @@ class _Section:
 
 
 def split(document: Document) -> list[Chunk]:
-    """Return a document's chunks in order; none for an empty document."""
+    """Return a document's chunks in order; an empty list for an empty document."""
     chunks: list[Chunk] = []
     for part in document.parts:
         lines = part.text.split("\n")
@@ -98,7 +98,7 @@ def split(document: Document) -> list[Chunk]:
 
 
 def _placed(chunk: Chunk, part: Part) -> Chunk:
-    """Return a part's chunk with its page, and the file's lines in place of the part's."""
+    """Return a chunk with the page of its part and the line numbers of the file."""
     if part.lines and chunk.first_line and chunk.last_line:
         first, last = (part.lines[line - 1] for line in (chunk.first_line, chunk.last_line))
         chunk = replace(chunk, first_line=first, last_line=last)
@@ -118,7 +118,7 @@ def _passages(lines: Sequence[str], sizes: Sizes, within: Lines) -> Iterator[Chu
 
 
 def _sentences(text: str, before: int) -> Iterator[Chunk]:
-    """Cut a text; ``before`` is the number of the file's lines before it."""
+    """Cut a text between sentences; ``before`` is the number of lines of the file before it."""
     end = 0
     for piece in passages(text):
         # Pieces are parts of the text without the white space between them.
@@ -142,11 +142,11 @@ def _chunk(lines: Sequence[str], part: Lines) -> Chunk:
 
 
 def _sections(part: Part) -> Iterator[Chunk]:
-    # A heading is shown with a space, whatever white space follows its marks.
+    # One space follows a heading's marks, whatever white space the file has.
     lines = re.sub(r"(?m)^(#+)[^\S\n]", r"\1 ", part.text).split("\n")
     sizes, sections = line_sizes(lines), list(_markdown_sections(lines))
     for section, following in zip_longest(sections, sections[1:]):
-        # The sections below a bare heading name it.
+        # The titles of the sections below a heading without text contain it.
         body = any(line.strip() for line in lines[section.lines.first + 1 : section.lines.last + 1])
         below = following is not None and len(following.above) > len(section.above)
         if section.heading and not body and below:
@@ -159,7 +159,7 @@ def _sections(part: Part) -> Iterator[Chunk]:
             for line in chunk.text.split("\n"):
                 if line.lstrip().startswith(FENCE):
                     fence = "" if fence else line.strip()
-            # Each part of code that is cut is code by itself.
+            # Each piece of a code block that is cut gets fences of its own.
             goes_on = fence and chunk is not chunks[-1]
             text = f"{before}{chunk.text}\n{FENCE}" if goes_on else before + chunk.text
             if (goes_on or before) and text_sizes([text])[0] > MOST + FENCES:
@@ -168,10 +168,10 @@ def _sections(part: Part) -> Iterator[Chunk]:
 
 
 def _markdown_sections(lines: Sequence[str]) -> Iterator[_Section]:
-    """Yield the sections of a text that are not blank, in one pass.
+    """Yield the non-blank sections of a text, in one pass.
 
-    LlamaIndex's parser makes an object with a digest of each section, which takes minutes for a
-    file with a heading a line.
+    LlamaIndex's parser makes an object with a digest for each section, which takes minutes for a
+    file with a heading in every line.
     """
     open_: list[tuple[int, str]] = []
     section, fenced = _Section(Lines(0, -1)), False
@@ -210,7 +210,7 @@ def _code(text: str, language: str) -> Iterator[Chunk]:
             continue
         symbol = owner[number - 1]
         span = Lines(first, number - 1)
-        # ``class A:`` says nothing by itself, and something about its first method.
+        # ``class A:`` alone carries no information, but it helps to understand the first method.
         inside = number < len(lines) and owner[number].startswith(f"{symbol}.")
         if inside and span.size(sizes) < HEAD:
             continue

@@ -1,7 +1,7 @@
-"""Text sizes in tokens of the packaged encoder, which reads 256, and cuts of texts by that size.
+"""Sizes of texts in tokens of the packaged encoder, which reads 256, and cuts of texts by size.
 
-A group of lines ends as soon as it is long enough, not when it is full. A paragraph inserted before
-it then moves few group ends, and most of the file's chunks need not be encoded again.
+A group of lines ends as soon as it is long enough, not when it is full. If a paragraph is then
+inserted, few group ends move, and most of the file's chunks need not be encoded again.
 """
 
 from __future__ import annotations
@@ -21,29 +21,30 @@ if TYPE_CHECKING:
 
 #: The most tokens of a chunk: the encoder reads all of them and its two end marks.
 MOST = 240
-#: Tokens that a chunk may have beyond these for the fences of code that was cut.
+#: Extra tokens for the fences around code that was cut.
 FENCES = 14
-#: The model reads a word of more than 100 letters as one token, so letters count too: English has
-#: 4 to 5 a token, source code 3.
+#: Letters per token: the model reads a word of more than 100 letters as one token, so letters count
+#: too. English has 4 to 5 letters per token, source code 3.
 LETTERS_A_TOKEN = 8
-#: Texts that are measured together, and letters of one piece: tokens take much memory.
+#: Number of texts that are measured together, and most letters of one piece: tokens take much
+#: memory.
 TEXTS, LETTERS = 2000, 20_000
-#: Letters that are cut at a time, so that the time grows linearly with the text.
+#: Letters that are cut at a time, so that the time is linear in the text.
 PART = 20_000
-#: A run of this many letters is not a word, and is cut by letters.
+#: Letters from which a run without spaces is not a word, and is cut between letters.
 LONG = re.compile(r"(\S{200,})")
 PIECE = re.compile(r"\S{1,60}\s*|\s+")
 
 
 def text_sizes(texts: Sequence[str]) -> list[int]:
-    """Return the size of each text in tokens; its lines' sizes add up to no less."""
+    """Return the size of each text in tokens; the sizes of its lines add up to at least that."""
     return [size for at in range(0, len(texts), TEXTS) for size in _sizes(texts[at : at + TEXTS])]
 
 
 def passages(text: str) -> Iterator[str]:
-    """Yield a text cut into pieces of at most a chunk's size, without the white space between.
+    """Yield the pieces of a text, at most a chunk long, without the white space between them.
 
-    The cuts are between sentences where it has some, else between words.
+    The cuts are between sentences if possible, else between words.
     """
     at = 0
     while at < len(text):
@@ -81,7 +82,7 @@ def _cut_by_letters(text: str) -> Iterator[str]:
 def _sentence_splitter() -> SentenceSplitter:
     from llama_index.core.node_parser import SentenceSplitter
 
-    # It takes the length of what its tokenizer returns.
+    # The splitter measures a text by the length of the tokenizer's result.
     return SentenceSplitter(
         chunk_size=MOST, chunk_overlap=0, tokenizer=lambda text: range(text_sizes([text])[0])
     )
@@ -110,13 +111,14 @@ def _sizes(texts: Sequence[str]) -> list[int]:
     return sizes
 
 
-#: A group of this many tokens ends with its paragraph.
+#: A group with this many tokens ends at the end of the paragraph.
 ENOUGH = 96
-#: A smaller last group is joined with the one before it, a first one with a long paragraph.
+#: A smaller last group is joined with the group before it; a smaller first group with a long
+#: paragraph.
 FEW = 32
 #: The mark of the begin and the end of code in Markdown.
 FENCE = "```"
-#: A line that closes a block: no part begins with it.
+#: A line that closes a block; no part begins with such a line.
 _CLOSING = re.compile(r"\s*(?:[)\]}>]|</|end\b|else\b|elif\b|except\b|finally\b|catch\b)")
 #: Cumulative sizes of lines; see ``line_sizes``.
 Sizes = Sequence[int]
@@ -124,7 +126,7 @@ Sizes = Sequence[int]
 
 @dataclass(frozen=True, slots=True)
 class Lines:
-    """Lines from ``first`` to ``last``, both included, counted from 0."""
+    """A range of lines from ``first`` to ``last``, both included, counted from 0."""
 
     first: int
     last: int
@@ -134,21 +136,21 @@ class Lines:
         return "\n".join(lines[self.first : self.last + 1])
 
     def size(self, sizes: Sizes) -> int:
-        """Return their size in tokens."""
+        """Return the size of these lines in tokens."""
         return sizes[self.last + 1] - sizes[self.first]
 
 
 def line_sizes(lines: Sequence[str]) -> Sizes:
     """Return the number of tokens before each line, and after the last.
 
-    A line that is not blank has at least one, which bounds the lines of a group.
+    A non-blank line counts as at least one token, which limits the number of lines in a group.
     """
     pairs = zip(text_sizes(lines), lines, strict=True)
     return list(accumulate((size or bool(line.strip()) for size, line in pairs), initial=0))
 
 
 def paragraphs(lines: Sequence[str], within: Lines) -> Iterator[Lines]:
-    """Yield the runs of lines that are not blank; code between fences is one, or a part of one."""
+    """Yield the runs of non-blank lines; code between fences is one run, or a part of one."""
     first, fenced = None, False
     for number in range(within.first, within.last + 1):
         fenced ^= lines[number].lstrip().startswith(FENCE)
@@ -164,8 +166,8 @@ def paragraphs(lines: Sequence[str], within: Lines) -> Iterator[Lines]:
 def grouped(lines: Sequence[str], sizes: Sizes, within: Lines) -> list[Lines]:
     """Return the paragraphs in groups.
 
-    Only a paragraph that is too long by itself exceeds a chunk; a few words before it, which may
-    be its heading, are in its group.
+    A group exceeds a chunk only if one paragraph alone does; a few words before such a paragraph,
+    perhaps its heading, are in its group.
     """
     groups: list[Lines] = []
     open_ = False
@@ -185,9 +187,9 @@ def grouped(lines: Sequence[str], sizes: Sizes, within: Lines) -> list[Lines]:
 
 
 def cut(lines: Sequence[str], sizes: Sizes, within: Lines) -> Iterator[Lines]:
-    """Yield parts no longer than a chunk, which begin at lines with little indentation.
+    """Yield parts that are at most a chunk long and begin at lines with little indentation.
 
-    A line that is too long for a chunk is a part by itself.
+    A line that is longer than a chunk is a part of its own.
     """
     first = within.first
     while first <= within.last:

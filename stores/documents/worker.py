@@ -1,7 +1,7 @@
-"""Reading and splitting of files in a child process, which is ended if a file takes too long.
+"""Reading and splitting of files in a child process, which is killed if a file takes too long.
 
-``python -m casewright.stores.documents.worker`` is that process: for each file it gets a line of
-JSON and the bytes, and answers with a line of JSON.
+``python -m casewright.stores.documents.worker`` runs the child process. For each file, the parent
+sends a line of JSON and the bytes, and the child answers with a line of JSON.
 """
 
 from __future__ import annotations
@@ -22,44 +22,44 @@ from casewright.errors import InputError, told
 from casewright.stores.documents.file_walk import Kind
 from casewright.stores.documents.splitter import Chunk
 
-#: CPU seconds for a file, and more for each megabyte of it.
+#: CPU seconds for a file, and additional seconds for each megabyte.
 SECONDS, SECONDS_A_MEGABYTE = 60.0, 10.0
 
-#: Idle workers by the number of their parent process: a fork has its own.
+#: Idle workers by parent process id, since a forked process must not share them.
 _idle: dict[int, list[Worker]] = defaultdict(list)
 
 
 @contextmanager
 def worker() -> Iterator[Worker]:
-    """Yield a worker for exclusive use; it is kept, since starting one takes half a second."""
+    """Yield a worker for exclusive use; keep it, since a start takes half a second."""
     idle = _idle[os.getpid()]
-    reader = idle.pop() if idle else Worker()
+    process = idle.pop() if idle else Worker()
     try:
-        yield reader
+        yield process
     finally:
-        idle.append(reader)
+        idle.append(process)
 
 
 @atexit.register
 def _close_all() -> None:
-    for reader in _idle[os.getpid()]:
-        reader.close()
+    for process in _idle[os.getpid()]:
+        process.close()
 
 
 class Worker:
-    """A process that reads files, started for the first one."""
+    """A child process that reads files; it starts with the first file."""
 
     def __init__(self) -> None:
         self._process: subprocess.Popen[bytes] | None = None
 
     def chunks(self, data: bytes, kind: Kind, seconds: float = SECONDS) -> tuple[list[Chunk], str]:
-        """Return a file's chunks, and a note on its reading; see ``read_document`` and ``split``.
+        """Return the chunks of ``read_document`` and ``split``, and a note on the reading.
 
-        It may take ``seconds`` of CPU time, and more for its size.
+        The time limit is ``seconds`` of CPU time plus a share for the file's size.
 
         Raises:
             InputError: The file cannot be read, takes too long, or ends the process; the message is
-                the reason alone.
+                only the reason.
         """
         # -P: no module of the working directory is imported in place of ours.
         command = [sys.executable, "-P", "-m", __name__]
@@ -76,7 +76,7 @@ class Worker:
         if answer is None:
             self.close()
             if process.returncode == -signal.SIGPROF:
-                raise InputError(f"reading it takes more than {seconds:.0f} s of computing")
+                raise InputError(f"reading it takes more than {seconds:.0f} s of CPU time")
             raise InputError(f"reading it ended the process with code {process.returncode}")
         if "error" in answer:
             raise InputError(answer["error"])
@@ -89,7 +89,7 @@ class Worker:
         """End the process."""
         process, self._process = self._process, None
         if process is not None:
-            # A process that has ended keeps its return code.
+            # ``kill`` does not change the return code of a process that has ended.
             process.kill()
             process.communicate()
 
@@ -127,7 +127,7 @@ def _read(data: bytes, kind: Kind) -> dict[str, Any]:
 def _serve(requests: IO[bytes], answers: IO[bytes]) -> None:
     while line := requests.readline():
         file = json.loads(line)
-        # The system ends the process after so much CPU time, in whatever library.
+        # The system ends the process after this CPU time, even inside a C library.
         signal.setitimer(signal.ITIMER_PROF, file["seconds"])
         answer = _read(requests.read(file["size"]), Kind(**file["kind"]))
         signal.setitimer(signal.ITIMER_PROF, 0)
@@ -136,9 +136,9 @@ def _serve(requests: IO[bytes], answers: IO[bytes]) -> None:
 
 
 if __name__ == "__main__":
-    # The parent handles an interrupt; a parent that has ended closes the pipe.
+    # The parent handles an interrupt. If the parent ends, the pipe closes.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     with os.fdopen(os.dup(1), "wb") as out:
-        # A library may print, which would be read as an answer.
+        # Redirect prints of libraries, which the parent would read as an answer.
         os.dup2(2, 1)
         _serve(sys.stdin.buffer, out)

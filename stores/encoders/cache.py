@@ -21,15 +21,15 @@ from casewright.stores.progress import note
 
 #: Vectors kept in memory: at 384 dimensions, 4,096 of them are 6 MB.
 MEMORY_ENTRIES = 4096
-#: Prefix of the key of a query with an embedding of its own; not a byte of UTF-8.
+#: Prefix of the keys of queries that are embedded by ``embed_queries``; not a byte of UTF-8.
 QUERY = b"\xff"
 FILE = "embeddings.sqlite"
-#: Keys a query to SQLite, below its limit on variables.
+#: Keys in one SQLite query, below its limit on variables.
 CHUNK = 500
 #: Bytes of the checksum after each vector.
 SUM = 4
 TABLE = "CREATE TABLE IF NOT EXISTS embedding (key BLOB PRIMARY KEY, vector BLOB) WITHOUT ROWID"
-#: Damage may have changed the type.
+#: Read vectors as BLOBs, since damage may have changed the type.
 ROWS = "SELECT key, CAST(vector AS BLOB) FROM embedding"
 
 
@@ -37,13 +37,13 @@ class CachedEncoder:
     """An encoder with a cache in memory and, given a folder, on disk.
 
     The disk cache is one SQLite file; its key is the SHA-256 of the encoder's name and the text.
-    A cache that cannot be read or written is not used, and a damaged vector is encoded again.
+    A cache that cannot be read or written is ignored, and a damaged vector is encoded again.
 
     Attributes:
         encoder: The encoder without the cache.
         name: Its name.
         dimension: Its vectors' length.
-        cue: Its text before a query that is compared with passages; empty without one.
+        cue: The encoder's text before a query that is compared with passages; may be empty.
     """
 
     def __init__(self, encoder: Encoder, folder: Path | None = None) -> None:
@@ -58,9 +58,9 @@ class CachedEncoder:
         self._known: dict[bytes, NDArray[np.float32]] = {}
 
     def lend(self, file: Path) -> None:
-        """Use the vectors of a file by ``write_vectors`` for texts that are encoded together.
+        """Use the vectors of a file of ``write_vectors`` for batches of texts.
 
-        A single text, a question, does not load it; a file that cannot be read is not used.
+        A single text, which is a question, does not load the file. An unreadable file is ignored.
         """
         with self._lock:
             self._lent.append(file)
@@ -74,7 +74,7 @@ class CachedEncoder:
         return self._cached(texts, self.encoder.embed, b"")
 
     def embed_queries(self, texts: Sequence[str]) -> NDArray[np.float32]:
-        """Embed n queries as an array (n, dimension), by ``embed_queries`` if the encoder has it.
+        """Embed n queries as an array (n, dimension), by ``embed_queries`` if available.
 
         Raises:
             InputError: The encoder did not answer with a finite vector for each query.
@@ -100,7 +100,7 @@ class CachedEncoder:
             vectors = checked_vectors(answer, len(missing), self.dimension, self.name)
             fresh = dict(zip(missing, vectors, strict=True))
             known |= fresh
-            # A single text is a question: cheap to encode, and private.
+            # A single text is a question: it is cheap to encode, and private.
             if len(fresh) > 1:
                 with self._lock:
                     self._file.write(fresh)
@@ -116,7 +116,7 @@ class CachedEncoder:
 
 
 def write_vectors(file: Path, encoder: Encoder, texts: Sequence[str]) -> None:
-    """Encode texts, and write their vectors with the keys of the cache, for ``lend``."""
+    """Encode texts, and write their vectors by cache key to a file for ``lend``."""
     from safetensors.numpy import save_file
 
     unique = sorted(set(texts))
@@ -143,7 +143,7 @@ def _key(name: str, text: str, kind: bytes = b"") -> bytes:
 
 
 class UncachedQuestions:
-    """A cached encoder that encodes single texts anew, to time questions as if they were new."""
+    """A cached encoder that bypasses the cache for single texts, to time new questions."""
 
     def __init__(self, encoder: CachedEncoder) -> None:
         self._encoder = encoder
@@ -207,9 +207,9 @@ class _VectorFile:
         return self._db
 
     def _give_up(self, error: Exception) -> None:
-        # An OperationalError passes: a full disk, or a lock.
-        passing = isinstance(error, sqlite3.OperationalError)
-        if isinstance(error, sqlite3.DatabaseError) and not passing:
+        # An OperationalError is temporary: a full disk, or a lock.
+        temporary = isinstance(error, sqlite3.OperationalError)
+        if isinstance(error, sqlite3.DatabaseError) and not temporary:
             note(
                 f"The cache of embeddings {self._folder} is damaged, and left aside: {error}. "
                 "casewright repair removes it."
@@ -218,9 +218,9 @@ class _VectorFile:
 
 
 def check_vectors(file: Path, *, remove: bool = False) -> tuple[int, int] | None:
-    """Return the numbers of all and of unusable vectors in a cache; ``None`` for an unusable file.
+    """Return the numbers of all and of unusable vectors; ``None`` for an unusable file.
 
-    With ``remove``, unusable vectors or the unusable file are removed.
+    With ``remove``, unusable vectors, or the unusable file, are removed.
 
     Raises:
         StoreError: The file cannot be read at the moment.

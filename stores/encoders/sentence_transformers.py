@@ -14,22 +14,23 @@ from casewright.errors import DependencyError, InputError, told
 from casewright.stores.encoders.encoder import checked_vectors
 from casewright.stores.encoders.onnx_export import quiet
 
-#: AnglE's text before a question that is compared with passages: its ``Prompts.C``, the cue of
-#: CBR-RAG's g (Wiratunga et al. 2024, section 4.2).
+#: AnglE's text before a query that is compared with passages (``Prompts.C``): the cue of CBR-RAG's
+#: inter-embedding g (Wiratunga et al. 2024, section 4.2).
 PASSAGE_CUE = "Represent this sentence for searching relevant passages: "
-#: Last part of a model's name to its cue.
+#: The last part of a model's name to the model's cue.
 CUES = {"angle-bert-base-uncased-nli-en-v1": PASSAGE_CUE, "uae-large-v1": PASSAGE_CUE}
-#: Plain checkpoints trained with AnglE's ``cls_avg``: half the first token's vector, half the mean
-#: of all (Li & Li 2023). Sentence-transformers would take the mean alone.
+#: Plain checkpoints trained with AnglE's pooling ``cls_avg``: the mean of the first token's vector
+#: and of the mean of all tokens (Li & Li 2023). Sentence-transformers would take the mean of all
+#: tokens only.
 CLS_AVERAGE = {"angle-bert-base-uncased-nli-en-v1"}
 
 
 class SentenceTransformersEncoder:
-    """A model by name or folder; loaded from safetensors only, without the model's code.
+    """A model by name or folder, loaded from safetensors only, without remote code.
 
     A plain checkpoint (BERT, LegalBERT) embeds a text as the mean of its tokens. A model's prompts
-    for queries and documents are used, except for a model with a ``cue``, the text before a query
-    that is compared with passages. ``device`` is torch's, ``batch_size`` in texts.
+    for queries and documents are used, unless the model has a ``cue``, a text before a query that
+    is compared with passages. ``device`` is a torch device; ``batch_size`` is in texts.
 
     Raises:
         DependencyError: sentence-transformers is not installed.
@@ -45,7 +46,7 @@ class SentenceTransformersEncoder:
                 "Run: pip install 'casewright[encoders]'"
             ) from error
         try:
-            # A download may show its progress; loading a folder prints nothing useful.
+            # Only a download shows its progress: loading a folder prints nothing useful.
             with quiet() if Path(model).is_dir() else nullcontext():
                 self._model = SentenceTransformer(
                     model,
@@ -58,14 +59,14 @@ class SentenceTransformersEncoder:
         key = Path(model).name.lower()
         self.name = f"sentence-transformers/{model}"
         self.cue = CUES.get(key, "")
-        # Older versions have only the second name.
+        # Older versions have only the second method.
         dimension = getattr(self._model, "get_embedding_dimension", None)
         self.dimension = int((dimension or self._model.get_sentence_embedding_dimension)() or 0)
         self._batch_size = batch_size
         self._cls_average = key in CLS_AVERAGE
 
     def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
-        """Embed n texts as unit vectors, array (n, dimension); as documents, where that differs."""
+        """Embed n texts as unit vectors, array (n, dimension), as documents."""
         return self._encode(texts, "encode_document", ("document", "passage", "corpus"))
 
     def embed_queries(self, texts: Sequence[str]) -> NDArray[np.float32]:
@@ -81,7 +82,7 @@ class SentenceTransformersEncoder:
         # Older versions have only encode().
         encode = getattr(self._model, method, self._model.encode)
         settings: dict[str, Any] = {
-            # Not None, which means the model's default prompt for one kind of text.
+            # Not None, which would mean the model's default prompt.
             "prompt": next((known[name] for name in prompts if known.get(name)), ""),
             "batch_size": self._batch_size,
             "show_progress_bar": False,
@@ -100,10 +101,10 @@ def _refusal(model: str, error: Exception) -> InputError:
     if folder.is_dir():
         pickled = any(folder.rglob("pytorch_model*.bin")) and not any(folder.rglob("*.safetensors"))
     else:
-        # The loader names the missing file.
+        # transformers' error names the missing file.
         pickled = isinstance(error, OSError) and "safetensors" in str(error)
     if pickled:
-        # Cue and pooling depend on the last part of the name.
+        # The cue and the pooling depend on the last part of the name.
         target = f"safetensors/{folder.name}"
         return InputError(
             f"Encoder {model!r} has no model.safetensors. Its weights are a pickle (*.bin), which "

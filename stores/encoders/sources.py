@@ -1,4 +1,4 @@
-"""Sources of encoders: the packaged model, a model's name, LangChain, LlamaIndex."""
+"""Encoders: the packaged model, named models, LangChain's and LlamaIndex's embeddings."""
 
 from __future__ import annotations
 
@@ -17,22 +17,22 @@ from casewright.stores.encoders.minilm import MiniLMEncoder
 from casewright.stores.encoders.sentence_transformers import SentenceTransformersEncoder
 from casewright.stores.paths import cache_folder
 
-#: Fields of other libraries' embedding objects with the model's name.
+#: Fields of LangChain's and LlamaIndex's embedding objects that hold the model's name.
 MODEL_NAMES = ("model_name", "model", "model_id")
 
 
 @cache
 def default_encoder() -> CachedEncoder:
-    """Return the offline encoder with its caches; one instance a process."""
+    """Return the offline encoder with its caches; the process has one instance."""
     return CachedEncoder(MiniLMEncoder(), cache_folder() / "embeddings")
 
 
 def named_encoder(name: str | None) -> CachedEncoder:
-    """Return an encoder with its caches; ``None`` is the packaged one.
+    """Return an encoder with its caches; ``None`` is the packaged encoder.
 
-    ``name`` is in the group ``casewright.encoders`` (see ``casewright.extensions``), or is that of
-    a sentence-transformers model. Raise ``InputError`` for an unknown one, and ``DependencyError``
-    if sentence-transformers is needed and not installed.
+    ``name`` is an entry point of the group ``casewright.encoders`` (see ``casewright.extensions``),
+    or the name of a sentence-transformers model. Raise ``InputError`` for an unknown name, and
+    ``DependencyError`` if sentence-transformers is needed and not installed.
     """
     if name is None:
         return default_encoder()
@@ -52,7 +52,7 @@ def as_encoder(source: Any, *, name: str | None = None) -> Encoder:
     Args:
         source: An encoder; a sentence-transformers model's name; a LangChain ``Embeddings``; a
             LlamaIndex ``BaseEmbedding``.
-        name: Identifies the model of a source that has no name.
+        name: The model's name, for a source without a name.
 
     Raises:
         InputError: ``source`` is none of these.
@@ -75,17 +75,17 @@ def as_encoder(source: Any, *, name: str | None = None) -> Encoder:
 
 
 def from_langchain(embeddings: Any, *, name: str | None = None) -> AdaptedEncoder:
-    """Return an encoder for a LangChain ``Embeddings``; queries are embedded by ``embed_query``.
+    """Return an encoder for a LangChain ``Embeddings``, which embeds queries by ``embed_query``.
 
-    One text is embedded at once, to find the dimension.
+    This call embeds one text, to find the dimension.
 
     Args:
         embeddings: A LangChain ``Embeddings``.
-        name: Identifies model and version, part of a collection's fingerprint; by default the
-            library's name and the object's model name.
+        name: Model and version, a part of a collection's fingerprint; by default the library's name
+            and the object's model name.
 
     Raises:
-        InputError: The object is no ``Embeddings``, or answers with something else than vectors.
+        InputError: The object is not an ``Embeddings``, or does not return vectors.
     """
     methods = ("embed_documents", "embed_query")
     return AdaptedEncoder(embeddings, "a LangChain Embeddings", methods, name)
@@ -94,17 +94,17 @@ def from_langchain(embeddings: Any, *, name: str | None = None) -> AdaptedEncode
 def from_llamaindex(embedding: Any, *, name: str | None = None) -> AdaptedEncoder:
     """Return an encoder for a LlamaIndex ``BaseEmbedding``; see ``from_langchain``.
 
-    Queries are embedded by ``get_query_embedding``.
+    It embeds queries by ``get_query_embedding``.
     """
     methods = ("get_text_embedding_batch", "get_query_embedding")
     return AdaptedEncoder(embedding, "a LlamaIndex BaseEmbedding", methods, name)
 
 
 class AdaptedEncoder:
-    """An embedding object of another library as an encoder.
+    """An encoder that calls an embedding object of another library.
 
-    ``kind`` is the object's type for messages, ``methods`` embed n texts and one query, and
-    ``name`` is by default that of library and model.
+    ``kind`` is the object's type, for messages; ``methods`` are the names of the methods that embed
+    n texts and one query; ``name`` is by default the library's and the model's name.
     """
 
     def __init__(self, source: Any, kind: str, methods: tuple[str, str], name: str | None) -> None:
@@ -123,7 +123,7 @@ class AdaptedEncoder:
         return self._checked(self._texts(list(texts)) if texts else [], texts)
 
     def embed_queries(self, texts: Sequence[str]) -> NDArray[np.float32]:
-        """Embed n queries as an array (n, dimension), by one call a query; see ``embed``."""
+        """Embed n queries as an array (n, dimension), one call each; see ``embed``."""
         return self._checked([self._query(text) for text in texts], texts)
 
     def _checked(self, answer: Any, texts: Sequence[str]) -> NDArray[np.float32]:
@@ -133,7 +133,7 @@ class AdaptedEncoder:
 
 
 def _label(source: Any) -> str:
-    # The text of any other object in these fields may have its address.
+    # The text of another object in these fields may contain its memory address.
     names = [n for field in MODEL_NAMES if isinstance(n := getattr(source, field, None), str)]
     model = next((name for name in names if name not in ("", "unknown")), type(source).__name__)
     return f"{type(source).__module__.split('.')[0]}/{model}"

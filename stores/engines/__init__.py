@@ -1,1 +1,1 @@
-"""Where vectors are kept and searched: Qdrant in memory, in a folder, on a server."""
+"""Vector engines: Qdrant in memory, in a folder, on a server."""

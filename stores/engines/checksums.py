@@ -1,9 +1,9 @@
 """Checksums of an engine's files and cases, and bounds of the number of cases, to detect damage.
 
-For a few cases an engine writes four files of 32 MB, mostly holes, so checksums skip blocks of
-zeros. Each part of a file has a checksum: of a large file, a sample of the parts can be compared.
-Damage inside a case may leave it readable but different. Its text and its vector have a checksum
-each, since either may be read without the other.
+For a few cases, an engine writes four sparse files of 32 MB, so checksums skip blocks of zeros.
+Each part of a file has a checksum, so that a sample of the parts of a large file can be compared.
+A damaged case may still be readable but different. Its text and its vector have separate checksums,
+since one may be read without the other.
 """
 
 from __future__ import annotations
@@ -24,16 +24,16 @@ from numpy.typing import NDArray
 from casewright.errors import StoreDamagedError
 from casewright.stores.engines.folder import damaged
 
-#: Bytes of a block, and of a part with a checksum.
+#: Bytes of a block of zeros, and of a part with a checksum.
 BLOCK, PART = 1 << 16, 1 << 23
-#: Parts that are compared before a load: 2 GiB, half a second from memory.
+#: Number of parts that are compared before a load: 2 GiB, half a second from memory.
 SAMPLE = 256
 #: A file's path to its size, followed by the checksum of each part.
 Sums = Mapping[str, "list[int]"]
 
 
 def file_sums(folder: Path) -> dict[str, list[int]]:
-    """Return size and checksums of every file, by its path below the folder."""
+    """Return the size and the checksums of every file, by its path relative to the folder."""
     return {
         file.relative_to(folder).as_posix(): _sums(file)
         for file in folder.rglob("*")
@@ -49,7 +49,7 @@ def _changed(folder: Path, sums: Sums, most: int | None) -> str:
             return name
     parts = [(name, number) for name, (_, *rest) in sums.items() for number in range(len(rest))]
     if most is not None and len(parts) > most:
-        # Damage in a small file may end the process; in a large one it changes results.
+        # Damage in a small file may end the process; damage in a large file changes results.
         small = [(name, 0) for name, numbers in sums.items() if len(numbers) == 2]
         large = [part for part in parts if part not in set(small)]
         parts = small + random.sample(large, max(0, min(len(large), most - len(small))))
@@ -62,10 +62,10 @@ def _changed(folder: Path, sums: Sums, most: int | None) -> str:
 def closed_cleanly(
     folder: Path, files: Path, damaged: Callable[[str], StoreDamagedError], most: int | None
 ) -> bool:
-    """Compare files with a folder's ``CLOSED``; ``False`` if there was no clean close.
+    """Compare files with a folder's ``CLOSED``; return ``False`` if there was no clean close.
 
-    ``damaged`` makes the error to raise from its reason. ``most`` is the number of parts to
-    compare: all of small files, and a random sample of large ones; ``None`` compares all.
+    ``damaged`` returns the error for a reason. ``most`` is the number of parts to compare: all
+    parts of small files, and a random sample of the parts of large files; ``None`` compares all.
     """
     try:
         sums = json.loads((folder / CLOSED).read_text(encoding="utf-8")).get("files")
@@ -83,9 +83,9 @@ def closed_cleanly(
 
 
 def blocks(file: int, start: int, end: int) -> Iterator[tuple[int, bytes]]:
-    """Yield offset and content of an open file's blocks between two offsets, without zeros.
+    """Yield offset and content of the non-zero blocks of an open file between two offsets.
 
-    A copy of the file may hold written zeros instead of a hole, so both are left out.
+    A copy of a sparse file may have written zeros instead of a hole, so both are skipped.
     """
     offset, zeros = start, bytes(BLOCK)
     while offset < end:
@@ -104,7 +104,7 @@ def blocks(file: int, start: int, end: int) -> Iterator[tuple[int, bytes]]:
 
 
 def copy_files(folder: Path, target: Path) -> Path:
-    """Copy a folder's files, holes as holes, and return the target."""
+    """Copy a folder's files, keep sparse files sparse, and return the target."""
     for source, _, names in os.walk(folder):
         copy = target / Path(source).relative_to(folder)
         copy.mkdir(parents=True)
@@ -140,7 +140,7 @@ _COUNT = struct.Struct("<QQI")
 
 
 def sums_of(id_: str, texts: list[str], vector: NDArray[np.float32]) -> list[int]:
-    """Return the checksums of a case: of its id with its stored texts, and of its vector."""
+    """Return two checksums of a case: of its id and stored texts, and of its vector."""
     text = "\0".join([id_, *texts]).encode("utf-8", "surrogatepass")
     return [zlib.crc32(text), zlib.crc32(np.ascontiguousarray(vector, dtype="<f4").tobytes())]
 
@@ -150,23 +150,22 @@ def check_sums(
 ) -> None:
     """Raise ``ValueError`` if a case does not match its checksums.
 
-    Cases that an older version wrote have no checksums, and pass. A vector of ``None`` is not
-    checked.
+    Cases of an older version have no checksums, and pass. A vector of ``None`` is not checked.
     """
     if (sums := stored.get(SUMS)) is None:
         return
     actual = sums_of(id_, texts, np.zeros(0, np.float32) if vector is None else vector)
     if sums[0] != actual[0]:
-        raise ValueError("its text is not as it was written")
+        raise ValueError("its text differs from what was written")
     if vector is not None and sums[1] != actual[1]:
-        raise ValueError("its vector is not as it was written")
+        raise ValueError("its vector differs from what was written")
 
 
 def write_count(file: Path, least: int, most: int) -> None:
     """Write bounds of the number of cases to a file of a few bytes, in place.
 
-    The bounds are a range before cases are written and the exact number afterwards, so that they
-    hold whenever the process is killed.
+    The bounds are a range while cases are written, and the exact number afterwards, so that they
+    are right whenever the process is killed.
     """
     numbers = struct.pack("<QQ", max(0, least), most)
     opened = os.open(file, os.O_WRONLY | os.O_CREAT, 0o666)

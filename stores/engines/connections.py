@@ -1,4 +1,4 @@
-"""The engine of each location, shared by its stores: only one client may open a folder."""
+"""Engines by location, shared by the stores there: only one client may open a folder."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from casewright.stores.engines.server_engine import ServerEngine
 from casewright.stores.engines.server_options import ServerOptions
 from casewright.stores.whole_file import write_whole
 
-#: The file that records which engine wrote a folder, and the name that it records.
+#: The file that records the engine of a folder, and the recorded name.
 RECORD, ENGINE = "engine.json", "edge"
 
 
@@ -61,7 +61,7 @@ def acquire(
             f"server={type(server).__name__} is given for {resolved}. Give ServerOptions, and "
             "give them only with a server's URL."
         )
-    # A server has a connection for each set of options; ``:memory:`` is never shared.
+    # A server has a connection for each set of options; a location in memory is never shared.
     key = f"{resolved} {timeout} {api_key} {server} {server and server.client}"
     key = key if remote else resolved
     with _lock:
@@ -143,7 +143,7 @@ def check_writer(folder: Path) -> bool:
     try:
         name = json.loads((folder / RECORD).read_text(encoding="utf-8"))["engine"]
     except FileNotFoundError:
-        # Written by a version without a record, or the record is lost.
+        # A version without a record wrote the folder, or the record is lost.
         local = (folder / "meta.json").exists() or (folder / "collection").exists()
         name = "local" if local else None
     except (ValueError, KeyError, TypeError) as error:
@@ -160,8 +160,8 @@ def check_writer(folder: Path) -> bool:
 
 @atexit.register
 def _close_all() -> None:
-    """Close open engines while Python can still import modules: Qdrant imports one to close."""
-    # Without the connections' locks: a thread that waits for a folder holds one of them.
+    """Close open engines while Python can still import modules: Qdrant's ``close`` imports one."""
+    # Do not take the connections' locks: a thread that waits for a folder holds its lock.
     for connection in list(_connections.values()):
         if connection.engine is not None:
             connection.engine.close()
@@ -189,7 +189,7 @@ def _resolved(location: str | Path) -> str:
         url = urlsplit(text)
         # Reading the port checks it.
         usable_url = url.scheme in ("http", "https") and url.hostname and url.port != 0
-        # A client would ignore these parts, which may hold a secret.
+        # Qdrant's client would ignore these parts, which may hold a secret.
         extra_parts = url.username or url.password or url.query or url.fragment
     except ValueError:
         usable_url = False

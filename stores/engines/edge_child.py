@@ -1,6 +1,6 @@
-"""Checks and repairs a shard in a child process, since loading a damaged one may end the process.
+"""Check and repair of a shard in a child process, which a damaged shard may end.
 
-``python -m casewright.stores.engines.edge_child TASK FOLDER COLLECTION`` is that child.
+``python -m casewright.stores.engines.edge_child TASK FOLDER COLLECTION`` runs the child.
 """
 
 from __future__ import annotations
@@ -24,10 +24,10 @@ from casewright.stores.engines.edge_files import stored_cases
 from casewright.stores.engines.edge_shard import LAYOUT_COPY, SHARD, ShardFolder, Stored
 from casewright.stores.engines.payload import read_edge_payload
 
-#: Seconds after which a child is taken to read for ever.
+#: Seconds after which a child counts as hanging.
 SECONDS = 3600
-#: Bytes of address space of a child, beside eight times its shard's files: a damaged number of
-#: cases makes Edge allocate memory for as many.
+#: Bytes of address space of a child, in addition to eight times the size of the shard's files: a
+#: damaged number of cases makes Edge allocate memory for that many cases.
 MEMORY = 4 << 30
 
 
@@ -37,14 +37,14 @@ def examined(disk: ShardFolder, lock: IO[str]) -> int:
     The child holds the ``lock`` of the store's folder too.
 
     Raises:
-        StoreDamagedError: A case is damaged or missing, or the child died.
-        StoreError: The system does not allow it.
+        StoreDamagedError: A case is damaged or missing, or the child crashed.
+        StoreError: The system does not allow a child process.
     """
     return int(_run("examine", disk, lock)["cases"])
 
 
 def rebuilt(disk: ShardFolder, lock: IO[str]) -> dict[str, Any]:
-    """Replace a shard by one of its sound cases, in a child; see ``salvaged``."""
+    """Replace a shard by a new one with its sound cases, in a child; see ``salvaged``."""
     try:
         return _run("salvage", disk, lock)
     except StoreDamagedError:
@@ -98,7 +98,7 @@ def task_done(task: str, folder: str, collection: str) -> dict[str, Any]:
             return {"cases": _count_sound(disk)}
         return salvaged(disk, loading=task == "salvage")
     except (CasewrightError, OSError) as error:
-        # Edge reports the memory bound, which no sound shard reaches.
+        # Edge reports that memory ran out, which cannot happen for a sound shard.
         damaged = isinstance(error, StoreDamagedError) or "Out of memory" in str(error)
         return {"error": str(error), "damaged": damaged}
 
@@ -113,22 +113,23 @@ def _bound_memory(shard: Path) -> None:
 
 def _count_sound(disk: ShardFolder) -> int:
     cases = 0
-    with disk.copied() as copy, disk.translated(reading=True):
+    with disk.copied() as copy, disk.converted_errors(reading=True):
         shard = copy.load()
         for point, record in copy.points(shard):
             if point is None:
-                raise disk.damaged(f"the case {record.id} is not as it was written")
+                raise disk.damaged(f"the case {record.id} differs from what was written")
             cases += 1
         shard.close()
     return cases
 
 
 def salvaged(disk: ShardFolder, *, loading: bool) -> dict[str, Any]:
-    """Replace a damaged shard by one of its sound cases, and keep the damaged one.
+    """Replace a damaged shard by a new one with its sound cases, and keep the damaged files.
 
     With ``loading``, Edge reads the shard and its log first; otherwise only the files are read. The
-    result has the numbers of ``cases`` kept, ``lost``, and deleted but ``back``, both ``None`` if
-    unknown; ``texts``, the lost cases with sound text; ``beside``, the damaged shard's path.
+    result has the number of kept ``cases``; the numbers of ``lost`` cases and of deleted cases that
+    are ``back``, ``None`` if unknown; ``texts``, the lost cases with sound text; and ``beside``,
+    the path of the damaged shard.
 
     Raises:
         StoreDamagedError: The layout is lost, or Edge cannot load the shard.
@@ -169,13 +170,14 @@ def _all_cases(
 ) -> Iterator[tuple[Mapping[str, Any], NDArray[np.float32]]]:
     if loading:
         yield from _loaded(disk)
-    # The files have cases that Edge drops for a damaged file: first those with an id, then the
-    # others. Only if cases are missing, since recently deleted ones have no id either.
+    # The files hold cases that Edge drops because of a damaged file: read first the cases with an
+    # id, then the others. Read the others only if cases are missing, since recently deleted cases
+    # have no id either.
     for mapped in (True, False):
         if loading if expected is None else len(sound) >= expected:
             return
         for stored in stored_cases(disk.path / SHARD, dimension, mapped=mapped):
-            # Without checksums, payload and vector may not belong together.
+            # Without checksums, a payload and a vector may not belong together.
             if stored is not None and SUMS in stored[0]:
                 yield stored
 
@@ -183,7 +185,7 @@ def _all_cases(
 def _loaded(disk: ShardFolder) -> Iterator[tuple[Mapping[str, Any], NDArray[np.float32]]]:
     from qdrant_edge import EdgeShard
 
-    with disk.copied() as copy, copy.translated(reading=True):
+    with disk.copied() as copy, copy.converted_errors(reading=True):
         shard = EdgeShard.load(str(copy.path / SHARD))
         for _, record in copy.points(shard):
             payload = {"id": str(record.id), **(record.payload or {})}

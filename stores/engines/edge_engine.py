@@ -33,14 +33,14 @@ if TYPE_CHECKING:
 
 #: Upper bound of a search's limit.
 LIMIT = 1 << 31
-#: Upper bound of the bytes that Edge writes for each byte of a case: log, text and vector.
+#: Upper bound of the bytes that Edge writes per byte of a case: log, text and vector.
 WRITTEN = 4
 
 
 class EdgeEngine(InProcess):
-    """An engine over a folder, with a shard for each collection, loaded at its first use.
+    """An engine over a folder, with a shard for each collection, which is loaded at the first use.
 
-    Shards are thread-safe; the lock is for loading and closing them, and counts their users.
+    Shards are thread-safe; the lock protects loading, closing and the count of users of a shard.
     """
 
     def __init__(self, folder: Path, folder_lock: IO[str]) -> None:
@@ -69,7 +69,7 @@ class EdgeEngine(InProcess):
         """Write a batch of points, all or none; see ``Engine``.
 
         Raises:
-            InputError: An id is no UUID, or a vector is not finite or of the wrong dimension.
+            InputError: An id is not a UUID, or a vector is not finite or has the wrong dimension.
             DiskFullError: The disk has too little room.
         """
         from qdrant_edge import Point as EdgePoint
@@ -148,7 +148,7 @@ class EdgeEngine(InProcess):
     def close(self) -> None:
         with self._lock:
             self._closed = True
-            # A daemon thread that Python ends at its exit inside of Rust aborts the process.
+            # The process aborts if Python ends a daemon thread inside of Rust code.
             self._lock.wait_for(lambda: not self._users)
             while self._shards:
                 collection, shard = self._shards.popitem()
@@ -157,7 +157,7 @@ class EdgeEngine(InProcess):
 
     @staticmethod
     def _request(query: Any, limit: int, where: Where | None, **settings: Any) -> Any:
-        """Return the request of an exact query, or of a search for a vector as a list."""
+        """Return the request of an exact query; a vector is given as a list."""
         from qdrant_edge import Query, QueryRequest, SearchParams
 
         return QueryRequest(
@@ -172,7 +172,7 @@ class EdgeEngine(InProcess):
     def _opened(self) -> Iterator[None]:
         with self._lock, usable(self._folder):
             if self._closed:
-                raise StoreError(f"The store at {self._folder} is closed. Open it anew.")
+                raise StoreError(f"The store at {self._folder} is closed. Open it again.")
             yield
 
     def _layout(
@@ -193,13 +193,14 @@ class EdgeEngine(InProcess):
         if disk.collection in self._checked:
             return
         if not disk.check():
-            # Loading a shard that a killed process left may end this process.
+            # Loading the shard of a killed process may end this process.
             examined(disk, self._folder_lock)
         self._checked.add(disk.collection)
 
     @contextmanager
     def _writing(self, collection: str, fewer: int, more: int) -> Iterator[EdgeShard]:
-        """Yield a shard for a write that removes or adds at most so many cases."""
+        """Yield a shard for a write that removes at most ``fewer`` or adds at most ``more``
+        cases."""
         using = self._using(collection, reading=False)
         with self.writing, using as (shard, disk), usable(self._folder):
             count = shard.info().points_count
@@ -212,7 +213,7 @@ class EdgeEngine(InProcess):
     def _using(
         self, collection: str, *, reading: bool = True
     ) -> Iterator[tuple[EdgeShard, ShardFolder]]:
-        """Yield a collection's shard for one call, loaded if needed."""
+        """Yield a collection's shard for one call; load it if needed."""
         disk = ShardFolder(self._folder, collection)
         with self._opened():
             if collection not in self._shards:
@@ -223,11 +224,11 @@ class EdgeEngine(InProcess):
             shard = self._shards[collection]
             self._users += 1
         try:
-            with disk.translated(reading=reading):
+            with disk.converted_errors(reading=reading):
                 yield shard, disk
         except StoreError as error:
             with self._opened():
-                # Another thread may have dropped it.
+                # Another thread may have dropped the collection.
                 if self._shards.get(collection) is not shard:
                     raise self._missing(collection) from error
             raise

@@ -1,7 +1,7 @@
-"""Reading of a shard's cases from its files, without Edge, which cannot load a damaged shard.
+"""Reading of cases from a shard's files without Edge, which cannot load a damaged shard.
 
-The format is that of the pinned version: a table of the payloads' positions, pages of payloads
-packed by LZ4, and chunks of vectors in the table's order. The cases' checksums show damage.
+The format is that of the pinned Edge version: a table of the payloads' positions, pages of payloads
+compressed by LZ4, and chunks of vectors in the table's order. The cases' checksums show damage.
 """
 
 from __future__ import annotations
@@ -15,20 +15,21 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-#: Number of rows of the table; of a row: whether it is in use, page, block, length.
+#: Structs: the table's number of rows; a row's fields: in use, page, block, length.
 ROWS, ROW = struct.Struct("<I"), struct.Struct("<4I")
-#: Kind of an entry of the ids to its bytes: a number or a UUID, which has or has lost its row.
+#: Kind of an id entry to its size in bytes: a number or a UUID, with or without a row.
 ENTRIES = {1: 13, 2: 21, 3: 9, 4: 17}
-#: Bytes of a block, of a chunk of vectors at most, and of the longest payload that is unpacked.
+#: Bytes of a block; most bytes of a chunk of vectors, and of a decompressed payload.
 BLOCK, CHUNK, LONGEST = 128, 1 << 25, 1 << 28
 
 
 def stored_cases(
     shard: Path, dimension: int, *, mapped: bool
 ) -> Iterator[tuple[dict[str, Any], NDArray[np.float32]] | None]:
-    """Yield payload and vector of cases; ``None`` for one that cannot be read.
+    """Yield payload and vector of cases; ``None`` for a part that cannot be read.
 
-    ``mapped`` chooses cases with an id; the others are deleted ones, and those with a lost id.
+    ``mapped=True`` yields the cases with an id; ``False`` yields deleted cases, and cases whose id
+    is lost.
     """
     for table in sorted(shard.glob("segments/*/payload_storage/tracker.dat")):
         data = table.read_bytes()
@@ -41,13 +42,13 @@ def stored_cases(
                 pages = table.with_name(f"page_{page}.dat")
                 payload = _payload(_read(pages, block * BLOCK, length))
                 yield payload, _vector(table.parents[1], row, dimension)
-            # A damaged payload may raise anything.
+            # Decoding a damaged payload may raise any exception.
             except Exception:  # noqa: BLE001
                 yield None
 
 
 def _mapped_rows(segment: Path) -> set[int]:
-    """Return the rows with ids, as far as the file of the ids can be read."""
+    """Return the rows with ids, as far as the id file can be read."""
     try:
         data = (segment / "mutable_id_tracker.mappings").read_bytes()
     except OSError:

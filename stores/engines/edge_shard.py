@@ -1,4 +1,4 @@
-"""A collection of Qdrant Edge on disk: a shard, with its layout, checksums and number of cases."""
+"""A collection of Qdrant Edge on disk: a shard with its layout, checksums and number of cases."""
 
 from __future__ import annotations
 
@@ -37,23 +37,23 @@ if TYPE_CHECKING:
     from qdrant_edge import EdgeShard
 
 SHARDS = "shards"
-#: In a collection's folder: the shard, the layout, and the number of cases.
+#: Names in a collection's folder: the shard, the layout, and the number of cases.
 SHARD, LAYOUT, COUNT = "shard", "layout.json", "count.bin"
-#: A copy of the layout, without which no case could be read.
+#: A copy of the layout file, since without the layout no case can be read.
 LAYOUT_COPY = "layout.copy.json"
 #: A stored case: id, payload, vector.
 Stored = tuple[str, Mapping[str, Any], NDArray[np.float32]]
-#: Cases a page when a collection is read.
+#: Cases per page when a collection is read.
 PAGE = 1000
-#: Errors of the system that are no damage: memory, rights, open files, room, read-only, quota.
+#: System errors that do not mean damage: memory, rights, open files, disk space, read-only, quota.
 SYSTEM = re.compile(r"\(os error (?:12|13|23|24|28|30|122)\)")
 
 
 def folder_name(collection: str) -> str:
     """Return a folder name for a collection; ``urllib.parse.unquote`` decodes it.
 
-    Capitals are encoded too, since some disks ignore case, and dots, which mark the folders of
-    collections in the making. Raise ``InputError`` for an empty name, or one that is not Unicode.
+    Capitals are encoded too, since some disks ignore case; and dots, which mark folders of
+    unfinished collections. Raise ``InputError`` for a name that is empty or not valid Unicode.
     """
     try:
         raw = collection.encode()
@@ -68,9 +68,9 @@ def folder_name(collection: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class ShardFolder:
-    """The folder of a collection, made and removed atomically by renaming.
+    """The folder of a collection, which is created and removed atomically by renaming.
 
-    The lock of the store's folder is held. ``copy`` is the path of a copy of the collection.
+    The caller holds the lock of the store's folder. ``copy`` is the path of a temporary copy.
     """
 
     store: Path
@@ -87,27 +87,27 @@ class ShardFolder:
         write_count(self.path / COUNT, least, most)
 
     def make(self, dimension: int, layout: Mapping[str, Any]) -> None:
-        """Make an empty collection."""
+        """Create an empty collection."""
         self._make(dimension, layout, ()).rename(self.path)
 
     def replace(self, dimension: int, layout: Mapping[str, Any], cases: Iterable[Stored]) -> Path:
-        """Replace a damaged collection by one of these cases, and return the damaged one's path."""
-        new, beside = self._make(dimension, layout, cases), self._beside("damaged")
-        self.path.rename(beside)
+        """Replace a damaged collection by these cases; return the path of the damaged files."""
+        new, damaged_path = self._make(dimension, layout, cases), self._sibling("damaged")
+        self.path.rename(damaged_path)
         new.rename(self.path)
-        return beside
+        return damaged_path
 
     def _make(self, dimension: int, layout: Mapping[str, Any], cases: Iterable[Stored]) -> Path:
         from qdrant_edge import Distance, EdgeConfig, EdgeShard, EdgeVectorParams, UpdateOperation
         from qdrant_edge import Point as EdgePoint
 
-        new = self._beside("new")
+        new = self._sibling("new")
         new.mkdir(parents=True)
         config = EdgeConfig(
             vectors=EdgeVectorParams(size=dimension, distance=Distance.Dot), wal_enabled=True
         )
         count, rest = 0, iter(cases)
-        with self.translated(reading=False):
+        with self.converted_errors(reading=False):
             shard = EdgeShard.create(str(new / SHARD), config)
             while batch := [
                 EdgePoint(UUID(i), v.tolist(), dict(p)) for i, p, v in islice(rest, PAGE)
@@ -124,7 +124,7 @@ class ShardFolder:
         return new
 
     def layout(self, name: str = LAYOUT) -> tuple[int, Mapping[str, Any]]:
-        """Return dimension and layout from a file; raise ``StoreDamagedError`` if it is damaged."""
+        """Return dimension and layout from a file; raise ``StoreDamagedError`` for damage."""
         content = self._layout_file(name)
         return content["dimension"], content["layout"]
 
@@ -139,7 +139,7 @@ class ShardFolder:
             raise self.damaged(f"its {name} cannot be read") from error
 
     def check(self, most: int | None = SAMPLE) -> bool:
-        """Compare the files of a shard that is not loaded with the last clean close.
+        """Compare an unloaded shard's files with their checksums at the last clean close.
 
         Return ``False`` if there was no clean close: a killed process left its last writes in the
         shard's log. For ``most`` see ``closed_cleanly``.
@@ -164,19 +164,19 @@ class ShardFolder:
         return bounds
 
     def load(self) -> EdgeShard:
-        """Load the shard, which was checked and is not loaded elsewhere.
+        """Load the shard, which must be checked and not be loaded elsewhere.
 
         Raises:
             StoreDamagedError: The files or the number of cases are wrong; no case is changed.
         """
         from qdrant_edge import EdgeShard, KeywordIndexParams, UpdateOperation
 
-        # A mapped file that finds no room ends the process.
+        # The process ends if a mapped file cannot grow on a full disk.
         check_room(self.path)
         bounds, closed = self.expected(), (self.path / CLOSED).exists()
-        # Edge changes the files from here on, even if it fails.
+        # From here on, Edge changes the files, even if loading fails.
         (self.path / CLOSED).unlink(missing_ok=True)
-        with self.translated(reading=True):
+        with self.converted_errors(reading=True):
             shard = EdgeShard.load(str(self.path / SHARD))
             count = shard.info().points_count
             # Without an index, a condition reads the payload of every case. The files of an index
@@ -192,10 +192,10 @@ class ShardFolder:
 
     @contextmanager
     def copied(self) -> Iterator[ShardFolder]:
-        """Yield a temporary copy, since loading changes a shard; without room, yield itself."""
-        target = self._beside("looked")
+        """Yield a temporary copy, since loading changes a shard; on a full disk, yield this one."""
+        target = self._sibling("copy")
         files = (file for file in self.path.rglob("*") if file.is_file())
-        # Without the holes in the files.
+        # Size on the disk: the files are sparse.
         size = sum(file.stat().st_blocks * 512 for file in files)
         if shutil.disk_usage(self.path).free < size + 2 * SPARE:
             yield self
@@ -206,7 +206,7 @@ class ShardFolder:
             shutil.rmtree(target)
 
     def points(self, shard: EdgeShard) -> Iterator[tuple[Point | None, Any]]:
-        """Yield every case with its vector, ``None`` if it is damaged, and Edge's record of it."""
+        """Yield every case with its vector, or ``None`` if it is damaged, and Edge's record."""
         for record in scrolled(shard, with_vector=True):
             try:
                 yield self.point(record, vector=np.asarray(record.vector, np.float32)), record
@@ -215,16 +215,16 @@ class ShardFolder:
 
     def close(self, shard: EdgeShard) -> None:
         """Close the shard, once the running calls have ended."""
-        # Unwritten data is in the shard's log, or the folder was removed.
+        # If this fails, the data is in the shard's log, or the folder was removed.
         with suppress(StoreError, OSError):
-            with self.translated(reading=False):
+            with self.converted_errors(reading=False):
                 shard.close()
             write_whole(self.path / CLOSED, json.dumps({"files": file_sums(self.path / SHARD)}))
 
     def point(
         self, record: Any, score: float = 0.0, vector: NDArray[np.float32] | None = None
     ) -> Point:
-        """Return Edge's record as a stored case; raise ``StoreDamagedError`` for a damaged one."""
+        """Return Edge's record as a point; raise ``StoreDamagedError`` if it is damaged."""
         id_ = str(record.id)
         try:
             return Point(id_, read_edge_payload(record.payload, id_, vector), score, vector)
@@ -232,28 +232,28 @@ class ShardFolder:
             raise self.damaged(f"the case {id_} cannot be read") from error
 
     def remove(self) -> None:
-        """Remove the collection, damaged or not; the shard is closed."""
-        gone = self._beside("gone")
+        """Remove the collection, damaged or not; its shard must be closed."""
+        removed = self._sibling("gone")
         if self.path.exists():
-            self.path.rename(gone)
-            shutil.rmtree(gone)
+            self.path.rename(removed)
+            shutil.rmtree(removed)
 
-    def _beside(self, ending: str) -> Path:
-        """Return a path beside the collection, after removing an interrupted one."""
+    def _sibling(self, ending: str) -> Path:
+        """Return a sibling path of the collection; remove what an interrupted call left there."""
         path = self.path.with_name(f"{self.path.name}.{ending}")
         if path.exists():
             shutil.rmtree(path)
         return path
 
     @contextmanager
-    def translated(self, *, reading: bool) -> Iterator[None]:
-        """Turn Edge's errors into store errors; an error of reading is damage."""
+    def converted_errors(self, *, reading: bool) -> Iterator[None]:
+        """Convert Edge's errors to store errors; an error while ``reading`` means damage."""
         try:
             yield
         except (StoreError, InputError, OSError):
             raise
         except BaseException as error:
-            # A panic of Rust is no Exception.
+            # A Rust panic is a BaseException.
             if not isinstance(error, Exception) and type(error).__name__ != "PanicException":
                 raise
             if "WouldBlock" in str(error):
@@ -263,7 +263,7 @@ class ShardFolder:
                 raise self.damaged(reason) from error
             raise StoreError(
                 f"The collection {self.collection!r} at {self.store} failed: {reason}. Check the "
-                "disk's room and rights, and what was asked for or written."
+                "disk's free space and rights, and the request."
             ) from error
 
     def damaged(self, reason: str) -> StoreDamagedError:
@@ -272,7 +272,7 @@ class ShardFolder:
 
 
 def scrolled(shard: EdgeShard, **settings: Any) -> Iterator[Any]:
-    """Yield the records of a shard with payloads, page by page; for settings see ScrollRequest."""
+    """Yield a shard's records with payloads, page by page; see ScrollRequest for settings."""
     from qdrant_edge import ScrollRequest
 
     offset: Any = None
@@ -285,7 +285,7 @@ def scrolled(shard: EdgeShard, **settings: Any) -> Iterator[Any]:
 
 
 def uuids(ids: Sequence[str]) -> list[UUID | int | str]:
-    """Return ids as Edge takes them; raise ``InputError`` for one that is no UUID."""
+    """Return ids as UUIDs for Edge; raise ``InputError`` for an id that is not a UUID."""
     try:
         return [UUID(text) for text in ids]
     except ValueError as error:

@@ -1,4 +1,4 @@
-"""The interface of a vector engine, limited to what a store needs."""
+"""The interface of a vector engine: the operations that a store needs."""
 
 from __future__ import annotations
 
@@ -10,15 +10,16 @@ from typing import Any, Protocol
 from casewright.errors import StoreError
 from casewright.stores.engines.upload import Ids, Payloads, Upload, Vectors
 
-#: A metadata field to its required value, values, or range of numbers as ``{"gte": 1, "lt": 5}``;
-#: ``{"not": …}`` excludes a value or values.
+#: A condition on metadata. A field maps to the required value, to a list of allowed values, or to a
+#: range of numbers such as ``{"gte": 1, "lt": 5}``; ``{"not": …}`` excludes a value or a list of
+#: values.
 Where = Mapping[str, "str | int | bool | Sequence[str | int] | Mapping[str, Any]"]
-#: The id of a point, and its score.
+#: The id and the score of a point.
 Ranked = tuple[str, float]
 
 
 class NoCollectionError(StoreError):
-    """The collection does not exist: it was never made, or another store removed it."""
+    """The collection does not exist: it was never created, or another store removed it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,13 +35,13 @@ class Point:
 class Engine(Protocol):
     """A vector engine that holds collections of points with one dense vector, compared by Dot.
 
-    Implementations are thread-safe and raise only ``StoreError`` and its subclasses;
-    ``NoCollectionError`` from every call that needs a missing collection.
+    Implementations are thread-safe. They raise only ``StoreError`` and its subclasses:
+    ``NoCollectionError`` from each call that needs a missing collection.
     """
 
     @property
     def writing(self) -> AbstractContextManager[Any]:
-        """A lock for writes that depend on earlier reads.
+        """The lock for writes that depend on earlier reads.
 
         It excludes the threads of this process, not other users of a server.
         """
@@ -48,64 +49,64 @@ class Engine(Protocol):
     def layout(self, collection: str, *, fresh: bool = False) -> Mapping[str, Any] | None:
         """Return the layout given to ``create``; ``None`` if there is no such collection.
 
-        It is cached; ``fresh`` reads the collection, which another user of a server may have made
-        anew.
+        The result is cached. ``fresh`` reads it from the collection, which another client of a
+        server may have replaced.
         """
 
     def create(self, collection: str, dimension: int, layout: Mapping[str, Any]) -> None:
-        """Make an empty collection with a layout; an existing one is not changed."""
+        """Create an empty collection with a layout; do not change an existing collection."""
 
     def upsert(self, collection: str, ids: Ids, vectors: Vectors, payloads: Payloads) -> None:
-        """Write n points, and return once they are acknowledged."""
+        """Write n points, and return when the engine has acknowledged them."""
 
     def uploading(
         self, collection: str, done: Callable[[int], None]
     ) -> AbstractContextManager[Upload]:
-        """Return a context to write many batches, which are acknowledged at its end.
+        """Return a context that writes many batches, which are acknowledged when it exits.
 
-        It takes ``writing`` itself, and calls ``done`` in the caller's thread with the number of
+        The context holds ``writing``, and calls ``done`` in the caller's thread with the number of
         points stored since the last call.
         """
 
     def search(
         self, collection: str, vector: Vectors, limit: int, where: Where | None, *, exact: bool
     ) -> list[Point]:
-        """Return the points of the highest dot product, best first, with vector and payload.
+        """Return the points with the highest dot products, the best first, with vector and payload.
 
-        Without ``exact``, an engine with options for it may search approximately.
+        With ``exact=False``, an engine that supports it may search approximately.
         """
 
     def rank(
         self, collection: str, vectors: Vectors, limit: int, where: Where | None
     ) -> list[list[Ranked]]:
-        """Search exactly for m vectors, array (m, dimension), in one pass."""
+        """Return the exact rankings for m vectors, array (m, dimension), computed in one pass."""
 
     def get(self, collection: str, ids: Sequence[str], *, vectors: bool = False) -> list[Point]:
-        """Return the points that exist, in any order, optionally with vectors."""
+        """Return the existing points of these ids, in any order, optionally with vectors."""
 
     def scroll(self, collection: str, where: Where | None) -> list[Point]:
         """Return all points that match, in any order."""
 
     def delete(self, collection: str, ids: Sequence[str]) -> None:
-        """Remove points; unknown ids are no error."""
+        """Remove points; ignore unknown ids."""
 
     def drop(self, collection: str) -> None:
-        """Remove a collection; an unknown one is no error."""
+        """Remove a collection; ignore an unknown collection."""
 
     def count(self, collection: str, where: Where | None) -> int:
         """Count the points that match, exactly."""
 
     def close(self) -> None:
-        """Release files, locks and connections; calling it twice is no error."""
+        """Release files, locks and connections; a second call does nothing."""
 
 
 class InProcess:
-    """An engine in this process: it writes each batch at once."""
+    """A base of engines in this process, which write each batch immediately."""
 
     def uploading(
         self: Engine, collection: str, done: Callable[[int], None]
     ) -> AbstractContextManager[Upload]:
-        """Write batches one after the other; see ``Engine``."""
+        """Return a context that writes batches one after the other; see ``Engine``."""
 
         def upload(ids: Ids, vectors: Vectors, payloads: Payloads) -> None:
             with self.writing:

@@ -11,21 +11,21 @@ from typing import IO
 from casewright.errors import InputError, StoreDamagedError, StoreError, StoreLockedError
 from casewright.stores.room import as_disk_error
 
-#: Held from before an engine reads the folder until the store closes. Qdrant's own lock is too
-#: late: it is taken after loading, so that a waiting process has loaded old data. Edge's even
-#: damages a shard that another process has loaded.
+#: The lock file, locked from before an engine reads the folder until the store closes. Qdrant's own
+#: lock comes too late: Qdrant takes it after loading, so that a waiting process has loaded old
+#: data. Edge's own lock even damages a shard that another process has loaded.
 LOCK_FILE = ".casewright.lock"
 
 
 def hold_folder(folder: Path, deadline: float) -> IO[str]:
-    """Create a folder if needed and lock it, until the returned file is closed or the process ends.
+    """Lock a folder, created if needed, until the returned file is closed or the process ends.
 
-    Wait for another process until ``deadline``, by ``time.monotonic``.
+    Wait for another process until ``deadline``, a time of ``time.monotonic``.
 
     Raises:
         InputError: The folder is a file.
-        StoreLockedError: Another process holds it beyond the deadline.
-        StoreError: It cannot be created or used.
+        StoreLockedError: Another process holds the folder beyond the deadline.
+        StoreError: The folder cannot be created or used.
     """
     with usable(folder):
         if folder.exists() and not folder.is_dir():
@@ -36,7 +36,7 @@ def hold_folder(folder: Path, deadline: float) -> IO[str]:
 
 @contextmanager
 def usable(folder: Path) -> Iterator[None]:
-    """Turn an ``OSError`` into a ``StoreError``."""
+    """Convert an ``OSError`` to a ``StoreError``."""
     try:
         yield
     except OSError as error:
@@ -65,7 +65,7 @@ def damaged(folder: Path, reason: str) -> StoreDamagedError:
 
 
 def _locked(folder: Path, deadline: float) -> IO[str]:
-    # Its import searches a writable folder, so it is imported only here.
+    # The import of this module looks for a writable folder, so it is done only here.
     import portalocker
 
     file = (folder / LOCK_FILE).open("a")

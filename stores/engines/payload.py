@@ -1,8 +1,9 @@
-"""The stored form of a case: one JSON text, beside what conditions on its metadata need.
+"""The stored form of a case: one JSON text, and fields for conditions on its metadata.
 
-A text comes back unchanged. Edge would take ``True`` in a condition for 1, round large whole
-numbers, and accept a payload nested too deeply to read again. A server rounds whole numbers beyond
-64 bits, may change the last digit of a long fraction, and refuses deep nesting.
+Engines return a text unchanged. With separate fields, Edge would treat ``True`` in a condition as
+1, round large integers, and accept a payload that is nested too deeply to be read again. A server
+rounds integers beyond 64 bits, may change the last digit of a long fraction, and refuses deep
+nesting.
 """
 
 from __future__ import annotations
@@ -19,17 +20,17 @@ from casewright.errors import InputError
 from casewright.stores.engines.checksums import SUMS, check_sums, sums_of
 from casewright.stores.engines.engine import Where
 
-#: The range of whole numbers that a server compares exactly.
+#: The range of integers that a server compares exactly.
 LEAST, MOST = -(2**63), 2**63 - 1
 #: The field of a payload in Edge that conditions on texts, whole numbers and booleans read.
 TAGS = "tags"
 
 
 def edge_payload(case: Mapping[str, Any], id_: str, vector: NDArray[np.float32]) -> dict[str, Any]:
-    """Return the payload in Edge of a case's JSON-plain form, with its id and checksums.
+    """Return Edge's payload for a case's JSON-plain form, with its id and checksums.
 
-    ``tags`` has a text for each metadata value: texts distinguish whole numbers of any size, and a
-    field's name is no path. ``numbers`` has the finite numbers, for ranges.
+    ``tags`` has a text for each metadata value: texts distinguish integers of any size, and do not
+    treat a field's name as a path. ``numbers`` has the finite numbers, for ranges.
     """
     text = json.dumps(case, ensure_ascii=False)
     values = list(_values(case.get("metadata") or {}))
@@ -48,9 +49,9 @@ def edge_payload(case: Mapping[str, Any], id_: str, vector: NDArray[np.float32])
 def read_edge_payload(
     stored: Mapping[str, Any], id_: str, vector: NDArray[np.float32] | None
 ) -> Mapping[str, Any]:
-    """Return the case that ``edge_payload`` was given.
+    """Return the JSON-plain case from a payload of ``edge_payload``.
 
-    Raise ``ValueError``, ``KeyError`` or ``TypeError`` if it is damaged.
+    Raise ``ValueError``, ``KeyError`` or ``TypeError`` if the payload is damaged.
     """
     check_sums(stored, id_, [stored["json"], *stored[TAGS]], vector)
     case: Mapping[str, Any] = json.loads(stored["json"])
@@ -58,10 +59,10 @@ def read_edge_payload(
 
 
 def server_payload(case: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the payload on a server of a case's JSON-plain form.
+    """Return a server's payload for a case's JSON-plain form.
 
-    ``json`` has all of it; ``metadata`` has the texts, numbers and booleans of its metadata, and
-    lists of them, for conditions and payload indexes.
+    ``json`` has the whole case; ``metadata`` has the texts, numbers and booleans of its metadata,
+    and lists of these, for conditions and payload indexes.
     """
     metadata: dict[str, Any] = {}
     for name, value in (case.get("metadata") or {}).items():
@@ -73,15 +74,15 @@ def server_payload(case: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def read_server_payload(stored: Mapping[str, Any] | None) -> Mapping[str, Any]:
-    """Return the case's JSON-plain form that ``server_payload`` was given."""
+    """Return the JSON-plain case from a payload of ``server_payload``."""
     if stored is None or "json" not in stored:
-        # Written by a version without the text.
+        # A version without the JSON text wrote this payload.
         return stored or {}
     return dict(json.loads(stored["json"]))
 
 
 def check_numbers(where: Where | None) -> None:
-    """Raise ``InputError`` for a condition on a whole number that no server can compare."""
+    """Raise ``InputError`` for a condition on an integer that a server cannot compare."""
     for name, condition in (where or {}).items():
         value: Any = condition.get("not") if isinstance(condition, Mapping) else condition
         items = value if isinstance(value, Sequence) and not isinstance(value, str) else [value]
@@ -94,12 +95,12 @@ def check_numbers(where: Where | None) -> None:
 
 
 def tag(name: str, value: Any) -> str:
-    """Return the text that stands for a field's value in Edge."""
+    """Return the text that represents a field's value in Edge."""
     return json.dumps([name, value])
 
 
 def is_number(value: Any) -> bool:
-    """Return ``True`` for a finite number, to which ranges apply; not for a boolean."""
+    """Return ``True`` for a finite number, which ranges apply to, and ``False`` for a boolean."""
     if isinstance(value, bool) or not isinstance(value, (int, float)):
         return False
     try:
@@ -119,7 +120,7 @@ def _is_plain(value: Any) -> bool:
 
 
 def _comparable(value: Any) -> Any:
-    """Return a value as a server can hold it; a large whole number only serves ranges."""
+    """Return a value in a form that a server can store; a large integer is only used for ranges."""
     if type(value) is int and not LEAST <= value <= MOST:
         return float(value)
     return value

@@ -1,4 +1,4 @@
-"""The engine over a ``QdrantClient``: local mode in memory, and the base of other engines."""
+"""The engine on a ``QdrantClient`` in local mode, which is also the base of the server's engine."""
 
 # ruff: noqa: D102 - ``Engine`` documents the methods.
 
@@ -27,18 +27,19 @@ from casewright.stores.where import qdrant_filter
 if TYPE_CHECKING:
     from qdrant_client import QdrantClient, models
 
-#: Points a page when a collection is read.
+#: Points per page when a collection is read.
 PAGE = 1000
 Answer = TypeVar("Answer")
 
-# A warning at 20,000 cases. Set once, since catch_warnings is not thread-safe.
+# Ignore the warning at 20,000 cases. The filter is set once, since catch_warnings is not
+# thread-safe.
 warnings.filterwarnings("ignore", "Local mode is not recommended", UserWarning)
 
 
 class QdrantEngine(InProcess):
-    """An engine over one ``QdrantClient`` in local mode.
+    """An engine on one ``QdrantClient`` in local mode.
 
-    Local mode is not thread-safe, so that every call holds one lock.
+    Local mode is not thread-safe, so each call holds one lock.
     """
 
     def __init__(self, client: QdrantClient, location: str) -> None:
@@ -50,7 +51,7 @@ class QdrantEngine(InProcess):
 
     @classmethod
     def in_memory(cls) -> QdrantEngine:
-        """Open a new location in memory, which is lost when it is closed."""
+        """Open a new location in memory; its data is lost when it is closed."""
         from qdrant_client import QdrantClient
 
         return cls(QdrantClient(":memory:"), "memory")
@@ -75,7 +76,7 @@ class QdrantEngine(InProcess):
         try:
             self._create(collection, dimension, {"casewright": dict(layout)})
         except StoreError:
-            # Another store may have been first.
+            # Another store may have created the collection first.
             if self.layout(collection, fresh=True) is None:
                 raise
 
@@ -205,14 +206,14 @@ class QdrantEngine(InProcess):
         return stored
 
     def _params(self, *, exact: bool) -> models.SearchParams | None:
-        """Return ``None``: local mode is always exact, and warns of parameters."""
+        """Return ``None``: local mode always searches exactly, and warns about parameters."""
         return None
 
     def _filter(self, where: Where | None) -> models.Filter | None:
         return qdrant_filter(where)
 
     def _read(self, request: Callable[[QdrantClient], Answer]) -> Answer:
-        """Call local mode, and raise its errors as store errors."""
+        """Call local mode, and convert its errors to store errors."""
         with self._lock:
             try:
                 return request(self._client)

@@ -1,4 +1,4 @@
-"""Calls to a Qdrant server over REST or gRPC: retries, and the errors of failed requests."""
+"""Calls to a Qdrant server over REST or gRPC, with retries and the errors of failed requests."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from casewright.stores.engines.engine import NoCollectionError
 if TYPE_CHECKING:
     from tenacity import RetryCallState
 
-#: Seconds between two tries: doubled from the first to the longest, plus jitter. A server that
-#: asks for more than the last is not waited for.
+#: Shortest and longest seconds between two attempts (the wait doubles, plus jitter), and the
+#: longest wait that a server may ask for.
 FIRST, LONGEST, MOST = 0.25, 30.0, 60.0
 #: The most retries of a read.
 READ_RETRIES = 2
-#: Status of a busy server, or of a gateway that does not reach it (RFC 9110).
-PASSING = {"408", "429", "502", "503", "504", "RESOURCE_EXHAUSTED"}
-#: gRPC's status codes without an answer.
+#: HTTP status codes of a busy server, or of a gateway that cannot reach the server (RFC 9110).
+TEMPORARY = {"408", "429", "502", "503", "504", "RESOURCE_EXHAUSTED"}
+#: gRPC status codes of a server that does not answer.
 UNREACHED = {"UNAVAILABLE", "DEADLINE_EXCEEDED"}
 REFUSED_KEY = {"401", "403", "UNAUTHENTICATED", "PERMISSION_DENIED"}
 MISSING = {"404", "NOT_FOUND"}
@@ -30,11 +30,11 @@ Answer = TypeVar("Answer")
 
 
 class ServerCalls:
-    """Makes calls to one server, which raise only ``StoreError`` and its subclasses.
+    """Calls to one server, which raise only ``StoreError`` and its subclasses.
 
     A request may be sent twice: Qdrant's reads, upserts and deletes are idempotent. ``retries``
-    limits those of a write; ``timeout`` is in seconds for one request, and for a read with its
-    retries. ``secrets`` are masked in messages.
+    limits the retries of a write. ``timeout`` is the time limit in seconds of one request, and of a
+    read including its retries. ``secrets`` are masked in messages.
     """
 
     def __init__(
@@ -46,11 +46,11 @@ class ServerCalls:
         self._secrets = [secret for secret in secrets if secret]
 
     def read(self, request: Callable[[], Answer]) -> Answer:
-        """Make a call with few retries, within about the time of one request."""
+        """Send a read with few retries, within about the time limit of one request."""
         return self._call(request, min(self._retries, READ_RETRIES), self._timeout, None)
 
     def write(self, request: Callable[[], Answer], stop: threading.Event | None = None) -> Answer:
-        """Make a call with retries; ``stop`` ends the waiting between them."""
+        """Send a write with retries; ``stop`` ends the wait between them."""
         return self._call(request, self._retries, None, stop)
 
     def _call(
@@ -69,55 +69,59 @@ class ServerCalls:
             failure = _failure_of(error) if error is not None else None
             return max(backoff(state), failure.wait if failure else 0.0)
 
-        def give_up(state: RetryCallState) -> bool:
-            passed = (state.seconds_since_start or 0.0) + state.upcoming_sleep
+        def is_over(state: RetryCallState) -> bool:
+            elapsed = (state.seconds_since_start or 0.0) + state.upcoming_sleep
             return (
                 state.attempt_number > retries
                 or state.upcoming_sleep > MOST
-                or (within is not None and passed > within)
+                or (within is not None and elapsed > within)
             )
 
         def sleep(seconds: float) -> None:
             if stop is None:
                 time.sleep(seconds)
             elif stop.wait(seconds):
-                raise StoreUnavailableError(f"A request to {self._server} was given up.")
+                raise StoreUnavailableError(f"A request to {self._server} was cancelled.")
 
-        tries = Retrying(
-            retry=retry_if_exception(_passes), wait=wait, stop=give_up, sleep=sleep, reraise=True
+        retrying = Retrying(
+            retry=retry_if_exception(_is_temporary),
+            wait=wait,
+            stop=is_over,
+            sleep=sleep,
+            reraise=True,
         )
         started = time.monotonic()
         try:
-            return tries(request)
+            return retrying(request)
         except Exception as error:
             failure = _failure_of(error)
             if failure is None:
                 raise
-            count, seconds = tries.statistics["attempt_number"], time.monotonic() - started
-            tried = f"It was tried {count} times in {seconds:.1f} s." if count > 1 else ""
+            count, seconds = retrying.statistics["attempt_number"], time.monotonic() - started
+            attempts = f"It was tried {count} times in {seconds:.1f} s." if count > 1 else ""
             reason = failure.reason
             for secret in self._secrets:
                 reason = reason.replace(secret, "***")
             failure = replace(failure, reason=cleaned(reason, 200))
-            raise _error_of(failure, self._server, tried) from error
+            raise _error_of(failure, self._server, attempts) from error
 
 
 @dataclass(frozen=True, slots=True)
 class _Failure:
-    """The failure of a request: an HTTP status or gRPC code, empty without one, and its reason.
+    """The failure of a request: an HTTP status or gRPC code, which may be empty, and the reason.
 
-    ``passing`` failures may succeed a little later; ``wait`` are the seconds that the server asks
-    for.
+    A request with a ``temporary`` failure may succeed later; ``wait`` is the wait in seconds that
+    the server asks for.
     """
 
     status: str
     reason: str
-    passing: bool
+    temporary: bool
     wait: float = 0.0
 
 
 def _failure_of(error: BaseException) -> _Failure | None:
-    """Return the failure of a ``QdrantClient`` request; ``None`` for an error of our own."""
+    """Return the failure of a ``QdrantClient`` request; ``None`` for an error of Casewright."""
     import grpc
     import httpx
     from qdrant_client.common.client_exceptions import QdrantException
@@ -126,65 +130,65 @@ def _failure_of(error: BaseException) -> _Failure | None:
     if isinstance(error, StoreError) or not isinstance(error, Exception):
         return None
     if isinstance(error, QdrantException):
-        # 429 with a time to wait; the base class if that is no whole number.
+        # Status 429 with a time to wait; the base class if the time is not an integer.
         return _Failure("429", str(error), True, getattr(error, "retry_after_s", 0.0))
     if isinstance(error, UnexpectedResponse):
         status = str(error.status_code)
         delay = error.headers.get("Retry-After", "")
         wait = float(delay) if delay.isascii() and delay.isdigit() else 0.0
-        return _Failure(status, _reason(error.content or b""), status in PASSING, wait)
+        return _Failure(status, _reason(error.content or b""), status in TEMPORARY, wait)
     if isinstance(error, ResponseHandlingException):
         source = error.source
-        lasting = (httpx.UnsupportedProtocol, httpx.LocalProtocolError, httpx.ProxyError)
-        passing = isinstance(source, httpx.TransportError) and not isinstance(source, lasting)
-        return _Failure("", told(source), passing)
+        permanent = (httpx.UnsupportedProtocol, httpx.LocalProtocolError, httpx.ProxyError)
+        temporary = isinstance(source, httpx.TransportError) and not isinstance(source, permanent)
+        return _Failure("", told(source), temporary)
     if isinstance(error, grpc.RpcError):
         call: Any = error
         status, reason = str(call.code().name), str(call.details())
         if status in UNREACHED:
             return _Failure("", f"{status} {reason}", True)
-        return _Failure(status, reason, status in PASSING)
+        return _Failure(status, reason, status in TEMPORARY)
     return _Failure("", told(error), False)
 
 
-def _passes(error: BaseException) -> bool:
+def _is_temporary(error: BaseException) -> bool:
     failure = _failure_of(error)
-    return failure is not None and failure.passing
+    return failure is not None and failure.temporary
 
 
 def _reason(content: bytes) -> str:
     try:
         return str(json.loads(content)["status"]["error"])
     except (ValueError, KeyError, TypeError, RecursionError):
-        # Shortened to a line once secrets are masked.
+        # The text is shortened to a line after secrets are masked.
         return content[:10_000].decode("utf-8", "replace")
 
 
-def _error_of(failure: _Failure, server: str, tried: str) -> StoreError:
-    """Return the error of a failure; ``tried`` is a sentence on the tries, or empty."""
+def _error_of(failure: _Failure, server: str, attempts: str) -> StoreError:
+    """Return the error of a failure; ``attempts`` is a sentence on the attempts, or empty."""
     status, reason = failure.status, failure.reason
     if status in MISSING and "doesn't exist" in reason:
         return NoCollectionError(f"The Qdrant server {server}: {reason}")
     if status in REFUSED_KEY:
         problem = f"refused the API key, or asks for one: {status} {reason}."
-        advice = "Pass one that may do this as api_key=."
+        advice = "Pass a key that permits this call as api_key=."
     elif status == "413":
         problem = f"refused a request as too large: {status} {reason}."
         advice = "Lower upload_batch in ServerOptions, or raise the server's max_request_size_mb."
-    elif status and failure.passing:
-        problem = f"is busy, or its gateway does not reach it: {status} {reason}."
+    elif status and failure.temporary:
+        problem = f"is busy, or its gateway cannot reach it: {status} {reason}."
         if failure.wait:
-            problem += f" It asks to be left alone for {failure.wait:.0f} s."
+            problem += f" It asks for a wait of {failure.wait:.0f} s."
         advice = "Try again later, or lower parallel in ServerOptions."
     elif status:
         problem = f"refused: {status} {reason}."
         advice = "Check the URL, the API key and the server's log."
-    elif failure.passing:
+    elif failure.temporary:
         problem = f"does not answer: {reason}."
         advice = "Check that it runs and that the URL is right."
     else:
-        problem = f"gave no Qdrant answer, or the request could not be sent: {reason}."
+        problem = f"did not give a Qdrant answer, or the request could not be sent: {reason}."
         advice = "Check the URL and the server options."
     return StoreUnavailableError(
-        " ".join(filter(None, (f"The Qdrant server {server} {problem}", tried, advice)))
+        " ".join(filter(None, (f"The Qdrant server {server} {problem}", attempts, advice)))
     )

@@ -25,7 +25,7 @@ Answer = TypeVar("Answer")
 
 
 class ServerEngine(QdrantEngine):
-    """An engine over a server's client; the client is thread-safe, so no lock is needed."""
+    """An engine on a server's client; the client is thread-safe, so no lock is needed."""
 
     def __init__(
         self, client: QdrantClient, location: str, calls: ServerCalls, options: ServerOptions
@@ -45,10 +45,10 @@ class ServerEngine(QdrantEngine):
         timeout: int = 10,
         options: ServerOptions | None = None,
     ) -> ServerEngine:
-        """Open the URL of a server or cluster; ``timeout`` is in seconds for one request.
+        """Open a server or cluster by its URL; ``timeout`` is in seconds for one request.
 
         Raises:
-            InputError: The options are not valid for a client.
+            InputError: ``QdrantClient`` refuses the options.
             StoreUnavailableError: The server does not answer.
         """
         from qdrant_client import QdrantClient
@@ -74,7 +74,8 @@ class ServerEngine(QdrantEngine):
 
     def create(self, collection: str, dimension: int, layout: Mapping[str, Any]) -> None:
         super().create(collection, dimension, layout)
-        # Before cases are added: Qdrant's graph links by a field only if it was indexed before.
+        # Create indexes before cases are added: Qdrant's HNSW graph adds links for a field only if
+        # the index exists.
         for path, index in self._options.payload_indexes().items():
             self._index(collection, path, index)
 
@@ -103,7 +104,7 @@ class ServerEngine(QdrantEngine):
         points = super().search(collection, vector, limit, where, exact=exact)
         if exact or self._options.search is None:
             return points
-        # An index may return scores of compressed vectors: compute them from the full vectors.
+        # An index may return scores of quantized vectors: compute them from the full vectors.
         return [
             replace(point, score=float(point.vector @ vector))
             for point in points
@@ -138,7 +139,7 @@ class ServerEngine(QdrantEngine):
         return read_server_payload(stored)
 
     def _params(self, *, exact: bool) -> models.SearchParams:
-        """Return search parameters; ``exact`` ignores compressed vectors and the graph."""
+        """Return search parameters; ``exact`` ignores quantized vectors and the HNSW graph."""
         from qdrant_client import models
 
         if exact or self._options.search is None:

@@ -1,4 +1,4 @@
-"""Options of a Qdrant server or cluster: Qdrant's own models, passed on unchanged."""
+"""Options of a Qdrant server or cluster, which are passed to Qdrant's own models unchanged."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from casewright.stores.where import qdrant_filter
 if TYPE_CHECKING:
     from qdrant_client import models
 
-#: For each option, the names that the caller cannot give, and the reason.
+#: For each option, the reserved names and the reason.
 _REASONS = {
     "collection": "The vector follows from the schema, which the metadata hold",
     "vectors": "Size and distance follow from the schema",
@@ -32,10 +32,10 @@ _RESERVED = {
 
 @dataclass(frozen=True, slots=True)
 class ServerOptions:
-    """Options of a store at a server's URL; memory and folders have none.
+    """Options of a store on a server; stores in memory and in folders have none.
 
-    ``collection``, ``vectors`` and ``indexes`` apply when the first ``add`` makes the collection;
-    an existing one is not changed.
+    ``collection``, ``vectors`` and ``indexes`` apply when the first ``add`` creates the collection;
+    they do not change an existing collection.
 
     Attributes:
         collection: Arguments of ``QdrantClient.create_collection``: ``shard_number``,
@@ -45,22 +45,22 @@ class ServerOptions:
             ``quantization_config``, …
         client: Arguments of ``QdrantClient``, and of the ``httpx.Client`` below it: ``headers``,
             ``prefer_grpc``, ``verify``, ``cert``, ``proxy``, …
-        search: Parameters of an approximate ``CaseStore.search`` from an index; ``None`` for exact
-            search. ``StoreQuery.quality_leads`` tells which queries are always exact.
+        search: Parameters of an approximate ``CaseStore.search`` with an index; ``None`` for exact
+            search. Queries with ``StoreQuery.quality_leads`` are always exact.
         indexes: Metadata field to its payload index: a ``PayloadSchemaType``, its name, or
-            parameters such as ``KeywordIndexParams``. ``tenant`` always has one.
-        parallel: Most batches on their way to the server at the same time.
+            parameters such as ``KeywordIndexParams``. ``tenant`` always has an index.
+        parallel: Most batches that are sent to the server at the same time.
         upload_batch: Cases in one request.
-        retries: Most retries of a write after a failure that passes: no answer, too many requests,
-            a bad gateway. A read is retried at most twice, within the time of one request.
+        retries: Most retries of a write after a temporary failure: no answer, too many requests, a
+            bad gateway. A read is retried at most twice, within the time limit of one request.
 
     Raises:
-        InputError: Qdrant does not take a name or a value.
+        InputError: Qdrant does not accept a name or a value.
     """
 
     collection: Mapping[str, Any] = field(default_factory=dict)
     vectors: Mapping[str, Any] = field(default_factory=dict)
-    # Headers may hold secrets.
+    # Headers may contain secrets.
     client: Mapping[str, Any] = field(default_factory=dict, repr=False)
     search: models.SearchParams | None = None
     indexes: Mapping[str, Any] = field(default_factory=dict)
@@ -79,7 +79,7 @@ class ServerOptions:
         self._check_use()
 
     def vector_params(self, dimension: int) -> models.VectorParams:
-        """Return the collection's vector: ``dimension`` numbers, compared by dot product."""
+        """Return the parameters of a vector of ``dimension`` numbers, compared by dot product."""
         from qdrant_client import models
 
         return models.VectorParams(
@@ -87,7 +87,7 @@ class ServerOptions:
         )
 
     def payload_indexes(self) -> dict[str, Any]:
-        """Return payload path and index of each indexed field."""
+        """Return the payload path and the index of each indexed field."""
         from qdrant_client import models
 
         tenant = models.KeywordIndexParams(type=models.KeywordIndexType.KEYWORD, is_tenant=True)
@@ -103,10 +103,10 @@ class ServerOptions:
         try:
             request = models.CreateCollection(vectors=self.vector_params(1), **rest)
         except ValidationError as error:
-            # Further parts of a location are internal names of unions.
+            # Further parts of an error's location are internal names of unions.
             errors = [f"{'.'.join(map(str, e['loc'][:2]))}: {e['msg']}" for e in error.errors()]
             raise InputError(
-                f"The server options are not what Qdrant takes: {'; '.join(errors[:3])}."
+                f"Qdrant does not accept the server options: {'; '.join(errors[:3])}."
             ) from error
         if request.sharding_method == models.ShardingMethod.CUSTOM:
             raise InputError(
@@ -117,7 +117,7 @@ class ServerOptions:
         if self.vectors.get("datatype") == models.Datatype.UINT8:
             raise InputError(
                 "The server option datatype is UINT8, which would round unit vectors to zeros. "
-                "Take FLOAT16, or a quantization_config."
+                "Use FLOAT16, or a quantization_config."
             )
 
     def _check_use(self) -> None:
@@ -156,7 +156,8 @@ def _arguments(function: Callable[..., Any]) -> set[str]:
 def _check_mapping(option: str, given: Any) -> None:
     if not isinstance(given, Mapping):
         raise InputError(
-            f"The server option {option} is no mapping of names to values: {type(given).__name__}."
+            f"The server option {option} is a {type(given).__name__}. Give a mapping of names to "
+            "values."
         )
 
 
@@ -165,6 +166,6 @@ def _check_names(option: str, given: Mapping[str, Any], known: Collection[str]) 
     valid = set(known) - _RESERVED[option]
     if unknown := [name for name in given if name not in valid]:
         raise InputError(
-            f"The server option {option} has {unknown[0]!r}, which it cannot have. "
-            f"{_REASONS[option]}; else it takes: {', '.join(sorted(valid))}."
+            f"The server option {option} has {unknown[0]!r}, which is not allowed. "
+            f"{_REASONS[option]}; allowed names: {', '.join(sorted(valid))}."
         )

@@ -1,4 +1,4 @@
-"""Checking of a store's folder for damage, and repair of damaged collections."""
+"""Check of a store's folder for damage, and repair of damaged collections."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from casewright.stores.whole_file import write_whole
 
 @dataclass(frozen=True, slots=True)
 class CheckResult:
-    """The number of a collection's cases, or its damage; without name if the folder is damaged."""
+    """The number of cases or the damage of a collection; no name for a damaged folder."""
 
     collection: str
     cases: int = 0
@@ -30,11 +30,11 @@ class CheckResult:
 
 @dataclass(frozen=True, slots=True)
 class RepairResult:
-    """The result of repairing a damaged collection.
+    """The result of the repair of a damaged collection.
 
-    ``lost`` and ``back`` are the numbers of lost cases, and of deleted ones that are back; ``None``
-    if unknown. ``texts`` is a JSON Lines file of the lost cases with sound text, empty without any;
-    ``beside`` is the path of the damaged files.
+    ``lost`` and ``back`` are the numbers of lost cases, and of deleted cases that are back;
+    ``None`` if unknown. ``texts`` is the JSON Lines file of the lost cases with sound text, empty
+    if there are none; ``beside`` is the path of the damaged files.
     """
 
     collection: str
@@ -50,7 +50,7 @@ def check_folder(folder: Path, *, lock_seconds: float = 0.0) -> list[CheckResult
 
     Raises:
         InputError: The folder has no store.
-        StoreError: It cannot be used, or another process holds it.
+        StoreError: The folder cannot be used, or another process holds it.
     """
     with _held(folder, lock_seconds) as lock:
         try:
@@ -61,12 +61,12 @@ def check_folder(folder: Path, *, lock_seconds: float = 0.0) -> list[CheckResult
 
 
 def repair_folder(folder: Path, *, lock_seconds: float = 0.0) -> list[RepairResult]:
-    """Replace every damaged collection by one of its sound cases, and keep the damaged files.
+    """Replace every damaged collection by a new one with its sound cases; keep the damaged files.
 
     Raises:
         InputError: The folder has no store.
-        StoreLockedError: Another process holds it for longer than ``lock_seconds``.
-        StoreError: A collection's layout is lost, nothing is left of it, or it cannot be used.
+        StoreLockedError: Another process holds the folder for longer than ``lock_seconds``.
+        StoreError: A collection's layout is lost, no file of it is left, or it cannot be used.
     """
     with _held(folder, lock_seconds) as lock:
         try:
@@ -92,7 +92,7 @@ def _held(folder: Path, lock_seconds: float) -> Iterator[IO[str]]:
 
 
 def _shards(folder: Path) -> list[ShardFolder]:
-    # A name with a dot is of a collection in the making, or a removed or damaged one.
+    # A name with a dot belongs to an unfinished, removed or damaged collection.
     names = [path.name for path in folder.glob(f"{SHARDS}/*") if "." not in path.name]
     return [ShardFolder(folder, unquote(name)) for name in sorted(names)]
 

@@ -1,4 +1,4 @@
-"""Uploads of many batches by several threads, and the lock that they share."""
+"""Upload of batches by several threads, and the lock that the threads share."""
 
 from __future__ import annotations
 
@@ -16,18 +16,19 @@ from casewright.errors import StoreError
 Ids = Sequence[str]
 Vectors = NDArray[np.float32]
 Payloads = Sequence[Mapping[str, Any]]
-#: Writes n points, now or soon: ids, array (n, dimension), payloads.
+#: A function that writes n points, immediately or in the background: ids, array (n, dimension),
+#: payloads.
 Upload = Callable[[Ids, Vectors, Payloads], None]
 
 
 class Uploads:
-    """Writes batches of ``size`` points by ``parallel`` threads, while the next ones are encoded.
+    """A context in which ``parallel`` threads write batches of ``size`` points during encoding.
 
-    At most ``parallel`` batches are in memory. ``write`` gets an event that ends its retries;
-    ``done`` is called in the caller's thread with the number of points stored since its last call.
-    The first failure ends the uploads, once running requests have ended. An error in the caller
-    waits for all batches given so far, so that they are stored; an interrupt waits for running
-    requests only.
+    At most ``parallel`` batches are in memory. ``write`` is called with an event that ends its
+    retries; ``done`` is called in the caller's thread with the number of points stored since the
+    last call. After the first failure, the context ends when the running requests have ended. After
+    an error in the caller, it waits until all batches so far are stored; after an interrupt, only
+    for running requests.
     """
 
     def __init__(
@@ -63,7 +64,7 @@ class Uploads:
 
     def _submit(self, ids: Ids, vectors: Vectors, payloads: Payloads) -> None:
         self._settle()
-        # The later of two cases with one id must be written last.
+        # The later of two cases with the same id must be written last.
         if any(not set(ids).isdisjoint(others) for others in self._pending.values()):
             self._settle(wait_for_all=True)
         while len(self._pending) >= self._parallel:
@@ -73,7 +74,7 @@ class Uploads:
         self._pending[future] = ids
 
     def _settle(self, *, wait_for_all: bool = False) -> None:
-        """Count the batches stored by now; raise the first error, once the others have ended."""
+        """Count the batches stored so far; raise the first error after the others have ended."""
         if wait_for_all:
             wait(self._pending)
         for future in [future for future in self._pending if future.done()]:
@@ -99,11 +100,11 @@ class Uploads:
 
 
 class SharedLock:
-    """A lock held by one thread (``with lock``, reentrant), or by many (``with lock.shared()``).
+    """A lock that one thread holds (``with lock``, reentrant), or many (``with lock.shared()``).
 
-    A thread that waits for the exclusive lock goes before those that would share it, so that the
-    uploads of a long ``add`` do not delay a ``retain`` until their end. A thread with the exclusive
-    lock must not share it too.
+    A thread that waits for the exclusive lock precedes threads that want to share it, so that the
+    uploads of a long ``add`` do not delay a ``retain`` to their end. A thread with the exclusive
+    lock must not also share it.
     """
 
     def __init__(self) -> None:

@@ -1,1 +1,1 @@
-"""A case store as a retriever of LangChain or LlamaIndex."""
+"""Case stores as retrievers of LangChain and LlamaIndex."""

@@ -1,6 +1,6 @@
 """A case store as a LangChain retriever, for chains, agents and tools.
 
-``casewright.stores`` does not import it, so that it starts without LangChain::
+``casewright.stores`` does not import this module, so it can be imported without LangChain::
 
     from casewright.stores.retrievers.langchain import CaseRetriever
 """
@@ -28,11 +28,11 @@ from casewright.stores.retrievers.retrieval import (
 
 
 class CaseRetriever(Retrieval, BaseRetriever):
-    """Retrieves the cases of a store as documents; for the settings see ``Retrieval``.
+    """A retriever of a store's cases as documents; see ``Retrieval`` for the settings.
 
     A document has the case's text, its id, and its metadata with ``score``, ``relevance``,
-    ``facet_scores`` and ``case_id``; if the case has a field of such a name, the added one has the
-    prefix ``hit_``. A call may replace any setting but the store:
+    ``facet_scores`` and ``case_id``; if the case has a field with such a name, the added field has
+    the prefix ``hit_``. A call may override every setting except the store:
     ``retriever.invoke("…", k=2, where={"year": 2024})``.
 
     Raises:
@@ -60,7 +60,7 @@ class CaseRetriever(Retrieval, BaseRetriever):
 
     def _documents(self, query: str, settings: dict[str, Any]) -> list[Document]:
         defaults = {name: getattr(self, name) for name in Retrieval.model_fields}
-        # LangChain passes its own setting on.
+        # LangChain passes a setting of its own.
         settings = {name: value for name, value in settings.items() if name != "verbose"}
         retrieval = Retrieval(**defaults | settings)
         schema = self.store.schema

@@ -1,6 +1,6 @@
 """A case store as a LlamaIndex retriever, for query engines.
 
-``casewright.stores`` does not import it, so that it starts without LlamaIndex::
+``casewright.stores`` does not import this module, so it can be imported without LlamaIndex::
 
     from casewright.stores.retrievers.llamaindex import CaseNodeRetriever
 """
@@ -41,24 +41,23 @@ NEGATED = ("!=", "nin")
 
 
 class CaseNodeRetriever(BaseRetriever):
-    """Retrieves the cases of a store as nodes with scores.
+    """A retriever of a store's cases as nodes with scores.
 
     A node has the case's text, its id, and its metadata with ``score``, ``relevance``,
-    ``facet_scores`` and ``case_id``; if the case has a field of such a name, the added one has the
-    prefix ``hit_``. The added fields are not shown to a model.
+    ``facet_scores`` and ``case_id``; if the case has a field with such a name, the added field has
+    the prefix ``hit_``. The added fields are excluded from prompts.
 
-    A query is searched by its text: if LlamaIndex made several texts of it (for example by
-    ``HyDE``), by all of them, joined by new lines. Its embedding is not used, since a store embeds
-    a query once for each facet.
+    A search uses the query's text; several texts, for example of ``HyDE``, are joined by line
+    breaks. The query's embedding is not used, since a store embeds a query once for each facet.
 
     Args:
         store: The store to search.
         filters: LlamaIndex's filters, in addition to ``where``.
-        callback_manager: LlamaIndex's, for tracing.
+        callback_manager: LlamaIndex's callback manager, for tracing.
         k, weights, lambda_b, where, search_type, lambda_d, text: See ``Retrieval``.
 
     Raises:
-        InputError: A setting is invalid, or a store does not have a filter.
+        InputError: A setting is invalid, or a store does not support a filter.
     """
 
     def __init__(
@@ -114,9 +113,9 @@ class CaseNodeRetriever(BaseRetriever):
 def where_of(filters: MetadataFilters) -> dict[str, Any]:
     """Return LlamaIndex's filters as conditions, all of which must hold.
 
-    Raise ``InputError`` for an operator that a store does not have (``all``, ``text_match``,
-    ``text_match_insensitive``, ``is_empty``), filters joined by ``or`` or ``not``, and two
-    conditions for a field that are not bounds of one range.
+    Raise ``InputError`` for an operator that a store does not support (``all``, ``text_match``,
+    ``text_match_insensitive``, ``is_empty``), for filters joined by ``or`` or ``not``, and for two
+    conditions on a field that are not the bounds of one range.
     """
     where: dict[str, Any] = {}
     for item in _flat(filters):
@@ -137,7 +136,7 @@ def where_of(filters: MetadataFilters) -> dict[str, Any]:
 
 def _flat(filters: MetadataFilters) -> Iterator[MetadataFilter]:
     joined = filters.condition.value if filters.condition else "and"
-    # A single filter is not joined, but may be negated.
+    # A single filter may be negated.
     if joined == "not" or (joined == "or" and len(filters.filters) > 1):
         raise InputError(
             f"The filters are joined by {joined!r}. A store takes filters that all hold ('and'); "

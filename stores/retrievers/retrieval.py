@@ -1,4 +1,4 @@
-"""Searches of a store for another library's retriever, and the metadata of their hits."""
+"""Searches of a store for the retrievers of other libraries, and the metadata of the hits."""
 
 from __future__ import annotations
 
@@ -21,32 +21,32 @@ Share = Annotated[float, Field(ge=0, le=1)]
 
 @runtime_checkable
 class SearchedStore(Protocol):
-    """A store to search; ``CaseStore`` implements and documents it."""
+    """The protocol of a store to search; ``CaseStore`` implements and documents it."""
 
     @property
     def schema(self) -> CaseSchema:
-        """The schema of its cases."""
+        """The schema of the store's cases."""
 
     @property
     def search(self) -> Callable[..., list[Hit]]:
-        """Returns the best cases."""
+        """Return the best cases."""
 
     @property
     def select(self) -> Callable[..., Selection]:
-        """Returns cases that are relevant and unlike each other."""
+        """Return cases that are relevant and unlike each other."""
 
 
 class Retrieval(BaseModel):
     """Settings of a retriever's searches.
 
     Attributes:
-        k: The number of cases, at least 1 and at most that of the store.
-        weights: Facet name to weight; ``None`` uses the facets' own.
+        k: The number of cases, at least 1 and at most the number in the store.
+        weights: Facet name to weight; ``None`` uses the facets' default weights.
         lambda_b: Share of the relevance in the score; see ``CaseStore.search``.
         where: A condition on the metadata; see ``CaseStore.search``.
-        search_type: ``"similarity"``, the best by score, or ``"mmr"``, each relevant and unlike
-            those before it (RAGSys, Algorithm 1).
-        lambda_d: For ``"mmr"``: share of the score, from 0 (diversity alone) to 1.
+        search_type: ``"similarity"``, the best by score, or ``"mmr"``, each relevant and unlike the
+            cases before it (RAGSys, Algorithm 1).
+        lambda_d: For ``"mmr"``, the share of the score, from 0 (only diversity) to 1.
         text: A case's text: the schema's ``"support"`` or ``"full"``, or a function.
 
     Raises:
@@ -71,7 +71,7 @@ class Retrieval(BaseModel):
 
     @field_validator("where")
     @classmethod
-    def _where_can_be_asked(cls, where: Mapping[str, Any] | None) -> Mapping[str, Any] | None:
+    def _check_where_setting(cls, where: Mapping[str, Any] | None) -> Mapping[str, Any] | None:
         check_where(where)
         return where
 
@@ -79,12 +79,12 @@ class Retrieval(BaseModel):
 def retrieve(store: SearchedStore, query: str, retrieval: Retrieval) -> list[Hit]:
     """Return a store's cases for a query, best first, or in the order of their selection.
 
-    Raise ``InputError`` for a query that is no text.
+    Raise ``InputError`` for a query that is not a text.
     """
     if not isinstance(query, str):
         raise InputError(
-            f"A retriever was asked with {query!r:.200}. Ask with a text; CaseStore.search takes a "
-            "problem's components."
+            f"A retriever was given the query {query!r:.200}. Give a text; "
+            "CaseStore.search takes a problem's components."
         )
     shared: dict[str, Any] = {
         "weights": retrieval.weights,
@@ -97,7 +97,7 @@ def retrieve(store: SearchedStore, query: str, retrieval: Retrieval) -> list[Hit
 
 
 def case_text(case: Case, schema: CaseSchema, text: CaseText) -> str:
-    """Return a case as text; raise ``InputError`` if its function returns something else."""
+    """Return a case as text; raise ``InputError`` if the text function returns another type."""
     forms = {"support": schema.support, "full": schema.full}
     content = (text if callable(text) else forms[text])(case)
     if not isinstance(content, str):
@@ -111,9 +111,9 @@ def case_text(case: Case, schema: CaseSchema, text: CaseText) -> str:
 def hit_metadata(
     hit: Hit, more: Mapping[str, Any] | None = None
 ) -> tuple[dict[str, Any], list[str]]:
-    """Return a case's metadata with fields of the hit and ``more``, and the added names.
+    """Return a case's metadata with the hit's fields and ``more``, and the added names.
 
-    If the case has a field of such a name, the added one has the prefix ``hit_``.
+    If the case has a field with such a name, the added field has the prefix ``hit_``.
     """
     fields: dict[str, Any] = {
         "score": hit.score,

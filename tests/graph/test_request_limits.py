@@ -203,7 +203,7 @@ def test_tenants_of_one_graph_never_see_each_other_s_cases_on_one_loop(store: Ca
 def test_a_request_without_a_tenant_sees_no_case(ask: Ask, store: CaseStore) -> None:
     answer = ask(graph_of([find_in(store)], "s1 = find(query=question)"))
     assert statuses(answer) == {"s1": "failed"}
-    assert "names no tenant" in answer.missing[0]
+    assert "has no tenant" in answer.missing[0]
 
 
 def test_a_tenant_without_cases_finds_none(ask: Ask, store: CaseStore) -> None:

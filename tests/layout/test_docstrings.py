@@ -12,8 +12,9 @@ import pytest
 from tests.layout.sources import ADDED_FILES, PACKAGE_FILES, ROOM_FILES, ROOT
 
 FIRST = re.compile(
-    r"(whether|what|which|who|whose|how|it|its|they|he|she|this|that|these|those|there|nobody|"
-    r"somebody|everybody)\b|one of\b",
+    r"(whether|what|which|who|whose|whom|how|why|when|where|"
+    r"i|it|its|we|our|you|your|they|them|he|she|this|that|these|those|there|ones?'s|"
+    r"(no|some|any|every)(body|thing|one)|none|others|both of|all of|each of|one of)\b",
     re.I,
 )
 #: Descriptions of tools, which planners read and were trained with.
@@ -28,7 +29,9 @@ def first_lines(file: Path) -> Iterator[tuple[int, str]]:
             yield getattr(node, "lineno", 1), text.splitlines()[0]
 
 
-@pytest.mark.parametrize("first", ["Whether it ends.", "What is read.", "One of the rows."])
+@pytest.mark.parametrize(
+    "first", ["Whether it ends.", "What is read.", "One of the rows.", "Nothing."]
+)
 def test_the_rule_sees_such_lines(first: str, tmp_path: Path) -> None:
     file = tmp_path / "a.py"
     file.write_text(f'def a():\n    """{first}"""\n')

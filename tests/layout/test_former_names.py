@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from casewright.domains import find_domain
+from casewright.domains.own_answer import OwnAnswer
 from casewright.finetune import demonstrations
 from casewright.planner.reader import Reader
 from casewright.stores import CaseStore
@@ -31,3 +32,9 @@ def test_the_former_name_of_a_reader_s_templates_warns_and_works() -> None:
 def test_the_former_name_of_the_measures_of_answers_warns_and_works() -> None:
     with pytest.warns(DeprecationWarning, match="now AnswerMeasures"):
         assert demonstrations.Verdicts is demonstrations.AnswerMeasures
+
+
+def test_the_former_name_of_an_answer_s_record_warns_and_works() -> None:
+    answer = OwnAnswer([], {"right": True}, "", True)
+    with pytest.warns(DeprecationWarning, match=r"now OwnAnswer\.record"):
+        assert answer.told == {"right": True}

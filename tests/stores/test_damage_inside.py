@@ -158,7 +158,7 @@ def test_zeroed_vector_of_a_killed_store_is_damage(killed: Path) -> None:
     with file(killed, VECTORS).open("r+b") as opened:
         opened.seek(300 * VECTOR)
         opened.write(bytes(VECTOR))
-    with pytest.raises(StoreDamagedError, match="not as it was written"):
+    with pytest.raises(StoreDamagedError, match="differs from what was written"):
         used(killed)
 
 

@@ -79,7 +79,7 @@ def test_file_that_takes_too_long_is_named_and_the_others_go_in(
         report = ingest(store, docs, seconds=3)
         ((name, reason),) = report.failed
         assert (name, report.files) == ("b.txt", 2)
-        assert reason == "reading it takes more than 3 s of computing"
+        assert reason == "reading it takes more than 3 s of CPU time"
 
 
 def test_file_whose_reader_dies_is_named_and_the_next_is_read() -> None:

@@ -145,7 +145,7 @@ def test_retriever_without_a_store_is_refused() -> None:
 
 @pytest.mark.parametrize("query", [None, 3, {"question": "saw"}], ids=str)
 def test_query_that_is_no_text_is_refused(mended: CaseStore, query: Any) -> None:
-    with pytest.raises(InputError, match="Ask with a text"):
+    with pytest.raises(InputError, match="Give a text"):
         CaseRetriever(store=mended).invoke(query)
 
 

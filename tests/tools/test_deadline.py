@@ -57,7 +57,7 @@ def test_places_for_threads_are_free_once_these_have_ended_and_not_before() -> N
         with pytest.raises(TimeoutError):
             call_within(free.wait, 0.01)
         waiting = start_daemon(free.wait)
-        with pytest.raises(BusyError, match="2 threads of calls are at work"):
+        with pytest.raises(BusyError, match="2 threads run calls"):
             start_daemon(free.wait)
         free.set()
         waiting.result(5)

@@ -141,14 +141,14 @@ def test_a_tool_declared_wrongly_is_named_with_its_file_its_place_and_the_mend(
 @pytest.mark.parametrize(
     ("content", "words"),
     [
-        ("[{", "no JSON"),
-        ("[]", "holds no tools"),
-        ('{"tool": []}', "holds no tools"),
-        ("7", "holds no tools"),
+        ("[{", "is not JSON"),
+        ("[]", "has no tools"),
+        ('{"tool": []}', "has no tools"),
+        ("7", "has no tools"),
         ('[{"name": "a"}, {"name": "a"}]', r"\['a'\]"),
         ('[{"name": "a", "parameters": {"b": "", "b": ""}}]', "the name b twice"),
         ('[{"name": "no_evidence", "parameters": {"b": ""}}]', "Leave its parameters out"),
-        ("[" * 100_000, "no JSON"),
+        ("[" * 100_000, "is not JSON"),
         (r'[{"name": "a", "description": "\ud800"}]', "half of a surrogate pair"),
     ],
     ids=[

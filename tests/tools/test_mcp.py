@@ -150,7 +150,7 @@ def test_who_asks_is_the_request_s_to_say(ask: Ask, tools: dict[str, ToolSpec]) 
     assert step_of(answer, "s1")["rows"] == [{"evidence": "tea of C1"}]
     answer = ask(graph)
     assert statuses(answer) == {"s1": "failed"}
-    assert "asker's customer" in step_of(answer, "s1")["error"]
+    assert "user's customer" in step_of(answer, "s1")["error"]
 
 
 def test_concurrent_runs_each_have_their_own_session(tools: dict[str, ToolSpec]) -> None:
@@ -194,7 +194,7 @@ def test_what_is_declared_of_nothing_is_refused(
 @pytest.mark.parametrize("command", ["no-such-command", "false"])
 def test_a_server_that_does_not_start_is_named(command: str) -> None:
     server: Any = {"till": {"transport": "stdio", "command": command, "args": []}}
-    with pytest.raises(ToolError, match=r"'till' does not say.*Check its command"):
+    with pytest.raises(ToolError, match=r"'till' does not list.*Check its command"):
         asyncio.run(tools_from_mcp(server))
 
 
@@ -214,7 +214,7 @@ def test_a_server_that_never_answers_is_told_in_time_and_ends(
     arguments = ["-c", SILENT, str(noted)]
     server: Any = {"till": {"transport": "stdio", "command": sys.executable, "args": arguments}}
     started = time.monotonic()
-    with pytest.raises(ToolError, match=r"'till' does not say.*no answer in 3 seconds"):
+    with pytest.raises(ToolError, match=r"'till' does not list.*no answer in 3 seconds"):
         asyncio.run(tools_from_mcp(server))
     assert time.monotonic() - started < 20
     assert gone(int(noted.read_text()))

@@ -90,7 +90,7 @@ def test_what_another_process_cannot_import_is_refused_at_once() -> None:
         return a
 
     for function in (inner, lambda a: a):
-        with pytest.raises(ToolError, match="at the top of a file"):
+        with pytest.raises(ToolError, match="at the top level of a file"):
             tool_from_function(function, process=True)
 
 

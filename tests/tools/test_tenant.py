@@ -46,5 +46,5 @@ def test_a_request_of_no_tenant_fails_the_step_and_says_how_to_name_one() -> Non
     step = run("s1 = row(query=question)", RunContext()).steps[0]
     assert step["status"] == "failed"
     assert "--tenant" in step["error"]
-    with pytest.raises(ToolError, match="names no tenant"):
+    with pytest.raises(ToolError, match="has no tenant"):
         _ = CallContext().tenant

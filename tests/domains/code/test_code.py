@@ -235,16 +235,16 @@ def test_without_a_source_the_tree_that_was_asked_about_last_is_opened(tmp_path:
     # The name that it is written by first is not left behind.
     assert {path.name for path in tree_folder(data, trees[1]).iterdir()} == {"cases", "source.json"}
     shutil.rmtree(trees[1])
-    with pytest.raises(InputError, match="not there any more"):
+    with pytest.raises(InputError, match="does not exist any more"):
         last()
 
 
 @pytest.mark.parametrize(
     ("source", "said"),
     [
-        ("", "no folder"),
+        ("", "not a readable folder"),
         ("none", "No such file"),
-        ("file.py", "no folder"),
+        ("file.py", "not a readable folder"),
         ("docs", "no source code: none of its 1 files"),
         ("empty", "no source code"),
         ("nul\0", "null"),

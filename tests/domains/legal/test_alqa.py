@@ -87,15 +87,15 @@ def test_file_that_begins_with_a_byte_order_mark_is_read(tmp_path: Path) -> None
 def test_file_without_a_record_is_refused(tmp_path: Path, text: str) -> None:
     path = tmp_path / "qa.jsonl"
     path.write_text(text, encoding="utf-8")
-    with pytest.raises(InputError, match=r"qa\.jsonl holds no case"):
+    with pytest.raises(InputError, match=r"qa\.jsonl has no cases"):
         read_alqa(path)
 
 
 @pytest.mark.parametrize(
     ("line", "told"),
     [
-        ("{", "this is no JSON"),
-        ("[" * 100_000, "this is no JSON"),
+        ("{", "the line is not JSON"),
+        ("[" * 100_000, "the line is not JSON"),
         ("[]", "the record"),
         ({**RECORD, "answer": "  "}, "answer"),
         ({**RECORD, "question": 7}, "question"),

@@ -192,7 +192,7 @@ def test_file_without_a_case_is_refused(tmp_path: Path, monkeypatch: pytest.Monk
     path = tmp_path / "qa.jsonl"
     path.write_text("\n", encoding="utf-8")
     monkeypatch.setenv(ALQA, str(path))
-    with pytest.raises(InputError, match=r"qa\.jsonl holds no case"):
+    with pytest.raises(InputError, match=r"qa\.jsonl has no cases"):
         answers(tmp_path / "stores")
 
 

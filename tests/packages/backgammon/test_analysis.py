@@ -17,7 +17,7 @@ from casewright_backgammon.analysis import (
 )
 from casewright_backgammon.analysis_check import analysis_flaws
 from casewright_backgammon.case_base import shipped_decisions
-from casewright_backgammon.decision import Candidate, Decision
+from casewright_backgammon.decision import AnalysedPlay, Decision
 from casewright_backgammon.position import START, Position, side_of
 
 #: By GNU Backgammon at two plies.
@@ -26,10 +26,10 @@ OPENING = Decision(
     START,
     (3, 1),
     (
-        Candidate("8/5 6/5", 0.218, (0.551, 0.17, 0.008, 0.117, 0.005)),
-        Candidate("24/23 13/10", -0.011, (0.496, 0.139, 0.006, 0.138, 0.006)),
-        Candidate("24/20", -0.025, (0.494, 0.128, 0.005, 0.133, 0.005)),
-        Candidate("13/9", -0.026, (0.49, 0.144, 0.007, 0.141, 0.007)),
+        AnalysedPlay("8/5 6/5", 0.218, (0.551, 0.17, 0.008, 0.117, 0.005)),
+        AnalysedPlay("24/23 13/10", -0.011, (0.496, 0.139, 0.006, 0.138, 0.006)),
+        AnalysedPlay("24/20", -0.025, (0.494, 0.128, 0.005, 0.133, 0.005)),
+        AnalysedPlay("13/9", -0.026, (0.49, 0.144, 0.007, 0.141, 0.007)),
     ),
     1,
 )
@@ -170,7 +170,7 @@ def test_what_does_not_contradict_the_figures_is_no_flaw(said: str) -> None:
 def test_where_nothing_is_to_choose_the_text_says_so() -> None:
     only = replace(OPENING, candidates=OPENING.candidates[:1], played=0)
     assert "8/5 6/5 is the only play." in analysis_text(only)
-    none = (Candidate("cannot move", -0.5, (0.3, 0.1, 0.0, 0.2, 0.0)),)
+    none = (AnalysedPlay("cannot move", -0.5, (0.3, 0.1, 0.0, 0.2, 0.0)),)
     stuck = Position(side_of([(25, 1), (6, 5)]), side_of([(n, 2) for n in range(1, 7)]))
     text = analysis_text(replace(only, position=stuck, candidates=none))
     assert "no checker can move" in text

@@ -145,7 +145,7 @@ def test_a_board_that_was_read_as_told_is_retained_at_that_position(tmp_path: Pa
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(domain, "default_judge", SureJudge)
         answer = domain.answer_board(opened, OwnRequest({**options, "retain": True}))
-    assert answer.told["retained"] == "added"
+    assert answer.record["retained"] == "added"
     hit = store.search({"board": ASKED.position.id}, 1, weights={POSITION: 1.0})[0]
     assert hit.score == pytest.approx(1, abs=1e-5)
     assert isinstance(hit.case.problem["picture"], Binary)
@@ -172,7 +172,7 @@ def test_a_case_whose_text_says_other_figures_is_not_kept() -> None:
     assert verified(Case(case.problem, case.solution))
     for change in ({"board": START.id}, {"play": ASKED.candidates[1].play}, {"roll": "6-6"}):
         other = Case({**case.problem, **change}, case.solution, metadata=case.metadata)
-        assert "not those of its decision" in str(verified(other))
+        assert "differ from those of its decision" in str(verified(other))
 
 
 def test_a_query_without_a_play_is_its_position_alone() -> None:

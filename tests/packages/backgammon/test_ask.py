@@ -101,7 +101,7 @@ def test_a_question_in_words_names_position_roll_and_play(home: Path) -> None:
     ("arguments", "word"),
     [
         (["--image", "board.png"], "--roll 3-1"),
-        (["--image", "board.png", "--roll", "7-1"], "no roll"),
+        (["--image", "board.png", "--roll", "7-1"], "is not a roll"),
         (["--image", "board.png", "--roll", ROLL, "--move", "24/1"], "not legal"),
         (["--image", "board.png", "--roll", ROLL, "--move", "over there"], "cannot be read"),
         (["--image", "board.png", "--roll", ROLL, "--checkers", "red"], "--checkers"),
@@ -112,7 +112,7 @@ def test_a_question_in_words_names_position_roll_and_play(home: Path) -> None:
         (["--image", "cut.png", "--roll", "3-1"], "damaged or cut off"),
         (["--image", "blank.png", "--roll", "3-1"], "board"),
         (["--image", "sixteen.png", "--roll", "3-1"], "16 checkers"),
-        (["--roll", "3-1", "a question"], "go with --image"),
+        (["--roll", "3-1", "a question"], "are only allowed with --image"),
         (["What is the best play with 3-1?"], "position id"),
     ],
     ids=lambda value: " ".join(value) if isinstance(value, list) else "",
@@ -160,7 +160,7 @@ def test_analysed_games_of_one_s_own_are_the_cases_where_they_are_named(
     assert done.returncode == 2
     assert "line 1" in done.stderr
     file.unlink()
-    assert "no file" in one_line_error(run(other, *ASK, "--image", board, "--roll", ROLL))
+    assert "not a file" in one_line_error(run(other, *ASK, "--image", board, "--roll", ROLL))
 
 
 def test_a_detail_that_a_domain_has_no_use_for_is_refused(home: Path, board: Path) -> None:

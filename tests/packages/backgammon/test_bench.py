@@ -23,7 +23,7 @@ from casewright_backgammon.bench_retrieval import (
     SHUFFLED,
     WITH_PLAY,
     WITHOUT,
-    Measured,
+    MeasuredSplit,
     Representation,
     lost_by_checkers,
     lost_by_own,
@@ -143,7 +143,7 @@ def split_of(count: int) -> Split:
 
 def test_the_nearest_cases_are_those_of_the_highest_cosine_and_of_the_roll_if_asked() -> None:
     split = split_of(300)
-    measured, way = Measured(split), Representation("encoding", encode)
+    measured, way = MeasuredSplit(split), Representation("encoding", encode)
     queries, cases = way.positions(split.queries), way.positions(split.cases)
     order = nearest(measured, queries, cases, 4, same_roll=False)
     likeness = queries @ cases.T
@@ -156,7 +156,7 @@ def test_the_nearest_cases_are_those_of_the_highest_cosine_and_of_the_roll_if_as
 
 def test_following_one_s_own_decision_loses_nothing_and_the_engine_s_order_has_no_say() -> None:
     own = shipped_decisions()[:50]
-    measured, way = Measured(Split(own, own, [], 0)), Representation("encoding", encode)
+    measured, way = MeasuredSplit(Split(own, own, [], 0)), Representation("encoding", encode)
     order = np.arange(50)[:, None]
     assert lost_by_own(measured, way, order) == 0
     assert lost_by_checkers(measured, order) == 0

@@ -392,7 +392,7 @@ def test_wrong_way_to_look_at_a_board_is_refused(
 
 
 def test_position_that_cannot_be_is_not_drawn() -> None:
-    with pytest.raises(InputError, match="no position of backgammon"):
+    with pytest.raises(InputError, match="not a backgammon position"):
         render_board(Position(side_of([(6, 16)]), START.other))
 
 
@@ -429,7 +429,7 @@ def test_training_writes_the_same_networks_for_the_same_seed(tmp_path: Path) -> 
 
 @pytest.mark.parametrize("wrong", ["boards", "others", "landmark_steps", "checker_steps"])
 def test_training_on_nothing_is_refused(wrong: str, tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="fewer than 1"):
+    with pytest.raises(InputError, match="at least 1 picture"):
         train_board_reader(tmp_path, **{wrong: 0})  # type: ignore[arg-type]
 
 

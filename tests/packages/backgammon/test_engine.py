@@ -16,7 +16,7 @@ from casewright_backgammon.case_base import (
     write_case_base,
 )
 from casewright_backgammon.decision import read_decisions
-from casewright_backgammon.engine import Engine, find_engine
+from casewright_backgammon.engine import GnuBackgammon, find_engine
 from casewright_backgammon.judge import EngineJudge
 from casewright_backgammon.moves import legal_plays
 from casewright_backgammon.play_text import play_of, written_play
@@ -36,7 +36,7 @@ def program(folder: Path, lines: str) -> Path:
 
 @installed
 def test_the_best_plays_of_opening_rolls_are_the_known_ones() -> None:
-    analyses = Engine().analyse([(START, (3, 1)), (START, (1, 6)), (START, (4, 2))], plies=0)
+    analyses = GnuBackgammon().analyse([(START, (3, 1)), (START, (1, 6)), (START, (4, 2))], plies=0)
     assert [plays[0].play for plays in analyses] == ["8/5 6/5", "13/7 8/7", "8/4 6/4"]
     for plays in analyses:
         assert [candidate.equity for candidate in plays] == sorted(
@@ -49,7 +49,7 @@ def test_the_best_plays_of_opening_rolls_are_the_known_ones() -> None:
 def test_plays_are_legal_and_listed_up_to_the_number_asked_for() -> None:
     rolls = [(5, 1), (2, 2), (6, 6)]
     for dice, plays in zip(
-        rolls, Engine().analyse([(START, dice) for dice in rolls], 0, 3), strict=True
+        rolls, GnuBackgammon().analyse([(START, dice) for dice in rolls], 0, 3), strict=True
     ):
         legal = {play.after for play in legal_plays(START, dice)}
         assert len(plays) == 3
@@ -61,7 +61,7 @@ def test_a_forced_play_no_play_and_the_last_play_have_figures() -> None:
     stuck = Position(side_of([(25, 1), (6, 5)]), side_of([(n, 2) for n in range(1, 7)]))
     forced = Position(side_of([(12, 1)]), side_of([(22, 2)]))
     last = Position(side_of([(1, 2)]), side_of([(3, 15)]))
-    no_play, one_play, won = Engine().analyse(
+    no_play, one_play, won = GnuBackgammon().analyse(
         [(stuck, (3, 1)), (forced, (5, 4)), (last, (6, 5))], 0
     )
     assert [candidate.play for candidate in no_play] == ["cannot move"]
@@ -71,7 +71,7 @@ def test_a_forced_play_no_play_and_the_last_play_have_figures() -> None:
 
 @installed
 def test_a_play_has_the_same_figures_alone_as_in_the_list() -> None:
-    engine = Engine()
+    engine = GnuBackgammon()
     for candidate in engine.analyse([(START, (4, 3))], plies=1)[0][::4]:
         alone = engine.equity_of_play(START, (4, 3), candidate.play, plies=1)
         assert alone.equity == pytest.approx(candidate.equity, abs=0.0002)
@@ -82,7 +82,7 @@ def test_a_play_has_the_same_figures_alone_as_in_the_list() -> None:
 
 @installed
 def test_the_player_on_roll_is_a_favourite_at_the_start() -> None:
-    (worth,) = Engine().values([START], plies=1)
+    (worth,) = GnuBackgammon().values([START], plies=1)
     assert worth.chances[0] == pytest.approx(0.527, abs=0.01)
     assert 0 < worth.equity < 0.2
 
@@ -91,7 +91,7 @@ def test_the_player_on_roll_is_a_favourite_at_the_start() -> None:
 def test_the_users_home_is_not_touched(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HOME", str(tmp_path))
     monkeypatch.setenv("LC_ALL", "de_DE.UTF-8")
-    assert Engine().values([START], plies=0)
+    assert GnuBackgammon().values([START], plies=0)
     assert not list(tmp_path.iterdir())
 
 
@@ -100,9 +100,9 @@ def test_decisions_are_made_again_by_their_seed_and_read_back(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("casewright_backgammon.case_base.PLIES", 0)
-    decisions = generate_decisions(Engine(), 40, seed=5)
-    assert decisions == generate_decisions(Engine(), 40, seed=5)
-    assert decisions != generate_decisions(Engine(), 40, seed=6)
+    decisions = generate_decisions(GnuBackgammon(), 40, seed=5)
+    assert decisions == generate_decisions(GnuBackgammon(), 40, seed=5)
+    assert decisions != generate_decisions(GnuBackgammon(), 40, seed=6)
     assert len({(decision.position, tuple(sorted(decision.dice))) for decision in decisions}) == 40
     write_case_base(tmp_path / "new" / "cases.jsonl", decisions)
     assert read_decisions(tmp_path / "new" / "cases.jsonl") == decisions
@@ -126,22 +126,22 @@ def test_shipped_decisions_have_legal_plays_and_differ() -> None:
 def test_a_missing_engine_says_how_to_install_it(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "find_engine", lambda: None)
     with pytest.raises(DependencyError, match="apt install gnubg"):
-        Engine()
+        GnuBackgammon()
 
 
 def test_a_path_without_a_program_is_told(tmp_path: Path) -> None:
     with pytest.raises(ToolError, match="cannot be run"):
-        Engine(tmp_path / "none").values([START])
+        GnuBackgammon(tmp_path / "none").values([START])
 
 
 def test_a_crash_is_told_with_what_the_program_wrote_last(tmp_path: Path) -> None:
-    engine = Engine(program(tmp_path, "echo 'no weights'; exit 3"))
+    engine = GnuBackgammon(program(tmp_path, "echo 'no weights'; exit 3"))
     with pytest.raises(ToolError, match="code 3: no weights"):
         engine.values([START])
 
 
 def test_nonsense_is_told(tmp_path: Path) -> None:
-    engine = Engine(program(tmp_path, "echo 'who is there?'"))
+    engine = GnuBackgammon(program(tmp_path, "echo 'who is there?'"))
     with pytest.raises(ToolError, match="who is there"):
         engine.analyse([(START, (3, 1))])
     with pytest.raises(ToolError, match="who is there"):
@@ -156,7 +156,7 @@ def test_a_play_that_is_not_legal_is_told(tmp_path: Path, play: str) -> None:
         "       0.5000 0.1000 0.0100 - 0.5000 0.1000 0.0100\nEND"
     )
     with pytest.raises(ToolError, match="names the play"):
-        Engine(program(tmp_path, lines)).analyse([(START, (3, 1))])
+        GnuBackgammon(program(tmp_path, lines)).analyse([(START, (3, 1))])
 
 
 def test_a_program_that_hangs_is_ended_with_what_it_started(tmp_path: Path) -> None:
@@ -164,7 +164,7 @@ def test_a_program_that_hangs_is_ended_with_what_it_started(tmp_path: Path) -> N
     lines = f"(sleep 2; touch {ticking}) &\nsleep 60"
     began = time.monotonic()
     with pytest.raises(ToolError, match="took longer than"):
-        Engine(program(tmp_path, lines), limit=0.3).values([START])
+        GnuBackgammon(program(tmp_path, lines), limit=0.3).values([START])
     assert time.monotonic() - began < 2
     time.sleep(max(0.0, began + 2.6 - time.monotonic()))
     assert not ticking.exists()
@@ -173,7 +173,7 @@ def test_a_program_that_hangs_is_ended_with_what_it_started(tmp_path: Path) -> N
 @pytest.mark.parametrize("plies", [-1, 5])
 def test_plies_that_the_engine_cannot_look_ahead_are_refused(tmp_path: Path, plies: int) -> None:
     with pytest.raises(InputError, match="plies"):
-        Engine(tmp_path).values([START], plies=plies)
+        GnuBackgammon(tmp_path).values([START], plies=plies)
 
 
 def test_lines_of_the_shipped_decisions_are_plain_json() -> None:
@@ -191,7 +191,7 @@ def test_a_play_is_listed_once_however_the_program_writes_it() -> None:
     position = position_of_id("4HPiASSwZ/ABMA")
     dice = (3, 3)
     played = play_of(position, dice, "13/10(2) 6/3*(2)")
-    decision = EngineJudge(Engine()).analysed(position, dice, played, ())
+    decision = EngineJudge(GnuBackgammon()).analysed(position, dice, played, ())
     afters = [decision.after(rank) for rank in range(len(decision.candidates))]
     assert len(set(afters)) == len(afters)
     assert decision.candidates[decision.played_or_best].play == played.text

@@ -216,16 +216,16 @@ def test_a_roll_is_read_in_the_ways_it_is_written(text: str) -> None:
 
 @pytest.mark.parametrize("text", ["", "7-1", "3", "3-1-2", "a-b"])
 def test_what_is_no_roll_is_refused(text: str) -> None:
-    with pytest.raises(InputError, match="no roll"):
+    with pytest.raises(InputError, match="is not a roll"):
         dice_of(text)
 
 
 def test_features_are_those_that_players_name() -> None:
     point = done(START, (3, 1), "8/5 6/5")
-    assert (point.made, point.broken, point.blots) == ((5,), (), ())
-    assert (5 in point.made, point.pips, point.unstacked) == (True, 4, (6,))
+    assert (point.points_made, point.broken, point.blots) == ((5,), (), ())
+    assert (5 in point.points_made, point.pips, point.unstacked) == (True, 4, (6,))
     bar = done(START, (6, 1), "13/7 8/7")
-    assert (7 in bar.made, bar.prime_before, bar.prime) == (True, 1, 3)
+    assert (7 in bar.points_made, bar.prime_before, bar.prime) == (True, 1, 3)
     run = done(START, (6, 5), "24/13")
     assert (run.runs, run.left_back, run.anchors_broken, run.blots) == (1, 1, (24,), (24,))
     slot = done(START, (2, 1), "13/11 6/5")

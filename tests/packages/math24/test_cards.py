@@ -104,7 +104,7 @@ def test_anything_but_four_whole_numbers_from_1_to_13_is_refused(numbers: Any) -
 
 def test_font_that_is_none_is_refused(tmp_path: Path) -> None:
     (tmp_path / "no.ttf").write_text("no font")
-    with pytest.raises(InputError, match=r"no\.ttf is no font"):
+    with pytest.raises(InputError, match=r"no\.ttf is not a readable font"):
         render_card(NUMBERS, CardStyle(font=tmp_path / "no.ttf"))
 
 
@@ -266,7 +266,7 @@ def test_file_that_is_bad_is_named(reader: CardReader, tmp_path: Path) -> None:
             reader.read(file)
         assert str(file) in one_line(error)
         assert message in str(error.value)
-    with pytest.raises(InputError, match="is no file"):
+    with pytest.raises(InputError, match="is not a file"):
         reader.read(tmp_path)
 
 

@@ -139,7 +139,7 @@ MISTAKES = {
         "domain = own_domain('plant', tools, scopes={'hall': [7]})",
         "hold a int. Give texts",
     ),
-    "scopes as a list": ("domain = own_domain('plant', tools, scopes=['hall'])", "no mapping"),
+    "scopes as a list": ("domain = own_domain('plant', tools, scopes=['hall'])", "not a mapping"),
     "the service's scope field": (
         "domain = own_domain('plant', tools, scopes={'tenant': ['B']})",
         "the service fills in",

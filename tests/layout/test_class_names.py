@@ -1,0 +1,32 @@
+"""A public class name has one meaning in all rooms and packages."""
+
+from __future__ import annotations
+
+import ast
+from collections import defaultdict
+
+from tests.layout.sources import ADDED_FILES, ROOM_FILES, ROOT
+
+#: Names with a second meaning in benches and trainings, which nothing imports from two rooms.
+ALLOWED = {
+    *("Call", "Generation", "Kind", "PairQuestion", "Point", "Problem", "Question"),
+    *("Reader", "Reading", "Run", "Scored", "Source", "Worker"),
+}
+
+
+def rooms_by_name() -> dict[str, set[str]]:
+    rooms: dict[str, set[str]] = defaultdict(set)
+    for file in [*ROOM_FILES, *ADDED_FILES]:
+        parts = file.relative_to(ROOT).parts
+        room = parts[1] if parts[0] == "packages" else parts[0]
+        for node in ast.parse(file.read_text(encoding="utf-8")).body:
+            if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
+                rooms[node.name].add(room)
+    return rooms
+
+
+def test_no_public_class_name_is_in_two_rooms() -> None:
+    rooms = rooms_by_name()
+    assert len(rooms) > 300
+    shared = {name: sorted(where) for name, where in rooms.items() if len(where) > 1}
+    assert {name: where for name, where in shared.items() if name not in ALLOWED} == {}
