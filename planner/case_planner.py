@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import time
 
 from casewright.errors import InputError
@@ -13,6 +14,7 @@ from casewright.planner.request import PlanRequest, PlanResult, milliseconds_sin
 from casewright.planner.reuse import Reuse, ReusePlanner
 from casewright.planner.sub_query_reuse import SubQueryReuse
 from casewright.stores import CaseStore
+from casewright.tools.deadline import start_daemon
 
 
 class CasePlanner(ReusePlanner):
@@ -26,16 +28,25 @@ class CasePlanner(ReusePlanner):
         store: Plan cases; see ``plan_store``. The store is read once, when the planner is
             made, and only without a reader, since a reader holds what it learned from its cases.
         reader: A trained reader of these plan cases.
+        untrained: Plans with tools that the reader was not trained for, in place of the parser.
 
     Raises:
         InputError: There is neither.
     """
 
-    def __init__(self, store: CaseStore | None, reader: Reader | None = None) -> None:
+    def __init__(
+        self,
+        store: CaseStore | None,
+        reader: Reader | None = None,
+        *,
+        untrained: Reuse | None = None,
+    ) -> None:
         if reader is None and store is None:
             raise InputError("A case planner needs plan cases or a reader. Give one of them.")
-        reuse: Reuse = ParserReuse(store) if reader is None else SubQueryReuse(reader)
-        super().__init__("case", HistoryReuse(reuse))
+        joins = None if reader is None else SubQueryReuse(reader, untrained)
+        # A language model among the given takes seconds.
+        self._slow = joins if untrained is not None else None
+        super().__init__("case", HistoryReuse(joins or ParserReuse(store)))
 
     def plan(self, request: PlanRequest) -> PlanResult:
         """Return the likeliest valid plan, or a fallback; see ``Planner``."""
@@ -46,3 +57,9 @@ class CasePlanner(ReusePlanner):
             # More tools than the plan parser reads; other planners fall back on this one.
             plan, spent = fallback_plan(request), milliseconds_since(started)
             return PlanResult(plan, self.name, 1, str(error), spent, confidence=0.0)
+
+    async def aplan(self, request: PlanRequest) -> PlanResult:
+        """Return the same as ``plan``, without blocking the event loop."""
+        if self._slow is None or not self._slow.untrained_tools(request):
+            return self.plan(request)
+        return await asyncio.wrap_future(start_daemon(lambda: self.plan(request)))

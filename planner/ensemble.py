@@ -140,6 +140,19 @@ class EnsemblePlanner:
             return in_place_of(self.name, error, other, milliseconds=spent)
         return first_valid(self.name, self._ranked(candidates), request, started)
 
+    def readings(self, request: PlanRequest) -> Iterator[Reading]:
+        """Yield readings of a request, the likeliest first, for another planner; see ``Reuse``.
+
+        They are the parser's where the model fails.
+        """
+        readings = self._readings(request)
+        try:
+            if readings and self._decides(readings[0], request):
+                return iter(readings)
+            return self._ranked(self._candidates(request, readings))
+        except Exception:  # noqa: BLE001 - a planner never raises for its model
+            return iter(readings)
+
     async def aplan(self, request: PlanRequest) -> PlanResult:
         """Return the same as ``plan``, from a thread of its own."""
         return await asyncio.wrap_future(start_daemon(lambda: self.plan(request)))

@@ -15,17 +15,22 @@ from casewright.planner.parser.weights import FOLDER as PARSER_FOLDER
 from casewright.planner.parser_planner import ParserPlanner, ParserReuse
 from casewright.planner.plan_cases import EXAMPLES
 from casewright.planner.request import Planner
+from casewright.planner.reuse import Reuse
 from casewright.planner.shipped import (
     SHIPPED,
+    is_runnable,
     is_shipped,
     load_shipped,
     shipped_examples,
     shipped_planner,
 )
+from casewright.stores import CaseStore
 
 
 def _case(parts: PlannerParts) -> Planner:
-    return CasePlanner(parts.plan_cases, parts.reader)
+    # Tools that a request brings along are known by their descriptions alone.
+    untrained = _together(ParserReuse(None), None) if parts.reader and is_runnable() else None
+    return CasePlanner(parts.plan_cases, parts.reader, untrained=untrained)
 
 
 def _parser(parts: PlannerParts) -> Planner:
@@ -36,11 +41,15 @@ def _parser(parts: PlannerParts) -> Planner:
 def _ensemble(parts: PlannerParts) -> Planner:
     _, _, folder = parts.name.partition(":")
     parser = HistoryReuse(ParserReuse(parts.plan_cases, Path(folder or PARSER_FOLDER)))
+    return _together(parser, parts.plan_cases, parts.settings)
 
+
+def _together(
+    parser: Reuse, plan_cases: CaseStore | None, settings: ModelSettings | None = None
+) -> EnsemblePlanner:
     def load() -> ModelPlanner:
-        model = local_model(SHIPPED, parts.settings)
-        shown = shown_examples(SHIPPED)
-        return ModelPlanner(model, plan_cases=parts.plan_cases, examples=shown)
+        model = local_model(SHIPPED, settings or ModelSettings())
+        return ModelPlanner(model, plan_cases=plan_cases, examples=shown_examples(SHIPPED))
 
     return EnsemblePlanner(parser, load)
 

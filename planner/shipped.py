@@ -6,11 +6,13 @@ log. Its base is ``smollm2``; see ``language_model.smollm2``.
 
 from __future__ import annotations
 
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from casewright.errors import InputError
 from casewright.planner.language_model.card import CARD, read_card
+from casewright.planner.language_model.smollm2 import is_installed
 from casewright.planner.language_model.source import ADAPTER_WEIGHTS
 from casewright.planner.plan_cases import EXAMPLES
 
@@ -49,6 +51,11 @@ def is_shipped(folder: Path | None = None) -> bool:
     adapter = folder or FOLDER
     # The card is written last.
     return (adapter / CARD).is_file() and (adapter / ADAPTER_WEIGHTS).is_file()
+
+
+def is_runnable() -> bool:
+    """Return whether the packaged adapter can run: its base and torch are installed."""
+    return is_shipped() and is_installed() and find_spec("torch") is not None
 
 
 def load_shipped(

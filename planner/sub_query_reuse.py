@@ -21,7 +21,7 @@ from casewright.planner.plan import Plan, context_fields
 from casewright.planner.reader import EncodedQuestion, Reader
 from casewright.planner.reader_input import MAX_SUB_QUERIES, Span
 from casewright.planner.request import PlanRequest
-from casewright.planner.reuse import Reading, ranked_because, valid_readings
+from casewright.planner.reuse import Reading, Reuse, ranked_because, valid_readings
 from casewright.planner.sub_queries import SubQuery, joined, without_no_evidence
 from casewright.tools import NO_EVIDENCE
 
@@ -61,31 +61,39 @@ _Candidate = tuple[_Beginning, int, NDArray[np.float32]]
 class SubQueryReuse:
     """Joins sub-queries to plans.
 
-    A reader chooses among its templates, which call no tool that it was not trained for: where the
-    plan parser plans with such a tool, its plan comes first.
+    A reader chooses among its templates, which call no tool that it was not trained for: where
+    another planner plans with such a tool, its plan comes first.
+
+    Args:
+        untrained: Plans with tools that the reader was not trained for; by default the plan parser.
     """
 
-    def __init__(self, reader: Reader) -> None:
+    def __init__(self, reader: Reader, untrained: Reuse | None = None) -> None:
         self._reader = reader
+        self._given = untrained
         self._trained = {NO_EVIDENCE.name, *(tool for t in reader.templates for tool in t.tools)}
         plans = [Plan(template.steps) for template in reader.templates]
         self._needs = [(frozenset(plan.tools), frozenset(context_fields(plan))) for plan in plans]
 
     @cached_property
-    def _parser(self) -> ParserReuse:
+    def _untrained(self) -> Reuse:
         # It knows a tool by its description: examples of others would draw it to these.
-        return ParserReuse(None)
+        return self._given or ParserReuse(None)
+
+    def untrained_tools(self, request: PlanRequest) -> set[str]:
+        """Return the names of the tools that the reader was not trained for."""
+        return set(request.toolbox.names) - self._trained
 
     def readings(self, request: PlanRequest) -> Iterator[Reading]:
         """Yield readings of a request, the likeliest first; see ``Reuse``.
 
         Their confidence is the reader's probability of their sub-queries.
         """
-        if untrained := set(request.toolbox.names) - self._trained:
+        if untrained := self.untrained_tools(request):
             reading = None
             # Of more tools than the parser reads, those of the reader are planned with.
             with suppress(InputError):
-                reading = next(valid_readings(self._parser, request), None)
+                reading = next(valid_readings(self._untrained, request), None)
             if reading is not None and untrained.intersection(reading.plan.tools):
                 yield reading
         question = self._reader.read(request.question, request.context)

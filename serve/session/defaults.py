@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import re
-from importlib.util import find_spec
 from pathlib import Path
 
 from casewright.domains import Domain
-from casewright.planner.language_model.smollm2 import is_installed
 from casewright.planner.named import CASE_PLANNER, ENSEMBLE, PARSER
-from casewright.planner.shipped import SHIPPED, is_shipped
+from casewright.planner.shipped import SHIPPED, is_runnable
 from casewright.stores.paths import data_folder
 
 
@@ -22,8 +20,7 @@ def default_planner(domain: Domain) -> str:
     and the plan parser replaces the ensemble of both.
     """
     without_model = {SHIPPED: CASE_PLANNER, ENSEMBLE: PARSER}
-    runs = is_shipped() and is_installed() and find_spec("torch")
-    return domain.planner if runs else without_model.get(domain.planner, domain.planner)
+    return domain.planner if is_runnable() else without_model.get(domain.planner, domain.planner)
 
 
 def store_folder(domain: str, encoder: str | None = None) -> Path:

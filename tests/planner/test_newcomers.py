@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
+from collections.abc import Iterator
+
 import pytest
 
 from casewright.domains import find_domain
 from casewright.planner import CasePlanner, PlanRequest, Reader, parse_plan
+from casewright.planner.reuse import Reading
 from casewright.tools import Toolbox, ToolExample, tool_from_function
 
 
@@ -48,3 +52,19 @@ def test_what_needs_no_such_tool_is_planned_by_the_reader(reader: Reader) -> Non
     alone, beside = (planner.plan(PlanRequest(question, box)) for box in boxes)
     assert beside.plan == alone.plan == parse_plan('s1 = prod_search(query="wireless headphones")')
     assert beside.confidence == alone.confidence
+
+
+def test_another_planner_may_be_given_for_tools_that_the_reader_lacks(reader: Reader) -> None:
+    class Given:
+        """Always reads gift card 1."""
+
+        def readings(self, request: PlanRequest) -> Iterator[Reading]:
+            yield Reading(parse_plan('s1 = gift_card_balance(card_number="1")'), 0.9)
+
+    planner = CasePlanner(None, reader, untrained=Given())
+    request = PlanRequest("what is left on gift card 1, not 7305", Toolbox([SEARCH, BALANCE]))
+    expected = parse_plan('s1 = gift_card_balance(card_number="1")')
+    assert planner.plan(request).plan == expected
+    assert asyncio.run(planner.aplan(request)).plan == expected
+    known = PlanRequest("do you sell wireless headphones", Toolbox([SEARCH]))
+    assert planner.plan(known).plan == CasePlanner(None, reader).plan(known).plan
