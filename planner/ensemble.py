@@ -105,11 +105,14 @@ class EnsemblePlanner:
         load: Returns the planner that writes plans by the model; called when it is first asked.
     """
 
-    name = ENSEMBLE
-
     def __init__(
-        self, parser: Reuse, load: Callable[[], ModelPlanner], card: EnsembleCard | None = None
+        self,
+        parser: Reuse,
+        load: Callable[[], ModelPlanner],
+        card: EnsembleCard | None = None,
+        name: str = ENSEMBLE,
     ) -> None:
+        self.name = name
         self._parser = parser
         self._alone = ReusePlanner(self.name, parser)
         self._load = load

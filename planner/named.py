@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from casewright.errors import CasewrightError, InputError
 from casewright.extensions import extension, extensions
 from casewright.planner.parser.weights import is_parser
+from casewright.planner.shipped import is_runnable
 
 if TYPE_CHECKING:
     from casewright.planner.annotated import AnnotatedQuery
@@ -174,10 +175,15 @@ def local_model(name: str, settings: ModelSettings) -> LanguageModel:
 
 
 def of_adapter(name: str | None, adapter: str | None) -> tuple[str | None, str | None]:
-    """Return planner and adapter; without a planner, the adapter is the planner too."""
+    """Return planner and adapter; without a planner, the adapter is the planner too.
+
+    A plan parser plans in the ensemble, where its model can run.
+    """
     if adapter is None or name is not None:
         return name, adapter
-    return (f"{PARSER}:{adapter}" if is_parser(Path(adapter)) else LOCAL + adapter), None
+    if not is_parser(Path(adapter)):
+        return LOCAL + adapter, None
+    return f"{ENSEMBLE if is_runnable() else PARSER}:{adapter}", None
 
 
 def make_planner(

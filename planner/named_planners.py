@@ -10,7 +10,14 @@ from casewright.planner.ensemble import EnsemblePlanner
 from casewright.planner.history import HistoryReuse
 from casewright.planner.language_model import LanguageModel
 from casewright.planner.model_planner import ModelPlanner
-from casewright.planner.named import AGENT, LOCAL, ModelSettings, NamedPlanner, PlannerParts
+from casewright.planner.named import (
+    AGENT,
+    ENSEMBLE,
+    LOCAL,
+    ModelSettings,
+    NamedPlanner,
+    PlannerParts,
+)
 from casewright.planner.parser.weights import FOLDER as PARSER_FOLDER
 from casewright.planner.parser_planner import ParserPlanner, ParserReuse
 from casewright.planner.plan_cases import EXAMPLES
@@ -41,17 +48,20 @@ def _parser(parts: PlannerParts) -> Planner:
 def _ensemble(parts: PlannerParts) -> Planner:
     _, _, folder = parts.name.partition(":")
     parser = HistoryReuse(ParserReuse(parts.plan_cases, Path(folder or PARSER_FOLDER)))
-    return _together(parser, parts.plan_cases, parts.settings)
+    return _together(parser, parts.plan_cases, parts.settings, parts.name)
 
 
 def _together(
-    parser: Reuse, plan_cases: CaseStore | None, settings: ModelSettings | None = None
+    parser: Reuse,
+    plan_cases: CaseStore | None,
+    settings: ModelSettings | None = None,
+    name: str = ENSEMBLE,
 ) -> EnsemblePlanner:
     def load() -> ModelPlanner:
         model = local_model(SHIPPED, settings or ModelSettings())
         return ModelPlanner(model, plan_cases=plan_cases, examples=shown_examples(SHIPPED))
 
-    return EnsemblePlanner(parser, load)
+    return EnsemblePlanner(parser, load, name=name)
 
 
 def _writer(parts: PlannerParts) -> Planner:
@@ -116,6 +126,6 @@ BASE = NamedPlanner(_writer, takes=_TAKES, reads=True, model=local_model)
 #: The adapter that ships.
 ADAPTER = NamedPlanner(_writer, takes=_TAKES - {"adapter"}, reads=True, model=local_model)
 #: The plan parser, or another one, together with the adapter.
-ENSEMBLE = NamedPlanner(
+TOGETHER = NamedPlanner(
     _ensemble, "FOLDER", bare=True, takes=frozenset({"device", "dtype"}), model=_shipped_model
 )

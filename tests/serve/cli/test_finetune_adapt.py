@@ -48,10 +48,10 @@ def test_parser_learns_from_messages_and_plans_as_an_adapter(home: Path, tmp_pat
         asked = [command, "how hot is the mill", "--domain", "plant.py:domain", "--json"]
         made = result(run(home, *asked, "--adapter", "mine", folder=tmp_path))
         planner = made["planner"]
-        assert (planner if command == "plan" else planner["name"]) == "parser:mine"
+        assert (planner if command == "plan" else planner["name"]) == "ensemble:mine"
     measured = ["eval", "--domain", "plant.py:domain", "--input", "learn.jsonl", "--json"]
     told = result(run(home, *measured, "--adapter", "mine", folder=tmp_path))
-    assert (told["planner"], told["messages"]) == ("parser:mine", 20)
+    assert (told["planner"], told["messages"]) == ("ensemble:mine", 20)
 
 
 @pytest.mark.parametrize(("count", "mend"), [(19, "casewright draft"), (501, "finetune sample")])
