@@ -70,7 +70,7 @@ async def diff(body: DiffBody) -> Response:
 
 
 @plans.put(
-    "/{name}",
+    "/{name}/pin",
     status_code=201,
     response_model=PinnedBody,
     responses={

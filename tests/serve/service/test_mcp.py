@@ -180,6 +180,7 @@ domain = own_domain("plant", Toolbox([read_sensor]), cases, scopes={"hall": ["B"
 async def over_stdio(home: Path, folder: Path) -> AsyncIterator[ClientSession]:
     (folder / "plant.py").write_text(PLANT)
     command = ["-m", "casewright", "mcp", "--domain", "plant.py:domain", "--scope", "hall=C"]
+    command += ["--planner", "parser"]
     server = StdioServerParameters(
         command=sys.executable, args=command, env=environment(home), cwd=folder
     )

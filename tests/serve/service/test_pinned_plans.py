@@ -128,7 +128,7 @@ def test_a_plan_is_pinned_with_a_real_server_and_read_by_the_command_line(tmp_pa
     kept = {"plans_folder": str(tmp_path / "plans"), "pin_plans": True}
     with served(tmp_path, **kept) as server, server.client() as client:
         assert client.get("/about").json()["pinning"]
-        made = client.put("/plans/memory", json=PINNED)
+        made = client.put("/plans/memory/pin", json=PINNED)
         assert (made.status_code, made.json()["parameters"]) == (201, {"what": "phone"})
         with server.client(OTHER) as other:
             ran = other.post("/plans/memory/run", json={"with": {"what": "tablet"}}).json()
@@ -151,14 +151,14 @@ def pinning(folder: Path, use: Use, **options: Any) -> None:
 
 def test_a_name_that_is_taken_is_replaced_only_on_request(tmp_path: Path) -> None:
     async def use(client: httpx.AsyncClient) -> None:
-        many = [client.put("/plans/memory", json=PINNED) for _ in range(8)]
+        many = [client.put("/plans/memory/pin", json=PINNED) for _ in range(8)]
         answered = [reply.status_code for reply in await asyncio.gather(*many)]
         assert sorted(answered) == [201, *[409] * 7]
         other = {"question": "hello", "plan": "s1 = no_evidence()"}
-        assert (await client.put("/plans/memory", json=other)).status_code == 409
+        assert (await client.put("/plans/memory/pin", json=other)).status_code == 409
         (listed,) = (await client.get("/plans")).json()["plans"]
         assert listed["question"] == "memory of my {what}"
-        replaced = await client.put("/plans/memory", json={**other, "replace": True})
+        replaced = await client.put("/plans/memory/pin", json={**other, "replace": True})
         assert (replaced.status_code, replaced.json()["question"]) == (200, "hello")
         (listed,) = (await client.get("/plans")).json()["plans"]
         assert listed["plan"] == "s1 = no_evidence()"
@@ -172,9 +172,9 @@ def test_a_file_of_the_command_line_is_refused_with_the_difference_of_its_tools(
 ) -> None:
     async def use(client: httpx.AsyncClient) -> None:
         text = (pin(tmp_path) / "memory.toml").read_text()
-        assert (await client.put("/plans/same", json={"file": text})).status_code == 201
+        assert (await client.put("/plans/same/pin", json={"file": text})).status_code == 201
         changed = text.replace('description = "', 'description = "Formerly: ')
-        refused = await client.put("/plans/other", json={"file": changed})
+        refused = await client.put("/plans/other/pin", json={"file": changed})
         assert refused.status_code == 409
         assert 'quick: its description was "Formerly: ' in refused.json()["detail"]
         (listed,) = (await client.get("/plans")).json()["plans"]
@@ -203,7 +203,7 @@ def test_a_file_of_the_command_line_is_refused_with_the_difference_of_its_tools(
 )
 def test_what_cannot_be_pinned_leaves_no_file(tmp_path: Path, name: str, body: Any) -> None:
     async def use(client: httpx.AsyncClient) -> None:
-        refused = await client.put(f"/plans/{name}", json=body)
+        refused = await client.put(f"/plans/{name}/pin", json=body)
         assert refused.status_code in (404, 422), refused.text
         assert str(tmp_path) not in refused.text
 
@@ -217,9 +217,9 @@ def test_a_folder_has_at_most_so_many_plans(
     monkeypatch.setattr("casewright.serve.service.plan_routes.MOST_PLANS", 2)
 
     async def use(client: httpx.AsyncClient) -> None:
-        replies = [await client.put(f"/plans/p{n}", json=PINNED) for n in range(3)]
+        replies = [await client.put(f"/plans/p{n}/pin", json=PINNED) for n in range(3)]
         assert [reply.status_code for reply in replies] == [201, 201, 422]
-        again = await client.put("/plans/p1", json={**PINNED, "replace": True})
+        again = await client.put("/plans/p1/pin", json={**PINNED, "replace": True})
         assert again.status_code == 200
 
     pinning(tmp_path, use)
@@ -231,12 +231,12 @@ def test_nothing_is_pinned_where_the_operator_has_not_allowed_it(
 ) -> None:
     async def use(client: httpx.AsyncClient) -> None:
         assert not (await client.get("/about")).json()["pinning"]
-        refused = await client.put("/plans/memory", json=PINNED)
+        refused = await client.put("/plans/memory/pin", json=PINNED)
         assert (refused.status_code, refused.headers["content-type"]) == (
             409,
             "application/problem+json",
         )
-        without = await client.put("/plans/memory", json=PINNED, headers={"Authorization": ""})
+        without = await client.put("/plans/memory/pin", json=PINNED, headers={"Authorization": ""})
         assert without.status_code == 401
 
     pinning(tmp_path, use, **off)
