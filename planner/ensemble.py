@@ -30,7 +30,6 @@ from casewright.planner.reuse import (
     Reuse,
     ReusePlanner,
     first_valid,
-    ranked_because,
     valid_readings,
 )
 from casewright.tools.deadline import start_daemon
@@ -206,10 +205,12 @@ class EnsemblePlanner:
         ranked = ranked_by(candidates, card.weight)
         best = ranked[0][1]
         weights = [math.exp(score - best) for _, score in ranked]
-        probabilities = [weight / sum(weights) for weight in weights]
+        shares = [weight / sum(weights) for weight in weights]
         for number, (plan, score) in enumerate(ranked):
             confidence = card.confidence(score, margin(ranked[number:]))
-            because = ranked_because("the parser with the model", probabilities[number:])
+            first, *others = shares[number:]
+            because = f"of {len(ranked)} candidates it has a share of {first:.2g}"
+            because += f", the next {others[0]:.2g}" if others else ""
             yield Reading(plan, confidence, confidence < card.asks_below, because, score)
 
 
