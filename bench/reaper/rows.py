@@ -17,8 +17,7 @@ from casewright.finetune.examples.data_section import DataSection
 from casewright.finetune.examples.make_training_set import Ingredients
 from casewright.finetune.examples.query_pool import queries_hash, query_pool
 from casewright.finetune.instructions import InstructionSource
-from casewright.finetune.instructions.readers.hugging_face import BUILDERS
-from casewright.finetune.instructions.readers.registry import HUGGING_FACE
+from casewright.finetune.instructions.data_sets import BUILDERS
 from casewright.finetune.queries.choose import choose_queries
 from casewright.finetune.tool_pools import ToolPool, read_pools
 from casewright.planner import AnnotatedQuery
@@ -245,7 +244,7 @@ def instruction_sources(folder: Path | None) -> tuple[InstructionSource, ...]:
     if folder is None:
         return ()
     sources = tuple(
-        InstructionSource(reader=HUGGING_FACE, path=str(file))
+        InstructionSource(path=str(file))
         for file in sorted(folder.iterdir())
         if file.suffix in BUILDERS
     )

@@ -11,21 +11,21 @@ from typing import Any
 from pydantic import ConfigDict
 
 from casewright.errors import InputError
-from casewright.finetune.instructions.instruction import Instruction, PlannedQuery
-from casewright.finetune.instructions.readers.calls import (
+from casewright.finetune.records import Record, read_records
+from casewright.finetune.tool_sets.calls import (
     FORM,
     NO_TOOL,
     GoldCall,
+    Query,
     Refuse,
     Unfit,
     files_of,
-    instruction_of,
     planned,
+    query_of,
     toolbox_of,
     unfit_on,
     unquoted,
 )
-from casewright.finetune.records import Record, read_records
 from casewright.planner import is_span
 from casewright.tools import Toolbox, alias
 
@@ -69,7 +69,7 @@ class _Function(Record):
     name: str
 
 
-def read_bfcl(path: Path, refuse: Refuse) -> Iterator[Instruction]:
+def read_bfcl(path: Path, refuse: Refuse) -> Iterator[Query]:
     """Yield the records whose calls are a valid plan; if no function fits, ``no_evidence()``.
 
     An argument gets the first of its allowed values. If the empty text is among them, the argument
@@ -91,7 +91,7 @@ def read_bfcl(path: Path, refuse: Refuse) -> Iterator[Instruction]:
         yield from _read_file(file, file.stem.removeprefix(PREFIX), refuse)
 
 
-def _read_file(file: Path, category: str, refuse: Refuse) -> Iterator[Instruction]:
+def _read_file(file: Path, category: str, refuse: Refuse) -> Iterator[Query]:
     gold: Mapping[str, Any] = {}
     if category != IRRELEVANCE:
         answers = _beside(file, GOLD, file.name, f"The answers to {file.name}")
@@ -107,14 +107,13 @@ def _read_file(file: Path, category: str, refuse: Refuse) -> Iterator[Instructio
         if category not in (IRRELEVANCE, MULTI_TURN) and item.id not in gold:
             raise InputError(f"{location}: there is no answer with the id {item.id!r} in {GOLD}.")
         prefix = "dialogue: " if category == MULTI_TURN else ""
-        source = f"bfcl:{file.name}:{number}"
         make = partial(_planned, item, category, gold.get(item.id), functions)
-        yield from instruction_of(f"bfcl:{item.id}", source, make, refuse, prefix)
+        yield from query_of(make, refuse, prefix)
 
 
 def _planned(
     item: _Item, category: str, answer: Any, functions: Mapping[str, Sequence[dict[str, Any]]]
-) -> PlannedQuery:
+) -> Query:
     messages = [unquoted(message.content) for message in item.question[0]]
     if category == MULTI_TURN:
         declared = [entry for name in item.involved_classes for entry in functions[name]]
