@@ -23,7 +23,7 @@ from casewright.bench.reaper.rows import (
     ReaperTrial,
     Row,
 )
-from casewright.bench.reaper.workplace import Start, Trained, Workplace, fingerprint
+from casewright.bench.reaper.workplace import Trained, Workplace, digest, fingerprint
 from casewright.errors import InputError
 from casewright.finetune.evaluation import as_row, evaluate, score_classes
 from casewright.finetune.evaluation.intervals import wilson
@@ -37,6 +37,7 @@ from casewright.stores import CaseStore
 from casewright.stores.encoders.cache import UncachedQuestions
 
 if TYPE_CHECKING:
+    from casewright.finetune.recipe.training_section import ModelSection
     from casewright.planner.language_model import LanguageModel
 
 Line = dict[str, Any]
@@ -160,7 +161,7 @@ class RowLines:
 
     material: Material
     work: Workplace
-    start: Start
+    model: ModelSection
     examples: int
     seed: int
 
@@ -169,7 +170,7 @@ class RowLines:
         head = (row.table, row.name, row.questions)
         if row.training is None:
             return [line(*head, TRAINED, note=row.note)]
-        trained = self.work.trained(row.training, self.start)
+        trained = self.work.trained(row.training)
 
         # Loaded only if some figures are not cached.
         @cache
@@ -179,7 +180,9 @@ class RowLines:
             return load_language_model(trained.folder)
 
         random_model = cache(lambda: random_twin(trained_model(), self.seed))
-        random = f"random-{self.seed}-{self.start.identity}"
+        # All rows have one base, but for new ones.
+        base = trained.folder.name if self.model.made else self.model.base
+        random = f"random-{self.seed}-{digest(base)}"
         lines = []
         encoder = UncachedQuestions(self.material.encoder)
         with plan_store(row.questions.cases, encoder) as store:

@@ -18,27 +18,22 @@ from casewright.bench.reaper.asking import (
 from casewright.bench.reaper.rows import (
     FIRST,
     SECOND,
-    STUDIES,
     THIRD,
     Material,
     ReaperTrial,
     Row,
-    Training,
     ablation_rows,
-    instruction_sources,
-    mixture,
     open_material,
     trainings_of,
 )
-from casewright.bench.reaper.studies import held_out_queries, study_rows
-from casewright.bench.reaper.workplace import Workplace, given_start
+from casewright.bench.reaper.workplace import Workplace
 from casewright.bench.report import Report
 from casewright.errors import InputError
 from casewright.finetune.recipe.recipe import Recipe
 from casewright.finetune.recipe.shipped import find_recipe
 from casewright.stores.progress import note, told_progress
 
-_TITLES = {FIRST: "Table 1", "2": "Table 2", "3": "Table 3", STUDIES: "Generalisation studies"}
+_TITLES = {FIRST: "Table 1", SECOND: "Table 2", THIRD: "Table 3"}
 #: Columns that are hidden if all lines of a table have the same value.
 _SAME = ("questions", "class", "planner")
 _NOTES = (
@@ -73,11 +68,7 @@ def measure_reaper(trial: ReaperTrial) -> Report:
         note("Table 1: asking the planners on the frozen questions.")
         lines += first.lines()
     if names := [training.name for training in trainings_of(rows)]:
-        if trial.start is not None:
-            start = given_start(trial.start, material.toolbox)
-        else:
-            start = work.start(_common(material, recipe.data, trial))
-        measured = RowLines(material, work, start, recipe.data.tevo.shots, trial.seed)
+        measured = RowLines(material, work, recipe.model, recipe.data.tevo.shots, trial.seed)
         with told_progress("Training and measuring", len(names), "trainings") as advance:
             for name in names:
                 note(f"Training {name}.")
@@ -95,11 +86,10 @@ def measure_reaper(trial: ReaperTrial) -> Report:
             "recipe": recipe.model_dump(mode="json", exclude_none=True, exclude={"data"}),
             "steps": work.training.steps,
             "plan_cases_in_a_prompt": recipe.data.tevo.shots,
-            "left_out_tool": trial.tool,
             "frozen_questions": len(material.frozen),
             "queries": len(material.queries),
             "instructions": trial.instructions is not None,
-            "start": "another model" if trial.start is not None else recipe.model.base,
+            "start": recipe.model.base,
             "seed": trial.seed,
             **(first.settings if first is not None else {}),
         },
@@ -114,27 +104,13 @@ def measure_reaper(trial: ReaperTrial) -> Report:
 
 def _trained_rows(trial: ReaperTrial, recipe: Recipe, material: Material) -> list[Row]:
     """Return the rows that need a training."""
-    rows: list[Row] = []
-    if {SECOND, THIRD} & set(trial.tables):
-        ablations = ablation_rows(material, recipe.data, trial.instructions)
-        rows += [row for row in ablations if row.table in trial.tables]
-    if STUDIES in trial.tables:
-        rows += study_rows(material, recipe.data, trial)
-    limit, seed = trial.limit, trial.seed
-    return [replace(row, questions=row.questions.limited(limit, seed)) for row in rows]
-
-
-def _common(material: Material, data: Any, trial: ReaperTrial) -> Training:
-    """Return the set of a new base's tokenizer: without any query that a study asks."""
-    toolbox = material.without(trial.tool)
-    held_out = {id(query) for query in held_out_queries(material, trial)}
-    queries = [
-        query
-        for query in material.queries
-        if id(query) not in held_out and trial.tool not in query.record.tools_removed
+    if not {SECOND, THIRD} & set(trial.tables):
+        return []
+    return [
+        replace(row, questions=row.questions.limited(trial.limit, trial.seed))
+        for row in ablation_rows(material, recipe.data, trial.instructions)
+        if row.table in trial.tables
     ]
-    section = mixture(data, instruction_sources(trial.instructions))
-    return Training("common", section, material.ingredients(queries, toolbox))
 
 
 def _shown(lines: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
@@ -178,14 +154,12 @@ def _figures(lines: Sequence[Line]) -> dict[str, float]:
 
 def _rows(lines: Sequence[Line]) -> Iterator[tuple[list[Line], str]]:
     """Yield the lines of each row of all tables but the first, with its name in figures."""
-    grouped: dict[tuple[str, str, str], list[Line]] = {}
+    grouped: dict[tuple[str, str], list[Line]] = {}
     for line in lines:
         if line["table"] != FIRST:
-            key = (line["table"], line["row"], line["questions"])
-            grouped.setdefault(key, []).append(line)
-    for (table, row, questions), group in grouped.items():
-        end = f"_{_slug(questions)}" if table == STUDIES else ""
-        yield group, f"table_{table}_{_slug(row)}{end}"
+            grouped.setdefault((line["table"], line["row"]), []).append(line)
+    for (table, row), group in grouped.items():
+        yield group, f"table_{table}_{_slug(row)}"
 
 
 def _served(lines: Sequence[Line], planner: str) -> Line | None:
@@ -207,9 +181,9 @@ def _training_notes(trial: ReaperTrial, steps: int | None) -> Iterator[str]:
     if set(trial.tables) - {FIRST}:
         trained = f"{steps} steps" if steps else "the recipe's epochs"
         yield (
-            f"Every row of Tables 2 and 3 and of the studies is a training of {trained} from the "
-            "same base, which has seen no query and no tool of the domain: shorter than that of "
-            "the shipped planner. examples and tokens are those of its training set."
+            f"Every row of Tables 2 and 3 is a training of {trained} from the same base, which has "
+            "seen no query and no tool of the domain: shorter than that of the shipped planner. "
+            "examples and tokens are those of its training set."
         )
 
 

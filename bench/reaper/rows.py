@@ -25,10 +25,8 @@ from casewright.stores import CachedEncoder
 from casewright.stores.paths import cache_folder
 from casewright.tools import Toolbox
 
-#: The tables by the names that ``--table`` takes: the paper's three, and its generalisation
-#: studies, which the paper describes in words.
-FIRST, SECOND, THIRD, STUDIES = "1", "2", "3", "studies"
-TABLES = (FIRST, SECOND, THIRD, STUDIES)
+#: The paper's tables by the names that ``--table`` takes.
+TABLES = FIRST, SECOND, THIRD = "1", "2", "3"
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,11 +44,8 @@ class ReaperTrial:
     folder: Path = field(default_factory=lambda: cache_folder() / "bench-reaper")
     recipe: str = "reaper"
     steps: int | None = None
-    start: Path | None = None
     planner: Path | None = None
     instructions: Path | None = None
-    #: No other class of the shop resembles it.
-    tool: str = "customer_support"
     limit: int = 100
     seed: int = 0
 
@@ -137,24 +132,14 @@ class Material:
     pools: Mapping[str, ToolPool]
     encoder: CachedEncoder
 
-    def ingredients(
-        self, queries: Sequence[AnnotatedQuery], toolbox: Toolbox | None = None
-    ) -> Ingredients:
-        """Return the ingredients of a training set, for the domain's toolbox or the given one."""
-        tools = self.toolbox if toolbox is None else toolbox
+    def ingredients(self) -> Ingredients:
+        """Return the ingredients of a training set."""
         return Ingredients(
-            queries=queries,
-            toolbox=tools,
-            pools={name: pool for name, pool in self.pools.items() if name in tools},
+            queries=self.queries,
+            toolbox=self.toolbox,
+            pools=self.pools,
             measuring=[item.query.query for item in self.frozen],
         )
-
-    def without(self, tool: str) -> Toolbox:
-        """Return the tools without one of them; raise ``InputError`` if it does not exist."""
-        if tool not in self.toolbox:
-            names = ", ".join(self.toolbox.names)
-            raise InputError(f"There is no tool {tool!r} to leave out. Tools are: {names}.")
-        return self.toolbox.without(tool)
 
 
 def open_material(domain_name: str | None) -> Material:
@@ -300,7 +285,7 @@ def ablation_rows(material: Material, data: DataSection, folder: Path | None) ->
         note = "no instructions were given (--instructions FOLDER)" if missing else ""
         # The plan cases are the queries that the training learns from.
         cases = choose_queries(material.queries, section.sampling, material.encoder, section.seed)
-        training = Training(slug, section, material.ingredients(material.queries))
+        training = Training(slug, section, material.ingredients())
         questions = QuestionSet(FROZEN, material.frozen, tuple(cases))
         return Row(table, name, None if needs and missing else training, questions, paper, note)
 

@@ -1,4 +1,4 @@
-"""A run's folder with a cache of bases, training sets, trained planners and figures.
+"""A run's folder with a cache of training sets, trained planners and figures.
 
 Each name ends in a hash of its settings: an interrupted run can be continued, and runs with other
 settings do not overwrite anything.
@@ -8,33 +8,20 @@ from __future__ import annotations
 
 import hashlib
 import json
-import shutil
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from tempfile import mkdtemp
 from typing import Any
 
 from casewright import __version__
 from casewright.bench.reaper.rows import Training
 from casewright.errors import InputError
 from casewright.finetune.recipe.recipe import Recipe
-from casewright.finetune.training.run import TRAINED_BEFORE
-from casewright.planner.language_model.card import read_card
 from casewright.planner.prompt import prompt_hash
 from casewright.stores import Encoder
 from casewright.stores.whole_file import write_whole
-from casewright.tools import NO_EVIDENCE, Toolbox
 
-BASES, SETS, PLANNERS, FIGURES = "bases", "sets", "planners", "figures"
-
-
-@dataclass(frozen=True, slots=True)
-class Start:
-    """The model that every row is trained from: folder or name, and its weights' identity."""
-
-    model: str
-    identity: str
+SETS, PLANNERS, FIGURES = "sets", "planners", "figures"
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +48,7 @@ class Workplace:
         update = {} if steps is None else {"steps": steps, "epochs": None}
         self.training = recipe.training.model_copy(update=update)
         try:
-            for name in (BASES, SETS, PLANNERS, FIGURES):
+            for name in (SETS, PLANNERS, FIGURES):
                 (self._folder / name).mkdir(parents=True, exist_ok=True)
         except OSError as error:
             raise InputError(
@@ -69,48 +56,21 @@ class Workplace:
                 "write to."
             ) from error
 
-    def start(self, common: Training) -> Start:
-        """Return the model that rows start from: the recipe's base, or one new network.
-
-        The tokenizer is trained on the set of ``common``, which has no query that a row asks.
-        """
-        section = self._recipe.model
-        if section.made is None:
-            return Start(section.base, section.base)
-        from casewright.finetune.examples.training_set import read_training_set
-        from casewright.finetune.training.base import make_base
-        from casewright.finetune.training.log import silence
-
-        seed, settings = self.training.seed, section.made.model_dump(mode="json")
-        name = f"base-{digest({'new': settings, 'seed': seed, **common.identity})}"
-        folder = self._folder / BASES / name
-        if not folder.is_dir():
-            examples = read_training_set(self._set(common)).train
-            new = Path(mkdtemp(prefix=f".{name}-", dir=folder.parent))
-            try:
-                with silence():
-                    make_base(section.made, examples, seed, new / name)
-                (new / name).replace(folder)
-            finally:
-                shutil.rmtree(new, ignore_errors=True)
-        return Start(str(folder), name)
-
-    def trained(self, training: Training, start: Start) -> Trained:
+    def trained(self, training: Training) -> Trained:
         """Return a training's planner; train it, or continue its training, if necessary."""
         from casewright.finetune.training.train import train
 
         recipe = self._recipe
         identity = {
             **training.identity,
-            "base": start.identity,
             "lora": recipe.lora.model_dump(mode="json"),
             "training": self.training.model_dump(mode="json"),
             "model": recipe.model.model_dump(mode="json"),
             "prompt": prompt_hash(),
         }
         output = self._folder / PLANNERS / f"{training.name}-{digest(identity)}"
-        model, data = recipe.model.based_on(start.model), self._set(training)
-        result = train(model, recipe.lora, self.training, data, output, resume=True)
+        data = self._set(training)
+        result = train(recipe.model, recipe.lora, self.training, data, output, resume=True)
         return Trained(result.folder, result.card["metrics"])
 
     def cached(
@@ -136,32 +96,6 @@ class Workplace:
             examples = make_training_set(training.data, training.ingredients, self._encoder)
             write_training_set(examples, folder)
         return folder
-
-
-def given_start(folder: Path, toolbox: Toolbox) -> Start:
-    """Return a model to start from that was trained elsewhere.
-
-    A model without a card counts as trained on other data.
-
-    Raises:
-        InputError: It is no folder, or its cards name a tool of the domain.
-    """
-    if not folder.is_dir():
-        raise InputError(f"--start {folder} is no folder. Give a model's.")
-    card: Any = read_card(folder)
-    while isinstance(card, Mapping):
-        data = card.get("data")
-        manifest = data.get("manifest", {}) if isinstance(data, Mapping) else {}
-        names = set(manifest.get("toolbox", {}).get("tools", ())) - {NO_EVIDENCE.name}
-        if known := sorted(names & set(toolbox.names)):
-            raise InputError(
-                f"--start {folder} was trained to plan with {known[0]}, which is a tool of this "
-                "domain: it knows what rows leave out. Give a model that was trained with other "
-                "tools, or leave --start out."
-            )
-        card = card.get(TRAINED_BEFORE)
-    folder = folder.expanduser().absolute()
-    return Start(str(folder), f"start-{fingerprint(folder)}")
 
 
 def digest(value: Any) -> str:

@@ -19,27 +19,21 @@ from casewright.bench.reaper.rows import (
     Material,
     QuestionSet,
     ReaperTrial,
-    Row,
     ablation_rows,
     open_material,
-    trainings_of,
 )
-from casewright.bench.reaper.studies import halves, held_out_queries, held_shapes, study_rows
-from casewright.bench.reaper.workplace import given_start
 from casewright.domains import Domain, OpenDomain
 from casewright.errors import InputError
 from casewright.finetune.recipe.recipe import Recipe
 from casewright.finetune.recipe.shipped import find_recipe
-from casewright.finetune.shots import plain
 from casewright.finetune.training import train as training
 from casewright.planner import PlanRequest, PlanResult, plan_store
 from casewright.planner.fallback import fallback_plan, in_place_of
 from casewright.serve.cli.commands import app
 from casewright.stores import CachedEncoder, Encoder
-from tests.bench.reaper_toy import FROZEN, QUERIES, RECIPE, query
+from tests.bench.reaper_toy import FROZEN, QUERIES, RECIPE
 from tests.planner.helpers import SHOP
 from tests.support.encoders import HashingEncoder
-from tests.support.tiny_mistral import save_tiny
 
 #: Training takes long where other work is going on.
 pytestmark = pytest.mark.timeout(600)
@@ -84,7 +78,7 @@ def work(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def measured(work: Path, recipe: Path, *arguments: str) -> Bench:
     """Run the command and return the object that it prints."""
-    options = ["--work", str(work), "--recipe", str(recipe), "--tool", "desk", "--limit", "2"]
+    options = ["--work", str(work), "--recipe", str(recipe), "--limit", "2"]
     completed = CliRunner().invoke(
         app,
         ["bench", "reaper", "--json", "--steps", str(STEPS), *options, *arguments],
@@ -100,26 +94,8 @@ def second(toy: None, work: Path, recipe: Path) -> Bench:
     return measured(work, recipe, "--table", "2")
 
 
-def test_rows_start_from_one_new_network_where_the_recipe_names_no_base(
-    second: Bench, work: Path
-) -> None:
-    (start,) = (work / "bases").iterdir()
-    rows = [json.loads(file.read_text()) for file in (work / "planners").glob("*/casewright.json")]
-    assert len(rows) > 2
-    assert {row["base"] for row in rows} == {start.name}
-
-
 def lines_of(report: Bench, row: str) -> list[Bench]:
     return [line for line in report["rows"] if line["row"] == row]
-
-
-def asked(row: Row) -> set[str]:
-    return {plain(item.query.query) for item in row.questions.items}
-
-
-def study(material: Material, recipe: Path) -> list[Row]:
-    data = Recipe.read(recipe).data
-    return study_rows(material, data, ReaperTrial(recipe=str(recipe), tool="desk", limit=8))
 
 
 def test_every_row_is_asked_in_four_ways_and_beside_what_it_has_to_beat(second: Bench) -> None:
@@ -202,7 +178,7 @@ def test_a_run_that_was_stopped_goes_on_with_the_training_at_hand(
             app,
             [
                 *("bench", "reaper", "--table", "2", "--steps", "3", "--work", str(work)),
-                *("--recipe", str(recipe), "--tool", "desk"),
+                *("--recipe", str(recipe)),
             ],
         )
     assert completed.exit_code != 0
@@ -220,7 +196,7 @@ def test_the_tables_are_drawn_and_printed_apart(
     asked = ["bench", "reaper", "--table", "2", "--steps", str(STEPS), "--work", str(work)]
     completed = CliRunner().invoke(
         app,
-        [*asked, "--limit", "2", "--recipe", str(recipe), "--tool", "desk", "--plot", str(file)],
+        [*asked, "--limit", "2", "--recipe", str(recipe), "--plot", str(file)],
         env={"COLUMNS": "400"},
         catch_exceptions=False,
     )
@@ -327,106 +303,6 @@ def test_scores_of_a_class_are_published_with_its_training_size_where_the_paper_
     assert REAPER.cell("prod_search", grammar=False) is None
 
 
-def test_no_study_asks_what_was_learned_or_is_shown(material: Material, recipe: Path) -> None:
-    for row in study(material, recipe):
-        assert row.training is not None
-        learned = {plain(entry.query) for entry in row.training.ingredients.queries}
-        shown = {plain(entry.query) for entry in row.questions.cases}
-        assert asked(row)
-        assert not asked(row) & (learned | shown), row.name
-
-
-def test_what_rows_start_from_has_seen_nothing_that_a_study_asks(
-    material: Material, recipe: Path
-) -> None:
-    trial = ReaperTrial(recipe=str(recipe), tool="desk", limit=8)
-    out = {plain(entry.query) for entry in held_out_queries(material, trial)}
-    held = [row for row in study(material, recipe) if row.questions.name.startswith("held out")]
-    assert len(held) >= 5
-    for row in held:
-        assert asked(row) <= out, row.name
-
-
-def test_new_shapes_are_in_no_training_but_for_those_that_are_added(
-    material: Material, recipe: Path
-) -> None:
-    new = held_shapes(material.queries)
-    assert new == {("find", "desk")}
-    without, shown, added = study(material, recipe)[:3]
-
-    def of_them(queries: Any) -> int:
-        return sum(query.plan.tools in new for query in queries)
-
-    assert {item.query.plan.tools for item in without.questions.items} <= new
-    assert without.training is shown.training
-    assert without.training is not None
-    assert added.training is not None
-    assert of_them(without.training.ingredients.queries) == of_them(without.questions.cases) == 0
-    assert of_them(shown.questions.cases) > 0
-    assert 0 < of_them(added.training.ingredients.queries) <= 25
-
-
-def test_a_tool_that_is_left_out_is_in_no_prompt_of_its_training(
-    material: Material, recipe: Path
-) -> None:
-    rows = {row.name: row for row in study(material, recipe)}
-    never = rows["tool desk never seen"]
-    assert never.training is not None
-    assert "desk" not in never.training.ingredients.toolbox
-    assert "desk" not in never.training.ingredients.pools
-    assert all("desk" in item.query.plan.tools for item in never.questions.items)
-    assert all("desk" in item.request.toolbox for item in never.questions.items)
-    own = rows["tools of their own, never seen"]
-    assert own.training is never.training
-    assert all(item.new_tools for item in own.questions.items)
-    left_out = rows["class desk left out"].training
-    assert left_out is not None
-    assert left_out.identity == never.training.identity
-
-
-def test_the_paper_s_new_tool_is_in_the_prompts_of_its_questions_and_in_no_training(
-    material: Material, recipe: Path
-) -> None:
-    (row,) = [entry for entry in study(material, recipe) if "compatible_products" in entry.name]
-    assert row.training is not None
-    assert "compatible_products" not in row.training.ingredients.toolbox
-    assert row.questions.items[0].query.query == "ink cartridge for HP 4650"
-    for item in row.questions.items:
-        assert item.new_tools == {"compatible_products"}
-        tool = item.request.toolbox["compatible_products"]
-        assert tool.description
-        assert tool.example is not None
-        assert tool.example.query not in asked(row)
-
-
-def test_a_class_is_added_by_its_queries_alone(material: Material, recipe: Path) -> None:
-    rows = [row for row in study(material, recipe) if row.name.startswith("class desk added")]
-    assert len(rows) == 2
-    for row in rows:
-        assert row.training is not None
-        options = [q for q in row.training.ingredients.queries if "desk" in q.plan.tools]
-        assert options
-        assert {q.label for q in options} == {"desk"}
-        assert "desk" in row.training.ingredients.toolbox
-
-
-def test_the_rows_of_the_studies_are_four_trainings(material: Material, recipe: Path) -> None:
-    names = [entry.name for entry in trainings_of(study(material, recipe))]
-    assert names == ["no-shapes", "shapes-added", "no-tool", "class-added"]
-
-
-def test_like_questions_are_on_one_side_of_a_study(material: Material) -> None:
-    twins = [
-        query(200 + n, text, "s1 = no_evidence()", "no_evidence")
-        for n, text in enumerate(("a b c", "c b a", "d e f", "f e d", "g h i", "i h g"))
-    ]
-    parts = halves(twins, 2, material.encoder, 0)
-    halved = (parts.questions, parts.rest)
-    sides = [{frozenset(entry.query.split()) for entry in side} for side in halved]
-    assert not sides[0] & sides[1]
-    assert len(parts.questions) == 2
-
-
 @pytest.mark.parametrize(
     ("arguments", "expected"),
     [
@@ -442,31 +318,10 @@ def test_a_run_that_cannot_be_is_refused(arguments: Mapping[str, Any], expected:
         ReaperTrial(**arguments)
 
 
-def test_a_tool_that_is_not_there_is_refused(material: Material, recipe: Path) -> None:
-    trial = ReaperTrial(tool="violin")
-    with pytest.raises(InputError, match="no tool 'violin'"):
-        study_rows(material, Recipe.read(recipe).data, trial)
-
-
 def test_a_folder_without_instructions_is_refused(material: Material, tmp_path: Path) -> None:
     data = Recipe.read(find_recipe("reaper")).data
     with pytest.raises(InputError, match="jsonl"):
         ablation_rows(material, data, tmp_path)
-
-
-def test_rows_do_not_start_from_a_model_that_knows_the_tools(
-    material: Material, tmp_path: Path
-) -> None:
-    folder = save_tiny(tmp_path / "start", hidden=16, layers=1)
-    assert given_start(folder, material.toolbox).model == str(folder)
-    for known, ok in ((["violin", "no_evidence"], True), (["violin", "desk"], False)):
-        card = {"data": {}, "trained_before": {"data": {"manifest": {"toolbox": {"tools": known}}}}}
-        (folder / "casewright.json").write_text(json.dumps(card))
-        if ok:
-            given_start(folder, material.toolbox)
-        else:
-            with pytest.raises(InputError, match="trained to plan with desk"):
-                given_start(folder, material.toolbox)
 
 
 class Broken:
