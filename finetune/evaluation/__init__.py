@@ -9,7 +9,7 @@ from casewright.finetune.evaluation.figures import (
     score_classes,
 )
 from casewright.finetune.evaluation.item import EvaluationItem, ShuffledPlans, items_of
-from casewright.finetune.evaluation.tables import Table, tables, to_markdown
+from casewright.finetune.evaluation.tables import Table, tables
 from casewright.finetune.evaluation.verdict import (
     PAPER_ARGUMENT_TOOLS,
     Verdict,
@@ -38,5 +38,4 @@ __all__ = [
     "same_graph",
     "score_classes",
     "tables",
-    "to_markdown",
 ]

@@ -15,7 +15,6 @@ from casewright.finetune.evaluation import (
     evaluate,
     items_of,
     tables,
-    to_markdown,
 )
 from casewright.planner import PlanRequest, PlanResult, parse_plan
 from casewright.planner.fallback import FallbackPlanner
@@ -239,12 +238,6 @@ def test_everything_is_json_and_shown() -> None:
     assert list(overview.columns) == ["figure", "a", "b|c"]
     assert any("by construction" in row[1] for row in overview.rows)
     assert all(len(row) == 2 for row in differences.rows)
-    text = to_markdown(result, {"seed": 0}, ["A note."])
-    assert "- A note." in text
-    assert "a \\| b" in text
-    for line in text.split("\n"):
-        if line.startswith("|"):
-            assert line.replace("\\|", "").count("|") in (3, 4)
 
 
 def test_a_query_without_a_class_has_that_of_its_plan() -> None:

@@ -9,7 +9,7 @@ from typer import Option, Typer
 
 from casewright.errors import InputError
 from casewright.serve.cli.options import Adapter, AsJson, Device, DType, Examples, Grammar
-from casewright.serve.cli.output import check_new_file, print_json, print_table
+from casewright.serve.cli.output import print_json, print_table
 
 if TYPE_CHECKING:
     from casewright.finetune.evaluation import Evaluation
@@ -71,9 +71,6 @@ def finetune_eval(
         bool, Option("--controls", help="Add one plan for all and shuffled gold plans.")
     ] = False,
     seed: Annotated[int, Option(min=0, help="Of every draw.")] = 0,
-    markdown: Annotated[
-        Path | None, Option(help="Also write the tables to this file.", metavar="FILE")
-    ] = None,
     as_json: AsJson = False,
 ) -> None:
     """Evaluate planners side by side: tools, arguments, plan graphs, classes, time, tokens.
@@ -98,7 +95,6 @@ def finetune_eval(
     ):
         if value is not None and not fits:
             raise InputError(f"Leave {option} out: {why}.")
-    check_new_file("--markdown", markdown)
     if public is not None:
         questions = eval_parts.set_questions(public, data)
     elif source is not None:
@@ -117,7 +113,7 @@ def finetune_eval(
         questions.close()
     facts = {"grammar": grammar, "adapter": adapter, "examples": examples, "limit": limit}
     settings = {**questions.settings, **evaluation.settings, **facts}
-    _show(evaluation, settings, questions, markdown, as_json=as_json)
+    _show(evaluation, settings, questions, as_json=as_json)
 
 
 def evaluated(
@@ -176,21 +172,13 @@ def _show(
     evaluation: Evaluation,
     settings: dict[str, Any],
     questions: Questions,
-    markdown: Path | None,
     *,
     as_json: bool,
 ) -> None:
-    from casewright.finetune.evaluation import tables, to_markdown
+    from casewright.finetune.evaluation import tables
     from casewright.finetune.evaluation.tables import NOTES
     from casewright.serve.cli.bench.report import machine
 
-    if markdown is not None:
-        try:
-            markdown.write_text(
-                to_markdown(evaluation, settings, questions.notes), encoding="utf-8"
-            )
-        except OSError as error:
-            raise InputError(f"--markdown {markdown} cannot be written: {error}.") from error
     if as_json:
         facts = {**evaluation.to_json(), "settings": settings, "machine": machine()}
         notes = [*NOTES, *questions.notes]
