@@ -185,19 +185,17 @@ class GoldCall:
     arguments: Mapping[str, Any]
 
 
-def query_of(make: Callable[[], Query], refuse: Refuse, prefix: str = "") -> Iterator[Query]:
+def query_of(make: Callable[[], Query], refuse: Refuse) -> Iterator[Query]:
     """Yield the query of a record, or call ``refuse`` with the reason that there is none.
 
-    Args:
-        make: Returns the query and its tools; raises ``Unfit`` if the record cannot be used.
-        prefix: Put before the reason.
+    ``make`` returns the query and its tools, and raises ``Unfit`` if the record cannot be used.
     """
     try:
         yield make()
     except Unfit as unfit:
-        refuse(f"{prefix}{unfit}")
+        refuse(str(unfit))
     except PlanError:
-        refuse(f"{prefix}{_NO_PLAN}")
+        refuse(_NO_PLAN)
 
 
 def planned(

@@ -18,7 +18,6 @@ from tests.support.instruction_files import (
     described,
     function,
     leaderboard,
-    write_lines,
     write_list,
 )
 
@@ -137,27 +136,6 @@ def test_bfcl_without_a_function_that_fits_looks_nothing_up(tmp_path: Path) -> N
     assert plans(read("bfcl", tmp_path)[0]) == ["s1 = no_evidence()"]
 
 
-def test_first_turn_of_a_dialogue_needs_all_its_values_in_its_question(tmp_path: Path) -> None:
-    name = "BFCL_v4_multi_turn_base.json"
-    turn = [{"role": "user", "content": "Set the price of 'NEW' to 7."}]
-    record = {"question": [turn, turn], "involved_classes": ["TradingBot"]}
-    write_lines(tmp_path / name, [{**record, "id": key} for key in "abcd"])
-    answers = ["price('NEW', amount=7)", "price(stock='OLD', amount=7)", "__import__('os')"]
-    gold = [{"id": key, "ground_truth": [[call]]} for key, call in zip("abc", answers, strict=True)]
-    write_lines(tmp_path / "possible_answer" / name, [*gold, {"id": "d", "ground_truth": [[]]}])
-    write_lines(
-        tmp_path / "multi_turn_func_doc" / "trading_bot.json",
-        [function("price", ["stock", "amount"], stock="string", amount="float")],
-    )
-    found, refused = read("bfcl", tmp_path)
-    assert plans(found) == ['s1 = price(stock="NEW", amount=7)']
-    assert refused == {
-        "dialogue: a value that the first question does not hold": 1,
-        "dialogue: a call of a tool that is not declared": 1,
-        "dialogue: the first turn calls nothing": 1,
-    }
-
-
 def test_a_gold_plan_is_valid_for_its_own_tools(tmp_path: Path) -> None:
     gold = [{"bed.find": {"name": ["onions"]}}]
     leaderboard(tmp_path, "multiple", [("Find the onions", FUNCTIONS, gold)])
@@ -211,7 +189,7 @@ def test_published_sets_have_their_numbers_of_queries() -> None:
     found = {name: read(name, data / name)[0] for name in ("toolalpaca", "bfcl")}
     assert {name: len(queries) for name, queries in found.items()} == {
         "toolalpaca": 168,
-        "bfcl": 739,
+        "bfcl": 651,
     }
     for query, toolbox in (one for queries in found.values() for one in queries):
         query.record.request(toolbox).validate(query.plan)
