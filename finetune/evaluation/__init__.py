@@ -1,6 +1,6 @@
 """Evaluation of plans as in REAPER, for any planners side by side."""
 
-from casewright.finetune.evaluation.evaluate import Evaluation, check_class, evaluate
+from casewright.finetune.evaluation.evaluate import Evaluation, evaluate
 from casewright.finetune.evaluation.figures import (
     FIGURES,
     ClassScore,
@@ -30,7 +30,6 @@ __all__ = [
     "Table",
     "Verdict",
     "as_row",
-    "check_class",
     "evaluate",
     "items_of",
     "judge",

@@ -192,12 +192,6 @@ def test_records_with_a_tool_of_their_own_are_scored_apart() -> None:
     assert (figure.value, figure.count) == (0, 1)
 
 
-def test_a_new_class_is_scored_apart() -> None:
-    result = evaluate(FOUR, {"a": always(FIND)}, new_class="find", resamples=10)
-    assert [value(result, f"new_class_{name}") for name in ("tools", "arguments")] == [1, 1]
-    assert value(result, "new_class_f1") == pytest.approx(0.4)
-
-
 def test_times_and_tokens_are_those_of_the_results() -> None:
     tokens = {"input": 100, "output": 20, "model_steps": 7}
     result = evaluate(FOUR, {"a": always(FIND, milliseconds=5.0, tokens=tokens)}, resamples=10)
@@ -250,7 +244,6 @@ def test_a_query_without_a_class_has_that_of_its_plan() -> None:
     [
         ({"items": []}, "nothing to evaluate on"),
         ({"planners": {}}, "Give at least one planner"),
-        ({"new_class": "other"}, "Classes are"),
         ({"groups": (1,)}, "1 groups for 4 items"),
         ({"removal": {"b": FallbackPlanner()}}, "not among the planners"),
     ],

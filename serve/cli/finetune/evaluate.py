@@ -60,9 +60,6 @@ def finetune_eval(
         bool, Option("--removal", help="Ask again with a needed tool removed, and no grammar.")
     ] = False,
     grammar: Grammar = True,
-    new_class: Annotated[
-        str | None, Option(help="Leave this class out of plan cases.", metavar="CLASS")
-    ] = None,
     adapter: Adapter = None,
     device: Device = None,
     dtype: DType = None,
@@ -104,11 +101,7 @@ def finetune_eval(
     try:
         questions.check(names)
         questions = questions.limited(limit, seed)
-        if new_class is not None:
-            questions = questions.without_class(new_class, names)
-        evaluation = evaluated(
-            *(questions, names, model, new_class or "", seed), removal=removal, controls=controls
-        )
+        evaluation = evaluated(questions, names, model, seed, removal=removal, controls=controls)
     finally:
         questions.close()
     facts = {"grammar": grammar, "adapter": adapter, "examples": examples, "limit": limit}
@@ -120,7 +113,6 @@ def evaluated(
     questions: Questions,
     names: list[str],
     model: ModelSettings,
-    new_class: str = "",
     seed: int = 0,
     *,
     removal: bool = False,
@@ -132,7 +124,6 @@ def evaluated(
         questions: The questions, with the plan cases that planners may know.
         names: The planners' names.
         model: Settings of planners with a language model.
-        new_class: See ``evaluate``.
         seed: The seed of every draw.
         removal: Whether to ask again with a needed tool removed.
         controls: Whether to add one plan for all and shuffled gold plans as controls.
@@ -162,7 +153,6 @@ def evaluated(
             planners,
             constrained=parts.constrained,
             removal=with_removal if removal else None,
-            new_class=new_class,
             groups=groups,
             seed=seed,
         )

@@ -81,15 +81,6 @@ def test_a_model_is_asked_with_the_grammar_off_where_a_tool_is_removed(folder: P
     assert free["settings"]["grammar"] is False
 
 
-def test_a_new_class_is_measured_without_its_plan_cases(folder: Path) -> None:
-    # A plan case that is the question itself is followed; the plan parser alone is wrong here.
-    cases = ("--planner", "parser", "--cases", folder / "asked.jsonl", "--json")
-    known = result(evaluated(folder, *cases))["rows"]
-    new = result(evaluated(folder, *cases, "--new-class", "fact"))["figures"]["parser"]
-    assert next(row for row in known if row["class"] == "fact")["tools"] == 1
-    assert (new["new_class_tools"]["value"], new["new_class_tools"]["count"]) == (0, 1)
-
-
 def test_what_makes_figures_of_a_file_hard_to_read_is_told(folder: Path) -> None:
     file = write(folder / "named.jsonl", [("do you sell a lamp", FIND, "sales")])
     told = evaluated(folder, "--planner", "parser", "--input", file).stderr
@@ -141,7 +132,6 @@ def test_a_public_set_tells_what_converts(folder: Path) -> None:
         (["--planner", "local:nowhere"], "nowhere"),
         (["--planner", "agent:local:nowhere"], "An agent calls the tools"),
         (["--planner", "classifiers"], "--cases FILE"),
-        (["--new-class", "other"], "No query is of the class 'other'"),
         (["--queries", "all"], "Leave --queries out"),
         (["--set", "nestful"], "Leave --input out"),
     ],
@@ -161,7 +151,6 @@ def test_what_cannot_be_done_is_told_in_a_line(
         (["--set", "bench"], "Sets are: nestful, tau2"),
         (["--set", "tau2"], "--data DIR"),
         (["--data", "x"], "Leave --data out"),
-        (["--new-class", "prod_qna"], "was trained on every class"),
     ],
     ids=lambda value: value if isinstance(value, str) else value[-1],
 )
