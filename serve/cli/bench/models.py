@@ -144,12 +144,11 @@ def bench_reaper(
     limit: Annotated[int, Option(min=1, help="Most questions of each test set.")] = 100,
     seed: Seed = 0,
 ) -> Report:
-    """Print REAPER's tables at a small model's size: every row is a training, asked in four ways.
+    """Print REAPER's tables at a small model's size: a row of 2 and 3 is a training.
 
     Hours the first time; --table and --steps shorten it. The same command continues a stopped run.
     """
-    from casewright.bench.reaper.measure import measure_reaper
-    from casewright.bench.reaper.rows import TABLES, ReaperTrial
+    from casewright.bench.reaper import TABLES, ReaperTrial, measure_reaper
 
     trial = ReaperTrial(
         tables=tuple(dict.fromkeys(table or TABLES)),
