@@ -74,5 +74,5 @@ def test_questions_that_cannot_be_measured_are_an_error_that_shows_the_form(
     data: Path, line: str
 ) -> None:
     (data / FILE).write_text(line)
-    with pytest.raises(InputError, match=r'no usable questions.jsonl.*\{"tree": "…"'):
+    with pytest.raises(InputError, match=r'questions.jsonl.*\{"tree": "…"'):
         read_questions(data)
