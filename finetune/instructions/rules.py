@@ -50,6 +50,7 @@ _ABOUT_FORM = re.compile(
     r"|(?:one|single|two|three|a) (?:word|sentence|line|paragraph)s?|titled?|list of"
     r"|(?:start|begin|end)(?:s|n?ing)? with|in the form)"
 )
+#: Words of four letters or more, with inner hyphens and apostrophes.
 _LETTERS = re.compile(r"[^\W\d_](?:['’\-]?[^\W\d_]){3,}")
 #: Code, calls, markup, formulas, addresses: not prose.
 _MARKED = re.compile(r"[{}\\<>`|=_#@~^]|https?:|www\.|\t|\[\[|\*\*|\w\(['\"]|\w\(\)")

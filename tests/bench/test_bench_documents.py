@@ -63,7 +63,6 @@ def test_a_judge_is_trained_on_the_questions_and_those_of_other_trees(
 @pytest.mark.parametrize(
     "line",
     [
-        "{",
         '{"question": "x"}',
         '{"tree": "none", "question": "x"}',
         '{"tree": "mill", "question": "x", "file": "none.md", "words": ["a"]}',
