@@ -127,7 +127,8 @@ class Row:
 def measure_reaper(trial: ReaperTrial) -> Report:
     """Ask the planners that ship, train the rows that are not trained yet, and ask those."""
     recipe = Recipe.read(find_recipe(trial.recipe))
-    if recipe.data.domain is None or recipe.data.queries is not None:
+    name = recipe.data.domain
+    if name is None or recipe.data.queries is not None:
         raise InputError(
             f"{trial.recipe}: only a domain has frozen questions to measure by. Write data.domain "
             "alone."
@@ -136,7 +137,7 @@ def measure_reaper(trial: ReaperTrial) -> Report:
         update = {"steps": trial.steps, "epochs": None}
         section = recipe.training.model_copy(update=update)
         recipe = recipe.model_copy(update={"training": section})
-    ground = read_ground(recipe.data.domain)
+    ground = read_ground(name)
     frozen = items_of(ground.measuring()[: trial.limit], ground.toolbox)
     rows = [r for r in training_rows(recipe.data, trial.instructions) if r.table in trial.tables]
     lines = list(_first_table(trial, ground, frozen)) if FIRST in trial.tables else []
@@ -284,7 +285,7 @@ def _row_lines(
     cases = choose_queries(inputs.queries, row.data.sampling, ground.encoder, row.data.seed)
     with plan_store(cases, ground.uncached) as store:
         shots = row.data.tevo.shots
-        planners = {
+        planners: dict[str, Planner] = {
             TRAINED: _writer(model, store, shots),
             TRAINED + FREE: _writer(model, store, shots, constrained=False),
             RANDOM: _writer(random_twin(model, trial.seed), store, shots),
@@ -408,9 +409,8 @@ def _paper(paper: Mapping[str, Any], line: Line) -> Line:
         precision, recall, f1, trained = rates
         text = f"precision {precision:g}, recall {recall:g}, f1 {f1:g} ({trained})"
         return {"published": text}
-    names = ("tools", "arguments_paper", "ms_p50")
-    if line["grammar"] == "off":
-        names = ("only_provided",)
+    served = line["grammar"] != "off"
+    names = ("tools", "arguments_paper", "ms_p50") if served else ("only_provided",)
     text = ", ".join(f"{name} {paper[name]:g}" for name in names if name in paper)
     trained = f" ({paper['trained']})" if "trained" in paper else ""
     return {"published": f"{text}{trained}" if text else None}

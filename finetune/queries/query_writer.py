@@ -158,9 +158,9 @@ def read_written(
         return None
     if known is not None and not set(context) <= set(known):
         return None
-    record = {"query": query.strip(), "context": context, "plan": plan_lines(plan)}
     try:
-        record = checked_record(record, toolbox, ())
+        written = {"query": query.strip(), "context": context, "plan": plan_lines(plan)}
+        record = checked_record(written, toolbox, ())
     except (InputError, PlanError):
         return None
     parsed = parse_plan(record["plan"])

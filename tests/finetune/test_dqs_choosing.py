@@ -111,6 +111,11 @@ def test_settings_that_make_no_sense_are_refused(bad: dict[str, Any]) -> None:
         SamplingSettings.model_validate(bad)
 
 
+def test_an_unknown_method_is_refused() -> None:
+    with pytest.raises(InputError, match="no method 'best'"):
+        sample_pool([{"query": "a"}], [{"query": "b"}], ENCODER, method="best")
+
+
 def test_figures_are_those_of_the_full_matrix() -> None:
     rng = np.random.default_rng(1)
     large = rng.normal(size=(60, 8))
