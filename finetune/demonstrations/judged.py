@@ -46,8 +46,8 @@ class AnswerScorer(Protocol):
     def signature(self) -> str:
         """The model's name with an identifier of its weights."""
 
-    def keys(self, question: Asked) -> Sequence[str]:
-        """Return a key for each answer, unique among all models, prompts and answers."""
+    def key(self, question: Asked) -> str:
+        """Return a key that is unique among all models, prompts and answers."""
 
     def tokens(self, questions: Sequence[Asked]) -> int:
         """Return the number of tokens to read; ``InputError`` if a prompt is too long."""

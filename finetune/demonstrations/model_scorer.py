@@ -71,10 +71,11 @@ class ModelScorer:
         """Return a scorer of the same model that reads a context again with each answer."""
         return ModelScorer(self._model, batch_tokens=self._batch_tokens, reuse=False)
 
-    def keys(self, question: Asked) -> list[str]:
-        """Return for each answer a digest of the weights, the context and the answer."""
+    def key(self, question: Asked) -> str:
+        """Return a digest of the weights, the context and the answers."""
         context = context_of(question.question, question.demonstrations)
-        return [_digest(self.fingerprint, context, f" {answer}") for answer in question.answers]
+        parts = [self.fingerprint, context, *question.answers]
+        return hashlib.sha256(json.dumps(parts).encode()).hexdigest()
 
     def tokens(self, questions: Sequence[Asked]) -> int:
         """Return the number of tokens that the network reads, without padding."""
@@ -141,10 +142,6 @@ class ModelScorer:
         if self._reuse:
             return len(tokens.context) + sum(map(len, tokens.answers))
         return tokens.longest
-
-
-def _digest(*parts: str) -> str:
-    return hashlib.sha256(json.dumps(parts, ensure_ascii=True).encode()).hexdigest()
 
 
 def _fingerprint(model: LanguageModel) -> str:

@@ -96,9 +96,9 @@ class CountingScorer:
         self.asked: list[Asked] = []
         self.fails_after = fails_after
 
-    def keys(self, asked: Asked) -> list[str]:
-        """Return all of the question with each answer."""
-        return [repr((asked.question, asked.demonstrations, answer)) for answer in asked.answers]
+    def key(self, asked: Asked) -> str:
+        """Return all of the question."""
+        return repr(asked)
 
     def tokens(self, asked: Sequence[Asked]) -> int:
         """Return how many characters there are."""
