@@ -8,9 +8,7 @@ which a right answer has, all of them. A question without ``file`` is off-topic.
 from __future__ import annotations
 
 import hashlib
-import json
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from itertools import groupby
 from pathlib import Path
 from typing import Any
@@ -21,6 +19,7 @@ from casewright.bench.harness import mean, p50, tracked
 from casewright.bench.report import Report
 from casewright.domains.documents.domain import CANDIDATES, DOMAIN, PASSAGES, open_documents
 from casewright.errors import InputError
+from casewright.finetune.records import Record, read_records
 from casewright.graph import Answer, build_graph
 from casewright.graph.named import make_generator
 from casewright.planner.named import CASE_PLANNER, make_planner
@@ -39,14 +38,13 @@ from casewright.stores.paths import data_folder
 FILE = "questions.jsonl"
 
 
-@dataclass(frozen=True, slots=True)
-class DocumentQuestion:
+class DocumentQuestion(Record):
     """A question about a tree; without a file it is off-topic."""
 
     tree: str
     question: str
     file: str = ""
-    words: tuple[str, ...] = ()
+    words: Sequence[str] = ()
 
 
 def read_questions(data: Path) -> list[DocumentQuestion]:
@@ -55,23 +53,14 @@ def read_questions(data: Path) -> list[DocumentQuestion]:
     Raises:
         InputError: The folder has no readable questions, or not the trees and files of one.
     """
+    mend = 'A line is {"tree": "…", "question": "…", "file": "…", "words": ["…"]}.'
     questions = []
-    try:
-        lines = (data / FILE).read_text(encoding="utf-8").splitlines()
-        for number, line in enumerate(lines, 1):
-            record = json.loads(line)
-            words = tuple(map(str, record.get("words", ())))
-            found = DocumentQuestion(
-                record["tree"], record["question"], record.get("file", ""), words
+    for number, found in read_records(data / FILE, DocumentQuestion, mend):
+        if not (data / found.tree / found.file).exists() or bool(found.file) != bool(found.words):
+            raise InputError(
+                f"{data / FILE}, line {number} names no tree, or a file without words. {mend}"
             )
-            if not (data / found.tree / found.file).exists() or bool(found.file) != bool(words):
-                raise ValueError(f"line {number} names no tree, or a file without words")
-            questions.append(found)
-    except (OSError, ValueError, LookupError, TypeError, AttributeError) as error:
-        raise InputError(
-            f"{data} has no usable {FILE}: {error}. Give a folder with trees of documents and that "
-            'file, a line of which is {"tree": "…", "question": "…", "file": "…", "words": ["…"]}.'
-        ) from error
+        questions.append(found)
     return sorted(questions, key=lambda question: question.tree)
 
 

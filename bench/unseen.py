@@ -21,8 +21,8 @@ from casewright.finetune.corpus.counts import class_of, page_of
 from casewright.finetune.evaluation import Evaluation, EvaluationItem, Figure, evaluate, items_of
 from casewright.finetune.evaluation.figures import share
 from casewright.finetune.evaluation.outcome import PlanOutcome
-from casewright.finetune.instructions import tool_queries
-from casewright.finetune.instructions.readers.sealtools import FILES
+from casewright.finetune.tool_sets.registry import tool_queries
+from casewright.finetune.tool_sets.sealtools import FILES
 from casewright.planner import AnnotatedQuery, plan_store
 from casewright.planner.named import ModelSettings
 from casewright.planner.request import Planner

@@ -61,7 +61,8 @@ def first_problem(error: ValidationError) -> str:
     """Return the first problem of a record, as a sentence with its field."""
     first = error.errors()[0]
     field = ".".join(map(str, first["loc"]))
-    return f"{field}: {first['msg']}." if field else f"{first['msg']}."
+    message = first["msg"].removeprefix("Value error, ")
+    return f"{field}: {message}." if field else f"{message}."
 
 
 def _decoded(text: str, location: str, mend: str) -> Any:

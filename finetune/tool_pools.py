@@ -11,8 +11,9 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from itertools import chain
 from pathlib import Path
+from typing import Annotated
 
-from pydantic import BaseModel, ConfigDict, TypeAdapter, ValidationError
+from pydantic import AfterValidator, BaseModel, ConfigDict, TypeAdapter, ValidationError
 
 from casewright.errors import InputError
 from casewright.finetune.records import first_problem
@@ -26,13 +27,39 @@ _RESERVED = re.compile(r"question|context|true|false|s[0-9]+")
 _CODED = re.compile(r"\w_\w|[a-z][A-Z]")
 
 
+def _name(name: str) -> str:
+    if not NAME.fullmatch(name):
+        raise ValueError(
+            f"{name!r} is no identifier. Names are letters, digits and underscores, and do not "
+            "start with a digit"
+        )
+    if _RESERVED.fullmatch(name):
+        raise ValueError(f"{name!r} means something else in a plan. Choose another name")
+    return name
+
+
+def _line(text: str) -> str:
+    if not text.strip() or "\n" in text:
+        raise ValueError(f"The description {text!r:.60} is empty or has several lines. Write one")
+    try:
+        check_text(text)
+    except InputError as error:
+        raise ValueError(str(error)) from error
+    return text
+
+
+#: Names that a tool, parameter or field can have, and descriptions of one line.
+Names = tuple[Annotated[str, AfterValidator(_name)], ...]
+Lines = tuple[Annotated[str, AfterValidator(_line)], ...]
+
+
 class ParameterPool(BaseModel):
     """Other names and descriptions of a parameter."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
-    names: tuple[str, ...] = ()
-    descriptions: tuple[str, ...] = ()
+    names: Names = ()
+    descriptions: Lines = ()
 
 
 class ToolPool(ParameterPool):
@@ -43,7 +70,7 @@ class ToolPool(ParameterPool):
     """
 
     parameters: Mapping[str, ParameterPool] = {}
-    results: Mapping[str, tuple[str, ...]] = {}
+    results: Mapping[str, Names] = {}
 
 
 ToolPools = Mapping[str, ToolPool]
@@ -75,34 +102,6 @@ def read_pools(path: str | Path, toolbox: Toolbox | None = None) -> dict[str, To
     return pools
 
 
-def name_problem(name: str) -> str:
-    """Return why a text cannot name a tool, parameter or field; empty where it can."""
-    if not NAME.fullmatch(name):
-        return (
-            f"{name!r} is no identifier. Names are letters, digits and underscores, and do not "
-            "start with a digit."
-        )
-    if _RESERVED.fullmatch(name):
-        return f"{name!r} means something else in a plan. Choose another name."
-    return ""
-
-
-def description_problem(text: str, tools: Iterable[str]) -> str:
-    """Return why a text cannot describe a tool or parameter; empty where it can."""
-    if not text.strip() or "\n" in text:
-        return f"The description {text!r:.60} is empty or has several lines. Write one line."
-    try:
-        check_text(text)
-    except InputError as error:
-        return str(error)
-    if named := next(named_tools(text, tools), None):
-        return (
-            f"The description {text!r:.60} names the tool {named}, which may be renamed or absent. "
-            "Say it without names of tools."
-        )
-    return ""
-
-
 def named_tools(text: str, tools: Iterable[str]) -> Iterator[str]:
     """Yield the tools that a text names; names that may be ordinary words do not count."""
     for tool in tools:
@@ -127,16 +126,15 @@ def _problems(pools: ToolPools) -> Iterator[str]:
                     f"{tool}.names: {name!r} could be the name of {owner} too. "
                     "Give each tool names of its own."
                 )
-        entries: dict[str, ParameterPool] = {tool: pool}
-        entries |= {f"{tool}.parameters.{name}": part for name, part in pool.parameters.items()}
-        names = {f"{path}.names": entry.names for path, entry in entries.items()}
-        names |= {f"{tool}.results.{field}": texts for field, texts in pool.results.items()}
-        for path, texts in names.items():
-            yield from (f"{path}: {why}" for text in texts if (why := name_problem(text)))
-        for path, entry in entries.items():
-            for text in entry.descriptions:
-                if why := description_problem(text, pools):
-                    yield f"{path}.descriptions: {why}"
+        described = {tool: pool.descriptions}
+        described |= {f"{tool}.parameters.{n}": p.descriptions for n, p in pool.parameters.items()}
+        for path, texts in described.items():
+            for text in texts:
+                if named := next(named_tools(text, pools), None):
+                    yield (
+                        f"{path}.descriptions: The description {text!r:.60} names the tool "
+                        f"{named}, which may be renamed or absent. Say it without names of tools."
+                    )
 
 
 def _unknown(pools: ToolPools, toolbox: Toolbox) -> Iterator[str]:

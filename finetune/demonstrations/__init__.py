@@ -16,7 +16,6 @@ from casewright.finetune.demonstrations.judged import (
     Demonstration,
     JudgedQuestion,
     Likelihood,
-    QuestionForm,
 )
 from casewright.finetune.demonstrations.measures import AnswerMeasures, measure
 from casewright.finetune.demonstrations.model_scorer import ModelScorer, open_scorer
@@ -32,7 +31,6 @@ __all__ = [
     "JudgedQuestion",
     "Likelihood",
     "ModelScorer",
-    "QuestionForm",
     "RecordedScorer",
     "Sweep",
     "calibrate",

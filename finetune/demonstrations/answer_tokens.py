@@ -70,11 +70,6 @@ class AnswerTokenizer:
         while any(other[:shared] != ids[0][:shared] for other in ids):
             shared -= 1
         tokens = (*self._before, *ids[0][:shared])
-        if not tokens:
-            raise InputError(
-                "An answer stands at the beginning of its prompt, and the model's tokenizer puts "
-                "no token before it. Give the question's template a text before the answer."
-            )
         return AnswerTokens(
             tokens,
             tuple(tuple(item[shared:]) for item in ids),

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
@@ -47,8 +46,8 @@ class AnswerScorer(Protocol):
     def signature(self) -> str:
         """The model's name with an identifier of its weights."""
 
-    def keys(self, question: Asked) -> Sequence[str]:
-        """Return a key for each answer, unique among all models, prompts and answers."""
+    def key(self, question: Asked) -> str:
+        """Return a key that is unique among all models, prompts and answers."""
 
     def tokens(self, questions: Sequence[Asked]) -> int:
         """Return the number of tokens to read; ``InputError`` if a prompt is too long."""
@@ -154,45 +153,10 @@ def _wrong_answers(case: Case) -> Sequence[str]:
     return value
 
 
-_FIELD = re.compile(r"\{(question|answer)\}")
-#: The fields that each template must have.
-_NEEDED = ("demonstration question", "demonstration answer", "question question", "answer answer")
+def context_of(question: str, demonstrations: Sequence[Demonstration]) -> str:
+    """Return the prompt up to the answer, in the form of TruthfulQA's evaluation (Lin et al. 2022).
 
-
-@dataclass(frozen=True, slots=True)
-class QuestionForm:
-    """Prompt templates with the fields ``{question}`` and ``{answer}``, which are required.
-
-    The defaults are those of TruthfulQA's own evaluation (Lin et al. 2022).
-
-    Attributes:
-        demonstration: Template of a demonstration.
-        question: Template of the question that is scored.
-        answer: Template of its answer; it begins with a space, which tokenizers join to a word.
-        opening: Text before the first demonstration.
+    An answer follows it after a space, which tokenizers join to a word.
     """
-
-    demonstration: str = "Q: {question}\nA: {answer}\n\n"
-    question: str = "Q: {question}\nA:"
-    answer: str = " {answer}"
-    opening: str = ""
-
-    def __post_init__(self) -> None:
-        for name, field in map(str.split, _NEEDED):
-            if f"{{{field}}}" not in getattr(self, name):
-                raise InputError(f"The template's {name} has no {{{field}}}. Add it.")
-
-    def context(self, question: str, demonstrations: Sequence[Demonstration]) -> str:
-        """Return the prompt up to the answer."""
-        shown = [_fill(self.demonstration, item.question, item.answer) for item in demonstrations]
-        return "".join([self.opening, *shown, _fill(self.question, question, "")])
-
-    def answered(self, answer: str) -> str:
-        """Return an answer as it follows the question."""
-        return _fill(self.answer, "", answer)
-
-
-def _fill(template: str, question: str, answer: str) -> str:
-    # In one pass: a question may contain "{answer}".
-    texts = {"question": question, "answer": answer}
-    return _FIELD.sub(lambda field: texts[field[1]], template)
+    shown = [f"Q: {item.question}\nA: {item.answer}\n\n" for item in demonstrations]
+    return "".join([*shown, f"Q: {question}\nA:"])

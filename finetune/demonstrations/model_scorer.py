@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from casewright.errors import InputError
 from casewright.finetune.demonstrations.answer_tokens import AnswerTokenizer, AnswerTokens
-from casewright.finetune.demonstrations.judged import Asked, Likelihood, QuestionForm
+from casewright.finetune.demonstrations.judged import Asked, Likelihood, context_of
 from casewright.planner.shipped import SHIPPED, shipped_planner
 from casewright.stores.select import check_counts
 
@@ -50,7 +50,6 @@ class ModelScorer:
         self,
         model: LanguageModel,
         *,
-        form: QuestionForm | None = None,
         batch_tokens: int | None = None,
         reuse: bool = True,
     ) -> None:
@@ -58,7 +57,6 @@ class ModelScorer:
         self._batch_tokens = default if batch_tokens is None else batch_tokens
         check_counts(1, batch_tokens=self._batch_tokens)
         self.name = model.name
-        self.form = form or QuestionForm()
         self.fingerprint = _fingerprint(model)
         self._model = model
         self._reuse = reuse
@@ -71,15 +69,13 @@ class ModelScorer:
 
     def without_reuse(self) -> ModelScorer:
         """Return a scorer of the same model that reads a context again with each answer."""
-        return ModelScorer(
-            self._model, form=self.form, batch_tokens=self._batch_tokens, reuse=False
-        )
+        return ModelScorer(self._model, batch_tokens=self._batch_tokens, reuse=False)
 
-    def keys(self, question: Asked) -> list[str]:
-        """Return for each answer a digest of the weights, the context and the answer."""
-        context = self.form.context(question.question, question.demonstrations)
-        answers = map(self.form.answered, question.answers)
-        return [_digest(self.fingerprint, context, answer) for answer in answers]
+    def key(self, question: Asked) -> str:
+        """Return a digest of the weights, the context and the answers."""
+        context = context_of(question.question, question.demonstrations)
+        parts = [self.fingerprint, context, *question.answers]
+        return hashlib.sha256(json.dumps(parts).encode()).hexdigest()
 
     def tokens(self, questions: Sequence[Asked]) -> int:
         """Return the number of tokens that the network reads, without padding."""
@@ -106,8 +102,8 @@ class ModelScorer:
     def _tokens(self, question: Asked) -> AnswerTokens:
         if not question.answers:
             raise InputError(f"The question {question.question!r:.200} has no answers to score.")
-        context = self.form.context(question.question, question.demonstrations)
-        tokens = self._tokenizer.answers(context, [*map(self.form.answered, question.answers)])
+        context = context_of(question.question, question.demonstrations)
+        tokens = self._tokenizer.answers(context, [f" {answer}" for answer in question.answers])
         most = self._model.positions
         if most is not None and tokens.longest > most:
             raise InputError(
@@ -148,10 +144,6 @@ class ModelScorer:
         return tokens.longest
 
 
-def _digest(*parts: str) -> str:
-    return hashlib.sha256(json.dumps(parts, ensure_ascii=True).encode()).hexdigest()
-
-
 def _fingerprint(model: LanguageModel) -> str:
     """Return a digest of a sample of each weight, all of which a training changes."""
     import torch
@@ -176,7 +168,6 @@ def open_scorer(
     adapter: str | None = None,
     device: str | None = None,
     dtype: str | None = None,
-    form: QuestionForm | None = None,
 ) -> ModelScorer:
     """Return a scorer of answers.
 
@@ -184,7 +175,6 @@ def open_scorer(
         name: ``mistral`` for the model that ships; or a causal language model's folder or name at
             Hugging Face.
         adapter: A PEFT adapter; as ``device`` and ``dtype``, see ``load_language_model``.
-        form: Prompt template.
 
     Raises:
         InputError: There is no such model, or it is a chat model.
@@ -201,4 +191,4 @@ def open_scorer(
     source = shipped_planner() if ships else name.removeprefix(_LOCAL)
     options = {"adapter": adapter, "device": device, "dtype": dtype}
     model = load_language_model(source, **options, title=name if ships else None)
-    return ModelScorer(model, form=form)
+    return ModelScorer(model)

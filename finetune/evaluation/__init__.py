@@ -1,6 +1,6 @@
 """Evaluation of plans as in REAPER, for any planners side by side."""
 
-from casewright.finetune.evaluation.evaluate import Evaluation, check_class, evaluate
+from casewright.finetune.evaluation.evaluate import Evaluation, evaluate
 from casewright.finetune.evaluation.figures import (
     FIGURES,
     ClassScore,
@@ -9,7 +9,7 @@ from casewright.finetune.evaluation.figures import (
     score_classes,
 )
 from casewright.finetune.evaluation.item import EvaluationItem, ShuffledPlans, items_of
-from casewright.finetune.evaluation.tables import Table, tables, to_markdown
+from casewright.finetune.evaluation.tables import Table, tables
 from casewright.finetune.evaluation.verdict import (
     PAPER_ARGUMENT_TOOLS,
     Verdict,
@@ -30,7 +30,6 @@ __all__ = [
     "Table",
     "Verdict",
     "as_row",
-    "check_class",
     "evaluate",
     "items_of",
     "judge",
@@ -38,5 +37,4 @@ __all__ = [
     "same_graph",
     "score_classes",
     "tables",
-    "to_markdown",
 ]

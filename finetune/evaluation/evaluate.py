@@ -77,7 +77,6 @@ def evaluate(
     *,
     constrained: Collection[str] = (),
     removal: Mapping[str, Planner] | None = None,
-    new_class: str = "",
     groups: Sequence[int] = (),
     seed: int = 0,
     resamples: int = RESAMPLES,
@@ -91,14 +90,13 @@ def evaluate(
             by a check; figures that follow from that are noted as by construction.
         removal: By label the planners, not ``constrained``, to measure with a needed tool removed;
             ``None`` does not measure it.
-        new_class: A class that the planners were not trained on; its figures apart.
         groups: A number an item: the bootstrap weighs items of one group alike.
         seed: Of resamples and of the tools that are removed.
         resamples: Number of resamples of the bootstrap.
 
     Raises:
-        InputError: There is no item or no planner, no item has the new class, ``removal`` names an
-            unknown planner, or the groups are not as many as the items.
+        InputError: There is no item or no planner, ``removal`` names an unknown planner, or the
+            groups are not as many as the items.
     """
     if not items:
         raise InputError("There is nothing to evaluate on. Give at least one annotated query.")
@@ -108,8 +106,6 @@ def evaluate(
         raise InputError(f"removal names {unknown}, which are not among the planners.")
     if groups and len(groups) != len(items):
         raise InputError(f"There are {len(groups)} groups for {len(items)} items. Give one each.")
-    if new_class:
-        check_class(items, new_class)
     drawn = Resamples(len(items), tuple(groups), seed, resamples)
     requests = [item.request for item in items]
     without = with_a_tool_removed(items, seed) if removal is not None else []
@@ -118,9 +114,7 @@ def evaluate(
     for label, planner in planners.items():
         answers = ask_all(planner, requests, f"Planner {label}")
         outcomes[label] = [outcome(i, answer) for i, answer in zip(items, answers, strict=True)]
-        figures[label] = planner_figures(
-            outcomes[label], drawn, new_class=new_class, constrained=label in constrained
-        )
+        figures[label] = planner_figures(outcomes[label], drawn, constrained=label in constrained)
         if removal is not None and label in removal:
             requests_without = [item.request for item in without]
             answers = ask_all(removal[label], requests_without, f"Planner {label}, a tool removed")
@@ -137,16 +131,8 @@ def evaluate(
             "items": len(items),
             "planners": list(planners),
             "removal_items": len(without) if removal is not None else None,
-            "new_class": new_class or None,
             "groups": len(set(groups)) or None,
             "seed": seed,
             "resamples": resamples,
         },
     )
-
-
-def check_class(items: Sequence[EvaluationItem], name: str) -> None:
-    """Raise ``InputError``, which lists the items' classes, if no item has a class."""
-    labels = sorted({item.query.label for item in items})
-    if name not in labels:
-        raise InputError(f"No query is of the class {name!r}. Classes are {labels}.")

@@ -192,9 +192,6 @@ FIGURES: Mapping[str, str] = {
     "only_provided": "a needed tool removed: only provided tools used",
     "new_tool_tools": "new tool: tool sequence right",
     "new_tool_arguments": "new tool: tools and every argument right",
-    "new_class_tools": "new class: tool sequence right",
-    "new_class_arguments": "new class: tools and every argument right",
-    "new_class_f1": "new class: F1",
     "ms_p50": "milliseconds a plan, median",
     "ms_p95": "milliseconds a plan, 95th percentile",
     "input_tokens": "input tokens a plan",
@@ -241,17 +238,14 @@ def planner_figures(
     outcomes: Sequence[PlanOutcome],
     resamples: Resamples,
     *,
-    new_class: str = "",
     constrained: bool = False,
 ) -> dict[str, Figure]:
     """Return the figures of a planner's answers to at least one item, by name; see ``FIGURES``.
 
-    Args:
-        new_class: A class that the planner was not trained on; its figures apart.
-        constrained: The planner can name no tool outside the toolbox.
+    ``constrained``: the planner can name no tool outside the toolbox.
     """
     verdicts = [o.verdict for o in outcomes]
-    *classes, overall = score_classes(verdicts)
+    overall = score_classes(verdicts)[-1]
     f1 = percentile_interval(_mean_f1(verdicts, resamples))
     count, note = len(outcomes), BY_CONSTRUCTION if constrained else ""
     results = {
@@ -275,13 +269,6 @@ def planner_figures(
     new = [o.verdict for o in outcomes if o.item.new_tools]
     results["new_tool_tools"] = share([v.tools for v in new])
     results["new_tool_arguments"] = share([v.arguments for v in new])
-    if new_class:
-        members = [v for v in verdicts if v.gold == new_class]
-        results["new_class_tools"] = share([v.tools for v in members])
-        results["new_class_arguments"] = share([v.arguments for v in members])
-        score = next(score for score in classes if score.name == new_class)
-        ends = f1_interval(new_class, *_classes(verdicts))
-        results["new_class_f1"] = Figure(score.f1, *ends, score.count)
     return {**results, **_costs(outcomes)}
 
 

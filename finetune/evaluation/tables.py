@@ -1,4 +1,4 @@
-"""Tables of an evaluation, for the terminal and as a Markdown document."""
+"""Tables of an evaluation."""
 
 from __future__ import annotations
 
@@ -99,36 +99,3 @@ NOTES = (
     "the figure says nothing of it. Planners with a language model of this process are asked with "
     "the grammar off where a tool is removed.",
 )
-
-
-def to_markdown(
-    evaluation: Evaluation,
-    settings: Mapping[str, Any],
-    notes: Sequence[str] = (),
-) -> str:
-    """Return the document: tables, errors, notes, settings.
-
-    Args:
-        evaluation: The results.
-        settings: The evaluation's settings by name.
-        notes: Remarks beside ``NOTES``.
-    """
-    parts = ["# Planners, evaluated", *(_section(table) for table in tables(evaluation))]
-    if errors := evaluation.errors:
-        columns = ["planner", "item", "error"]
-        rows = [[str(row[name]) for name in columns] for row in errors]
-        parts.append(_section(Table("Errors", columns, rows)))
-    parts.append("\n".join(f"- {note}" for note in (*NOTES, *notes)))
-    shown = [[name, str(value)] for name, value in settings.items() if value is not None]
-    parts.append(_section(Table("Settings", ["setting", "value"], shown)))
-    return "\n\n".join(parts) + "\n"
-
-
-def _section(table: Table) -> str:
-    lines = [_line(table.columns), _line(["---", *["---:"] * (len(table.columns) - 1)])]
-    lines += [_line(row) for row in table.rows]
-    return f"## {table.title}\n\n" + "\n".join(lines)
-
-
-def _line(cells: Sequence[str]) -> str:
-    return "| " + " | ".join(" ".join(cell.split()).replace("|", "\\|") for cell in cells) + " |"

@@ -40,7 +40,6 @@ from casewright.finetune.examples.ttg import tasks_of
 from casewright.finetune.folds import similarity_groups
 from casewright.finetune.instructions import instructions
 from casewright.finetune.instructions.instruction import TASK as INSTRUCTION
-from casewright.finetune.instructions.readers.registry import contaminated, licences, readers_of
 from casewright.finetune.queries.choose import choose_queries
 from casewright.finetune.shots import Neighbours, plain
 from casewright.finetune.tool_pools import ToolPool
@@ -182,7 +181,6 @@ def _manifest(
     generic = [example for example in examples if _is_instruction(example)]
     planning = len(examples) - len(generic)
     sets = {entry["reader"] for entry in facts.toolsets}
-    sources = {example.source for example in generic}
     pools = {name: pool.model_dump(mode="json") for name, pool in inputs.pools.items()}
     return {
         "format": FORMAT,
@@ -217,9 +215,11 @@ def _manifest(
             "taken": len(generic),
             # The paper's Table 3 is best at six to one planning task.
             "per_planning_task": round(len(generic) / planning, 4) if planning else None,
-            "licences": licences(sources),
-            "origins": {name: reader.origin for name, reader in readers_of(sources).items()},
-            "contaminates": contaminated(sources),
+            "licences": {
+                Path(source.path).name: source.licence
+                for source in data.instructions.sources
+                if data.instructions.share
+            },
             "refused": dict(sorted(facts.refused.items())),
         },
         "data": _json_plain(data.model_dump(mode="python")),

@@ -8,32 +8,46 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
-from typing import Any, Self
+from typing import Annotated, Any, Self
 
 import numpy as np
-from pydantic import Field, field_validator
+from pydantic import AfterValidator, Field, ValidationInfo, field_validator
 
 from casewright.errors import InputError
 from casewright.finetune.example import TrainingExample, without_duplicates
 from casewright.finetune.examples.shared_toolboxes import SAME_TOOL, WANTED
 from casewright.finetune.examples.tevo import DrawnToolbox, Posing, Renaming, TevoSettings, pose
 from casewright.finetune.examples.ttg import TtgSettings, tasks_of
-from casewright.finetune.instructions import tool_queries
-from casewright.finetune.instructions.mixture import SourcePath
-from casewright.finetune.instructions.readers.registry import READERS, reader
-from casewright.finetune.section import Section
+from casewright.finetune.section import Section, beside, folder_of, looked_for
 from casewright.finetune.shots import Neighbours, plain, units
+from casewright.finetune.tool_sets.registry import READERS, reader, tool_queries
 from casewright.planner import AnnotatedQuery
 from casewright.stores import Encoder
 from casewright.stores.progress import progress_bar
 from casewright.tools import NO_EVIDENCE, Toolbox, ToolSpec
 
 
+def _resolved(path: str, info: ValidationInfo) -> str:
+    """Return the path of a set's files, relative to the recipe."""
+    if info.context is None or not path:
+        return path
+    resolved, used = beside(info, path), READERS.get(info.data.get("reader", ""))
+    if used and looked_for(info) and not resolved.exists():
+        raise ValueError(
+            f'There is nothing at "{path}" in {folder_of(info)}. Give {used.files}, of '
+            f"{used.origin}: beside the recipe, or in the folder of --sets."
+        )
+    return str(resolved)
+
+
+SourcePath = Annotated[str, AfterValidator(_resolved)]
+
+
 class ToolsetSource(Section):
     """A public tool-use set.
 
     Attributes:
-        reader: The name of a reader of plans; see ``READERS``.
+        reader: The name of a reader; see ``READERS``.
         path: The set's file or folder.
         limit: Maximum number of queries, drawn by the seed.
         copies: Number of prompts for each query, each with other tools.
@@ -49,10 +63,8 @@ class ToolsetSource(Section):
 
     @field_validator("reader")
     @classmethod
-    def _of_plans(cls, name: str) -> str:
-        if not reader(name).plans:
-            known = ", ".join(sorted(other for other, item in READERS.items() if item.plans))
-            raise ValueError(f"The reader {name!r} reads no plans. Readers that do: {known}.")
+    def _known(cls, name: str) -> str:
+        reader(name)
         return name
 
 
@@ -82,10 +94,10 @@ class Toolset:
         Raises:
             InputError: The set cannot be read, or has no usable query.
         """
-        records = tool_queries(source.reader, Path(source.path).expanduser(), refused)
+        records = tool_queries(source.reader, Path(source.path), refused)
         evaluated = []
         if source.measuring:
-            evaluated = tool_queries(source.reader, Path(source.measuring).expanduser())
+            evaluated = tool_queries(source.reader, Path(source.measuring))
         held_questions = {*measuring, *(plain(query.query) for query, _ in evaluated)}
         held_tools = {name for _, toolbox in evaluated for name in _tool_names(toolbox)}
         tools: dict[str, ToolSpec] = {}

@@ -1,147 +1,30 @@
 """Evolution by rules: one to three compatible constraints, and an answer that keeps them all.
 
 In Evol-Instruct (Xu et al. 2023, arXiv:2304.12244, section 3.2) a model adds constraints and writes
-a new answer. A rule adds only verifiable constraints, which the present answer already keeps, or
-keeps after a change that does not reword it.
+a new answer. A rule adds a constraint that the present answer already keeps, or keeps after a
+change that does not reword it. As in IFEval (Zhou et al. 2023, arXiv:2311.07911, section 2 and
+table 1) its wording is free, and a program verifies it.
 """
 
 from __future__ import annotations
 
 import json
 import random
-import re
+import tomllib
 from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any
 
-from casewright.errors import CasewrightError
-from casewright.finetune.instructions.constraint import KINDS, WORDINGS, Constraint, has_word
-from casewright.finetune.instructions.instruction import (
-    Instruction,
-    PlannedQuery,
-    planned_instruction,
-)
-from casewright.finetune.instructions.words import content_words, stem, stems
-from casewright.planner import AnnotatedQuery, Plan, Step
-from casewright.tools import NO_EVIDENCE, Toolbox
+import regex as re
 
-_PlanProposal = tuple[PlannedQuery, Constraint] | None
-_EMPTY = Plan((Step(NO_EVIDENCE.name),))
-#: Words that descriptions of unrelated tools share.
-_SHARED = """
-based calculate calculates compute data details determine fetch find finds format function gets
-given information list name number object output parameters provide provided response result
-results retrieve retrieves return returns specific specified string structure successful tool type
-user value
-"""
-_COMMON = frozenset(map(stem, _SHARED.split()))
+from casewright.finetune.instructions.instruction import Constraint, Instruction
+from casewright.stores.feedback.sufficiency import content_words
 
-
-@dataclass(frozen=True, slots=True)
-class ToolRule:
-    """A rule for plans, which proposes a changed query and its constraint; see ``Rule``."""
-
-    name: str
-    propose: Callable[[PlannedQuery, random.Random], _PlanProposal]
-
-    def evolved(self, instruction: Instruction, rng: random.Random) -> Instruction | None:
-        """Return a plan instruction with other tools or a forbidden one, if the rule applies."""
-        planned = instruction.planned
-        if planned is None or instruction.constraints:
-            return None
-        if (proposal := self.propose(planned, rng)) is None:
-            return None
-        changed, constraint = proposal
-        id_ = f"{instruction.id}~{self.name}"
-        try:
-            result = planned_instruction(id_, instruction.source, changed)
-        except CasewrightError:
-            # The longer question exceeds the limit on its length.
-            return None
-        return replace(result, constraints=(constraint,), original=instruction.prompt)
-
-
-def _unneeded(planned: PlannedQuery) -> list[str]:
-    keep = {*planned.plan.tools, NO_EVIDENCE.name}
-    return [name for name in planned.toolbox.names if name not in keep]
-
-
-def _with(planned: PlannedQuery, toolbox: Toolbox, plan: Plan, wording: str = "") -> PlannedQuery:
-    query = planned.query
-    text = query.query
-    if wording:
-        text = text.rstrip()
-        text += f" {wording}" if text.endswith((".", "!", "?", '"', "'")) else f". {wording}"
-    record = query.record.model_copy(update={"query": text})
-    return PlannedQuery(AnnotatedQuery(record, plan, query.label), toolbox)
-
-
-def _only(toolbox: Toolbox) -> Constraint:
-    return Constraint("only_tools", {"tools": list(toolbox.names)})
-
-
-def _fewer(planned: PlannedQuery, rng: random.Random) -> _PlanProposal:
-    unneeded = _unneeded(planned)
-    if not unneeded or (planned.plan == _EMPTY and len(unneeded) < 2):
-        return None
-    most = len(unneeded) - (planned.plan == _EMPTY)
-    left_out = rng.sample(unneeded, rng.randint(1, most))
-    toolbox = planned.toolbox.without(*left_out)
-    return _with(planned, toolbox, planned.plan), _only(toolbox)
-
-
-def _forbidden(planned: PlannedQuery, rng: random.Random) -> _PlanProposal:
-    if planned.plan == _EMPTY or not (unneeded := _unneeded(planned)):
-        return None
-    tool = rng.choice(unneeded)
-    wording = rng.choice(WORDINGS["forbidden_tool"]).format(tool=tool)
-    constraint = Constraint("without_tool", {"tool": tool}, wording)
-    return _with(planned, planned.toolbox, planned.plan, wording), constraint
-
-
-def _withdrawn(planned: PlannedQuery, rng: random.Random) -> _PlanProposal:
-    plan = planned.plan
-    used = sorted(set(plan.tools))
-    if len(used) < 2 or any(True for step in plan.steps for _ in step.references()):
-        return None
-    # A similar tool that stays might do the work of the withdrawn one.
-    box = planned.toolbox
-    unique = [tool for tool in used if not _alike(box, [tool], list(box.without(tool).names))]
-    if not unique:
-        return None
-    withdrawn = rng.choice(unique)
-    toolbox = box.without(withdrawn)
-    rest = Plan(tuple(step for step in plan.steps if step.tool != withdrawn))
-    return _with(planned, toolbox, rest, rng.choice(WORDINGS["partly"])), _only(toolbox)
-
-
-def _none_left(planned: PlannedQuery, rng: random.Random) -> _PlanProposal:
-    unneeded = _unneeded(planned)
-    used = sorted(set(planned.plan.tools) - {NO_EVIDENCE.name})
-    if not used or not unneeded or _alike(planned.toolbox, used, unneeded):
-        return None
-    toolbox = planned.toolbox.without(*used)
-    return _with(planned, toolbox, _EMPTY), _only(toolbox)
-
-
-def _alike(toolbox: Toolbox, some: list[str], others: list[str]) -> bool:
-    """Return whether names or descriptions of two groups of tools share a telling word."""
-
-    def words(names: list[str]) -> set[str]:
-        texts = (f"{name.replace('_', ' ')} {toolbox[name].description}" for name in names)
-        return {part for text in texts for part in stems(text)} - _COMMON
-
-    return bool(words(some) & words([n for n in others if n != NO_EVIDENCE.name]))
-
-
-TOOL_RULES = (
-    ToolRule("fewer_tools", _fewer),
-    ToolRule("forbidden_tool", _forbidden),
-    ToolRule("withdrawn_tool", _withdrawn),
-    ToolRule("no_tool_left", _none_left),
-)
-
+_FILE = Path(__file__).parent / "wordings.toml"
+#: The wordings of constraints, by kind, and the texts that rules add.
+WORDINGS: Mapping[str, Any] = tomllib.loads(_FILE.read_text(encoding="utf-8"))
 
 #: Most constraints of an instruction.
 MOST_CONSTRAINTS = 3
@@ -149,8 +32,8 @@ MOST_CONSTRAINTS = 3
 Proposal = tuple[Mapping[str, Any], str] | None
 #: Proposes for a question and its answer.
 Propose = Callable[[str, str, random.Random], Proposal]
-#: Rules that add something around an answer run before those that observe the final answer.
-WRAP, OBSERVE = 0, 1
+#: Whether an answer keeps a constraint of these parameters.
+Check = Callable[[Mapping[str, Any], str], bool]
 #: A prompt that ends so is completed by the answer: no constraint may come between.
 _CUE = (":", "=", ">", "-", "…", "...", ",", '"')
 #: The share of constraints that precede a question, if they may follow it.
@@ -167,27 +50,31 @@ _ABOUT_FORM = re.compile(
     r"|(?:one|single|two|three|a) (?:word|sentence|line|paragraph)s?|titled?|list of"
     r"|(?:start|begin|end)(?:s|n?ing)? with|in the form)"
 )
+#: Words of four letters or more, with inner hyphens and apostrophes.
+_LETTERS = re.compile(r"[^\W\d_](?:['’\-]?[^\W\d_]){3,}")
 #: Code, calls, markup, formulas, addresses: not prose.
 _MARKED = re.compile(r"[{}\\<>`|=_#@~^]|https?:|www\.|\t|\[\[|\*\*|\w\(['\"]|\w\(\)")
 
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """A rule that adds a constraint of its kind to a text; ``stage`` is ``WRAP`` or ``OBSERVE``."""
+    """A kind of constraint: how it is added to an instruction, and how an answer is checked.
+
+    Attributes:
+        parts: The parts of an answer that it constrains; rules with a common part are not combined.
+        wraps: It adds something around the answer, before the other rules observe the final one.
+    """
 
     kind: str
-    stage: int
+    parts: frozenset[str]
+    check: Check
     propose: Propose
-
-    @property
-    def parts(self) -> frozenset[str]:
-        """The parts of an answer that it constrains; see ``ConstraintKind.governs``."""
-        return KINDS[self.kind].parts
+    wraps: bool = False
 
     def evolved(self, instruction: Instruction, rng: random.Random) -> Instruction | None:
         """Return the instruction with the constraint, if the rule applies to its text."""
         original = instruction.original or instruction.prompt
-        if instruction.planned is not None or _ABOUT_FORM.search(original):
+        if _ABOUT_FORM.search(original):
             return None
         if (proposal := self.propose(original, instruction.answer, rng)) is None:
             return None
@@ -223,6 +110,12 @@ def _some_prose(answer: str) -> bool:
     return len(answer.split()) >= _SOME_WORDS and _is_prose(answer)
 
 
+def has_word(answer: str, word: str) -> bool:
+    """Return whether a text has a word, in any case; hyphens and apostrophes belong to words."""
+    pattern = rf"(?<![\w'’\-]){re.escape(word.casefold())}(?![\w'’\-])"
+    return bool(re.search(pattern, answer.casefold()))
+
+
 def _begins_with(question: str, answer: str, rng: random.Random) -> Proposal:
     phrase = rng.choice(WORDINGS["a_beginning"])
     return {"phrase": phrase}, phrase + ("\n" if "\n" in answer else " ") + answer
@@ -243,6 +136,16 @@ def _json(question: str, answer: str, rng: random.Random) -> Proposal:
     return {"key": key}, json.dumps({key: answer}, ensure_ascii=False)
 
 
+def _is_json(parameters: Mapping[str, Any], answer: str) -> bool:
+    try:
+        decoded = json.loads(answer)
+    except (ValueError, RecursionError):
+        return False
+    one_key = isinstance(decoded, dict) and len(decoded) == 1
+    value = decoded.get(parameters["key"]) if one_key else None
+    return isinstance(value, str) and bool(value.strip())
+
+
 def _at_most_words(question: str, answer: str, rng: random.Random) -> Proposal:
     count = len(answer.split())
     if count > _MOST_WORDS or not _is_prose(answer):
@@ -256,31 +159,49 @@ def _no_commas(question: str, answer: str, rng: random.Random) -> Proposal:
 
 
 def _includes(question: str, answer: str, rng: random.Random) -> Proposal:
-    new = {word for word in _new_words(answer, question) if has_word(answer, word)}
-    return ({"word": rng.choice(sorted(new))}, answer) if new and _some_prose(answer) else None
+    new = _new_words(answer, question)
+    return ({"word": rng.choice(new)}, answer) if new and _some_prose(answer) else None
 
 
 def _excludes(question: str, answer: str, rng: random.Random) -> Proposal:
     new = _new_words(question, answer)
-    return ({"word": rng.choice(sorted(new))}, answer) if new and _some_prose(answer) else None
+    return ({"word": rng.choice(new)}, answer) if new and _some_prose(answer) else None
 
 
-def _new_words(text: str, other: str) -> set[str]:
-    """Return the content words of a text that another text has in no form."""
-    known = stems(other)
-    return {word for word in content_words(text) if stem(word) not in known}
+def _new_words(text: str, other: str) -> list[str]:
+    """Return the words of four letters or more of a text that another text has in no form."""
+    known = content_words(other)
+    words = {word for word in _LETTERS.findall(text.lower()) if has_word(text, word)}
+    return sorted(word for word in words if (forms := content_words(word)) and not forms & known)
 
 
-RULES = (
-    Rule("begins_with", WRAP, _begins_with),
-    Rule("ends_with", WRAP, _ends_with),
-    Rule("quoted", WRAP, _quoted),
-    Rule("json", WRAP, _json),
-    Rule("at_most_words", OBSERVE, _at_most_words),
-    Rule("no_commas", OBSERVE, _no_commas),
-    Rule("includes", OBSERVE, _includes),
-    Rule("excludes", OBSERVE, _excludes),
-)
+_START, _END = frozenset({"start"}), frozenset({"end"})
+_COMMA, _LENGTH, _WORDS = frozenset({"comma"}), frozenset({"length"}), frozenset({"words"})
+#: The rules by kind. In a check p are the parameters, and a is the answer.
+RULES: Mapping[str, Rule] = {
+    rule.kind: rule
+    for rule in (
+        Rule("begins_with", _START, lambda p, a: a.startswith(p["phrase"]), _begins_with, True),
+        Rule("ends_with", _END, lambda p, a: a.endswith(p["phrase"]), _ends_with, True),
+        Rule(
+            "quoted",
+            _START | _END,
+            lambda p, a: len(a) > 2 and a[0] == a[-1] == '"' and '"' not in a[1:-1],
+            _quoted,
+            True,
+        ),
+        Rule("json", _START | _END | _COMMA | _LENGTH, _is_json, _json, True),
+        Rule("at_most_words", _LENGTH, lambda p, a: len(a.split()) <= p["n"], _at_most_words),
+        Rule("no_commas", _COMMA, lambda p, a: "," not in a, _no_commas),
+        Rule("includes", _WORDS, lambda p, a: has_word(a, p["word"]), _includes),
+        Rule("excludes", _WORDS, lambda p, a: not has_word(a, p["word"]), _excludes),
+    )
+}
+
+
+def holds(constraint: Constraint, answer: str) -> bool:
+    """Return whether an answer keeps a constraint; an empty answer keeps none."""
+    return bool(answer.strip() and RULES[constraint.kind].check(constraint.parameters, answer))
 
 
 class RuleEvolver:
@@ -293,37 +214,21 @@ class RuleEvolver:
 
     def evolve(self, instruction: Instruction) -> Instruction | None:
         """Return the evolved instruction, its constraints verified; ``None`` if no rule fits."""
-        if instruction.planned is not None:
-            return self._with_other_tools(instruction)
-        return self._compose(instruction, self._rng.randint(1, self._most))
-
-    def _with_other_tools(self, instruction: Instruction) -> Instruction | None:
-        # No rule depends on what others drew.
-        fitting = [rule for rule in TOOL_RULES if rule.evolved(instruction, random.Random(0))]
-        for rule in sorted(fitting, key=lambda rule: self._preference(rule.name)):
-            evolved = rule.evolved(instruction, self._rng)
-            if evolved is not None and evolved.satisfied():
-                self.used[rule.name] += 1
-                return evolved
-        return None
-
-    def _compose(self, instruction: Instruction, count: int) -> Instruction | None:
         evolved = instruction
-        for rule in sorted(self._pick(instruction, count), key=lambda rule: rule.stage):
+        rules = self._pick(instruction, self._rng.randint(1, self._most))
+        for rule in sorted(rules, key=lambda rule: not rule.wraps):
             candidate = rule.evolved(evolved, self._rng)
             # It may break another constraint: an exact phrase may contain an excluded word.
-            if candidate is not None and candidate.satisfied():
+            if candidate and all(holds(one, candidate.answer) for one in candidate.constraints):
                 evolved = candidate
                 self.used[rule.kind] += 1
         return None if evolved is instruction else evolved
 
     def _pick(self, instruction: Instruction, count: int) -> list[Rule]:
-        fitting = [rule for rule in RULES if rule.evolved(instruction, random.Random(0))]
+        # No rule depends on what others drew.
+        fitting = [r for r in RULES.values() if r.evolved(instruction, random.Random(0))]
         picked: list[Rule] = []
-        for rule in sorted(fitting, key=lambda rule: self._preference(rule.kind)):
+        for rule in sorted(fitting, key=lambda r: (1 + self.used[r.kind]) * self._rng.random()):
             if len(picked) < count and not any(rule.parts & other.parts for other in picked):
                 picked.append(rule)
         return picked
-
-    def _preference(self, name: str) -> float:
-        return (1 + self.used[name]) * self._rng.random()

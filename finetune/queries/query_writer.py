@@ -10,7 +10,6 @@ import hashlib
 import json
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any
@@ -18,10 +17,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from casewright.errors import CasewrightError, InputError, PlanError
-from casewright.finetune.evaluation import plan_class
 from casewright.finetune.folds import SAME_GROUP
 from casewright.finetune.plan_shape import shape
-from casewright.finetune.queries.annotation import request_of
+from casewright.finetune.queries.annotation import checked_record
 from casewright.finetune.queries.choose import best_similarity
 from casewright.planner import AnnotatedQuery, ListValue, Literal, Plan, is_span, parse_plan
 from casewright.planner.chat_call import ask, failure, place
@@ -103,13 +101,7 @@ ATTEMPTS = 500
 class Dropped(StrEnum):
     """A reason for which a written query was not taken."""
 
-    FORM = "no query, context and plan in the form asked for"
-    REQUEST = "question or context unusable"
-    FIELD = "context field that no annotated query has"
-    NO_PLAN = "plan not in the plan language"
     INVALID = "plan that cannot be run for its request"
-    SHAPE = "plan of another kind than asked for"
-    SPAN = "literal that is not in the question"
     KNOWN = "question that is there already"
     ALIKE = "question too like one that is there"
 
@@ -148,38 +140,32 @@ def written_objects(answer: str) -> Iterator[Mapping[str, Any]]:
 
 def read_written(
     fields: Mapping[str, Any], wanted: Wanted, toolbox: Toolbox, known: Collection[str] | None
-) -> dict[str, Any]:
-    """Return an object of an answer as an annotated query's record: query, context, plan, class.
+) -> dict[str, Any] | None:
+    """Return an object of an answer as an annotated query's record; ``None`` if it is unusable.
 
-    ``known`` are the fields that a context may have. Raises ``UnusableError`` if it is not taken.
+    Its plan is valid, of the kind that was asked for, and quotes the question. ``known`` are the
+    fields that a context may have.
     """
     query, context, plan = (fields.get(name) for name in ("query", "context", "plan"))
     if isinstance(plan, list) and all(isinstance(line, str) for line in plan):
         plan = "\n".join(plan)
     context = {} if context is None else context
     if not (isinstance(query, str) and isinstance(plan, str) and isinstance(context, dict)):
-        raise UnusableError(Dropped.FORM)
+        return None
     if len(query) > QUERY_CHARACTERS or len(plan) > PLAN_CHARACTERS:
-        raise UnusableError(Dropped.FORM)
-    record = {"query": query.strip(), "context": context}
-    reason = Dropped.REQUEST
+        return None
+    if len(json.dumps(context)) > CONTEXT_CHARACTERS:
+        return None
+    if known is not None and not set(context) <= set(known):
+        return None
     try:
-        request = request_of(record, toolbox)
-        if len(json.dumps(context)) > CONTEXT_CHARACTERS:
-            raise UnusableError(Dropped.REQUEST)
-        if known is not None and not set(context) <= set(known):
-            raise UnusableError(Dropped.FIELD)
-        reason = Dropped.NO_PLAN
-        parsed = parse_plan(plan_lines(plan))
-        reason = Dropped.INVALID
-        request.validate(parsed)
-    except (InputError, PlanError) as error:
-        raise UnusableError(reason) from error
-    if not wanted.fits(parsed):
-        raise UnusableError(Dropped.SHAPE)
-    if not _quotes_question(parsed, toolbox, request.question):
-        raise UnusableError(Dropped.SPAN)
-    return {**record, "plan": str(parsed), "class": plan_class(parsed)}
+        written = {"query": query.strip(), "context": context, "plan": plan_lines(plan)}
+        record = checked_record(written, toolbox, ())
+    except (InputError, PlanError):
+        return None
+    parsed = parse_plan(record["plan"])
+    usable = wanted.fits(parsed) and _quotes_question(parsed, toolbox, record["query"])
+    return record if usable else None
 
 
 def _quotes_question(plan: Plan, toolbox: Toolbox, question: str) -> bool:
@@ -310,8 +296,7 @@ class QueryWriter:
                 for fields in written_objects(answer):
                     if len(texts) == per_kind:
                         break
-                    with suppress(UnusableError):
-                        record = self._read(fields, wanted, seen)
+                    if (record := self._read(fields, wanted, seen)) is not None:
                         report.records.append(record)
                         texts.append(record["query"])
             advance(1)
@@ -331,9 +316,14 @@ class QueryWriter:
 
     def _read(
         self, fields: Mapping[str, Any], wanted: Wanted, seen: SeenQuestions
-    ) -> dict[str, Any]:
+    ) -> dict[str, Any] | None:
         record = read_written(fields, wanted, self._toolbox, self._fields)
-        seen.take(record["query"])
+        if record is None:
+            return None
+        try:
+            seen.take(record["query"])
+        except UnusableError:
+            return None
         key = hashlib.sha256(normalized(record["query"]).encode()).hexdigest()[:12]
         return {"id": f"w-{key}", **record, "source": f"written by {model_name(self._model)}"}
 

@@ -63,7 +63,6 @@ def test_a_judge_is_trained_on_the_questions_and_those_of_other_trees(
 @pytest.mark.parametrize(
     "line",
     [
-        "{",
         '{"question": "x"}',
         '{"tree": "none", "question": "x"}',
         '{"tree": "mill", "question": "x", "file": "none.md", "words": ["a"]}',
@@ -74,5 +73,5 @@ def test_questions_that_cannot_be_measured_are_an_error_that_shows_the_form(
     data: Path, line: str
 ) -> None:
     (data / FILE).write_text(line)
-    with pytest.raises(InputError, match=r'no usable questions.jsonl.*\{"tree": "…"'):
+    with pytest.raises(InputError, match=r'questions.jsonl.*\{"tree": "…"'):
         read_questions(data)

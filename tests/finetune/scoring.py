@@ -9,7 +9,8 @@ from typing import Any
 import torch
 from transformers import MistralConfig, MistralForCausalLM
 
-from casewright.finetune.demonstrations import Asked, Likelihood, QuestionForm
+from casewright.finetune.demonstrations import Asked, Likelihood
+from casewright.finetune.demonstrations.judged import context_of
 from casewright.planner.language_model import LanguageModel
 from tests.support.tiny_mistral import byte_level_tokenizer
 
@@ -33,12 +34,9 @@ def answer_by_hand(
         answer: The answer.
         begins: Whether a token that begins a text stands before it.
     """
-    form = QuestionForm()
-    context = form.context(asked.question, asked.demonstrations)
+    context = context_of(asked.question, asked.demonstrations)
     tokenizer: Any = model.tokenizer
-    made = tokenizer(
-        context + form.answered(answer), add_special_tokens=False, return_offsets_mapping=True
-    )
+    made = tokenizer(f"{context} {answer}", add_special_tokens=False, return_offsets_mapping=True)
     ends = [end for _, end in made["offset_mapping"]]
     start = next(place for place, end in enumerate(ends) if end > len(context))
     before = [tokenizer.bos_token_id] if begins else []
@@ -98,9 +96,9 @@ class CountingScorer:
         self.asked: list[Asked] = []
         self.fails_after = fails_after
 
-    def keys(self, asked: Asked) -> list[str]:
-        """Return all of the question with each answer."""
-        return [repr((asked.question, asked.demonstrations, answer)) for answer in asked.answers]
+    def key(self, asked: Asked) -> str:
+        """Return all of the question."""
+        return repr(asked)
 
     def tokens(self, asked: Sequence[Asked]) -> int:
         """Return how many characters there are."""

@@ -15,7 +15,6 @@ from casewright.finetune.demonstrations import (
     Asked,
     Demonstration,
     ModelScorer,
-    QuestionForm,
 )
 from casewright.planner.language_model import LanguageModel
 from tests.finetune.scoring import answer_by_hand, by_hand
@@ -149,11 +148,9 @@ def test_keys_tell_weights_contexts_and_answers_apart(model: LanguageModel) -> N
     same = tiny_mistral(1, initializer_range=0.4)
     other = tiny_mistral(2, initializer_range=0.4)
     scorers = [ModelScorer(one) for one in (model, same, other)]
-    first, again, others = (scorer.keys(ASKED[0]) for scorer in scorers)
+    first, again, others = (scorer.key(ASKED[0]) for scorer in scorers)
     assert first == again
-    assert len({*first, *others, *scorers[0].keys(ASKED[3])}) == 10
-    spoken = ModelScorer(model, form=QuestionForm(question="{question} It is"))
-    assert not set(spoken.keys(ASKED[0])) & set(first)
+    assert len({first, others, *map(scorers[0].key, ASKED[1:4])}) == 5
 
 
 @pytest.mark.parametrize(
@@ -174,15 +171,3 @@ def test_what_cannot_be_scored_is_refused_before_anything_is_read(
         list(scorer.score([asked]))
     with pytest.raises(InputError, match=word):
         scorer.tokens([asked])
-
-
-def test_a_form_that_lacks_its_text_is_refused() -> None:
-    with pytest.raises(InputError, match=r"demonstration has no \{answer\}"):
-        QuestionForm(demonstration="Q: {question}")
-    with pytest.raises(InputError, match=r"question has no \{question\}"):
-        QuestionForm(question="Well?")
-
-
-def test_a_question_may_hold_the_names_of_the_forms_fields() -> None:
-    context = QuestionForm().context("is {answer} {question}?", [Demonstration("{answer}", "b")])
-    assert context == "Q: {answer}\nA: b\n\nQ: is {answer} {question}?\nA:"

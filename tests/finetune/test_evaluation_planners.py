@@ -15,7 +15,6 @@ from casewright.finetune.evaluation import (
     evaluate,
     items_of,
     tables,
-    to_markdown,
 )
 from casewright.planner import PlanRequest, PlanResult, parse_plan
 from casewright.planner.fallback import FallbackPlanner
@@ -193,12 +192,6 @@ def test_records_with_a_tool_of_their_own_are_scored_apart() -> None:
     assert (figure.value, figure.count) == (0, 1)
 
 
-def test_a_new_class_is_scored_apart() -> None:
-    result = evaluate(FOUR, {"a": always(FIND)}, new_class="find", resamples=10)
-    assert [value(result, f"new_class_{name}") for name in ("tools", "arguments")] == [1, 1]
-    assert value(result, "new_class_f1") == pytest.approx(0.4)
-
-
 def test_times_and_tokens_are_those_of_the_results() -> None:
     tokens = {"input": 100, "output": 20, "model_steps": 7}
     result = evaluate(FOUR, {"a": always(FIND, milliseconds=5.0, tokens=tokens)}, resamples=10)
@@ -239,12 +232,6 @@ def test_everything_is_json_and_shown() -> None:
     assert list(overview.columns) == ["figure", "a", "b|c"]
     assert any("by construction" in row[1] for row in overview.rows)
     assert all(len(row) == 2 for row in differences.rows)
-    text = to_markdown(result, {"seed": 0}, ["A note."])
-    assert "- A note." in text
-    assert "a \\| b" in text
-    for line in text.split("\n"):
-        if line.startswith("|"):
-            assert line.replace("\\|", "").count("|") in (3, 4)
 
 
 def test_a_query_without_a_class_has_that_of_its_plan() -> None:
@@ -257,7 +244,6 @@ def test_a_query_without_a_class_has_that_of_its_plan() -> None:
     [
         ({"items": []}, "nothing to evaluate on"),
         ({"planners": {}}, "Give at least one planner"),
-        ({"new_class": "other"}, "Classes are"),
         ({"groups": (1,)}, "1 groups for 4 items"),
         ({"removal": {"b": FallbackPlanner()}}, "not among the planners"),
     ],

@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 
 from casewright.errors import InputError
-from casewright.finetune.instructions.readers.hugging_face import (
+from casewright.finetune.instructions.data_sets import (
     columns_of,
     pair_of,
-    read_hugging_face,
+    read_data_set,
 )
 from tests.support.instruction_files import write_lines
 
@@ -25,7 +25,7 @@ def own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def pairs(path: Path | str, **settings: Any) -> list[tuple[str, str]]:
-    found = read_hugging_face(path, lambda why: None, **settings)
+    found = read_data_set(path, lambda why: None, **settings)
     return [(one.prompt, one.answer) for one in found]
 
 
@@ -36,7 +36,7 @@ def test_json_lines_are_read_by_the_usual_columns(tmp_path: Path) -> None:
     ]
     file = write_lines(tmp_path / "set.jsonl", rows)
     refused: Counter[str] = Counter()
-    (one,) = read_hugging_face(file, lambda why: refused.update([why]))
+    (one,) = read_data_set(file, lambda why: refused.update([why]))
     assert (one.prompt, one.answer) == ("Name one.\n\noak, hen", "hen")
     assert refused == {"empty answer": 1}
 
@@ -55,14 +55,6 @@ def test_parquet_dialogues_give_their_first_exchange(tmp_path: Path) -> None:
     Dataset.from_list([{"messages": messages}]).to_parquet(folder / "train.parquet")
     assert pairs(folder) == [("Be brief.\n\nHello?", "Yes.")]
     assert pairs(folder / "train.parquet") == [("Be brief.\n\nHello?", "Yes.")]
-
-
-def test_every_instance_of_self_instruct_is_read(tmp_path: Path) -> None:
-    instances = [{"input": "cow, hen", "output": "A cow."}, {"input": "", "output": "?"}]
-    file = write_lines(
-        tmp_path / "set.jsonl", [{"instruction": "Which is larger?", "instances": instances}]
-    )
-    assert pairs(file) == [("Which is larger?\n\ncow, hen", "A cow."), ("Which is larger?", "?")]
 
 
 def test_dialogue_that_is_answered_by_a_call_has_no_answer(tmp_path: Path) -> None:

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import os
 import random
-from collections import Counter
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -13,18 +10,13 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from casewright.finetune.instructions import (
-    KINDS,
+    RULES,
     Constraint,
     Instruction,
-    PlannedQuery,
+    Rule,
     RuleEvolver,
     holds,
-    reader,
 )
-from casewright.finetune.instructions.instruction import planned_instruction
-from casewright.finetune.instructions.rules import RULES, TOOL_RULES, Rule
-from casewright.planner import AnnotatedQuery
-from casewright.tools import Parameter, Source, Toolbox, ToolSpec
 from tests.support.examples import at_most
 
 _SAMPLE = 'oak Anna 7 bread, river green don\'t P.S. one: Ulm. well! "so" é Straße a.b {x} - 1. Dr.'
@@ -50,10 +42,10 @@ def applies(rule: Rule, instruction: Instruction) -> bool:
 @settings(max_examples=at_most(150), deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(MADE, st.integers(0, 9))
 def test_every_rule_keeps_its_own_constraint(instruction: Instruction, seed: int) -> None:
-    for rule in RULES:
+    for rule in RULES.values():
         evolved = rule.evolved(instruction, random.Random(seed))
         if evolved is not None:
-            assert evolved.satisfied(), (rule.kind, evolved.answer)
+            assert holds(evolved.constraints[0], evolved.answer), (rule.kind, evolved.answer)
             assert instruction.prompt.rstrip() in evolved.prompt
             assert evolved.constraints[0].wording in evolved.prompt
 
@@ -66,10 +58,9 @@ def test_constraints_that_are_put_together_are_all_kept(
     evolved = RuleEvolver(random.Random(seed)).evolve(instruction)
     if evolved is not None:
         assert 1 <= len(evolved.constraints) <= 3
-        assert evolved.satisfied()
         for constraint in evolved.constraints:
             assert holds(constraint, evolved.answer)
-        parts = [KINDS[one.kind].parts for one in evolved.constraints]
+        parts = [RULES[one.kind].parts for one in evolved.constraints]
         assert sum(map(len, parts)) == len(frozenset().union(*parts))
 
 
@@ -82,8 +73,6 @@ ANSWERS: list[tuple[str, dict[str, Any], str, str]] = [
     ("no_commas", {}, "a; b", "a, b"),
     ("includes", {"word": "oak"}, "An Oak.", "An oaken door."),
     ("excludes", {"word": "oak"}, "An oaken door.", "An Oak."),
-    ("only_tools", {"tools": ["dig"]}, "s1 = dig()", "s1 = dig()\ns2 = sow()"),
-    ("without_tool", {"tool": "dig"}, "s1 = sow()", "no plan"),
 ]
 
 
@@ -98,7 +87,7 @@ def test_check_tells_answers_apart(
 
 
 def test_every_kind_has_its_check_tried() -> None:
-    assert {kind for kind, *_ in ANSWERS} == set(KINDS)
+    assert {kind for kind, *_ in ANSWERS} == set(RULES)
 
 
 @pytest.mark.parametrize(
@@ -113,13 +102,11 @@ def test_every_kind_has_its_check_tried() -> None:
     ],
 )
 def test_rule_leaves_alone_what_it_would_spoil(rule: str, instruction: Instruction) -> None:
-    (one,) = [one for one in RULES if one.kind == rule]
-    assert not applies(one, instruction)
+    assert not applies(RULES[rule], instruction)
 
 
 def test_constraint_stands_before_a_prompt_that_waits_for_its_answer() -> None:
-    (rule,) = [one for one in RULES if one.kind == "json"]
-    evolved = rule.evolved(made("Name a tree.\nAnswer:", "oak"), random.Random(0))
+    evolved = RULES["json"].evolved(made("Name a tree.\nAnswer:", "oak"), random.Random(0))
     assert evolved is not None
     assert evolved.prompt.endswith("Name a tree.\nAnswer:")
 
@@ -132,82 +119,7 @@ def test_rules_are_used_alike() -> None:
     assert len(evolver.used) >= 5
 
 
-def planned(plan: str, *tools: str, question: str = "Dig, sow and reap") -> Instruction:
-    sources = frozenset({Source.LITERAL, Source.STEP})
-    specs = [
-        ToolSpec(name, f"{name}s", (Parameter("what", sources=sources, required=False),))
-        for name in tools
-    ]
-    query = AnnotatedQuery.read({"id": "1", "query": question, "plan": plan})
-    return planned_instruction("x:1", "x:1", PlannedQuery(query, Toolbox(specs)))
-
-
-def by_tool_rule(name: str, instruction: Instruction) -> Instruction | None:
-    (rule,) = [one for one in TOOL_RULES if one.name == name]
-    return rule.evolved(instruction, random.Random(3))
-
-
-def test_plans_are_evolved_by_their_tools_alone() -> None:
-    one = planned("s1 = dig()", "dig", "reap")
-    assert not any(applies(rule, one) for rule in RULES)
-    assert not any(by_tool_rule(rule.name, made("Dig!", "s1 = dig()")) for rule in TOOL_RULES)
-
-
-def test_unneeded_tools_are_left_out_and_the_plan_stays() -> None:
-    evolved = by_tool_rule("fewer_tools", planned("s1 = dig()", "dig", "reap"))
-    assert evolved is not None
-    assert evolved.planned is not None
-    assert evolved.planned.toolbox.names == ("dig", "no_evidence")
-    assert evolved.answer == "s1 = dig()"
-
-
-def test_withdrawn_tool_takes_its_steps_along() -> None:
-    evolved = by_tool_rule("withdrawn_tool", planned("s1 = dig()\ns2 = reap()", "dig", "reap"))
-    assert evolved is not None
-    assert evolved.planned is not None
-    (left,) = {"dig", "reap"} & set(evolved.planned.toolbox.names)
-    assert evolved.answer == f"s1 = {left}()"
-    assert evolved.planned.query.query.startswith("Dig, sow and reap. ")
-
-
-def test_tool_whose_result_is_needed_is_not_withdrawn() -> None:
-    chained = planned("s1 = dig()\ns2 = reap(what=s1.evidence)", "dig", "reap")
-    assert by_tool_rule("withdrawn_tool", chained) is None
-
-
-def test_without_any_tool_that_fits_nothing_is_looked_up() -> None:
-    evolved = by_tool_rule("no_tool_left", planned("s1 = dig()", "dig", "reap"))
-    assert evolved is not None
-    assert evolved.answer == "s1 = no_evidence()"
-    # One that is much like the tool that goes could do its work.
-    assert (
-        by_tool_rule("no_tool_left", planned("s1 = dig_holes()", "dig_holes", "fill_holes")) is None
-    )
-
-
-def test_forbidden_tool_stays_in_the_prompt() -> None:
-    evolved = by_tool_rule("forbidden_tool", planned("s1 = dig()", "dig", "reap"))
-    assert evolved is not None
-    assert evolved.planned is not None
-    assert "reap" in evolved.planned.toolbox
-    assert "reap" in evolved.planned.query.query.removeprefix("Dig, sow and reap")
-
-
 def test_evolved_example_has_its_own_task() -> None:
-    (rule,) = [one for one in RULES if one.kind == "json"]
-    evolved = rule.evolved(made("Why?", "So."), random.Random(0))
+    evolved = RULES["json"].evolved(made("Why?", "So."), random.Random(0))
     assert evolved is not None
     assert evolved.to_example().task == "instruction:evolved"
-
-
-@pytest.mark.skipif("CASEWRIGHT_DATA" not in os.environ, reason="CASEWRIGHT_DATA is not set")
-def test_all_instructions_of_the_published_sets_keep_what_every_rule_adds() -> None:
-    data = Path(os.environ["CASEWRIGHT_DATA"])
-    used: Counter[str] = Counter()
-    for name in ("toolalpaca", "bfcl"):
-        for one in reader(name).read(data / name, lambda why: None):
-            for rule in TOOL_RULES:
-                if (evolved := rule.evolved(one, random.Random(one.id))) is not None:
-                    assert evolved.satisfied(), (rule.name, one.id)
-                    used[rule.name] += 1
-    assert set(used) == {rule.name for rule in TOOL_RULES}

@@ -51,17 +51,16 @@ def whole() -> TrainingSet:
 
 @pytest.fixture(scope="module")
 def source(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
-    """A source of sixty instructions, two of a record each, in the form of the seed tasks."""
+    """A source of sixty instructions."""
     file = tmp_path_factory.mktemp("instructions") / "tasks.jsonl"
     records = [
         {
             "instruction": f"Say which number comes after {n}, and why.",
-            "instances": [
-                {"input": word, "output": f"It is {n + 1}. One more than {n} is {n + 1}, {word}."}
-                for word in ("my friend", "dear sir")
-            ],
+            "input": word,
+            "output": f"It is {n + 1}. One more than {n} is {n + 1}, {word}.",
         }
         for n in range(30)
+        for word in ("my friend", "dear sir")
     ]
     file.write_text("".join(json.dumps(record) + "\n" for record in records), encoding="utf-8")
     return {"reader": "hugging_face", "path": str(file)}
@@ -143,8 +142,6 @@ def test_the_manifest_counts_what_is_there_and_is_plain_json(whole: TrainingSet)
         "taken": 0,
         "per_planning_task": 0,
         "licences": {},
-        "origins": {},
-        "contaminates": [],
         "refused": {},
     }
 
@@ -244,7 +241,7 @@ def test_the_share_of_instructions_is_of_their_pool_beside_any_number_of_plannin
     told = mixed.manifest["instructions"]
     assert (told["pool"], told["taken"]) == (60, 24)
     assert told["per_planning_task"] == round(24 / planning, 4)
-    assert list(told["licences"]) == ["hugging_face"]
+    assert told["licences"] == {"tasks.jsonl": "as the data set's page says"}
     assert {example.task for example in generic(mixed.examples)} == {
         "instruction",
         "instruction:evolved",
@@ -259,7 +256,6 @@ def test_what_is_made_of_one_record_is_on_one_side(source: dict[str, str]) -> No
     ]
     assert sides[0].isdisjoint(sides[1])
     assert all(len(side) > 3 for side in sides)
-    assert len(generic(mixed.examples)) > len(sides[0] | sides[1])
 
 
 def test_of_no_task_a_query_there_are_instructions_alone(source: dict[str, str]) -> None:

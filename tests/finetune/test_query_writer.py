@@ -9,9 +9,7 @@ from typing import Any
 import pytest
 
 from casewright.finetune.queries.query_writer import (
-    Dropped,
     QueryWriter,
-    UnusableError,
     Wanted,
     read_written,
     wanted_shapes,
@@ -112,6 +110,7 @@ def test_any_answer_is_read_in_time(answer: str) -> None:
 
 def test_what_passes_every_check_is_an_annotated_query() -> None:
     found = read_written(find("wool socks"), FINDING, SHOP, None)
+    assert found is not None
     query = AnnotatedQuery.read(found)
     assert (query.label, str(query.plan)) == ("find", 's1 = find(query="wool socks")')
 
@@ -120,34 +119,33 @@ def test_a_plan_may_be_a_list_of_lines_in_a_fence() -> None:
     wanted = Wanted("", "own", ())
     lines = OWNED.format("tent").split("\n")
     found = read_written({"query": "how big is my tent", "plan": lines}, wanted, SHOP, None)
+    assert found is not None
     assert found["plan"] == OWNED.format("tent")
     assert found["context"] == {}
 
 
 @pytest.mark.parametrize(
-    ("bad", "why"),
+    "bad",
     [
-        ({"query": 3, "plan": SHAPE}, Dropped.FORM),
-        ({"query": "x"}, Dropped.FORM),
-        (one("x" * 2000, SHAPE), Dropped.FORM),
-        (one("x", SHAPE * 1000), Dropped.FORM),
-        ({"query": "x", "context": [], "plan": SHAPE}, Dropped.FORM),
-        (one("  ", SHAPE), Dropped.REQUEST),
-        (one("a\0b", SHAPE), Dropped.REQUEST),
-        (one("x", SHAPE, page="y" * 3000), Dropped.REQUEST),
-        (one("x", SHAPE, secret="y"), Dropped.FIELD),
-        (one("x", "look it up"), Dropped.NO_PLAN),
-        (one("x", "s1 = __import__(name=question)"), Dropped.INVALID),
-        (one("x", 's1 = own(query="socks")'), Dropped.INVALID),
-        (one("x", ASKED), Dropped.SHAPE),
-        (one("warm things", 's1 = find(query="wool socks")'), Dropped.SPAN),
+        {"query": 3, "plan": SHAPE},
+        {"query": "x"},
+        one("x" * 2000, SHAPE),
+        one("x", SHAPE * 1000),
+        {"query": "x", "context": [], "plan": SHAPE},
+        one("  ", SHAPE),
+        one("a\0b", SHAPE),
+        one("x", SHAPE, page="y" * 3000),
+        one("x", SHAPE, secret="y"),
+        one("x", "look it up"),
+        one("x", "s1 = __import__(name=question)"),
+        one("x", 's1 = own(query="socks")'),
+        one("x", ASKED),
+        one("warm things", 's1 = find(query="wool socks")'),
     ],
     ids=str,
 )
-def test_what_fails_a_check_is_not_taken(bad: dict[str, Any], why: Dropped) -> None:
-    with pytest.raises(UnusableError) as told:
-        read_written(bad, FINDING, SHOP, {"page"})
-    assert told.value.why is why
+def test_what_fails_a_check_is_not_taken(bad: dict[str, Any]) -> None:
+    assert read_written(bad, FINDING, SHOP, {"page"}) is None
 
 
 STOVES = annotated()[:1]

@@ -31,10 +31,8 @@ tasks = ["order_steps"]
 [data.instructions]
 share = 0.2
 [[data.instructions.sources]]
-reader = "bfcl"
 path = "own/queries.jsonl"
 [[data.instructions.sources]]
-reader = "hugging_face"
 path = "a/b"
 
 [lora]
@@ -150,12 +148,12 @@ WRONG = [
         "data.instructions: share is 0.2, and there are no instructions. Add [[data.instructions",
     ),
     (
-        SHOP + '[[data.instructions.sources]]\nreader = "bfcl"\npath = "none"',
-        'data.instructions.sources.0.path: There is nothing at "none" in ',
+        SHOP + '[[data.toolsets]]\nreader = "bfcl"\npath = "none"',
+        'data.toolsets.0.path: There is nothing at "none" in ',
     ),
     (
-        SHOP + '[[data.instructions.sources]]\nreader = "none"\npath = "own"',
-        "data.instructions.sources.0.reader: There is no reader of instructions 'none'.",
+        SHOP + '[[data.toolsets]]\nreader = "none"\npath = "own"',
+        "data.toolsets.0.reader: There is no reader of tool-use sets 'none'.",
     ),
     (SHOP + "[lora]\ntarget_modules = 5", "lora.target_modules: 5 is not possible. Input"),
     (SHOP + "[lora]\ntarget_modules = [5]", "lora.target_modules.0: 5 is not possible. Input"),
@@ -260,4 +258,4 @@ def test_the_7b_recipes_are_the_best_row_of_the_papers_table_3(name: str) -> Non
     assert recipe.model.base == "mistralai/Mistral-7B-Instruct-v0.2"
     assert recipe.data.ttg.tasks_per_query == 4
     assert (instructions.share, instructions.evolved) == (1, 1)
-    assert "toolalpaca" in {source.reader for source in instructions.sources}
+    assert [source.reader for source in recipe.data.toolsets] == ["toolalpaca"]

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from casewright.errors import InputError
-from casewright.finetune.instructions import READERS, tool_queries
+from casewright.finetune.tool_sets.registry import READERS, tool_queries
 from tests.support.instruction_files import seal_call as called
 from tests.support.instruction_files import seal_items, seal_tool, write_lines
 
@@ -92,5 +92,5 @@ def test_other_files_are_refused_by_their_names(
 
 
 def test_readers_of_plans_say_which_benchmark_they_spoil() -> None:
-    spoiling = {name for name, one in READERS.items() if one.plans and one.contaminates}
-    assert spoiling == {"bfcl", "sealtools", "toolalpaca"}
+    spoiled = {name: list(one.contaminates) for name, one in READERS.items()}
+    assert spoiled == {"bfcl": ["BFCL"], "sealtools": ["Seal-Tools"], "toolalpaca": ["ToolAlpaca"]}

@@ -237,7 +237,7 @@ def test_a_set_without_a_query_that_can_be_planned_for_is_refused(tmp_path: Path
 @pytest.mark.parametrize(
     ("line", "said"),
     [
-        ('reader = "hugging_face"', "reads no plans. Readers that do: bfcl, sealtools"),
+        ('reader = "hugging_face"', "no reader of tool-use sets .hugging_face."),
         ('reader = "bfcl"\npath = "nowhere"', 'nothing at "nowhere" in '),
         ('reader = "bfcl"\nmeasuring = "nowhere"', 'nothing at "nowhere" in '),
         ('reader = "bfcl"\ncopies = 0', "copies: 0 is not possible"),

@@ -125,15 +125,11 @@ def bench_chat(
 @measures(app, "reaper")
 def bench_reaper(
     table: Annotated[
-        list[str] | None, Option(help="1, 2, 3 or studies; repeatable, all by default.")
+        list[str] | None, Option(help="1, 2 or 3; repeatable, all by default.")
     ] = None,
     work: WorkFolder = None,
     steps: Annotated[
         int | None, Option(min=1, help="Steps of each training; the recipe's by default.")
-    ] = None,
-    start: Annotated[
-        Path | None,
-        Option(help="Start of the trainings, in place of the recipe's base.", metavar="FOLDER"),
     ] = None,
     planner: Annotated[
         Path | None, Option(help="Table 1's planner; the shipped one by default.", metavar="FOLDER")
@@ -142,30 +138,24 @@ def bench_reaper(
         Path | None,
         Option(help="Generic instructions, for the rows with a share of them.", metavar="FOLDER"),
     ] = None,
-    tool: Annotated[
-        str, Option(help="The tool, and the class, that studies leave out.", metavar="NAME")
-    ] = "customer_support",
     recipe: Annotated[
         str, Option(help="Of the rows' trainings: a TOML file, or one that ships.")
     ] = "reaper",
     limit: Annotated[int, Option(min=1, help="Most questions of each test set.")] = 100,
     seed: Seed = 0,
 ) -> Report:
-    """Print REAPER's tables at a small model's size: every row is a training, asked in four ways.
+    """Print REAPER's tables at a small model's size: a row of 2 and 3 is a training.
 
     Hours the first time; --table and --steps shorten it. The same command continues a stopped run.
     """
-    from casewright.bench.reaper.measure import measure_reaper
-    from casewright.bench.reaper.rows import TABLES, ReaperTrial
+    from casewright.bench.reaper import TABLES, ReaperTrial, measure_reaper
 
     trial = ReaperTrial(
         tables=tuple(dict.fromkeys(table or TABLES)),
         recipe=recipe,
         steps=steps,
-        start=start,
         planner=planner,
         instructions=instructions,
-        tool=tool,
         limit=limit,
         seed=seed,
         **({} if work is None else {"folder": work}),

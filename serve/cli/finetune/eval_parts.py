@@ -80,20 +80,6 @@ class Questions:
         indices = sorted(random.Random(seed).sample(range(len(self.items)), limit))
         return replace(self, items=[self.items[index] for index in indices])
 
-    def without_class(self, label: str, planners: Sequence[str]) -> Questions:
-        """Return these with no plan case of a class; raises ``InputError`` if a planner has it."""
-        from casewright.finetune.evaluation import check_class
-
-        check_class(self.items, label)
-        if CASE_PLANNER in planners and self.reader is not None:
-            raise InputError(
-                f"The reader of the planner {CASE_PLANNER!r} was trained on every class. For "
-                f"--new-class take --planner {CLASSIFIERS}, which learn from plan cases here, or a "
-                "local model that was trained without the class."
-            )
-        known = [query for query in self.known if query.label != label]
-        return replace(self, known=known)
-
 
 def domain_questions(name: str, which: str) -> Questions:
     """Return a domain's annotated queries; raise ``InputError`` if it has none of this kind."""

@@ -9,7 +9,7 @@ from typer import Option, Typer
 
 from casewright.errors import InputError
 from casewright.serve.cli.options import Adapter, AsJson, Device, DType, Examples, Grammar
-from casewright.serve.cli.output import check_new_file, print_json, print_table
+from casewright.serve.cli.output import print_json, print_table
 
 if TYPE_CHECKING:
     from casewright.finetune.evaluation import Evaluation
@@ -60,9 +60,6 @@ def finetune_eval(
         bool, Option("--removal", help="Ask again with a needed tool removed, and no grammar.")
     ] = False,
     grammar: Grammar = True,
-    new_class: Annotated[
-        str | None, Option(help="Leave this class out of plan cases.", metavar="CLASS")
-    ] = None,
     adapter: Adapter = None,
     device: Device = None,
     dtype: DType = None,
@@ -71,9 +68,6 @@ def finetune_eval(
         bool, Option("--controls", help="Add one plan for all and shuffled gold plans.")
     ] = False,
     seed: Annotated[int, Option(min=0, help="Of every draw.")] = 0,
-    markdown: Annotated[
-        Path | None, Option(help="Also write the tables to this file.", metavar="FILE")
-    ] = None,
     as_json: AsJson = False,
 ) -> None:
     """Evaluate planners side by side: tools, arguments, plan graphs, classes, time, tokens.
@@ -98,7 +92,6 @@ def finetune_eval(
     ):
         if value is not None and not fits:
             raise InputError(f"Leave {option} out: {why}.")
-    check_new_file("--markdown", markdown)
     if public is not None:
         questions = eval_parts.set_questions(public, data)
     elif source is not None:
@@ -108,23 +101,18 @@ def finetune_eval(
     try:
         questions.check(names)
         questions = questions.limited(limit, seed)
-        if new_class is not None:
-            questions = questions.without_class(new_class, names)
-        evaluation = evaluated(
-            *(questions, names, model, new_class or "", seed), removal=removal, controls=controls
-        )
+        evaluation = evaluated(questions, names, model, seed, removal=removal, controls=controls)
     finally:
         questions.close()
     facts = {"grammar": grammar, "adapter": adapter, "examples": examples, "limit": limit}
     settings = {**questions.settings, **evaluation.settings, **facts}
-    _show(evaluation, settings, questions, markdown, as_json=as_json)
+    _show(evaluation, settings, questions, as_json=as_json)
 
 
 def evaluated(
     questions: Questions,
     names: list[str],
     model: ModelSettings,
-    new_class: str = "",
     seed: int = 0,
     *,
     removal: bool = False,
@@ -136,7 +124,6 @@ def evaluated(
         questions: The questions, with the plan cases that planners may know.
         names: The planners' names.
         model: Settings of planners with a language model.
-        new_class: See ``evaluate``.
         seed: The seed of every draw.
         removal: Whether to ask again with a needed tool removed.
         controls: Whether to add one plan for all and shuffled gold plans as controls.
@@ -166,7 +153,6 @@ def evaluated(
             planners,
             constrained=parts.constrained,
             removal=with_removal if removal else None,
-            new_class=new_class,
             groups=groups,
             seed=seed,
         )
@@ -176,21 +162,13 @@ def _show(
     evaluation: Evaluation,
     settings: dict[str, Any],
     questions: Questions,
-    markdown: Path | None,
     *,
     as_json: bool,
 ) -> None:
-    from casewright.finetune.evaluation import tables, to_markdown
+    from casewright.finetune.evaluation import tables
     from casewright.finetune.evaluation.tables import NOTES
     from casewright.serve.cli.bench.report import machine
 
-    if markdown is not None:
-        try:
-            markdown.write_text(
-                to_markdown(evaluation, settings, questions.notes), encoding="utf-8"
-            )
-        except OSError as error:
-            raise InputError(f"--markdown {markdown} cannot be written: {error}.") from error
     if as_json:
         facts = {**evaluation.to_json(), "settings": settings, "machine": machine()}
         notes = [*NOTES, *questions.notes]

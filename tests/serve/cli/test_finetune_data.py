@@ -115,7 +115,7 @@ def test_the_manifest_says_where_instructions_come_from(done: Done, folder: Path
     assert (told["pool"], told["taken"], len(generic)) == (80, 20, 20)
     assert told["per_planning_task"] == round(20 / (len(examples) - 20), 4)
     assert {example.task for example in generic} == {"instruction", "instruction:evolved"}
-    assert list(manifest["instructions"]["licences"]) == ["hugging_face"]
+    assert list(manifest["instructions"]["licences"]) == ["instructions.jsonl"]
 
 
 def test_the_manifest_names_no_place_on_this_machine(done: Done, folder: Path) -> None:

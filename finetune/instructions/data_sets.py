@@ -1,17 +1,18 @@
-"""Reader of any data set of the ``datasets`` library: a name, or a local folder or file."""
+"""Instructions of any data set of the ``datasets`` library: a name, or a local folder or file."""
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from casewright.errors import DependencyError, InputError, told
 from casewright.finetune.instructions.instruction import Instruction
-from casewright.finetune.instructions.readers.calls import Refuse
 
+#: What a column holds; an ``input`` is the text that an instruction is about.
+Column = Literal["prompt", "input", "answer", "messages"]
 #: Usual columns of prompt and answer, in order of preference: Alpaca, Dolly, TRL's
 #: prompt/completion, question answering.
 _PAIRS = (
@@ -25,26 +26,15 @@ _PAIRS = (
     ("query", "response"),
     ("input", "output"),
 )
-#: Usual columns of the text that an instruction is about.
 _INPUTS = ("input", "context")
 _DIALOGUES = ("messages", "conversations", "conversation")
 _ASKING = ("system", "user", "human", "prompter")
 _MODELS = ("assistant", "gpt", "model")
-#: Self-Instruct's column with inputs and outputs of one instruction.
-_INSTANCES = "instances"
-#: The keys of a mapping of columns.
-FIELDS = ("prompt", "input", "answer", "messages")
 #: The library's builder for files of each ending.
 BUILDERS = {".jsonl": "json", **{f".{name}": name for name in ("json", "parquet", "csv", "arrow")}}
 
 
-def check_fields(columns: Mapping[str, str]) -> None:
-    """Raise ``InputError`` if a mapping of columns has an unknown key."""
-    if wrong := sorted(set(columns) - set(FIELDS)):
-        raise InputError(f"columns: {wrong} are no fields. Map any of {list(FIELDS)}.")
-
-
-def columns_of(names: Collection[str], columns: Mapping[str, str]) -> Mapping[str, str]:
+def columns_of(names: Collection[str], columns: Mapping[Column, str]) -> Mapping[Column, str]:
     """Return column names by ``prompt``, ``answer`` and optionally ``input``; or by ``messages``.
 
     Args:
@@ -55,7 +45,6 @@ def columns_of(names: Collection[str], columns: Mapping[str, str]) -> Mapping[st
         InputError: A mapped column does not exist, or no usual names do.
     """
     if columns:
-        check_fields(columns)
         if absent := sorted(set(columns.values()) - set(names)):
             raise InputError(f"columns: {absent} are no columns. There are {sorted(names)}.")
         if "messages" not in columns and not {"prompt", "answer"} <= set(columns):
@@ -74,7 +63,7 @@ def columns_of(names: Collection[str], columns: Mapping[str, str]) -> Mapping[st
     )
 
 
-def pair_of(row: Mapping[str, Any], columns: Mapping[str, str]) -> tuple[str, str]:
+def pair_of(row: Mapping[str, Any], columns: Mapping[Column, str]) -> tuple[str, str]:
     """Return a row's prompt and answer, empty if missing; ``InputError`` for a wrong dialogue."""
     if "messages" in columns:
         return _first_exchange(row.get(columns["messages"]))
@@ -85,7 +74,7 @@ def pair_of(row: Mapping[str, Any], columns: Mapping[str, str]) -> tuple[str, st
 
 def _first_exchange(messages: Any) -> tuple[str, str]:
     prompts: list[str] = []
-    for message in messages if isinstance(messages, Sequence) else [None]:
+    for message in messages if isinstance(messages, list) else [None]:
         if not isinstance(message, Mapping):
             raise InputError("A dialogue is no list of messages with role and content.")
         role = _text(message.get("role", message.get("from"))).lower()
@@ -103,12 +92,12 @@ def _text(value: Any) -> str:
     return value.strip() if isinstance(value, str) else ""
 
 
-def read_hugging_face(
+def read_data_set(
     path: Path | str,
-    refuse: Refuse,
+    refuse: Callable[[str], None],
     *,
     split: str = "train",
-    columns: Mapping[str, str] | None = None,
+    columns: Mapping[Column, str] | None = None,
 ) -> Iterator[Instruction]:
     """Yield the rows of a data set, as a stream; no code of its repository is run.
 
@@ -123,21 +112,19 @@ def read_hugging_face(
         DependencyError: The library is not installed.
     """
     name = Path(path).name if Path(path).exists() else str(path)
-    used: Mapping[str, str] | None = None
+    used: Mapping[Column, str] | None = None
     with _as_input_errors(str(path), split):
         for number, row in enumerate(_load(str(path), split), 1):
+            try:
+                used = used or columns_of(row, columns or {})
+                prompt, answer = pair_of(row, used)
+            except InputError as error:
+                raise InputError(f"{path}, row {number}: {error}") from error
             id_ = f"hugging_face:{name}:{split}:{number}"
-            instances = row.get(_INSTANCES)
-            for part in instances if isinstance(instances, list) else [{}]:
-                try:
-                    used = used or columns_of([*row, *part], columns or {})
-                    prompt, answer = pair_of({**row, **part}, used)
-                except InputError as error:
-                    raise InputError(f"{path}, row {number}: {error}") from error
-                if prompt and answer:
-                    yield Instruction(id_, id_, prompt, answer)
-                else:
-                    refuse("empty answer" if prompt else "empty prompt")
+            if prompt and answer:
+                yield Instruction(id_, id_, prompt, answer)
+            else:
+                refuse("empty answer" if prompt else "empty prompt")
 
 
 def _load(path: str, split: str) -> Any:

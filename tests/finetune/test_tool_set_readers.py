@@ -1,8 +1,7 @@
-"""Readers of instruction data: what each form becomes, and what is said of other files."""
+"""Readers of tool-use sets: what each form becomes, and what is said of other files."""
 
 from __future__ import annotations
 
-import json
 import os
 from collections import Counter
 from pathlib import Path
@@ -11,32 +10,25 @@ from typing import Any
 import pytest
 
 from casewright.errors import InputError
-from casewright.finetune.instructions import (
-    READERS,
-    Instruction,
-    reader,
-    tool_queries,
-)
-from casewright.finetune.instructions.readers.registry import contaminated, licences
-from casewright.planner import render_prompt
+from casewright.finetune.tool_sets.calls import Query
+from casewright.finetune.tool_sets.registry import READERS, reader, tool_queries
 from casewright.tools import NO_EVIDENCE
 from tests.support.instruction_files import (
     api,
     described,
     function,
     leaderboard,
-    write_lines,
     write_list,
 )
 
 
-def read(name: str, path: Path) -> tuple[list[Instruction], Counter[str]]:
+def read(name: str, path: Path) -> tuple[list[Query], Counter[str]]:
     refused: Counter[str] = Counter()
     return list(reader(name).read(path, lambda why: refused.update([why]))), refused
 
 
-def plans(found: list[Instruction]) -> list[str]:
-    return [str(one.planned.plan) for one in found if one.planned]
+def plans(found: list[Query]) -> list[str]:
+    return [str(query.plan) for query, _ in found]
 
 
 GARDEN = {
@@ -68,20 +60,18 @@ def test_toolalpaca_becomes_plans_with_references_and_without_credentials(tmp_pa
     calls = [("find_bed", find[1]), ("water", water.replace("find-bed", "find_bed"))]
     record = {**garden([(f'"{BEGONIAS}"', calls)]), "Function_Description": functions}
     write_list(tmp_path / "eval_real.json", [record])
-    (one,), refused = read("toolalpaca", tmp_path)
+    ((query, toolbox),), refused = read("toolalpaca", tmp_path)
     assert not refused
-    assert one.answer == ('s1 = find_bed(name="begonias")\ns2 = water(bedId=s1.bedId, how="can")')
-    assert one.planned is not None
-    assert one.planned.query.query == BEGONIAS
-    assert one.planned.toolbox["find_bed"].results == ("bedId", "soil")
-    assert [p.name for p in one.planned.toolbox["water"].parameters] == ["bedId", "litres", "how"]
+    plan = 's1 = find_bed(name="begonias")\ns2 = water(bedId=s1.bedId, how="can")'
+    assert (query.query, str(query.plan)) == (BEGONIAS, plan)
+    assert toolbox["find_bed"].results == ("bedId", "soil")
+    assert [p.name for p in toolbox["water"].parameters] == ["bedId", "litres", "how"]
 
 
 def test_functions_whose_names_are_no_identifiers_have_aliases(tmp_path: Path) -> None:
     calls = [("find-bed", '{"name": "begonias"}')]
     file = write_list(tmp_path / "eval.json", [garden([(BEGONIAS, calls)])])
-    (one,), _ = read("toolalpaca", file)
-    assert one.answer == 's1 = find_x2d_bed(name="begonias")'
+    assert plans(read("toolalpaca", file)[0]) == ['s1 = find_x2d_bed(name="begonias")']
 
 
 @pytest.mark.parametrize(
@@ -125,10 +115,9 @@ def test_bfcl_takes_the_first_allowed_value_and_leaves_out_an_empty_one(tmp_path
         {"bed.rate": {"bed": ["good"], "note": [""]}},
     ]
     leaderboard(tmp_path, "parallel_multiple", [("Find the onions and rate them", FUNCTIONS, gold)])
-    (one,), _ = read("bfcl", tmp_path)
-    assert one.answer == (
+    assert plans(read("bfcl", tmp_path)[0]) == [
         's1 = bed_x2e_find(name="onions", wet=true)\ns2 = bed_x2e_rate(bed="good")'
-    )
+    ]
 
 
 def test_bfcl_writes_of_what_may_be_left_out_only_what_the_question_says(tmp_path: Path) -> None:
@@ -137,56 +126,22 @@ def test_bfcl_writes_of_what_may_be_left_out_only_what_the_question_says(tmp_pat
         {"bed.rate": {"bed": ["good"], "note": ["ripe", ""]}},
     ]
     leaderboard(tmp_path, "multiple", [("Are the onions in 3 rows good?", FUNCTIONS, gold)])
-    (one,), _ = read("bfcl", tmp_path)
-    assert one.answer == ('s1 = bed_x2e_find(name="onions", rows=3)\ns2 = bed_x2e_rate(bed="good")')
+    assert plans(read("bfcl", tmp_path)[0]) == [
+        's1 = bed_x2e_find(name="onions", rows=3)\ns2 = bed_x2e_rate(bed="good")'
+    ]
 
 
 def test_bfcl_without_a_function_that_fits_looks_nothing_up(tmp_path: Path) -> None:
     leaderboard(tmp_path, "irrelevance", [("Who wrote it?", FUNCTIONS, None)])
-    (one,), _ = read("bfcl", tmp_path)
-    assert one.answer == "s1 = no_evidence()"
+    assert plans(read("bfcl", tmp_path)[0]) == ["s1 = no_evidence()"]
 
 
-def test_first_turn_of_a_dialogue_needs_all_its_values_in_its_question(tmp_path: Path) -> None:
-    name = "BFCL_v4_multi_turn_base.json"
-    turn = [{"role": "user", "content": "Set the price of 'NEW' to 7."}]
-    record = {"question": [turn, turn], "involved_classes": ["TradingBot"]}
-    write_lines(tmp_path / name, [{**record, "id": key} for key in "abcd"])
-    answers = ["price('NEW', amount=7)", "price(stock='OLD', amount=7)", "__import__('os')"]
-    gold = [{"id": key, "ground_truth": [[call]]} for key, call in zip("abc", answers, strict=True)]
-    write_lines(tmp_path / "possible_answer" / name, [*gold, {"id": "d", "ground_truth": [[]]}])
-    write_lines(
-        tmp_path / "multi_turn_func_doc" / "trading_bot.json",
-        [function("price", ["stock", "amount"], stock="string", amount="float")],
-    )
-    found, refused = read("bfcl", tmp_path)
-    assert plans(found) == ['s1 = price(stock="NEW", amount=7)']
-    assert refused == {
-        "dialogue: a value that the first question does not hold": 1,
-        "dialogue: a call of a tool that is not declared": 1,
-        "dialogue: the first turn calls nothing": 1,
-    }
-
-
-def test_plan_is_asked_for_in_the_planners_own_prompt(tmp_path: Path) -> None:
+def test_a_gold_plan_is_valid_for_its_own_tools(tmp_path: Path) -> None:
     gold = [{"bed.find": {"name": ["onions"]}}]
     leaderboard(tmp_path, "multiple", [("Find the onions", FUNCTIONS, gold)])
-    (one,), _ = read("bfcl", tmp_path)
     ((query, toolbox),) = tool_queries("bfcl", tmp_path)
-    request = query.record.request(toolbox)
-    request.validate(query.plan)
-    example = one.to_example()
-    assert example.prompt == render_prompt(request)
-    assert example.task == "instruction:tools"
+    query.record.request(toolbox).validate(query.plan)
     assert toolbox.names[-1] == NO_EVIDENCE.name
-
-
-def test_evaluation_sets_say_which_scores_they_spoil() -> None:
-    used = ["bfcl:x:1", "toolalpaca:y:2", "hugging_face:z:3", "plan-17"]
-    assert contaminated(used) == ["BFCL", "ToolAlpaca"]
-    assert licences(["hugging_face:z:3", "plan-17"]) == {
-        "hugging_face": "as the data set's page says"
-    }
 
 
 def test_unknown_reader_lists_those_that_there_are_and_where_their_data_comes_from() -> None:
@@ -194,7 +149,7 @@ def test_unknown_reader_lists_those_that_there_are_and_where_their_data_comes_fr
         reader("alpaca")
 
 
-@pytest.mark.parametrize("name", sorted(set(READERS) - {"hugging_face"}))
+@pytest.mark.parametrize("name", sorted(READERS))
 def test_missing_file_is_named(tmp_path: Path, name: str) -> None:
     with pytest.raises(InputError, match=r"\.jsonl?.*(Give|folder)"):
         read(name, tmp_path)
@@ -229,14 +184,12 @@ def test_file_of_another_form_is_named_with_its_place(
 
 
 @pytest.mark.skipif("CASEWRIGHT_DATA" not in os.environ, reason="CASEWRIGHT_DATA is not set")
-def test_published_sets_have_their_numbers_of_instructions() -> None:
+def test_published_sets_have_their_numbers_of_queries() -> None:
     data = Path(os.environ["CASEWRIGHT_DATA"])
     found = {name: read(name, data / name)[0] for name in ("toolalpaca", "bfcl")}
-    assert {name: len(instructions) for name, instructions in found.items()} == {
+    assert {name: len(queries) for name, queries in found.items()} == {
         "toolalpaca": 168,
-        "bfcl": 739,
+        "bfcl": 651,
     }
-    for one in (one for instructions in found.values() for one in instructions if one.planned):
-        assert one.planned is not None
-        one.planned.request.validate(one.planned.plan)
-        assert json.dumps(one.to_example().to_row())
+    for query, toolbox in (one for queries in found.values() for one in queries):
+        query.record.request(toolbox).validate(query.plan)

@@ -10,25 +10,25 @@ from pathlib import Path
 from typing import Any
 
 from casewright.errors import InputError
-from casewright.finetune.instructions.instruction import Instruction, PlannedQuery
-from casewright.finetune.instructions.readers.calls import (
+from casewright.finetune.records import Record, read_records
+from casewright.finetune.tool_sets.calls import (
     FORM,
     NO_QUESTION,
     NO_TOOL,
     GoldCall,
+    Query,
     Refuse,
     Unfit,
     files_of,
     grounded,
-    instruction_of,
     make_toolbox,
     parameter,
     planned,
+    query_of,
     tool,
     unfit_on,
     unquoted,
 )
-from casewright.finetune.records import Record, read_records
 from casewright.planner import StepRef
 from casewright.tools import Parameter, Toolbox, alias
 
@@ -47,7 +47,7 @@ class _Api(Record):
     Function_Description: Any = None
 
 
-def read_toolalpaca(path: Path, refuse: Refuse) -> Iterator[Instruction]:
+def read_toolalpaca(path: Path, refuse: Refuse) -> Iterator[Query]:
     """Yield the instructions whose golden calls are a valid plan of their API.
 
     The API's credentials are not parameters here. A reference to an earlier call's output becomes
@@ -69,15 +69,15 @@ def read_toolalpaca(path: Path, refuse: Refuse) -> Iterator[Instruction]:
                     refuse(f"toolbox: {unfit}")
                 continue
             for index, (question, calls) in enumerate(zip(questions, golden, strict=True), 1):
-                position = f"{number}.{index}"
-                id_ = f"toolalpaca:{file.stem}.{position}"
-                make = partial(_planned, id_, question, calls, toolbox, secrets)
-                yield from instruction_of(id_, f"toolalpaca:{file.name}:{position}", make, refuse)
+                id_ = f"toolalpaca:{file.stem}.{number}.{index}"
+                yield from query_of(
+                    partial(_planned, id_, question, calls, toolbox, secrets), refuse
+                )
 
 
 def _planned(
     id_: str, question: Any, golden: Any, toolbox: Toolbox, secrets: frozenset[str]
-) -> PlannedQuery:
+) -> Query:
     if not isinstance(question, str) or not question.strip():
         raise Unfit(NO_QUESTION)
     text = unquoted(question)

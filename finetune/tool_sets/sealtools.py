@@ -9,19 +9,19 @@ from pathlib import Path
 from typing import Any
 
 from casewright.errors import InputError
-from casewright.finetune.instructions.instruction import Instruction, PlannedQuery
-from casewright.finetune.instructions.readers.calls import (
+from casewright.finetune.records import Record, read_records
+from casewright.finetune.tool_sets.calls import (
     FORM,
     NO_TOOL,
     GoldCall,
+    Query,
     Refuse,
     Unfit,
     files_of,
-    instruction_of,
     planned,
+    query_of,
     toolbox_of,
 )
-from casewright.finetune.records import Record, read_records
 from casewright.planner import StepRef
 
 TOOLS = "tool.jsonl"
@@ -46,7 +46,7 @@ class _Item(Record):
     retrieved_apis: list[str]
 
 
-def read_sealtools(path: Path, refuse: Refuse) -> Iterator[Instruction]:
+def read_sealtools(path: Path, refuse: Refuse) -> Iterator[Query]:
     """Yield the items whose calls are a valid plan of the tools that were retrieved for them.
 
     Args:
@@ -62,13 +62,11 @@ def read_sealtools(path: Path, refuse: Refuse) -> Iterator[Instruction]:
         raise InputError(f"{tools} does not exist. It holds the tools of {files[0].name}.")
     declared = {tool.api_name: tool for _, tool in read_records(tools, _Tool)}
     for file in files:
-        for number, item in read_records(file, _Item):
-            source = f"sealtools:{file.name}:{number}"
-            make = partial(_planned, item, declared)
-            yield from instruction_of(f"sealtools:{item.id}", source, make, refuse)
+        for _, item in read_records(file, _Item):
+            yield from query_of(partial(_planned, item, declared), refuse)
 
 
-def _planned(item: _Item, declared: Mapping[str, _Tool]) -> PlannedQuery:
+def _planned(item: _Item, declared: Mapping[str, _Tool]) -> Query:
     calls = list(_calls(item.calling, declared))
     if any(_foreign(value, item.query) for call in calls for value in call.arguments.values()):
         # Some items' values belong to another question.

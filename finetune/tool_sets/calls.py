@@ -9,12 +9,6 @@ from pathlib import Path
 from typing import Any
 
 from casewright.errors import InputError, PlanError, ToolError
-from casewright.finetune.instructions.instruction import (
-    Instruction,
-    PlannedQuery,
-    planned_instruction,
-)
-from casewright.finetune.instructions.words import stems
 from casewright.planner import (
     AnnotatedQuery,
     ListValue,
@@ -27,9 +21,12 @@ from casewright.planner import (
     violations,
 )
 from casewright.planner.plan import Value
+from casewright.stores.feedback.sufficiency import content_words
 from casewright.tools import NO_EVIDENCE, Parameter, Source, Toolbox, ToolSpec, alias
 
-#: Called with the reason for each record, or part of one, that makes no instruction.
+#: A query with its gold plan, and the toolbox that it came with.
+Query = tuple[AnnotatedQuery, Toolbox]
+#: Called with the reason for each record, or part of one, that makes no query.
 Refuse = Callable[[str], None]
 
 
@@ -188,27 +185,22 @@ class GoldCall:
     arguments: Mapping[str, Any]
 
 
-def instruction_of(
-    id_: str, source: str, make: Callable[[], PlannedQuery], refuse: Refuse, prefix: str = ""
-) -> Iterator[Instruction]:
-    """Yield the instruction of a record, or call ``refuse`` with the reason that there is none.
+def query_of(make: Callable[[], Query], refuse: Refuse) -> Iterator[Query]:
+    """Yield the query of a record, or call ``refuse`` with the reason that there is none.
 
-    Args:
-        source: The reader's name, the file and the position in it.
-        make: Returns the query and its plan; raises ``Unfit`` if the record cannot be used.
-        prefix: Put before the reason.
+    ``make`` returns the query and its tools, and raises ``Unfit`` if the record cannot be used.
     """
     try:
-        yield planned_instruction(id_, source, make())
+        yield make()
     except Unfit as unfit:
-        refuse(f"{prefix}{unfit}")
+        refuse(str(unfit))
     except PlanError:
-        refuse(f"{prefix}{_NO_PLAN}")
+        refuse(_NO_PLAN)
 
 
 def planned(
     id_: str, question: str, toolbox: Toolbox, calls: Iterable[GoldCall], label: str
-) -> PlannedQuery:
+) -> Query:
     """Return a query with the plan of these calls (``no_evidence()`` if there are none).
 
     Raises:
@@ -221,8 +213,7 @@ def planned(
         plan, toolbox, question=question, context={}, max_steps=request.max_steps
     ):
         raise Unfit(next(reason for rule, reason in _REASONS if rule in broken.rule))
-    query = AnnotatedQuery(QueryRecord(id=id_, query=question), plan, label)
-    return PlannedQuery(query, toolbox)
+    return AnnotatedQuery(QueryRecord(id=id_, query=question), plan, label), toolbox
 
 
 def _plan_of(calls: Iterable[GoldCall], toolbox: Toolbox) -> Plan:
@@ -248,8 +239,8 @@ def grounded(value: Any, question: str) -> bool:
     """Return whether a text of several words shares one with the question; else True."""
     if not isinstance(value, str) or len(value.split()) < 2:
         return True
-    words = stems(value)
-    return not words or bool(words & stems(question))
+    words = content_words(value)
+    return not words or bool(words & content_words(question))
 
 
 def _value(value: Any, kind: str) -> Value:

@@ -1,0 +1,483 @@
+"""REAPER's tables (Joshi et al. 2024) at a small model's size, beside the paper's own figures.
+
+Table 1 asks the planners as they ship. Each row of Table 2, parts of the training data left out,
+and of Table 3, mixtures with generic instructions (section 4.3), is a training.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from importlib.util import find_spec
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from casewright.bench.harness import Ground, read_ground
+from casewright.bench.models import random_twin
+from casewright.bench.report import Report, published
+from casewright.errors import InputError
+from casewright.finetune.evaluation import (
+    EvaluationItem,
+    as_row,
+    evaluate,
+    items_of,
+    score_classes,
+)
+from casewright.finetune.evaluation.intervals import wilson
+from casewright.finetune.examples.data_section import DataSection
+from casewright.finetune.examples.make_training_set import Ingredients, make_training_set
+from casewright.finetune.examples.query_pool import queries_hash, query_pool
+from casewright.finetune.examples.training_set import MANIFEST, write_training_set
+from casewright.finetune.instructions import InstructionSource
+from casewright.finetune.instructions.data_sets import BUILDERS
+from casewright.finetune.queries.choose import choose_queries
+from casewright.finetune.recipe.recipe import Recipe
+from casewright.finetune.recipe.shipped import find_recipe
+from casewright.finetune.tool_pools import read_pools
+from casewright.planner import CasePlanner, ModelPlanner, Planner, plan_store, read_annotated
+from casewright.planner.language_model.source import find_source
+from casewright.planner.named import CLASSIFIERS, make_planner
+from casewright.planner.plan_cases import EXAMPLES
+from casewright.planner.prompt import prompt_hash
+from casewright.planner.shipped import is_shipped, shipped_examples, shipped_planner
+from casewright.stores import CaseStore
+from casewright.stores.paths import cache_folder
+from casewright.stores.progress import note, told_progress
+
+if TYPE_CHECKING:
+    from casewright.planner.language_model import LanguageModel
+
+Line = dict[str, Any]
+#: The paper's tables by the names that ``--table`` takes.
+TABLES = FIRST, SECOND, THIRD = "1", "2", "3"
+TRAINED, RANDOM, CASES = "trained", "random weights", "case planner"
+SHIPPED, BASE = "shipped planner", "its base, not tuned"
+#: The columns of every line; those of no line are not shown.
+COLUMNS = (
+    *("table", "row", "planner", "class", "grammar", "count", "tools", "low", "high", "arguments"),
+    *("arguments_paper", "f1", "only_provided", "invalid", "ms_p50", "published", "examples"),
+    *("tokens", "steps", "seconds", "note"),
+)
+#: The end of a planner's label if it writes without a grammar.
+FREE = ", grammar off"
+#: Seconds until a batch times out, on slow machines too: figures must not depend on the machine.
+SECONDS = 600.0
+#: Questions of a batch, unless a plan's own time is measured; random networks in Table 1.
+BATCH, SEEDS = 16, 3
+#: The share of the generic instructions, and the tasks of a query with planning itself: the
+#: paper's best mixture, which Table 2 begins with.
+SHARE, TASKS = 1.0, 4
+#: The start of a result's ``fallback`` if the planner raised: nothing was measured.
+FAILED = "It failed"
+#: Questions for a tool that only their prompt declares (section 5.5), and their class. The first is
+#: the paper's own; the others are this project's.
+NEW_TOOL_QUERIES, NEW_TOOL = Path(__file__).with_name("compatible.jsonl"), "compatible_products"
+NO_INSTRUCTIONS = "no instructions were given (--instructions FOLDER)"
+PAPER = published("reaper")
+NOTES = (
+    "tools: share of plans with the right tool sequence, with its 95 % interval (Wilson); "
+    "arguments: and every argument right; arguments_paper: the same over plans with prod_search or "
+    "shipment_status. A plan by a fallback, or one that is not valid, counts as wrong. "
+    "only_provided: a needed tool was removed, the grammar off, and no other tool was named than "
+    "those that are there.",
+    "No question took part in training or in the plan cases. The case planner has the row's plan "
+    "cases and no reader; the plan parser, by which it plans then, has learned from all queries.",
+    f"{NEW_TOOL}: questions for a tool that no training saw; they are not counted in all.",
+    "published: the figures of REAPER's own Tables 1 to 3 (Joshi et al. 2024), of a Mistral-7B on "
+    "other data and 600 other questions; in brackets what it was trained on. Its only_provided is "
+    "1 less the share of plans that call prod_qna, which was removed.",
+    "Every row of Tables 2 and 3 is a training from the recipe's base, shorter than that of the "
+    "shipped planner. examples and tokens are those of its training set.",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class ReaperTrial:
+    """The options of the command; an interrupted run continues with the trainings in ``folder``.
+
+    Raises:
+        InputError: A table does not exist, or a number is too small.
+    """
+
+    tables: tuple[str, ...] = TABLES
+    folder: Path = field(default_factory=lambda: cache_folder() / "bench-reaper")
+    recipe: str = "reaper"
+    steps: int | None = None
+    planner: Path | None = None
+    instructions: Path | None = None
+    limit: int = 100
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        if wrong := [name for name in self.tables if name not in TABLES]:
+            raise InputError(f"There is no table {wrong[0]!r}. Tables are: {', '.join(TABLES)}.")
+        if self.limit < 1:
+            raise InputError(f"--limit is {self.limit}. Give 1 at least.")
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """A row of Table 2 or 3: the data of its training; ``None`` if instructions are missing."""
+
+    table: str
+    name: str
+    slug: str
+    paper: Mapping[str, Any]
+    data: DataSection | None
+
+
+def measure_reaper(trial: ReaperTrial) -> Report:
+    """Ask the planners that ship, train the rows that are not trained yet, and ask those."""
+    recipe = Recipe.read(find_recipe(trial.recipe))
+    name = recipe.data.domain
+    if name is None or recipe.data.queries is not None:
+        raise InputError(
+            f"{trial.recipe}: only a domain has frozen questions to measure by. Write data.domain "
+            "alone."
+        )
+    if trial.steps is not None:
+        update = {"steps": trial.steps, "epochs": None}
+        section = recipe.training.model_copy(update=update)
+        recipe = recipe.model_copy(update={"training": section})
+    ground = read_ground(name)
+    frozen = items_of(ground.measuring()[: trial.limit], ground.toolbox)
+    rows = [r for r in training_rows(recipe.data, trial.instructions) if r.table in trial.tables]
+    lines = list(_first_table(trial, ground, frozen)) if FIRST in trial.tables else []
+    with told_progress("Training and measuring", len(rows), "rows") as advance:
+        for row in rows:
+            note(f"Table {row.table}: {row.name}.")
+            lines += _row_lines(row, trial, recipe, ground, frozen)
+            advance(1)
+    return Report(
+        bench="reaper",
+        settings={
+            "domain": ground.domain.name,
+            "tables": list(trial.tables),
+            "recipe": recipe.model_dump(mode="json", exclude_none=True, exclude={"data"}),
+            "steps": recipe.training.steps,
+            "plan_cases_in_a_prompt": recipe.data.tevo.shots,
+            "frozen_questions": len(frozen),
+            "instructions": trial.instructions is not None,
+            "seed": trial.seed,
+        },
+        figures=_figures(lines),
+        rows=lines,
+        notes=NOTES,
+        draw=lambda axes: draw_lines(axes, lines),
+        titles={name: f"Table {name}" for name in TABLES},
+        cells=_shown,
+    )
+
+
+def training_rows(data: DataSection, instructions: Path | None) -> list[Row]:
+    """Return the rows of Table 2, whose omissions add up, and those of Table 3.
+
+    Args:
+        instructions: A folder with files of generic instructions.
+
+    Raises:
+        InputError: The folder holds none.
+    """
+    sources = _sources(instructions)
+
+    def row(table: str, name: str, slug: str, paper: Mapping[str, Any], **parts: Any) -> Row:
+        needed = parts.pop("needed", False)
+        made = None if needed and not sources else mixture(data, sources, **parts)
+        return Row(table, name, slug, paper, made)
+
+    rows = [row(SECOND, "all parts", "all-parts", PAPER["table_1"]["reaper"])]
+    omitted: dict[str, bool] = {}
+    parts = {"evolved": "no-evolve", "sampled": "no-evolve-dqs"}
+    parts["tools_evolved"] = "no-evolve-dqs-tevo"
+    for (part, slug), (name, paper) in zip(parts.items(), PAPER["table_2"].items(), strict=True):
+        omitted[part] = False
+        rows.append(row(SECOND, name, slug, paper, needed=part == "evolved", **omitted))
+    for key, paper in PAPER["table_3"].items():
+        share, tasks = float(key.split()[0]), int(key.split()[1])
+        best = (share, tasks) == (SHARE, TASKS)
+        slug = "all-parts" if best else f"ift-{share:g}-tasks-{tasks}"
+        name = f"{share:.0%} of the instructions, {tasks} tasks"
+        rows.append(row(THIRD, name, slug, paper, needed=share > 0, share=share, tasks=tasks))
+    return rows
+
+
+def _sources(folder: Path | None) -> tuple[InstructionSource, ...]:
+    if folder is None:
+        return ()
+    files = sorted(folder.iterdir()) if folder.is_dir() else []
+    files = [file for file in files if file.suffix in BUILDERS]
+    if not files:
+        raise InputError(
+            f"--instructions {folder} holds no file of generic instructions. Give a folder with "
+            f"files that end in {', '.join(sorted(BUILDERS))}."
+        )
+    return tuple(InstructionSource(path=str(file)) for file in files)
+
+
+def mixture(
+    data: DataSection,
+    sources: tuple[InstructionSource, ...],
+    *,
+    share: float = SHARE,
+    tasks: int = TASKS,
+    evolved: bool = True,
+    sampled: bool = True,
+    tools_evolved: bool = True,
+) -> DataSection:
+    """Return the recipe's data section with all parts but the omitted ones.
+
+    Args:
+        evolved: Give some instructions constraints.
+        sampled: Sample queries as the recipe says, not at random.
+        tools_evolved: Vary tools, names and descriptions.
+    """
+    changes: dict[str, dict[str, Any]] = {
+        "instructions": {
+            "sources": sources,
+            "share": share if sources else 0.0,
+            **({} if evolved else {"evolved": 0.0}),
+        },
+        "ttg": {"tasks_per_query": tasks},
+        "sampling": {} if sampled else {"method": "random"},
+        "tevo": {"enabled": tools_evolved},
+    }
+    sections = {n: getattr(data, n).model_copy(update=values) for n, values in changes.items()}
+    return data.model_copy(update=sections)
+
+
+def _row_lines(
+    row: Row,
+    trial: ReaperTrial,
+    recipe: Recipe,
+    ground: Ground,
+    frozen: Sequence[EvaluationItem],
+) -> Iterator[Line]:
+    """Yield a row's lines, of the trained planner and its controls; train it if necessary."""
+    from casewright.finetune.training.train import train
+    from casewright.planner.language_model import load_language_model
+
+    head = {"table": row.table, "row": row.name}
+    if row.data is None:
+        yield _line(**head, planner=TRAINED, note=NO_INSTRUCTIONS)
+        return
+    inputs = _ingredients(ground)
+    settings = {
+        "queries": queries_hash(inputs.queries),
+        "toolbox": inputs.toolbox.fingerprint(),
+        "prompt": prompt_hash(),
+        "data": row.data.model_dump(mode="json"),
+        "recipe": recipe.model_dump(mode="json", exclude={"data"}),
+    }
+    name = f"{row.slug}-{_digest(settings)}"
+    data, output = trial.folder / "sets" / name, trial.folder / "planners" / name
+    if not (data / MANIFEST).is_file():
+        write_training_set(make_training_set(row.data, inputs, ground.encoder), data)
+    result = train(recipe.model, recipe.lora, recipe.training, data, output, resume=True)
+    metrics = result.card["metrics"]
+    facts = {
+        "examples": metrics["examples_training"],
+        "tokens": metrics["tokens_training"],
+        "steps": metrics["steps"],
+        # The card of a resumed training has the seconds of its last part alone.
+        "seconds": None if metrics["resumed_after_steps"] else metrics["seconds_training"],
+        "note": None if row.table == THIRD or row.data.instructions.sources else NO_INSTRUCTIONS,
+    }
+    model = load_language_model(output)
+    # The plan cases are the queries that the training learns from.
+    cases = choose_queries(inputs.queries, row.data.sampling, ground.encoder, row.data.seed)
+    with plan_store(cases, ground.uncached) as store:
+        shots = row.data.tevo.shots
+        planners: dict[str, Planner] = {
+            TRAINED: _writer(model, store, shots),
+            TRAINED + FREE: _writer(model, store, shots, constrained=False),
+            RANDOM: _writer(random_twin(model, trial.seed), store, shots),
+            CASES: CasePlanner(store),
+        }
+        for line in measured(frozen, planners, trial.seed):
+            if line["class"] == "all":
+                own = {**facts, **_paper(row.paper, line)} if line["planner"] == TRAINED else {}
+                yield {**line, **head, **own}
+
+
+def _ingredients(ground: Ground) -> Ingredients:
+    """Return what the training sets are made of: no question that is asked."""
+    domain, toolbox = ground.domain, ground.toolbox
+    asked = [query.query for query in ground.measuring()]
+    pool = query_pool(domain.queries(), toolbox, asked).queries
+    # Items carry a class for every query, from its plan where the query has none.
+    queries = [item.query for item in items_of(pool, toolbox)]
+    pools = read_pools(domain.tool_pools, toolbox) if domain.tool_pools else {}
+    return Ingredients(queries, toolbox, pools, measuring=asked)
+
+
+def _first_table(
+    trial: ReaperTrial, ground: Ground, frozen: Sequence[EvaluationItem]
+) -> Iterator[Line]:
+    """Yield the lines of the planner that ships, its base, random networks, and the others."""
+    from casewright.planner.language_model import load_language_model
+
+    folder = trial.planner if trial.planner is not None else shipped_planner()
+    shots = shipped_examples(folder) if is_shipped(folder) else EXAMPLES
+    source, known = find_source(folder, None), ground.domain.queries()
+    paper = PAPER["table_1"]
+    # A plan's own milliseconds are among the figures.
+    settings: dict[str, Any] = {"batch": 1}
+    new_tool = items_of(read_annotated(NEW_TOOL_QUERIES), ground.toolbox)
+
+    def lines(name: str, planners: Mapping[str, Planner], own: Mapping[str, Any]) -> Iterator[Line]:
+        new = (n for n in measured(new_tool, planners, trial.seed) if n["class"] == NEW_TOOL)
+        for line in (*new, *measured(frozen, planners, trial.seed)):
+            yield {**line, "table": FIRST, "row": name, **_paper(own, line)}
+
+    with plan_store(known, ground.uncached) as store:
+        tuned = load_language_model(folder)
+        models = [(SHIPPED, tuned, paper["reaper"])]
+        if source.adapter is not None:
+            models.append((BASE, load_language_model(source.base), paper["untuned"]))
+        for name, model, own in models:
+            bound = _writer(model, store, shots, **settings)
+            free = _writer(model, store, shots, constrained=False, **settings)
+            yield from lines(name, {name: bound, name + FREE: free}, own)
+        if source.adapter is None:
+            why = "the planner is no adapter, which would name its base"
+            yield _line(table=FIRST, row=BASE, planner=BASE, note=why)
+        for seed in range(trial.seed, trial.seed + SEEDS):
+            twin = _writer(random_twin(tuned, seed), store, shots, **settings)
+            yield from lines(f"{RANDOM}, seed {seed}", {RANDOM: twin}, {})
+        if (reader := ground.domain.open_reader()) is not None:
+            name = "case planner with its reader"
+            yield from lines(name, {name: CasePlanner(store, reader)}, {})
+        yield from lines(CASES, {CASES: CasePlanner(store)}, {})
+        if find_spec("sklearn") is not None:
+            parts: dict[str, Any] = {"queries": lambda: known, "encoder": ground.uncached}
+            classifiers = make_planner(CLASSIFIERS, store, **parts)
+            yield from lines(CLASSIFIERS, {CLASSIFIERS: classifiers}, paper["ensemble"])
+
+
+def _writer(model: LanguageModel, store: CaseStore, examples: int, **settings: Any) -> ModelPlanner:
+    options = {"batch": BATCH, "seconds": SECONDS, **settings}
+    return ModelPlanner(model, plan_cases=store, examples=examples, **options)
+
+
+def measured(
+    items: Sequence[EvaluationItem], planners: Mapping[str, Planner], seed: int
+) -> Iterator[Line]:
+    """Yield each planner's line for each class and for all.
+
+    Those whose labels end in ``FREE`` are also asked with a needed tool removed. A plan by a
+    fallback, or an invalid one, counts as wrong.
+
+    Raises:
+        InputError: A planner failed on a question.
+    """
+    free = {label: planner for label, planner in planners.items() if label.endswith(FREE)}
+    evaluation = evaluate(items, planners, removal=free, seed=seed)
+    for label, outcomes in evaluation.outcomes.items():
+        failed = [o.answered.error for o in outcomes if o.answered.error]
+        failed += [o.result.fallback for o in outcomes if o.result and FAILED in o.result.fallback]
+        if failed:
+            raise InputError(
+                f"{len(failed)} of {len(outcomes)} questions were not answered by {label}, the "
+                f"first since: {failed[0]} Run the same command again."
+            )
+        wrong: dict[str, Any] = {"predicted": "", "tools": False, "arguments": False}
+        verdicts = [o.verdict if o.own else replace(o.verdict, **wrong) for o in outcomes]
+        *classes, overall = ({**as_row(score)} for score in score_classes(verdicts))
+        low, high = wilson(sum(v.tools for v in verdicts), len(verdicts))
+        figures = evaluation.figures[label]
+        overall |= {
+            "low": round(low, 4),
+            "high": round(high, 4),
+            "invalid": round(sum(not o.own for o in outcomes) / len(outcomes), 4),
+            "only_provided": figures["only_provided"].value,
+            "ms_p50": figures["ms_p50"].value,
+        }
+        writes = isinstance(planners[label], ModelPlanner)
+        grammar = ("off" if label in free else "on") if writes else None
+        head = {"planner": label.removesuffix(FREE), "grammar": grammar}
+        for score in (*classes, overall):
+            yield _line(**head, **{n: cell for n, cell in score.items() if n in COLUMNS})
+
+
+def _line(**cells: Any) -> Line:
+    """Return a line with all columns, ``None`` where it has no figure."""
+    return {**dict.fromkeys(COLUMNS), "class": "all", **cells}
+
+
+def _paper(paper: Mapping[str, Any], line: Line) -> Line:
+    """Return the paper's figures for a line; following a list of tools goes without a grammar."""
+    if line["class"] != "all":
+        rates = paper.get("classes", {}).get(line["class"]) if line["grammar"] != "off" else None
+        if rates is None:
+            return {}
+        precision, recall, f1, trained = rates
+        text = f"precision {precision:g}, recall {recall:g}, f1 {f1:g} ({trained})"
+        return {"published": text}
+    served = line["grammar"] != "off"
+    names = ("tools", "arguments_paper", "ms_p50") if served else ("only_provided",)
+    text = ", ".join(f"{name} {paper[name]:g}" for name in names if name in paper)
+    trained = f" ({paper['trained']})" if "trained" in paper else ""
+    return {"published": f"{text}{trained}" if text else None}
+
+
+def _digest(value: Any) -> str:
+    text = json.dumps(value, sort_keys=True, default=str)
+    return hashlib.sha256(text.encode()).hexdigest()[:12]
+
+
+def _shown(lines: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    names = [n for n in COLUMNS[1:] if any(line[n] is not None for line in lines)]
+    return [{name: line[name] for name in names} for line in lines]
+
+
+def _overall(lines: Sequence[Line]) -> Iterator[tuple[str, Line]]:
+    """Yield the lines of all classes as served, each with its row's name in figures."""
+    for line in lines:
+        if line["class"] == "all" and line["grammar"] != "off" and line["tools"] is not None:
+            row = _slug(line["row"])
+            yield row if line["table"] == FIRST else f"table_{line['table']}_{row}", line
+
+
+def _figures(lines: Sequence[Line]) -> dict[str, float]:
+    """Return the figures of each planner as served, and the margins of those that were trained.
+
+    Margins are differences of tool accuracy to the case planner with the same plan cases, and to
+    random weights under the same grammar.
+    """
+    figures: dict[str, float] = {}
+    for name, line in _overall(lines):
+        if line["table"] == FIRST:
+            names = ("tools", "arguments", "arguments_paper", "ms_p50")
+            figures |= {f"{n}_{name}": line[n] for n in names if line[n] is not None}
+        elif line["planner"] == TRAINED:
+            figures |= {f"tools_{name}": line["tools"], f"arguments_{name}": line["arguments"]}
+        else:
+            over = f"tools_{name}_over_{_slug(line['planner'])}"
+            figures[over] = round(figures[f"tools_{name}"] - line["tools"], 4)
+    for line in lines:
+        if line["table"] == FIRST and line["only_provided"] is not None:
+            figures[f"only_provided_{_slug(line['row'])}"] = line["only_provided"]
+    return figures
+
+
+def _slug(text: str) -> str:
+    return "_".join("".join(c if c.isalnum() else " " for c in text.lower()).split())
+
+
+def draw_lines(axes: Any, lines: Sequence[Line]) -> None:
+    """Draw the tool accuracy of every row, or of Table 1's planners, as bars beside controls."""
+    rows: dict[str, dict[str, float]] = {}
+    for name, line in _overall(lines):
+        rows.setdefault(name, {})[line["planner"]] = line["tools"]
+    trained = {name: row for name, row in rows.items() if TRAINED in row}
+    shown = trained or rows
+    axes.barh(list(shown), [row.get(TRAINED, next(iter(row.values()))) for row in shown.values()])
+    for planner, mark in ((CASES, "o"), (RANDOM, "x")):
+        if points := [(row[planner], name) for name, row in trained.items() if planner in row]:
+            axes.plot(*zip(*points, strict=True), mark, color="black", label=planner)
+    axes.invert_yaxis()
+    axes.set(xlim=(0, 1), xlabel="share of right tool sequences", title="REAPER's tables, here")
+    if trained:
+        axes.legend(loc="lower right")

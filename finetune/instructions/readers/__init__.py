@@ -1,1 +1,0 @@
-"""Readers of instruction data: one a published format, and data sets by name."""

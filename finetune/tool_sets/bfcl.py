@@ -1,0 +1,119 @@
+"""The Berkeley Function Calling Leaderboard (Patil et al. 2025) as plans of its functions."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from casewright.errors import InputError
+from casewright.finetune.records import Record, read_records
+from casewright.finetune.tool_sets.calls import (
+    FORM,
+    GoldCall,
+    Query,
+    Refuse,
+    Unfit,
+    files_of,
+    planned,
+    query_of,
+    toolbox_of,
+    unquoted,
+)
+from casewright.planner import is_span
+
+PREFIX, GOLD, IRRELEVANCE = "BFCL_v4_", "possible_answer", "irrelevance"
+#: The categories that are read: those of one turn whose questions choose among functions.
+CATEGORIES = ("multiple", "parallel_multiple", "live_parallel_multiple", IRRELEVANCE)
+
+
+class _Message(Record):
+    content: str
+
+
+class _Item(Record):
+    id: str
+    question: list[list[_Message]]
+    function: Sequence[Any] = ()
+
+
+class _Answer(Record):
+    id: str
+    ground_truth: Any = None
+
+
+def read_bfcl(path: Path, refuse: Refuse) -> Iterator[Query]:
+    """Yield the records whose calls are a valid plan; if no function fits, ``no_evidence()``.
+
+    An argument gets the first of its allowed values. If the empty text is among them, the argument
+    is optional: it gets the first value that is a span of the question, or none, since the first
+    allowed value is often the tool's own default.
+
+    Args:
+        path: The folder, or one category's file, with the gold in the folder possible_answer.
+        refuse: Called with the reason for each record that is left out.
+
+    Raises:
+        InputError: A file cannot be read, has another form, or lacks its gold.
+    """
+    names = [f"{PREFIX}{name}.json" for name in CATEGORIES]
+    for file in files_of(path, *names):
+        if file.name not in names:
+            raise InputError(f"{path} is none of the files that are read: {', '.join(names)}.")
+        yield from _read_file(file, file.stem.removeprefix(PREFIX), refuse)
+
+
+def _read_file(file: Path, category: str, refuse: Refuse) -> Iterator[Query]:
+    gold: Mapping[str, Any] = {}
+    if category != IRRELEVANCE:
+        answers = file.parent / GOLD / file.name
+        if not answers.is_file():
+            raise InputError(
+                f"{answers} does not exist. The answers to {file.name} belong in the folder {GOLD} "
+                "beside it."
+            )
+        gold = {answer.id: answer.ground_truth for _, answer in read_records(answers, _Answer)}
+    for number, item in read_records(file, _Item):
+        location = f"{file}, line {number}"
+        if not item.question or not item.question[0]:
+            raise InputError(f"{location}: question has no turn with a message.")
+        if category != IRRELEVANCE and item.id not in gold:
+            raise InputError(f"{location}: there is no answer with the id {item.id!r} in {GOLD}.")
+        answer = [] if category == IRRELEVANCE else gold[item.id] or [None]
+        yield from query_of(partial(_planned, item, category, answer), refuse)
+
+
+def _planned(item: _Item, category: str, answer: Sequence[Any]) -> Query:
+    question = "\n\n".join(unquoted(message.content) for message in item.question[0])
+    calls = [_call(entry, question) for entry in answer]
+    return planned(
+        f"bfcl:{item.id}", question, toolbox_of(item.function), calls, f"bfcl/{category}"
+    )
+
+
+def _call(gold: Any, question: str) -> GoldCall:
+    if not isinstance(gold, Mapping) or len(gold) != 1:
+        raise Unfit(FORM)
+    ((name, allowed),) = gold.items()
+    if not isinstance(allowed, Mapping) or not all(
+        isinstance(values, list) and values for values in allowed.values()
+    ):
+        raise Unfit(FORM)
+    return GoldCall(
+        str(name), {str(key): _value(values, question) for key, values in allowed.items()}
+    )
+
+
+def _value(allowed: list[Any], question: str) -> Any:
+    if "" not in allowed:
+        return allowed[0]
+    return next((value for value in allowed if _is_span(value, question)), "")
+
+
+def _is_span(value: Any, question: str) -> bool:
+    if isinstance(value, list):
+        return bool(value) and all(_is_span(item, question) for item in value)
+    if isinstance(value, bool) or not isinstance(value, (str, int, float)):
+        return False
+    return is_span(value if isinstance(value, str) else f"{value:g}", question)

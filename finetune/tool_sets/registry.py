@@ -1,0 +1,75 @@
+"""The readers of tool-use sets by name, and the terms of their data."""
+
+from __future__ import annotations
+
+import tomllib
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from casewright.errors import InputError
+from casewright.finetune.tool_sets import bfcl, sealtools, toolalpaca
+from casewright.finetune.tool_sets.calls import Query, Refuse
+
+Read = Callable[[Path, Refuse], Iterator[Query]]
+_READ: Mapping[str, Read] = {
+    "toolalpaca": toolalpaca.read_toolalpaca,
+    "bfcl": bfcl.read_bfcl,
+    "sealtools": sealtools.read_sealtools,
+}
+_FILE = Path(__file__).with_name("tool_sets.toml")
+
+
+@dataclass(frozen=True, slots=True)
+class Reader:
+    """A reader, as ``tool_sets.toml`` describes it.
+
+    Attributes:
+        read: Yields the queries of a path, each with its toolbox.
+        files: The file or folder that the path must be.
+        terms: The data's licence.
+        contaminates: The benchmark whose test items it reads.
+    """
+
+    read: Read
+    files: str
+    origin: str
+    terms: str
+    contaminates: Sequence[str]
+
+    @property
+    def licence(self) -> str:
+        """The terms on which the data may be used."""
+        return (
+            f"{self.terms}; test items of {self.contaminates[0]}: no score on it may be reported "
+            "after training on them"
+        )
+
+
+READERS: Mapping[str, Reader] = {
+    name: Reader(_READ[name], **entry)
+    for name, entry in tomllib.loads(_FILE.read_text(encoding="utf-8")).items()
+}
+
+
+def reader(name: str) -> Reader:
+    """Return the reader of a name; ``InputError`` lists all readers if there is none."""
+    if name not in READERS:
+        listed = "; ".join(f"{key}: {item.files} ({item.origin})" for key, item in READERS.items())
+        raise InputError(f"There is no reader of tool-use sets {name!r}. There are {listed}.")
+    return READERS[name]
+
+
+def tool_queries(name: str, path: Path, refused: Counter[str] | None = None) -> list[Query]:
+    """Return the queries of a set, with their gold plans and toolboxes.
+
+    Args:
+        name: ``toolalpaca``, ``bfcl`` or ``sealtools``.
+        refused: Counter of the reasons why records were left out; updated.
+
+    Raises:
+        InputError: The reader is unknown, or its data cannot be read.
+    """
+    counts = Counter() if refused is None else refused
+    return list(reader(name).read(path, lambda why: counts.update([f"{name}: {why}"])))
