@@ -162,7 +162,7 @@ class ModelPlanner:
             conversation.feed(prompt.tail)
             tree = conversation.read_tree([*texts.values()], limits)
             scores = {plan: tree.log_probability(text) for plan, text in texts.items()}
-            tokens = tree.walk(self._matcher(request), self._model.ends)
+            tokens: Sequence[int] | None = tree.walk(self._matcher(request), self._model.ends)
             if tokens is None:
                 draft = str(max(scores, key=lambda plan: scores[plan])) if scores else ""
                 matcher = self._matcher(request)

@@ -37,8 +37,8 @@ ConfigFile = Annotated[
 ]
 _PLANNERS = (
     "case, ensemble (of parser and mistral, for tools of your own), parser for the plan parser "
-    "(case without a reader), mistral for the tuned language model that ships, smollm2 for its base, "
-    "classifiers, local:FOLDER for another model in this process (a model's folder, or an "
+    "(case without a reader), mistral for the tuned language model that ships, smollm2 for its "
+    "base, classifiers, local:FOLDER for another model in this process (a model's folder, or an "
     "adapter's, which names its model), agent:local:FOLDER for one that is asked for a step at a "
     "time, or a chat model as provider:model."
 )
