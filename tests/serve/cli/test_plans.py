@@ -79,7 +79,7 @@ def test_changed_tools_are_refused_with_the_difference(plant: Path) -> None:
         (("pin", "warmth", *DOMAIN, STOP), "exists"),
         (("pin", "x", *DOMAIN), "Give the question too"),
         (("pin", "x", *DOMAIN, STOP, "--parameter", "a=crane"), "neither in the question"),
-        (("pin", "x", *DOMAIN, STOP, "--plan", "plant.py"), "is no plan"),
+        (("pin", "x", *DOMAIN, STOP, "--plan", "plant.py"), "is not a plan"),
         (("diff", "warmth"), "two plans, or one question"),
         (("diff", "warmth", "nowhere"), "cannot be read"),
     ],

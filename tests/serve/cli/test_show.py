@@ -195,13 +195,13 @@ def without(part: str) -> str:
 STEP, ITEM = ANSWER.steps[0], ANSWER.evidence[0]
 #: What a file holds, and what its error must say.
 UNREADABLE = {
-    "nothing": ("", "is not JSON, or cut short"),
-    "half of a run": (changed()[:300], "is not JSON, or cut short"),
+    "nothing": ("", "its JSON is invalid or cut"),
+    "half of a run": (changed()[:300], "its JSON is invalid or cut"),
     "no UTF-8": (b"\xff\xfe{", "is not JSON"),
     "deep JSON": ("[" * 100_000, "is not JSON"),
-    "NaN": (changed(run_id=1).replace('"run_id": 1', '"run_id": NaN'), "NaN is no JSON number"),
-    "list": ("[]", "is no saved run"),
-    "another file": ('{"format": 1, "answer": {}}', "is no saved run"),
+    "NaN": (changed(run_id=1).replace('"run_id": 1', '"run_id": NaN'), "NaN is not a JSON number"),
+    "list": ("[]", "is not a saved run"),
+    "another file": ('{"format": 1, "answer": {}}', "is not a saved run"),
     "newer format": ('{"format": 2, "kind": "casewright run"}', "format '2'; this Casewright"),
     "no answer": ('{"format": 1, "kind": "casewright run"}', "damaged run: answer"),
     "no text": (changed(text=None), "answer.text"),
