@@ -37,7 +37,7 @@ Values = Mapping[str, str | int | float | bool]
 
 @dataclass(frozen=True, slots=True)
 class PinnedPlan:
-    """A plan that is kept under a name.
+    """Named plan with parameters.
 
     Attributes:
         question: The question, with the placeholder ``{parameter}`` for each parameter's value.
@@ -59,7 +59,7 @@ class PinnedPlan:
         return context_fields(self.plan)
 
     def to_json(self) -> dict[str, Any]:
-        """Return name, question, plan, parameters, tools and fields of the context, JSON-plain."""
+        """Return name, question, plan, parameters, tools and fields of the context, as JSON."""
         return {
             "name": self.name,
             "question": self.question,
@@ -82,7 +82,7 @@ class PinnedPlan:
         return "\n".join(lines) + "\n"
 
     def save(self, folder: Path, *, replace: bool = False, most: int | None = None) -> Path:
-        """Write the file into a folder, which is made if it is missing; return the file.
+        """Write the file to a folder, which is created if it is missing; return the file's path.
 
         Args:
             folder: The folder of pinned plans.
@@ -161,7 +161,7 @@ class PinnedPlan:
 
     def _filled(self, values: Values) -> tuple[str, FixedPlanner]:
         def text(template: str) -> str:
-            # In one pass: braces within a value are no placeholders.
+            # In one pass, since braces within a value are not placeholders.
             return re.sub(
                 r"\{(\w+)\}",
                 lambda match: _text(values[match[1]]) if match[1] in values else match[0],
@@ -274,7 +274,7 @@ def pinned_names(folder: Path) -> list[str]:
 
 @contextmanager
 def _alone(folder: Path) -> Iterator[None]:
-    """Let nobody else save a plan into a folder meanwhile."""
+    """Lock a folder against other processes that save plans."""
     opened = os.open(folder, os.O_RDONLY)
     try:
         fcntl.flock(opened, fcntl.LOCK_EX)
