@@ -38,7 +38,7 @@ class DecodingLimits:
         """Raise ``DecodingError`` if a plan has too many tokens, alone or with its prompt."""
         if plan > self.tokens:
             raise DecodingError(
-                f"The plan was not finished within {self.tokens} tokens. Allow more, or fewer steps."
+                f"The plan was not finished within {self.tokens} tokens. Allow more tokens."
             )
         if model.positions is not None and prompt + plan > model.positions:
             raise DecodingError(

@@ -1,4 +1,4 @@
-"""Loading a causal language model: from safetensors only, without code of its own."""
+"""Loading of causal language models, from safetensors only and without remote code."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     import torch
     from transformers import PretrainedConfig, PreTrainedModel
 
-#: Files that a tokenizer can be made of; of several, the first is read.
+#: Files from which a tokenizer can be loaded; the first that exists is used.
 TOKENIZERS = ("tokenizer.json", "tokenizer.model", "vocab.json", "tekken.json")
 
 
@@ -37,22 +37,21 @@ def load_language_model(
     dtype: str | None = None,
     title: str | None = None,
 ) -> LanguageModel:
-    """Load a causal language model to plan with.
+    """Load a causal language model for planning.
 
     Args:
-        name: A model's folder, as ``save_pretrained`` writes it, or its name at Hugging Face; or a
+        name: Folder of a model, as ``save_pretrained`` writes it, or name at Hugging Face; or a
             PEFT adapter, which names its model.
-        adapter: Folder or name of a PEFT adapter to add to it.
+        adapter: Folder or name of a PEFT adapter to merge into the model.
         device: ``cpu``, ``cuda``, ``cuda:1``, ``mps``; by default the first GPU of CUDA, if any.
         dtype: ``float32``, ``bfloat16``, ``float16``, or ``int8`` for weights in 8 bits on a CPU;
             by default bfloat16 on CUDA, float32 else.
-        title: The loaded model's ``name``; by default made of ``name`` and ``adapter``.
+        title: Name of the loaded model; by default made of ``name`` and ``adapter``.
 
     Raises:
-        InputError: There is no such model, adapter, device or dtype; the model has no safetensors,
-            needs code of its own, or cannot be used to decode plans; its files are damaged; its
-            tokenizer or chat template cannot be used; it was trained with another form of the
-            prompt.
+        InputError: The model, adapter, device or dtype does not exist; the model has no
+            safetensors, needs remote code, or cannot decode plans; its files are damaged; its
+            tokenizer or chat template cannot be used; or it was trained with another prompt.
         DependencyError: A package that the model needs is not installed.
     """
     check_names(device, dtype)
@@ -61,7 +60,7 @@ def load_language_model(
     check_card(source)
     found_dtype = find_dtype(dtype, found_device)
     title = title or (str(name) if adapter is None else f"{name} + {adapter}")
-    # 8-bit weights compute other states than those that they were made of.
+    # 8-bit weights compute other states than the original weights.
     identity = f"{source.identity()} {found_dtype}"
     return load_source(source, title, found_device, found_dtype, identity=identity)
 
@@ -75,7 +74,7 @@ def load_source(
     *,
     identity: str | None = None,
 ) -> LanguageModel:
-    """Load a model from its folders, whatever form of the prompt it was trained with.
+    """Load a model from its folders without a check of its training prompt.
 
     Args:
         settings: Further arguments of ``from_pretrained``.
@@ -118,7 +117,7 @@ def _load(
             f"{str(source.tokenizer)!r} has Mistral's tekken.json alone, which holds no chat "
             "template. Add the tokenizer.json and tokenizer_config.json of the same model."
         )
-    # Mistral's own library, if it is installed, has no tokenizer that grammars can use.
+    # The tokenizer of Mistral's own library, if it is installed, cannot be used with grammars.
     tokenizer: Any = AutoTokenizer.from_pretrained(
         source.tokenizer, trust_remote_code=False, mistral_format=False
     )
@@ -128,7 +127,7 @@ def _load(
         dtype=fastest_dtype(device) if dtype == torch.int8 else dtype,
         use_safetensors=True,
         trust_remote_code=False,
-        # Reported below: a weight that is not read would be random.
+        # Reported below: a missing weight would be random.
         ignore_mismatched_sizes=True,
         output_loading_info=True,
         **{"attn_implementation": "sdpa", **settings},
@@ -140,7 +139,7 @@ def _load(
             f"shape, among them {unread[0]}: it is damaged, or no {type(network).__name__}. "
             "Take a causal language model, whole."
         )
-    # A network that is quantised while it is read is there already, and refuses to be moved.
+    # A network that is quantised on loading is on its device and cannot be moved.
     if network.device != device:
         network = network.to(device)
     if source.adapter:
@@ -153,11 +152,10 @@ def _load(
 
 
 def check_base(base: Path) -> PretrainedConfig:
-    """Return a model's configuration, checked as far as it can be before weights are read.
+    """Return a model's configuration after all checks that need no weights.
 
     Raises:
-        InputError: The model cannot be used to decode plans, needs code of its own, or has no
-            safetensors.
+        InputError: The model cannot decode plans, needs remote code, or has no safetensors.
     """
     from transformers import MODEL_FOR_CAUSAL_LM_MAPPING, AutoConfig
 
@@ -188,11 +186,10 @@ def check_base(base: Path) -> PretrainedConfig:
 
 
 def _check_network(network: PreTrainedModel) -> None:
-    """Raise ``InputError`` if plans cannot be decoded with a network.
+    """Raise ``InputError`` if a network cannot decode plans.
 
-    Plans are decoded from key/value states, which are kept for a prompt's head and cut back after
-    a plan. States of other kinds (of state-space layers, of convolutions) cannot be cut back, and
-    an encoder keeps none.
+    Decoding caches key/value states of a prompt's prefix and truncates them after a plan. Other
+    states, of state-space layers or convolutions, cannot be truncated, and an encoder has none.
     """
     import torch
     from transformers.cache_utils import DynamicLayer, DynamicSlidingWindowLayer
