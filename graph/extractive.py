@@ -110,8 +110,7 @@ class ExtractiveGenerator:
         return _joined(fields) or item.text
 
     def _scores(self, question: str, parts: Sequence[Quotable]) -> list[float]:
-        """Return the similarity of each part to the question; without an encoder, by their
-        order."""
+        """Return each part's similarity to the question; without an encoder, by their order."""
         if self._encoder is None or not parts:
             return [1.0 - 1e-6 * number for number in range(len(parts))]
         texts = [f"{part.heading}: {part.text}" if part.heading else part.text for part in parts]

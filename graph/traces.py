@@ -103,8 +103,7 @@ class RunSpans(BaseCallbackHandler):
         self.on_chain_end(None, run_id=run_id)
 
     def within(self, config: RunnableConfig | None) -> AbstractContextManager[Any]:
-        """Return a context manager in which new spans are children of the span of a config's
-        run."""
+        """Return a context manager for child spans of the span of a config's run."""
         run: Any = getattr((config or {}).get("callbacks"), "parent_run_id", None)
         _, opened = self._spans.get(run, _NO_SPAN)
         if opened is None:

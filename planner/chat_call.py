@@ -84,7 +84,7 @@ def _server_settings(settings: dict[str, Any]) -> dict[str, Any]:
     parts = urlsplit(str(address))
     if parts.scheme not in ("http", "https") or not parts.netloc:
         raise InputError(
-            f"{source} is {cleaned(str(address))!r}, not a URL. Write it whole, for example "
+            f"{source} is {cleaned(str(address))!r}, not a URL. Write it in full, for example "
             "http://localhost:8000/v1."
         )
     keyed = os.environ.get("OPENAI_API_KEY") or {"api_key", "openai_api_key"} & set(settings)

@@ -64,7 +64,7 @@ def checked(plan: Plan, request: PlanRequest) -> Plan:
         whole = continued(plan, request)
         if whole is None:
             raise PlanError(
-                "The plan repeats a call without results, or looks up nothing more.",
+                "The plan repeats a call without results, or adds no call.",
                 "Call another tool, or one with other arguments.",
             )
         plan = whole

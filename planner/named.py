@@ -131,7 +131,7 @@ def check_planner(name: str, settings: ModelSettings | None = None) -> None:
         if part.name == "examples":
             problem, models = "has no prompt", "a language model"
         elif part.name == "constrained":
-            problem, models = "has no grammar that can be left off", local
+            problem, models = "has no grammar to switch off", local
         elif "device" in planner.takes:
             problem, models = "is an adapter itself", f"{local}, or without --planner"
         else:
@@ -145,8 +145,8 @@ def check_shared(name: str | None) -> None:
     """Raise ``InputError`` if a named planner cannot serve several users."""
     if name is not None and not named_planner(name).shared:
         raise InputError(
-            f"The planner {name!r} calls tools while it plans, for one asker, and here there are "
-            "many. Choose another planner."
+            f"The planner {name!r} calls tools for a single user while it plans, so it cannot "
+            "serve several. Choose another planner."
         )
 
 

@@ -115,7 +115,7 @@ class _Line:
             self._fail(error.rule, error.mend)
         self.at = at
         self._fail(
-            f"{self._rest()} is no value.",
+            f"{self._rest()} is not a value.",
             'A value is "text", a number, true, false, question, context.FIELD, sK.FIELD, '
             "sK[i].FIELD or a flat list of these.",
         )

@@ -53,8 +53,7 @@ class PlanExample(ToolExample):
 
 @dataclass(frozen=True, slots=True)
 class Prompt:
-    """Prompt in two parts: the prefix ``head``, which may be empty for other tasks, and
-    ``tail``."""
+    """Prompt in two parts: ``head``, a prefix that may be empty for other tasks, and ``tail``."""
 
     head: str
     tail: str

@@ -73,8 +73,7 @@ class Reader:
         threading.Thread(target=load, name="casewright-reader").start()
 
     def read(self, question: str, context: Mapping[str, Any]) -> EncodedQuestion:
-        """Return a tokenised question with its states; the end of a question that is too long is
-        cut."""
+        """Return a tokenised question with its states; a question that is too long is truncated."""
         tokenizer, encoder, layers = self._load()
         item = read_input(tokenizer, question, context)
         ids, types, mask = padded([item])

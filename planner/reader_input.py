@@ -56,8 +56,7 @@ class ReaderInput:
         return self.question[self.words[span[0]].start : self.words[span[1]].end]
 
     def coverage(self, spans: Sequence[Span | None], width: int) -> NDArray[np.float32]:
-        """Return weights over tokens, array (width,): uniform over the spans, zeros without
-        spans."""
+        """Return weights over tokens, array (width,): uniform over spans, zeros without spans."""
         weights = np.zeros(width, dtype=np.float32)
         for span in spans:
             if span is not None:

@@ -46,8 +46,7 @@ class TemplateExample:
 
 @dataclass(frozen=True, slots=True)
 class ReaderCard:
-    """Card of a reader: templates in the network's order, LoRA scale, and figures of the
-    training."""
+    """Card of a reader: templates in the network's order, LoRA scale, and training figures."""
 
     templates: tuple[TemplateExample, ...]
     scale: float
@@ -74,8 +73,7 @@ def _unwritable(folder: Path, error: OSError) -> InputError:
 
 
 def save_reader(folder: Path, network: ReaderNetwork, card: ReaderCard) -> None:
-    """Write a trained network in half precision: LoRA matrices and other modules, no base
-    weights."""
+    """Write a trained network in half precision, without the encoder's base weights."""
     import torch
     from safetensors.torch import save_file
 

@@ -68,8 +68,7 @@ class PlanRequest:
             raise error
 
     def most_calls(self) -> dict[str, int]:
-        """Return the maximal number of calls of each tool that the budget limits below the
-        steps."""
+        """Return the maximal calls of each tool that the budget limits below the steps."""
         if self.beyond is unbounded:
             return {}
         most = {t.name: most_calls(t.name, self.beyond, self.max_steps) for t in self.toolbox}
@@ -225,7 +224,7 @@ def check_history(history: Any) -> None:
         texts = [turn.get(key) for key in Turn.__annotations__] if isinstance(turn, Mapping) else []
         if not texts or not all(isinstance(text, str) for text in texts):
             raise InputError(
-                "The history is no list of turns. Give "
+                "The history is not a list of turns. Give "
                 '[{"question": "…", "answer": "…"}, …], the earliest first.'
             )
     _check_json(list(turns), "history", "JSON")

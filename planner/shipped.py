@@ -25,8 +25,7 @@ _SHOTS = ("data", "manifest", "data", "tevo", "shots")
 
 
 def shipped_planner(folder: Path | None = None) -> Path:
-    """Return the adapter's folder, by default the packaged one; raise ``InputError`` if it is
-    missing."""
+    """Return the adapter's folder, by default the packaged one; raise ``InputError`` if missing."""
     adapter = folder or FOLDER
     if not is_shipped(adapter):
         raise InputError(

@@ -20,8 +20,7 @@ if TYPE_CHECKING:
 
 
 class _Row:
-    """Row of a batch: a plan, the tokens that the model has not read yet, and the error that ended
-    it."""
+    """Row of a batch: a plan, the tokens that the model has not read yet, and an error, if any."""
 
     def __init__(self, plan: PartialPlan, tail: Sequence[int]) -> None:
         self.plan = plan
@@ -94,8 +93,7 @@ class _Columns:
     def read(
         self, model: LanguageModel, tokens: Sequence[Sequence[int]], limits: DecodingLimits
     ) -> NDArray[np.float32]:
-        """Read each row's new tokens; return the logits after the last one, ``(rows,
-        vocabulary)``."""
+        """Read each row's new tokens; return the last one's logits, ``(rows, vocabulary)``."""
         import torch
 
         width = max(map(len, tokens))

@@ -104,8 +104,7 @@ class PlanGrammar:
     def _matcher(
         self, request: PlanRequest, start: str, terminals: dict[str, str], steps: int | None
     ) -> PlanMatcher:
-        """Return a matcher for a plan of at most ``steps`` steps, or, with ``None``, for a single
-        line."""
+        """Return a matcher for a plan of at most ``steps`` steps, or if ``None`` for one line."""
         supplied = frozenset(terminals)
         # Only what the grammar depends on. Not the toolbox's fingerprint, in which two choices may
         # look like one.

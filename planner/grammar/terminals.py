@@ -1,7 +1,7 @@
-"""The terminals of the grammar: texts, numbers, and the names of what each request supplies.
+"""The terminals of the grammar: texts, numbers, and the names of each request's terminals.
 
-Names are short, since the time that a grammar takes to compile grows with its text. No class such
-as ``\\w`` is used: one such class takes longer to compile than all the rest.
+Names are short, since the time to compile a grammar grows with its text. Classes such as ``\\w``
+are avoided: one of them takes longer to compile than all the rest.
 """
 
 from __future__ import annotations

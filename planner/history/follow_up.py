@@ -53,8 +53,7 @@ class HistoryReuse:
         self._reuse = reuse
 
     def readings(self, request: PlanRequest) -> Iterator[Reading]:
-        """Yield readings of a request, the most probable first; for a follow-up without
-        confidence."""
+        """Yield readings of a request, the most probable first; a follow-up's lack confidence."""
         if request.history:
             rebinding = Rebinding(request.toolbox)
             turns = self._turns(request, rebinding) if rebinding.page_fields else []
@@ -162,7 +161,7 @@ class _FollowUp:
         yield rebinding.with_question(plan, question), question
 
     def _full_name(self, phrase: str, corrects: bool) -> str | None:
-        """Return the full name of a thing that a phrase names, also if it is a part of the last
+        """Return the full name of a thing that a phrase names, perhaps as a part of the last
         name."""
         says_one = phrase.casefold().endswith((" one", " ones"))
         short = phrase.rsplit(" ", 1)[0] if says_one else phrase
@@ -328,8 +327,7 @@ class _FollowUp:
         return self._rebinding.with_question(Plan((again,)), topic), topic
 
     def _readings(self, text: str, context: Mapping[str, Any] | None = None) -> Iterator[Plan]:
-        """Yield valid plans for a text as a single question, by default in the request's
-        context."""
+        """Yield valid plans for a text without history, by default in the request's context."""
         context = self._request.context if context is None else context
         try:
             request = replace(self._request, question=text, context=context, history=())

@@ -42,7 +42,7 @@ def check_card(source: ModelSource) -> None:
         version = card.get("casewright")
         name = f"Casewright {version}" if isinstance(version, str) else "another Casewright"
         raise InputError(
-            f"{str(file.parent)!r} was trained with another form of the prompt ({trained}) than "
+            f"{str(file.parent)!r} was trained with another prompt ({trained}) than "
             f"this Casewright writes ({current}), and would plan badly. Train it again "
             f"(casewright finetune train), or use {name}, which it was trained with."
         )

@@ -43,9 +43,11 @@ def find_device(name: str | None) -> torch.device:
     kind, _, number = name.partition(":")
     if kind == "cuda" and int(number or 0) >= gpus:
         count = f"PyTorch sees {gpus} of them" if gpus else "PyTorch sees no GPU"
-        raise InputError(f"This machine has no device {name!r}: {count}. Give cpu, or no device.")
+        raise InputError(
+            f"This machine has no device {name!r}: {count}. Give cpu, or omit the device."
+        )
     if kind == "mps" and not torch.backends.mps.is_available():
-        raise InputError("This machine has no device 'mps'. Give cpu, or no device.")
+        raise InputError("This machine has no device 'mps'. Give cpu, or omit the device.")
     return torch.device("cuda", int(number or 0)) if kind == "cuda" else torch.device(kind)
 
 

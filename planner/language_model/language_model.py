@@ -133,8 +133,8 @@ def _grammar_tokenizer(name: str, plain: PlainText, size: int, ends: Sequence[in
         why = told(error).rstrip(".")
     if why:
         raise InputError(
-            f"The tokenizer of {name!r} cannot write any text: {why}. Take a model whose tokenizer "
-            "knows every byte, as those of Mistral, Llama, Qwen and GPT-2 do."
+            f"The tokenizer of {name!r} cannot write every text: {why}. Use a model whose "
+            "tokenizer knows every byte, such as Mistral, Llama, Qwen and GPT-2."
         )
     return tokenizer
 

@@ -136,8 +136,8 @@ def _load(
     if unread:
         raise InputError(
             f"{str(base)!r} lacks {len(unread)} of the network's weights, or has them in another "
-            f"shape, among them {unread[0]}: it is damaged, or no {type(network).__name__}. "
-            "Take a causal language model, whole."
+            f"shape, among them {unread[0]}: it is damaged or not a {type(network).__name__}. "
+            "Use a complete causal language model."
         )
     # A network that is quantised on loading is on its device and cannot be moved.
     if network.device != device:
@@ -165,19 +165,19 @@ def check_base(base: Path) -> PretrainedConfig:
         if "auto_map" not in read_json(base / CONFIG):
             raise
         raise InputError(
-            f"{str(base)!r} needs code of its own, which is not run. "
+            f"{str(base)!r} needs remote code, which is not run. "
             "Take a model of a family that transformers knows, such as Mistral."
         ) from error
     kind = config.model_type
     network: Any = MODEL_FOR_CAUSAL_LM_MAPPING.get(type(config), None)
     if network is None or getattr(config, "is_encoder_decoder", False):
-        raise InputError(f"{str(base)!r} is no causal language model ({kind}). Take one that is.")
+        raise InputError(f"{str(base)!r} is not a causal language model ({kind}). Use one.")
     if getattr(network, "_is_stateful", False):
         raise _other_states(network.__name__)
     if not any(base.glob("*.safetensors")):
         raise InputError(
             f"{str(base)!r} has no weights as safetensors. Pickles (*.bin) could run code when "
-            "they are read, and are not loaded. Where you trust who made it, convert it once: "
+            "they are read, and are not loaded. If you trust its author, convert it once: "
             'python -c "from transformers import AutoModelForCausalLM as M; '
             f"M.from_pretrained({str(base)!r}, use_safetensors=False)"
             f'.save_pretrained({str(base)!r})"'
@@ -210,6 +210,6 @@ def _check_network(network: PreTrainedModel) -> None:
 
 def _other_states(network: str) -> InputError:
     return InputError(
-        f"The network ({network}) does not keep just keys and values of what it read: it is an "
-        "encoder, or a state-space or hybrid model. Take a model such as Mistral, Llama or Qwen."
+        f"The network ({network}) has states other than keys and values, or none: it is an "
+        "encoder, or a state-space or hybrid model. Use a model such as Mistral, Llama or Qwen."
     )

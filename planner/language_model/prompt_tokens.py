@@ -54,16 +54,16 @@ class ChatTemplate:
             text = _render(tokenizer, [user], add_generation_prompt=True)
         except Exception as error:
             raise InputError(
-                f"The model's chat template cannot be rendered: {told(error).rstrip('.')}. It is "
-                "given one turn, the user's. Mend chat_template in the model's folder, or remove "
-                "it: the model is then given the prompt as it is."
+                "The model's chat template cannot be rendered for a single user turn: "
+                f"{told(error).rstrip('.')}. Correct chat_template in the model's folder, or "
+                "remove it: the model then gets the plain prompt."
             ) from error
         before, prompt, after = text.partition(PROMPT)
         if not prompt or PROMPT in after:
             raise InputError(
-                "The model's chat template does not show the user's turn once, as it is. Mend "
-                "chat_template in the model's folder, or remove it: the model is then given the "
-                "prompt as it is."
+                "The model's chat template does not contain the user's turn exactly once and "
+                "unchanged. Correct chat_template in the model's folder, or remove it: the model "
+                "then gets the plain prompt."
             )
         try:
             text = _render(tokenizer, [user, {"role": "assistant", "content": ANSWER}])

@@ -90,7 +90,7 @@ def _base(adapter: Path) -> Path:
     """Return the folder of the model that an adapter names."""
     name = read_json(adapter / ADAPTER).get("base_model_name_or_path")
     if not isinstance(name, str) or not name:
-        raise InputError(f"The adapter {str(adapter)!r} names no model. Give the model beside it.")
+        raise InputError(f"The adapter {str(adapter)!r} names no model. Name the model too.")
     # First relative to the adapter, since the working directory depends on the caller.
     beside = adapter / name
     try:
@@ -98,7 +98,7 @@ def _base(adapter: Path) -> Path:
     except InputError as error:
         raise InputError(
             f"The adapter {str(adapter)!r} is for the model {name!r}. {error} "
-            "Or give the model's folder beside the adapter."
+            "Or give the folders of both."
         ) from error
 
 
@@ -136,9 +136,9 @@ def _fetch(name: str) -> Path:
         return Path(snapshot_download(name, allow_patterns=_weights(folder)))
     except Exception as error:
         raise InputError(
-            f"There is no folder {name!r}, and no model of that name could be had from Hugging "
-            f"Face: {told(error).rstrip('.')}. Check the name, or the connection; for a model "
-            "behind a licence, run: hf auth login"
+            f"There is no folder {name!r}, and the model could not be fetched from Hugging Face: "
+            f"{told(error).rstrip('.')}. Check name and connection; for a gated model, run: "
+            "hf auth login"
         ) from error
 
 

@@ -210,7 +210,7 @@ def without_backend() -> Any:
 @pytest.mark.parametrize(
     ("tokenizer", "config", "why"),
     [
-        (lossy, {}, "cannot write any text"),
+        (lossy, {}, "cannot write every text"),
         (endless, {}, "no token that ends"),
         (without_backend, {}, "tokenizers library"),
         (kinds.mistral_like, {"vocab_size": 300}, "knows tokens 0 to 299"),
