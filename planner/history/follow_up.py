@@ -259,7 +259,7 @@ class _FollowUp:
             yield joined(plan, self._rebinding.bound_to_things(plan, before[-1:])), text
 
     def _with_name(self, plan: Plan, thing: Mention) -> Plan | None:
-        """Return the plan for the question with the thing's name instead of "it", or ``None``."""
+        """Return the plan whose searches have the thing's name instead of "it", or ``None``."""
         names = {}
         for index, step in enumerate(plan.steps):
             value = self._rebinding.name_in(step)
