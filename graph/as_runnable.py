@@ -43,8 +43,7 @@ def as_runnable(
 
     Args:
         graph: The graph of ``build_graph``.
-        output: ``"answer"`` for ``Answer`` objects; ``"text"`` for their texts, which can be
-            streamed in parts.
+        output: ``"answer"`` for ``Answer`` objects; ``"text"`` for texts, streamed in parts.
         run_context: The context of every run; ``invoke(…, context=RunContext(…))`` overrides it.
 
     Raises:
@@ -60,7 +59,7 @@ class AskRunnable(Runnable[Question, Output], Generic[Output]):
 
     Every method of LangChain's that calls it accepts ``context=RunContext(…)``, and so does
     ``bind``. Streaming dispatches the run's events as custom events, which ``astream_events``
-    yields as ``on_custom_event``. In ``batch``, ``max_concurrency`` bounds the number of concurrent
+    yields as ``on_custom_event``. In ``batch``, ``max_concurrency`` bounds the concurrent
     questions.
     """
 

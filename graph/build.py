@@ -82,8 +82,8 @@ def build_graph(
         approve: The plans that need a person's approval before any tool runs, by LangGraph's
             interrupt: always those with a tool that declares ``approval``; with ``"always"`` all;
             with ``{"calls": 3, "cost": 0.5}`` those above this price. A run is resumed with
-            ``"yes"``, ``"no"`` or the text of another plan; if that is invalid, a new interrupt
-            says why.
+            ``"yes"``, ``"no"`` or another plan's text; a new interrupt says why, if that is
+            invalid.
         latencies: Measured latencies for the prices of plans; the graph's own by default.
         mend: The planner replans the remaining steps, once, after steps failed (``"failure"``), or
             also after steps found nothing (``"empty"``). No step runs twice.
@@ -96,8 +96,7 @@ def build_graph(
 
     Raises (when invoked):
         InputError: Question, context or run context is invalid.
-        PlanError: The planner's plan, or an edited one, is not valid for the request; no step of it
-            runs.
+        PlanError: The planner's plan, or an edited one, is not valid for the request; no step runs.
     """
     approval.check_approve(approve)
     generator, limits = generator or ExtractiveGenerator(), limits or Limits()
@@ -202,8 +201,7 @@ class _Nodes:
             text, lambda plan: _violations(plan, request, limits, finished, fixed)
         )
         if plan is None:
-            # A new superstep gives the next interrupt its own id: an earlier reply that is sent
-            # again has no effect.
+            # A new superstep gives the next interrupt its own id: a repeated reply has no effect.
             return {"approval": {"why": question["why"], **wrong}}
         planning |= {"price": self._price(plan, request, limits).to_json(), "left_out": []}
         get_stream_writer()({"event": "plan", "plan": str(plan), "planner": planning})

@@ -85,8 +85,7 @@ class Call:
     def outcome(self, step: str, *, started: float, began: float) -> Outcome:
         """Return the outcome of the call's step.
 
-        ``started`` and ``began`` are the values of ``time.perf_counter()`` when the call and the
-        plan started.
+        ``started`` and ``began`` are the times (``perf_counter``) when call and plan started.
         """
         status: Status = "done" if self.rows or not self.tool.results else "empty"
         if self.error:

@@ -28,8 +28,7 @@ class ChatGenerator:
     """Asks any LangChain chat model to write the answer.
 
     Delimiters with a nonce of the request enclose the evidence; no retrieved text can know or forge
-    them. If the model fails or is too slow, the evidence is quoted instead, and ``generator`` of
-    the answer says why.
+    them. If the model fails or is too slow, the evidence is quoted, and ``generator`` says why.
 
     Args:
         model: Any LangChain chat model.

@@ -31,10 +31,9 @@ class Limits:
     Attributes:
         step_seconds: Maximal time of a step, all attempts included, from the moment when its inputs
             are ready and a slot of ``concurrency`` is free.
-        deadline: Maximal seconds of the whole run, without pauses for replies. The run then ends
-            with an answer from the evidence so far, which says what is missing. Unlimited by
-            default. If a run is resumed in another process, the time of the interrupted node starts
-            again.
+        deadline: Maximal seconds of the whole run, without pauses; the answer then uses the
+            evidence so far and says what is missing. Unlimited by default. If another process
+            resumes a run, the time of the interrupted node starts again.
         concurrency: Maximal number of steps that run at the same time.
         rows: Maximal number of results of a step that are kept.
         characters: Maximal length of a text in a result; longer texts are cut.
@@ -47,8 +46,7 @@ class Limits:
     Steps beyond the last five budgets are left out of a plan, from its end.
 
     Raises:
-        InputError: A budget is not positive, or one of ``tool_calls`` is not a whole number of at
-            least 0.
+        InputError: A budget is not positive, or one of ``tool_calls`` is not an integer from 0 on.
     """
 
     steps: int = MAX_STEPS

@@ -34,8 +34,8 @@ def make_generator(
 ) -> Generator:
     """Return the generator of this name; a chat model falls back to a generator that quotes.
 
-    ``own`` makes the domain's own quoting generator, if any; with ``full`` the default one quotes
-    whole results.
+    ``own`` makes the domain's quoting generator, if any; ``full`` lets the default one quote whole
+    results.
     """
     check_generator(name)
     more = {"full": True} if full else {}

@@ -29,8 +29,7 @@ class Outcome:
         attempts: Number of calls of the tool.
         started: Milliseconds from the start of the execution to the first call.
         milliseconds: Time from the first call to the end.
-        reports: The tool's reports in the last attempt, such as one object for each round of
-            relevance feedback.
+        reports: The tool's reports in the last attempt, such as rounds of relevance feedback.
     """
 
     step: str

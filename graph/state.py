@@ -72,11 +72,9 @@ class RunContext:
     A resumed run needs the context again.
 
     Attributes:
-        scope: The identity of the user: customer, tenant and so on. Tools read the scope; no plan
-            can set it.
+        scope: Identity of the user: customer, tenant, …. Tools read it; no plan can set it.
         toolbox, planner: Replace the graph's.
-        limits: Budgets of this run, which can lower those of the graph, but not raise them; see
-            ``Limits.within``.
+        limits: Budgets of this run, which can only lower the graph's; see ``Limits.within``.
         mend: Replaces the graph's; see ``build_graph``.
         tenant: The tenant whose cases the run uses. Tools get it as ``tenant`` of the scope; a
             ``per_tenant`` tool searches the tenant's own store.

@@ -57,8 +57,7 @@ class AgentPlanner:
         scope: The user's scope, for the tools.
         fallback, plan_cases: As for ``ChatPlanner``.
         examples: Plan cases in the prompt; none by default, since they are whole plans.
-        seconds: Deadline of a plan. It ends decoding; a running tool may go on until its own
-            timeout.
+        seconds: Deadline of a plan. It ends decoding; a tool has its own timeout.
         tokens: Maximal number of tokens of a step.
     """
 

@@ -52,8 +52,7 @@ class BodyNode(RunnableLambda[Any, Any]):
 class RunSpans(BaseCallbackHandler):
     """Opens a span for each run of a graph, as the parent of its nodes' spans.
 
-    It is a callback handler because LangGraph streams: no ``with`` block of ours encloses a whole
-    run.
+    It is a callback handler, since no ``with`` block encloses a streamed run of LangGraph.
     """
 
     run_inline = True

@@ -118,8 +118,7 @@ class Conversation:
 
     Attributes:
         turns: The turns, the earliest first, each with the earlier ones as history.
-        kinds: Dependence of each turn on earlier turns: ``first``, ``pronoun``, ``ellipsis`` and so
-            on.
+        kinds: Dependence of each turn on earlier turns: ``first``, ``pronoun``, ``ellipsis``, ….
         measuring: True for test data, which must not be used for training or tuning.
     """
 

@@ -30,8 +30,7 @@ ROUNDS = 2
 class ChatPlanner:
     """Asks a chat model for the plan, and once more with the errors if it is invalid.
 
-    If the model fails, is too slow or repeats an invalid plan, the fallback planner plans, and the
-    result says why.
+    If the model fails, is too slow or stays invalid, the fallback plans, and the result says why.
 
     Args:
         model: Any LangChain chat model; see ``chat_model`` for ``provider:model`` names.

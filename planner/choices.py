@@ -1,7 +1,6 @@
 """The choices for a plan: its tools, and the sources of each argument.
 
-A plan built from these choices passes the static checks, except for the range of numbers and a
-budget.
+A plan built from these choices passes all static checks but those of ranges and a budget.
 """
 
 from __future__ import annotations

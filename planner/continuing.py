@@ -23,8 +23,7 @@ def part_of(plan: Plan, numbers: Collection[int]) -> tuple[Plan, dict[int, int]]
 def continued(plan: Plan, request: PlanRequest, *, widen: bool = False) -> Plan | None:
     """Return a plan of the request's fixed steps, followed by the other steps of a plan.
 
-    A step that equals a fixed step is identified with it, so a planner that ignores fixed steps can
-    continue a plan too.
+    Equal steps are identified, so a planner that ignores fixed steps can continue a plan too.
 
     Args:
         widen: Replace the texts of a failed call with the whole question.
@@ -54,8 +53,7 @@ def as_question(value: Scalar) -> Scalar:
 
 
 def checked(plan: Plan, request: PlanRequest) -> Plan:
-    """Return a plan that passed the static checks, continued from the request's fixed steps, if
-    any.
+    """Return a plan after the static checks, continued from the request's fixed steps, if any.
 
     Raises:
         PlanError: The plan breaks a check, or a replanning repeats a failed call or adds no step.

@@ -3,8 +3,7 @@
 A planner reads every tool of a request. With hundreds of tools the first plan takes minutes, and
 most tools have nothing to do with the question. So only the nearest tools are kept. Their scores
 combine embeddings and words of the descriptions, the page's fields, and plan cases; neighbours,
-which share fields with the best tools, score too, since the steps of a plan use each other's
-results.
+which share fields with the best tools, score too, as likely next steps.
 """
 
 from __future__ import annotations

@@ -15,8 +15,7 @@ class StepDifference:
     Attributes:
         change: ``changed`` if arguments of the same tool differ.
         first, second: The step's text in each plan; ``None`` if the plan lacks the step.
-        arguments: Names of the arguments that differ; references are equal if they refer to
-            matching steps.
+        arguments: Names of differing arguments; references to matching steps are equal.
     """
 
     change: Literal["same", "changed", "only_first", "only_second"]

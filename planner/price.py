@@ -14,16 +14,14 @@ from casewright.tools import NO_EVIDENCE, Toolbox
 class Price:
     """Calls, time and cost of a plan.
 
-    A figure that no tool of the plan declares is ``None``; if only some tools declare it, the
-    others count as 0.
+    A figure that no tool declares is ``None``; if only some declare it, the others count as 0.
 
     Attributes:
         calls: Calls by tool: each step is a call, except ``no_evidence``.
         seconds: Length of the critical path, by the tools' latencies.
         cost: Maximal cost of the calls.
         tokens: Maximal tokens of the calls.
-        undeclared: Tools that do not declare a figure, by figure: ``latency``, ``cost``,
-            ``tokens``.
+        undeclared: Tools without a declared figure, by ``latency``, ``cost``, ``tokens``.
     """
 
     calls: Mapping[str, int]

@@ -95,8 +95,7 @@ class ReaderLayers:
         )
 
     def memory(self, states: Floats, mask: NDArray[np.integer]) -> Memory:
-        """Return the memory of token states (n, tokens, size); the mask is 0 for padding, else
-        1."""
+        """Return the memory of token states (n, tokens, size); the mask is 0 for padding."""
         normalised = self._memory(states)
         _, keys, values, _ = self._cross
         hidden = (mask == 0)[:, None, None] * HIDDEN

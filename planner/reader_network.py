@@ -69,8 +69,7 @@ class ReaderNetwork(nn.Module):
             states: Token states (batch, width, size).
             mask: 1 for tokens, 0 for padding (batch, width).
             before: The previous template of each position, or the start (batch, positions).
-            covered: Weights over tokens of the previous sub-query's literals (batch, positions,
-                width).
+            covered: Weights over tokens of its literals (batch, positions, width).
         """
         count = before.shape[1]
         fed = self.form(before) + self.place(torch.arange(count, device=before.device))

@@ -36,8 +36,7 @@ class PlanRequest:
     Attributes:
         context: Known facts as a JSON object, for example the open page.
         history: Earlier turns, which inform the plan; a plan cannot refer to them.
-        fixed: Finished steps with results; a replanned plan begins with them, or ``continued`` puts
-            them in front.
+        fixed: Finished steps with results, at the beginning of the new plan; see ``continued``.
         failures: Finished calls without results, with references to steps of ``fixed``, and the
             reason of each in our words, since retrieved text must not reach a planner.
         beyond: The budget, which is not a static check: the plan parser and the grammar obey it,

@@ -1,8 +1,8 @@
 """Sub-queries of plans: decomposition of a plan, and joining to a new plan.
 
 A message may contain several questions. A sub-query answers one of them: it is a step whose results
-no other step needs, with all steps that it depends on. Sub-queries of different plan cases can be
-joined to a new plan.
+no other step needs, with all steps that it depends on. Sub-queries of several plan cases can form a
+new plan.
 """
 
 from __future__ import annotations
@@ -24,8 +24,7 @@ class SubQuery:
     """Steps that answer one question, with open literals for words of the question.
 
     Attributes:
-        steps: The steps. ``StepRef.step`` is relative: 1 is the previous step. An open literal is
-            ``OPEN``.
+        steps: The steps, with relative ``StepRef.step`` (1 is the previous step) and ``OPEN``.
     """
 
     steps: tuple[Step, ...]
@@ -52,7 +51,7 @@ class SubQuery:
 
     @property
     def reach(self) -> int:
-        """Number of steps before its first one that its references reach; 0 if there are none."""
+        """Number of preceding steps within reach of the references; 0 without such references."""
         steps = enumerate(self.steps)
         return max((r.step - index for index, s in steps for r in s.references()), default=0)
 

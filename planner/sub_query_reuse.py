@@ -72,8 +72,7 @@ class SubQueryReuse:
 
     @cached_property
     def _parser(self) -> ParserReuse:
-        # Without examples: the parser reads the descriptions of new tools, and examples of other
-        # tools would bias it.
+        # Without examples: those of known tools would bias the parser against new tools.
         return ParserReuse(None)
 
     def readings(self, request: PlanRequest) -> Iterator[Reading]:

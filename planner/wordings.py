@@ -50,11 +50,10 @@ class CaseWordings:
             self._plans[words, fields] = plan
 
     def plan(self, request: PlanRequest) -> Plan | None:
-        """Return the plan of the case that shares most words with a message, with the message's
-        literals.
+        """Return the plan of the case with most words in common, with the message's literals.
 
-        The case must have the same context fields, and all its words except literals must match, in
-        order, more than half of the message. Return ``None`` without such a case.
+        The case must have the same context fields. Its words without literals must all occur in the
+        message, in the same order, and must be more than half of the message. Else return ``None``.
         """
         words = words_of(request.question)
         plain = tuple(normalized(word.text) for word in words)

@@ -40,8 +40,7 @@ class ChatJudge:
 
     Delimiters with a nonce of the request enclose the candidates; no retrieved text can know or
     forge them. The numbers of the candidates are random for every request, so no text can know its
-    own number or another's. A text can still guess a number; the prompt tells the model to ignore
-    that.
+    own number or another's. A text can still guess a number; the prompt warns of that.
 
     Verdicts come only from the model's answer, and only for the request's numbers. A candidate
     without a readable verdict counts as not relevant, and the note says so. If the model fails or

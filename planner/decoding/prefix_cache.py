@@ -1,8 +1,7 @@
 """Prefix cache: key/value states of prompt prefixes, in memory and in files for all processes.
 
 The prefix of a prompt, some thousand tokens, is most of the text that the model reads for a first
-plan, and is the same in every process. A file's name is a digest of everything on which the states
-depend.
+plan, and is the same in every process. A file's name is a digest of all inputs of the states.
 """
 
 from __future__ import annotations

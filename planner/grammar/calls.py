@@ -19,8 +19,7 @@ from casewright.planner.grammar.terminals import (
 from casewright.tools import Parameter, Source, ToolSpec
 
 #: The rule of references to earlier steps. Its parameter has the classes of the earlier steps.
-#: llguidance requires that every rule that contains a reference has this parameter, and no other
-#: rule.
+#: llguidance requires this parameter in every rule with a reference, and in no other rule.
 REFERENCES = "r::_"
 _LIST_KINDS = ("array", "any")
 
@@ -186,8 +185,7 @@ def _named(name: str, value: Expression) -> str:
 
 
 def _terminals(parameter: Parameter, supplied: Set[str], *, whole: bool) -> tuple[str, ...]:
-    """Return the alternatives of an argument, except references to steps, as the static checks
-    admit.
+    """Return the alternatives of an argument that the static checks admit, except references.
 
     A whole argument must have the parameter's type; an item of a list need not.
     """

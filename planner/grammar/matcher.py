@@ -50,10 +50,7 @@ class PlanMatcher:
         return matcher
 
     def forced(self) -> list[int]:
-        """Consume and return the forced tokens, never an end token; empty if there is a choice.
-
-        See ``Matcher``.
-        """
+        """Consume and return the forced tokens, never an end token; empty if there is a choice."""
         forced: list[int] = []
         while not self.finished:
             tokens = self._matcher.compute_ff_tokens()

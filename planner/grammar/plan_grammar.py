@@ -39,8 +39,8 @@ class PlanGrammar:
     A text of this grammar parses, passes the static checks of the request, and has the form of
     ``format_plan``. The grammar admits less than the plan language: it has the bounds of
     ``terminals``, a tool's arguments are in the order of their declaration, and spans have the
-    question's spelling. It enforces the budget's number of steps and, as far as rules can count, of
-    calls of each tool.
+    question's spelling. It enforces the budget's number of steps and, if rules can count them,
+    calls of tools.
 
     The text that depends only on the toolbox is cached; the text for the question's spans and the
     context's fields is made for each request. A grammar without spans, which a parameter for any
@@ -106,8 +106,7 @@ class PlanGrammar:
     ) -> PlanMatcher:
         """Return a matcher for a plan of at most ``steps`` steps, or if ``None`` for one line."""
         supplied = frozenset(terminals)
-        # Only what the grammar depends on. Not the toolbox's fingerprint, in which two choices may
-        # look like one.
+        # Not the toolbox's fingerprint, in which two choices may look like one.
         tools = tuple(ToolSpec(t.name, "", t.parameters, t.results) for t in request.toolbox)
         most = tuple(request.most_calls().items()) if steps is not None else ()
         part, forcing = self._part(tools, supplied, steps, most)

@@ -140,8 +140,7 @@ def _lines(calls: Calls, classes: _StepClasses, counters: _Counters) -> list[str
         for n, ((number, counted), head) in enumerate(heads.items()):
             line = f"{head} m{step}::{classes.after(step, number)}"
             if counted:
-                # Not a rule around the call: llguidance removes rules of one symbol, and so the
-                # count.
+                # Not a rule around the call: llguidance removes rules of one symbol.
                 lines.append(f"u{step}x{n}::_:{line}")
                 line = f"u{step}x{n}::incr({counters.range(counted)}){counters.condition(counted)}"
             either.append(line)

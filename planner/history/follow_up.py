@@ -5,8 +5,7 @@ There are two methods, and neither writes a new question:
 
 - A question with an anaphor ("and its warranty?") is planned as if the thing were on the open page,
   as in plan cases; steps that find the thing by name then replace the page's fields.
-- A question that only names another thing ("and the kite?") gets the plan of the last question,
-  bound to that thing.
+- A question that only names another thing ("and the kite?") gets the last plan, bound to it.
 
 ``question`` in a plan is the user's own. If it is incomplete, the plan has a literal instead.
 """
@@ -161,8 +160,7 @@ class _FollowUp:
         yield rebinding.with_question(plan, question), question
 
     def _full_name(self, phrase: str, corrects: bool) -> str | None:
-        """Return the full name of a thing that a phrase names, perhaps as a part of the last
-        name."""
+        """Return the full name of the thing in a phrase, which may be a part of the last name."""
         says_one = phrase.casefold().endswith((" one", " ones"))
         short = phrase.rsplit(" ", 1)[0] if says_one else phrase
         before = self._last.things[-1].name.split() if self._last.things else []

@@ -17,8 +17,8 @@ def merge_adapter(network: Any, folder: Path) -> Any:
 
     Raises:
         DependencyError: PEFT is not installed.
-        InputError: The adapter is a pickle, cannot be read, is for another network or task, or does
-            not change weights.
+        InputError: The adapter is a pickle, unreadable, for another network or task, or has no
+            weights.
     """
     weights = folder / ADAPTER_WEIGHTS
     if not weights.is_file():

@@ -1,8 +1,8 @@
 """Linear layers with 8-bit weights, for decoding on a CPU.
 
 A decoding step reads every weight once and is bound by memory bandwidth, so that 8 bits halve the
-time of 16. Each output channel has its own scale (symmetric, round to nearest); activations stay in
-the network's dtype.
+time of 16. Each output channel has its own scale (symmetric, round to nearest); activations keep
+their dtype.
 """
 
 from __future__ import annotations
@@ -29,8 +29,7 @@ def quantise_linear(network: Any) -> Any:
 class Int8Linear(nn.Module):
     """Linear layer without bias, (…, K) to (…, N), with 8-bit weights.
 
-    Products with many rows, such as a prompt's, use the same weights converted to the network's
-    dtype.
+    Products with many rows, as of prompts, convert the weights to the network's dtype.
     """
 
     weight: Tensor

@@ -98,8 +98,7 @@ class PromptTokenizer:
         return PromptTokens(self._head(prompt.head), tail)
 
     def _encode_head(self, head: str) -> tuple[int, ...]:
-        # The blank line belongs to the prefix: tokenizers merge line ends with the text before
-        # them.
+        # The blank line belongs to the prefix: tokenizers merge line ends with earlier text.
         text = f"{self._lead}{head}\n\n" if head else self._lead
         return (*self._before, *self._plain.encode(text))
 

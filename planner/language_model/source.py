@@ -90,7 +90,7 @@ def _base(adapter: Path) -> Path:
     """Return the folder of the model that an adapter names."""
     name = read_json(adapter / ADAPTER).get("base_model_name_or_path")
     if not isinstance(name, str) or not name:
-        raise InputError(f"The adapter {str(adapter)!r} names no model. Name the model too.")
+        raise InputError(f"The adapter {str(adapter)!r} names no model. Give its base model too.")
     # First relative to the adapter, since the working directory depends on the caller.
     beside = adapter / name
     try:

@@ -27,8 +27,7 @@ def ask(
 ) -> Answer:
     """Return the answer to a question.
 
-    Every call opens and closes the stores; for many questions, compile a graph once with
-    ``build_graph``.
+    Every call opens and closes the stores; for many questions, use ``build_graph``.
 
     Args:
         question: The user's question.

@@ -26,7 +26,7 @@ def default_planner(domain: Domain) -> str:
 
 
 def store_folder(domain: str, encoder: str | None = None) -> Path:
-    """Return the folder of a domain's stores, a separate one for each other encoder."""
+    """Return the folder of a domain's stores; each encoder has its own."""
     if encoder is None:
         return data_folder() / domain
     return data_folder() / f"{domain}-{re.sub(r'[^A-Za-z0-9.-]+', '-', encoder).strip('-.')}"

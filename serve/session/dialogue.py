@@ -86,8 +86,7 @@ def read_history(file: Path | None) -> list[Turn]:
 
 
 def read_context(text: str | None) -> dict[str, Any]:
-    """Return the context in a JSON text, empty without a text; raise ``InputError`` if it is
-    invalid."""
+    """Return the context in a JSON text, empty without a text; raise ``InputError`` if invalid."""
     if text is None:
         return {}
     try:

@@ -31,8 +31,7 @@ def open_without_planner(
 
 
 def read_pairs(option: str, texts: Sequence[str] | None) -> dict[str, str]:
-    """Return the values in an option's texts ``NAME=VALUE``; raise ``InputError`` for other
-    texts."""
+    """Return the values in an option's ``NAME=VALUE`` texts; raise ``InputError`` for others."""
     pairs: dict[str, str] = {}
     for text in texts or ():
         name, sign, value = text.partition("=")

@@ -35,14 +35,13 @@ class Session:
     encoder: Encoder
 
     def generator(self, name: str, *, full: bool = False) -> Generator:
-        """Return the generator of this name for this domain; with ``full`` it quotes whole
-        results."""
+        """Return the generator of this name for this domain; ``full`` quotes whole results."""
         return make_generator(name, self.encoder, self.domain.generator, full=full)
 
     def graph(
         self, generator: str, checkpointer: Any = None, *, full: bool = False, **mending: Any
     ) -> Graph:
-        """Return the compiled graph with the generator of this name; ``mending`` as for
+        """Return the graph with the generator of this name; ``mending`` is ``mend`` of
         ``build_graph``."""
         from casewright.graph import build_graph
 

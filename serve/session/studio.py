@@ -18,8 +18,7 @@ _lock = threading.Lock()
 async def make_graph() -> Any:
     """Open the domain in the settings, and return its graph without a checkpointer.
 
-    The graph is made once: LangGraph's server calls this function for every run on its event loop,
-    which must not block.
+    The graph is made once: LangGraph's server calls this for every run, on its event loop.
 
     Raises:
         CasewrightError: A setting is invalid, or the domain cannot be opened.

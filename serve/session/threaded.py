@@ -50,8 +50,7 @@ class _ThreadedGenerator:
 def off_loop(
     planner: Planner, generator: Generator, threads: Executor
 ) -> tuple[Planner, Generator]:
-    """Return planner and generator in forms that do not block the event loop, as chat models
-    are."""
+    """Return planner and generator in forms that do not block the event loop."""
     if not isinstance(planner, ChatPlanner):
         planner = _ThreadedPlanner(planner, threads)
     if not isinstance(generator, ChatGenerator):

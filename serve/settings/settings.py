@@ -263,8 +263,7 @@ def load_settings(config: Path | None = None, **flags: Any) -> Loaded:
 
     Raises:
         InputError: The file cannot be read, was found in this folder and names a path, or names an
-            unknown setting; or a value is invalid: the message has the value, its origin, and the
-            valid values.
+            unknown setting; or a value is invalid: the message names it, its origin and valid ones.
     """
     if unknown := flags.keys() - Settings.model_fields.keys():
         raise TypeError(f"no settings: {', '.join(sorted(unknown))}")

@@ -32,8 +32,7 @@ class Grant:
 
 
 class TokensFile:
-    """Reads the tokens of the settings again after their file changed or was replaced or
-    removed."""
+    """Reads the tokens of the settings again after a change or removal of their file."""
 
     def __init__(self, settings: Settings) -> None:
         self._settings = settings
