@@ -17,7 +17,7 @@ def merge_adapter(network: Any, folder: Path) -> Any:
 
     Raises:
         DependencyError: PEFT is not installed.
-        InputError: The adapter is a pickle, unreadable, for another network or task, or has no
+        InputError: The adapter is a pickle, unreadable, not for this network, or changes no
             weights.
     """
     weights = folder / ADAPTER_WEIGHTS

@@ -28,7 +28,7 @@ REFUSED: dict[str, tuple[list[str], str]] = {
     "an agent of another kind": (["--planner", "agent:openai:x"], "agent:local:FOLDER"),
     "an agent without a folder": (["--planner", "agent:local:"], "names no model"),
     "no folder of an agent": (["--planner", "agent:local:./nowhere"], "no folder './nowhere'"),
-    "no grammar of the case planner": (["--no-grammar"], "no grammar that can be left off"),
+    "no grammar of the case planner": (["--no-grammar"], "no grammar to switch off"),
     "no grammar of an agent": (["--planner", "agent:local:x", "--no-grammar"], "left off"),
     "no grammar of a chat model": (["--planner", "a:b", "--no-grammar"], "left off"),
     "a device for classifiers": (["--planner", "classifiers", "--device", "cpu"], "no local model"),
