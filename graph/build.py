@@ -76,9 +76,9 @@ def build_graph(
         planner: Writes the plan.
         generator: Words the answer; by default it quotes the evidence.
         limits: The budgets.
-        checkpointer: None by default. The graph then runs with ``durability="sync"``; a program
-            that embeds the graph under its own checkpointer should do the same. The checkpointer
-            reads only plain values; see ``strict``.
+        checkpointer: None by default. With one, the graph runs with ``durability="sync"``; a
+            program that embeds the graph under its own checkpointer should do so too. The
+            checkpointer reads only plain values; see ``strict``.
         approve: The plans that need a person's approval before any tool runs, by LangGraph's
             interrupt: always those with a tool that declares ``approval``; with ``"always"`` all;
             with ``{"calls": 3, "cost": 0.5}`` those above this price. A run is resumed with

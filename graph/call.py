@@ -205,7 +205,7 @@ def _retries(policy: RetryPolicy, error: Exception) -> bool:
 
 @contextmanager
 def contained(caller: str) -> Iterator[None]:
-    """Return an exception as one that ends the call only, not the process or another coroutine."""
+    """Convert an exception to an error that ends the call only, not the process or a coroutine."""
     try:
         yield
     except (SystemExit, StopIteration, StopAsyncIteration) as error:

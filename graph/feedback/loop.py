@@ -335,7 +335,7 @@ def _name(kind: str, part: object, method: str) -> str:
 
 @contextmanager
 def _contained(caller: str) -> Iterator[None]:
-    """Return an exception, or an unrequested cancellation, as an error; see ``contained``."""
+    """Convert an exception or an unrequested cancellation to an error; see ``contained``."""
     with contained(caller):
         try:
             yield

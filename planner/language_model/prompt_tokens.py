@@ -42,7 +42,7 @@ class ChatTemplate:
 
     @classmethod
     def of(cls, tokenizer: Any) -> ChatTemplate:
-        """Return the rendered template of a tokenizer; without a template, the texts are empty.
+        """Return the rendered template of a tokenizer; without one, the prompt starts the text.
 
         Raises:
             InputError: The template cannot be rendered, or does not contain the user's turn once.
