@@ -226,7 +226,7 @@ class _Nodes:
             text = self._case_text(case)
         except Exception as error:
             raise InputError(
-                f"text= failed for case {case.id}: {told(error)}. Correct that function."
+                f"The text of case {case.id} cannot be made: {told(error)}. Correct text=."
             ) from error
         if not isinstance(text, str):
             raise InputError(

@@ -127,9 +127,9 @@ def test_an_edited_plan_runs_in_place_of_the_planner_s(mode: str) -> None:
     [
         ('s1 = order(item_id="P99")', "item_id may not be the text"),
         ("s1 = delete()", "There is no tool delete"),
-        ("maybe", "no, and no plan"),
-        ("", "no, and no plan"),
-        (["s1"], "no, and no plan"),
+        ("maybe", "yes, no nor a plan"),
+        ("", "yes, no nor a plan"),
+        (["s1"], "yes, no nor a plan"),
         ("\n".join(f"s{n} = find(query=question)" for n in range(1, 4)), "calls 3, at most 2"),
     ],
 )

@@ -35,8 +35,8 @@ def folder(saved: Path, tmp_path: Path) -> Path:
     [
         ({"name": "./nowhere"}, "no folder './nowhere'"),
         ({"name": Path("nowhere")}, "no folder 'nowhere'"),
-        ({"name": "no/such-model"}, "no model of that name could be had"),
-        ({"name": "not a name"}, "no model of that name could be had"),
+        ({"name": "no/such-model"}, "could not be fetched from Hugging Face"),
+        ({"name": "not a name"}, "could not be fetched from Hugging Face"),
         ({"name": " "}, "name is empty"),
         ({"dtype": "float8"}, "no dtype 'float8'. Give float32"),
         ({"dtype": "nn"}, "no dtype 'nn'"),
@@ -164,7 +164,7 @@ def edit(file: Path, **settings: Any) -> None:
         (tekken_alone, "tekken.json alone"),
         (broken_template, "chat template cannot be rendered"),
         (both, "both a model .* and an adapter"),
-        (seq2seq, "no causal language model .t5."),
+        (seq2seq, "not a causal language model .t5."),
         (encoder, "lacks .* of the network's weights"),
         (two_sided, "states other than keys and values"),
         (state_space, "states other than keys and values"),
@@ -259,7 +259,7 @@ def test_an_adapter_that_does_not_fit_is_refused(
 
 
 def test_an_adapter_whose_model_is_not_here_asks_for_it(lora: Path) -> None:
-    with pytest.raises(InputError, match=r"is for the model './elsewhere'.*beside the"):
+    with pytest.raises(InputError, match=r"is for the model './elsewhere'.*folders of both"):
         load_language_model(lora)
 
 

@@ -166,8 +166,8 @@ def test_a_prompt_is_encoded_in_several_threads_at_once() -> None:
     [
         ("{{ raise_exception('no user here') }}", "cannot be rendered.*no user here"),
         ("{% for m in messages %}{{ m['content'] ", "cannot be rendered"),
-        ("{% for m in messages %}{{ m['content'] | upper }}{% endfor %}", "not show .* as it is"),
-        ("{{ messages[0]['content'] }} {{ messages[0]['content'] }}", "not show .* once"),
+        ("{% for m in messages %}{{ m['content'] | upper }}{% endfor %}", "not contain .* unchanged"),
+        ("{{ messages[0]['content'] }} {{ messages[0]['content'] }}", "not contain .* once"),
     ],
     ids=["raises", "syntax", "upper", "twice"],
 )
