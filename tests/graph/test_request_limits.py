@@ -114,7 +114,7 @@ def test_a_wrong_budget_is_refused_by_its_name(ask: Ask, limits: Any, message: s
         ({"scope": ["C1"]}, "scope=list"),
         ({"tenant": ""}, "tenant=str ''"),
         ({"tenant": 7}, "tenant=int '7'"),
-        ({"tenant": "a", "scope": {"tenant": "b"}}, "two tenants: 'a' as tenant and 'b' in the scope"),
+        ({"tenant": "a", "scope": {"tenant": "b"}}, "'a' as tenant and 'b' in the scope"),
     ],
 )
 def test_a_context_that_is_none_is_refused(ask: Ask, given: Any, message: str) -> None:
