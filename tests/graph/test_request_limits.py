@@ -89,8 +89,8 @@ def test_of_retries_a_request_lowers_the_attempts_alone() -> None:
 @pytest.mark.parametrize(
     ("limits", "message"),
     [
-        ({"row": 2}, "the limit 'row'. Limits of a request are steps"),
-        ({"retry": 2}, "the limit 'retry'"),
+        ({"row": 2}, "the unknown limit 'row'. Limits of a request are steps"),
+        ({"retry": 2}, "the unknown limit 'retry'"),
         ({"rows": 0}, "rows=0. Give a whole number above 0"),
         ({"rows": -1}, "rows=-1"),
         ({"rows": 2.5}, "rows=2.5"),
