@@ -18,12 +18,12 @@ class Answer:
         citations: Ids of evidence that exists, in the order of their first mention.
         evidence: All evidence, JSON-plain; see ``Evidence``.
         missing: One sentence for each step that found nothing.
-        generator: What worded it, and why another one did not.
+        generator: Name of the generator of the text, with the reason if it replaced another one.
         plan: The plan's text form.
         planner: Name, attempts and milliseconds of the planner, and why it fell back.
         steps: One JSON-plain ``Outcome`` a step.
         usage: Token counts and milliseconds of planning, execution and generation.
-        refused: Nothing was found that answers the question: the text says so, and cites nothing.
+        refused: True if no evidence answers the question; the text then says so and cites nothing.
     """
 
     text: str
@@ -52,12 +52,12 @@ class Answer:
         """Read the answer from the output of the graph.
 
         Raises:
-            CasewrightError: The run paused before there was one.
+            CasewrightError: The run paused before it had an answer.
         """
         if "answer" not in state:
             questions = [pause.value for pause in state.get("__interrupt__", ())]
             raise CasewrightError(
-                f"The run has no answer yet: it paused, asking {questions}. Resume it on its "
+                f"The run has no answer yet: it paused to ask {questions}. Resume it on its "
                 "thread: graph.invoke(Command(resume=…), config)."
             )
         return cls.from_json(state["answer"])

@@ -1,4 +1,4 @@
-"""Approval of a plan by a person, after it is planned and before anything runs."""
+"""Approval of a plan by a person, after planning and before the first tool call."""
 
 from __future__ import annotations
 
@@ -14,8 +14,9 @@ from casewright.planner.choices import plan_choices, plan_parts
 from casewright.planner.price import Price
 from casewright.tools import Toolbox
 
-#: The rule of approval. A plan that calls a tool with ``approval`` always waits; "declared" adds
-#: no other plan, "always" every plan, a mapping those above a price: ``{"calls": 3, "cost": 0.5}``.
+#: The rule of approval. A plan that calls a tool with ``approval`` always needs one. "declared"
+#: adds no other plan, "always" adds all, and a mapping such as ``{"calls": 3, "cost": 0.5}`` adds
+#: the plans above this price.
 Approve = Literal["declared", "always"] | Mapping[str, Any]
 #: Most violations, and most characters of an edited plan, that the next card shows.
 _VIOLATIONS, _SHOWN = 10, 8000
@@ -27,25 +28,25 @@ def check_approve(value: Any) -> None:
         Limits().within(value)
     elif value not in ("declared", "always"):
         raise InputError(
-            f'approve={value!r:.80} is no rule of approval. Give "always", '
-            f"\"declared\", or a price by some of {', '.join(BUDGET)}, such as {{'calls': 3}}."
+            f'approve={value!r:.80} is not a rule of approval. Give "always", "declared", '
+            f"or limits of a price ({', '.join(BUDGET)}), such as {{'calls': 3}}."
         )
 
 
 def why_declared(plan: Plan, toolbox: Toolbox) -> str:
-    """Return which tools of a plan declare that it needs approval, as a sentence; empty if none."""
+    """Return a sentence that names the plan's tools that declare approval; empty if none does."""
     tools = sorted({tool for tool in plan.tools if tool in toolbox and toolbox[tool].approval})
     return f"Approval is declared by {', '.join(tools)}." if tools else ""
 
 
 def why_approve(policy: Approve, plan: Plan, price: Price, toolbox: Toolbox) -> str:
-    """Return the reason why a plan waits for approval, as a sentence; empty if it does not."""
+    """Return the reason why a plan needs approval, as a sentence; empty if it needs none."""
     if declared := why_declared(plan, toolbox):
         return declared
     if policy == "always":
-        return "Every plan is approved first."
+        return "Every plan needs approval."
     beyond = Limits().within(policy).excess(price) if isinstance(policy, Mapping) else ""
-    return beyond and f"The price is above what runs by itself: {beyond}."
+    return beyond and f"The price exceeds the limit without approval: {beyond}."
 
 
 def card(
@@ -57,8 +58,8 @@ def card(
 ) -> dict[str, Any]:
     """Return the value of the interrupt: plan, price, and the violations of an edited plan.
 
-    For an editor of steps it has the ``steps`` of the plan, edited or not, how many of them are
-    ``finished`` and stand, and the ``choices`` of other ones.
+    For an editor, it also has the plan's ``steps``, the number of ``finished`` steps, which cannot
+    be changed, and the ``choices`` for the others.
     """
     shown = {"kind": "approval", "plan": plan, "edited": "", "violations": [], **approval}
     return {
@@ -71,9 +72,9 @@ def card(
 
 
 def read_reply(reply: Any) -> tuple[str, str]:
-    """Return ``yes``, ``no`` or ``edited``, the last with the text of the plan.
+    """Return ``yes``, ``no`` or ``edited``, and for ``edited`` the text of the plan.
 
-    True and "yes" approve, false and "no" do not; anything else is an edited plan.
+    True and "yes" approve, false and "no" refuse; any other reply is an edited plan.
     """
     value = reply.get("plan") if isinstance(reply, Mapping) else reply
     if isinstance(value, bool):
@@ -86,13 +87,13 @@ def read_reply(reply: Any) -> tuple[str, str]:
 def read_plan(
     text: str, violations: Callable[[Plan], Iterable[PlanError]]
 ) -> tuple[Plan | None, dict[str, Any]]:
-    """Return an edited plan; or ``None``, with its violations for the next card."""
+    """Return an edited plan, or ``None`` and the violations for the next card if it is invalid."""
     plan = None
     try:
         plan = parse_plan(text)
         wrong = [str(error) for error in islice(violations(plan), _VIOLATIONS)]
     except PlanError as error:
-        wrong = [f"The reply is not yes, not no, and no plan. {error}"]
+        wrong = [f"The reply is neither yes, no nor a plan. {error}"]
     return (None if wrong else plan), {"edited": text[:_SHOWN], "violations": wrong}
 
 

@@ -1,4 +1,4 @@
-"""The compiled graph as a node of another ``StateGraph``, whose state has other keys."""
+"""The compiled graph as a node of a parent ``StateGraph`` with its own state keys."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from casewright.graph.state import AskInput, RunContext
 
 #: A key of the parent's state, or a function that reads it.
 Read = str | Callable[[Any], Any]
-#: A key for the answer's text; keys with fields of the answer, or functions of it; or a function
-#: that makes the whole update.
+#: A key for the answer's text; a mapping of keys to fields or functions of the answer; or a
+#: function that returns the whole update.
 Write = str | Mapping[str, str | Callable[[Answer], Any]] | Callable[[Answer], Mapping[str, Any]]
 
 
@@ -29,26 +29,26 @@ def as_node(
     answer: Write = "answer",
     run_context: Callable[[Any], RunContext] | None = None,
 ) -> Runnable[Any, dict[str, Any]]:
-    """Make a node that asks the graph, for ``StateGraph.add_node``.
+    """Return a node for ``StateGraph.add_node`` that runs the graph.
 
-    The parent's checkpointer keeps every finished step, and its ``Command(resume=…)`` reaches a
-    tool that asks the user something. Unless the parent was run with a ``durability`` of its own,
-    a step counts as finished once it is kept.
+    The parent's checkpointer saves every finished step, and its ``Command(resume=…)`` reaches a
+    tool that interrupts to ask the user. Unless the parent run sets a ``durability``, a step counts
+    as finished once it is saved.
 
     Args:
         graph: The graph of ``build_graph``, without a checkpointer of its own.
         question: A key of the parent's state with the question, or a function of the state.
-        context: The same for the context; none by default.
-        history: The same for earlier turns; none by default.
-        answer: A key for the answer's text; or keys with fields of ``Answer`` by name, or functions
-            of it, ``{"reply": "text", "sources": "citations"}``; or a function of the ``Answer``
-            that returns the parent's update.
-        run_context: Makes this run's ``RunContext`` of the parent's own context. By default, the
-            values of the parent's context under the names of ``RunContext`` are handed on.
+        context: A key or function for the context; no context by default.
+        history: A key or function for earlier turns; no turns by default.
+        answer: A key for the answer's text; or a mapping of keys to names of ``Answer`` fields or
+            to functions of the ``Answer``, such as ``{"reply": "text", "sources": "citations"}``;
+            or a function of the ``Answer`` that returns the parent's update.
+        run_context: Returns this run's ``RunContext``, given the parent's context. By default, the
+            fields of the parent's context with names of ``RunContext`` fields are passed on.
 
     Raises:
-        InputError: ``answer`` names no field of ``Answer``. When it runs: the state does not have a
-            named key, or its value is unusable.
+        InputError: ``answer`` names an unknown field of ``Answer``. When the node runs: the state
+            lacks a named key, or its value is invalid.
     """
     update = _writer(answer)
     reads = {"question": question, "context": context, "history": history}
@@ -83,7 +83,7 @@ def _read(name: str, read: Read, state: Any) -> Any:
     if read in values or name != "question":
         return values.get(read)
     raise InputError(
-        f"The parent's state has no {read!r}, where as_node reads the question. It has "
+        f"The parent's state has no key {read!r} for as_node's question. It has "
         f"{sorted(map(str, values))}. Name its key: as_node(graph, question=…)."
     )
 
@@ -96,8 +96,8 @@ def _writer(answer: Write) -> Callable[[Answer], dict[str, Any]]:
     fields = {read for read in answer.values() if isinstance(read, str)}
     if unknown := sorted(fields - set(Answer.__slots__)):
         raise InputError(
-            f"as_node is to write {unknown} of an Answer, which has {', '.join(Answer.__slots__)}. "
-            "Name one of these, or give a function of the Answer."
+            f"answer= of as_node names {unknown}, but the fields of an Answer are "
+            f"{', '.join(Answer.__slots__)}. Name one of these, or give a function of the Answer."
         )
     return lambda output: {
         key: output.to_json()[read] if isinstance(read, str) else read(output)

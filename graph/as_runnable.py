@@ -37,18 +37,17 @@ def as_runnable(
     *,
     run_context: RunContext | None = None,
 ) -> AskRunnable[Any]:
-    """Make a ``Runnable`` of the graph, to be piped, batched, streamed and configured.
+    """Return the graph as a ``Runnable``, which can be piped, batched, streamed and configured.
 
-    Its input is a question, or an ``AskInput`` with context and history.
+    The input is a question, or an ``AskInput`` with context and history.
 
     Args:
         graph: The graph of ``build_graph``.
-        output: ``"answer"`` for ``Answer`` objects; ``"text"`` for their texts, which are streamed
-            in pieces that add up to the text.
-        run_context: Of every run; ``invoke(…, context=RunContext(…))`` gives another one.
+        output: ``"answer"`` for ``Answer`` objects; ``"text"`` for texts, streamed in parts.
+        run_context: The context of every run; ``invoke(…, context=RunContext(…))`` overrides it.
 
     Raises:
-        InputError: There is no such output.
+        InputError: ``output`` is neither of these.
     """
     if output not in ("answer", "text"):
         raise InputError(f"as_runnable was asked for {output!r}. Ask for 'answer' or 'text'.")
@@ -56,12 +55,12 @@ def as_runnable(
 
 
 class AskRunnable(Runnable[Question, Output], Generic[Output]):
-    """Asks the graph; see ``as_runnable``.
+    """Runs the graph; see ``as_runnable``.
 
-    All of LangChain's ways to call it take ``context=RunContext(…)``, and so does ``bind``. While
-    it is streamed, the run's events are dispatched as custom events, which ``astream_events``
-    yields as ``on_custom_event``. In ``batch``, ``max_concurrency`` bounds the questions that are
-    answered at a time.
+    Every method of LangChain's that calls it accepts ``context=RunContext(…)``, and so does
+    ``bind``. Streaming dispatches the run's events as custom events, which ``astream_events``
+    yields as ``on_custom_event``. In ``batch``, ``max_concurrency`` bounds the concurrent
+    questions.
     """
 
     def __init__(
@@ -74,13 +73,13 @@ class AskRunnable(Runnable[Question, Output], Generic[Output]):
     @property
     @override
     def InputType(self) -> Any:
-        """A question, or one with context and history."""
+        """Type of the input: a question, or a question with context and history."""
         return Question
 
     @property
     @override
     def OutputType(self) -> type[Output]:
-        """``Answer`` or ``str``."""
+        """Type of the output: ``Answer`` or ``str``."""
         return cast("type[Output]", Answer if self._output == "answer" else str)
 
     @override
@@ -88,7 +87,7 @@ class AskRunnable(Runnable[Question, Output], Generic[Output]):
         """Answer one question.
 
         Raises:
-            InputError: Question, context, history or run context are unusable.
+            InputError: Question, context, history or run context is invalid.
         """
 
         def run(question: Question, config: RunnableConfig, **more: Any) -> Output:
@@ -115,8 +114,8 @@ class AskRunnable(Runnable[Question, Output], Generic[Output]):
     ) -> Iterator[Output]:
         """Yield the answer: its text line by line, or the one ``Answer``.
 
-        No text is yielded before all of it was checked: a citation of unknown evidence must not be
-        shown first and taken back later.
+        The text is yielded only after it was checked as a whole, since a citation of unknown
+        evidence that was shown could not be taken back.
         """
         pieces: Any = self._pieces
         yield from self._transform_stream_with_config(iter([input]), pieces, config, **more)
@@ -164,7 +163,7 @@ class AskRunnable(Runnable[Question, Output], Generic[Output]):
     def _arguments(
         self, question: Any, config: RunnableConfig, more: dict[str, Any]
     ) -> tuple[tuple[AskInput, RunnableConfig], dict[str, Any]]:
-        """Return the positional arguments of a run of the graph, and those by name."""
+        """Return the positional and the keyword arguments of a run of the graph."""
         if isinstance(question, str):
             question = {"question": question}
         if not isinstance(question, Mapping):

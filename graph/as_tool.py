@@ -1,4 +1,4 @@
-"""The compiled graph as a tool, for an agent that calls tools."""
+"""The compiled graph as a LangChain tool for an agent."""
 
 from __future__ import annotations
 
@@ -38,28 +38,28 @@ def as_tool(
     takes_context: bool = True,
     run_context: RunContext | None = None,
 ) -> StructuredTool:
-    """Make a LangChain tool of the graph, for ``create_agent``, ``ToolNode`` or ``bind_tools``.
+    """Return the graph as a LangChain tool, for ``create_agent``, ``ToolNode`` or ``bind_tools``.
 
-    Its content is the answer's text with the cited sources; its artifact is the answer, JSON-plain
-    (``Answer.from_json``). Errors become a message of status ``error``, so that the agent goes on.
-    A pause, as of a tool that asks the user something, is the agent's.
+    The content of its message is the answer's text with the cited sources; the artifact is the
+    answer as JSON (``Answer.from_json``). An error becomes a message of status ``error``, so that
+    the agent can go on. An interrupt within the graph interrupts the agent.
 
-    An agent's ``RunContext``, given as LangGraph's context, is handed on.
+    A ``RunContext`` that the agent has as LangGraph's context is passed on.
 
     Args:
         graph: The graph of ``build_graph``, without a checkpointer of its own.
         name: The tool's name.
-        description: For the agent's model: what the tool knows, and what to ask it.
-        takes_context: The agent's model may give a context. A plan may take identifiers from there,
-            so without it no model can name one that it has not looked up.
-        run_context: Of every call, in place of the agent's.
+        description: Tells the agent's model what the tool knows and when to call it.
+        takes_context: The agent's model may pass a context. A plan may use identifiers from the
+            context, so without it the model cannot introduce an identifier that no tool returned.
+        run_context: The context of every call, instead of the agent's.
     """
     options: dict[str, Any] = {} if run_context is None else {"context": run_context}
 
     def body(question: str, context: dict[str, Any] | None) -> Body[tuple[str, Any]]:
         inputs = AskInput(question=question, context=context or {})
         try:
-            # LangChain sets the config for what a tool calls, with the callbacks of the tool's run.
+            # For calls within the tool LangChain sets the config, with the run's callbacks.
             config = nested_config(ensure_config())
             state = yield Work(
                 lambda: graph.invoke(inputs, config, **options),
@@ -69,7 +69,7 @@ def as_tool(
         except GraphBubbleUp:
             raise
         except Exception as error:
-            # Our own errors say what to do; of others a model is told no more than their kind.
+            # Our own errors say what to do; of any other error the model sees only the type.
             ours = isinstance(error, CasewrightError)
             message = cleaned(str(error)) if ours else told(error)
             raise ToolException(f"{name} could not answer. {message}") from error

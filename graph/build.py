@@ -1,4 +1,4 @@
-"""The compiled graph: plan → execute → generate, with approve and revise where they are due."""
+"""The compiled graph: plan → execute → generate, with the optional nodes approve and revise."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ from casewright.tools.body import Body, Work
 from casewright.tools.spec import NO_EVIDENCE
 
 Graph = CompiledStateGraph[RunState, RunContext, AskInput, AskOutput]
-#: Threads beside the steps' own: the node, and LangGraph's stream.
+#: Threads in addition to those of the steps: the node's, and that of LangGraph's stream.
 _SPARE_THREADS = 4
 
 
@@ -67,8 +67,8 @@ def build_graph(
 ) -> Graph:
     """Compile the graph that plans, executes and answers.
 
-    It is invoked with ``AskInput`` and, where tools need to know the user, a ``RunContext``; it
-    returns ``AskOutput``, read by ``Answer.from_state``. With ``stream_mode="custom"`` it yields
+    Its input is ``AskInput``, with a ``RunContext`` if tools need to know the user; its output is
+    ``AskOutput``, which ``Answer.from_state`` reads. With ``stream_mode="custom"`` it yields
     events: ``plan``, ``step_started``, ``step_report``, ``step_ended``, ``answer``.
 
     Args:
@@ -76,27 +76,27 @@ def build_graph(
         planner: Writes the plan.
         generator: Words the answer; by default it quotes the evidence.
         limits: The budgets.
-        checkpointer: By default none is compiled in: a program that embeds the graph supplies one,
-            and then had better run it with ``durability="sync"``, as is done here with one. The
-            checkpointer reads nothing but plain values; see ``strict``.
-        approve: Plans that wait for a person before anything runs, by LangGraph's interrupt: those
-            with a tool that declares ``approval``, and beside them ``"always"`` all, or those above
-            a price, ``{"calls": 3, "cost": 0.5}``. A plan is resumed with ``"yes"``, ``"no"`` or
-            the text of another plan; what that breaks comes back in a new interrupt.
-        latencies: Measured latencies, by which plans are priced; the graph's own by default.
-        mend: Lets the planner write the rest of a plan anew, once, where steps failed
-            (``"failure"``), or also where they found nothing (``"empty"``). No step runs twice.
-        retain: Receives what a mended run taught as the record of an annotated query (``query``,
-            ``plan``, and ``context`` and ``history`` if there were any): the steps that found
-            something, unless a tool failed. It may be called again if the process dies.
+        checkpointer: None by default. With one, the graph runs with ``durability="sync"``; a
+            program that embeds the graph under its own checkpointer should do so too. The
+            checkpointer reads only plain values; see ``strict``.
+        approve: The plans that need a person's approval before any tool runs, by LangGraph's
+            interrupt: always those with a tool that declares ``approval``; with ``"always"`` all;
+            with ``{"calls": 3, "cost": 0.5}`` those above this price. A run is resumed with
+            ``"yes"``, ``"no"`` or another plan's text; a new interrupt says why, if that is
+            invalid.
+        latencies: Measured latencies for the prices of plans; the graph's own by default.
+        mend: The planner replans the remaining steps, once, after steps failed (``"failure"``), or
+            also after steps found nothing (``"empty"``). No step runs twice.
+        retain: Called after a replanned run in which no tool failed, with an annotated query
+            (``query``, ``plan``, and ``context`` and ``history`` if any) whose plan has the steps
+            that found something. It may be called again if the process dies.
 
     Raises:
-        InputError: There is no such mode of mending.
+        InputError: The mode of ``mend`` does not exist.
 
     Raises (when invoked):
-        InputError: Question, context or run context are unusable.
-        PlanError: The planner's plan, or an edited one, is not valid for the request: nothing of
-            it is run.
+        InputError: Question, context or run context is invalid.
+        PlanError: The planner's plan, or an edited one, is not valid for the request; no step runs.
     """
     approval.check_approve(approve)
     generator, limits = generator or ExtractiveGenerator(), limits or Limits()
@@ -121,15 +121,15 @@ def build_graph(
     graph.add_edge("retain", "generate")
     graph.add_edge("generate", END)
     compiled = graph.compile(checkpointer=strict(checkpointer), name=traces.NAME)
-    # A synchronous run gives every step a thread; a step that waits holds its own.
+    # A synchronous run gives every step a thread, which it holds while it waits.
     config: RunnableConfig = {
         "max_concurrency": nodes.limits.steps + _SPARE_THREADS,
         "tags": [traces.TAG],
         "callbacks": [traces.RUNS],
     }
     if checkpointer is not None:
-        # LangGraph saves while the next node runs, by default: a run killed then would be resumed
-        # with another plan and other keys. No tool is called before its plan is saved.
+        # By default LangGraph saves while the next node runs: a run that is killed then would be
+        # resumed with another plan and other keys. So the plan is saved before any tool is called.
         config["configurable"] = {CONFIG_KEY_DURABILITY: "sync"}
     return compiled.with_config(config)
 
@@ -137,9 +137,9 @@ def build_graph(
 def nested_config(outer: RunnableConfig) -> RunnableConfig:
     """Return the config for a run of the graph inside the run of ``outer``.
 
-    LangGraph saves while the next node runs, by default: a run killed then would call tools again
-    that have been called. So results are saved at once, unless the outer run chose otherwise. Its
-    bound of concurrency is for its own nodes, or for a batch, and not for a plan's steps.
+    By default LangGraph saves while the next node runs: a run that is killed then would repeat tool
+    calls. So results are saved at once, unless the outer run sets ``durability``. The outer run's
+    ``max_concurrency`` is for its nodes or a batch, and does not apply to a plan's steps.
     """
     config: Any = {name: value for name, value in outer.items() if name != "max_concurrency"}
     configurable = outer.get("configurable", {})
@@ -150,7 +150,7 @@ def nested_config(outer: RunnableConfig) -> RunnableConfig:
 
 @dataclass(frozen=True)
 class _Nodes:
-    """The nodes, each as the body of a blocking and of an awaiting call, and the branches."""
+    """The nodes, each written once for synchronous and asynchronous calls, and the branches."""
 
     toolbox: Toolbox
     planner: Planner
@@ -162,13 +162,13 @@ class _Nodes:
     retain: Callable[[Mapping[str, Any]], object] | None
 
     def plan(self, state: RunState) -> Body[dict[str, Any]]:
-        # The state's budget is that of the thread's last run.
+        # The budget in the state belongs to the thread's last run.
         state = {**state, "budget": {}}
         context, request, limits = run_context(), self._request(state), self._limits(state)
         check_tools(context.limits, request.toolbox)
         planner, measured = context.planner or self.planner, self.latencies.seconds()
         plan, planning = yield from plan_within(planner, request, limits, measured)
-        # A resumed run mends as it began to.
+        # A resumed run keeps its mode.
         mend = context.mend or self.mend
         planning |= {} if mend == "off" else {"mend": mend}
         why = self._why_approve(plan, Price.from_json(planning["price"]), request.toolbox)
@@ -201,8 +201,7 @@ class _Nodes:
             text, lambda plan: _violations(plan, request, limits, finished, fixed)
         )
         if plan is None:
-            # A new superstep gives the next question its own id: an earlier reply that is sent
-            # again answers nothing.
+            # A new superstep gives the next interrupt its own id: a repeated reply has no effect.
             return {"approval": {"why": question["why"], **wrong}}
         planning |= {"price": self._price(plan, request, limits).to_json(), "left_out": []}
         get_stream_writer()({"event": "plan", "plan": str(plan), "planner": planning})
@@ -213,13 +212,13 @@ class _Nodes:
         context, request, limits = run_context(), self._request(state), self._limits(state)
         plan = parse_plan(str(state["plan"]))
         finished = _finished(state, plan)
-        # A planner of another package, or an edit of the state, may have written it.
+        # A third-party planner, or an edit of the state, may have written it.
         for violation in _violations(plan, request, limits, finished):
             raise violation
         if why := self._unapproved(state, plan, request, limits):
             raise PlanError(
-                f"Nobody has approved this plan. {why}",
-                "Change a plan in the node approve, not after it.",
+                f"The plan was not approved. {why}",
+                "Change plans in the node approve, not after it.",
             )
         execution = Execution(
             plan=plan,
@@ -270,7 +269,7 @@ class _Nodes:
         planning["price"] = self._price(longer, request, limits).to_json()
         added = Plan(longer.steps[len(plan.steps) :])
         why = self._why_approve(added, Price.from_json(planning["price"]), request.toolbox)
-        # What a person approved stands; the steps behind it need no approval, or wait for theirs.
+        # Approved steps stay; the steps after them need no approval, or wait for it.
         approved = {**state["approval"], "plan": str(longer)}
         get_stream_writer()({"event": "plan", "plan": str(longer), "planner": planning})
         return {
@@ -286,7 +285,7 @@ class _Nodes:
             yield Work(lambda: self.retain and self.retain(record))
             retained = ""
         except Exception as error:  # noqa: BLE001 - the answer does not depend on it
-            retained = f"It was not retained: {told(error)}"
+            retained = f"The plan was not retained: {told(error)}"
         summary = {**state["planning"]["mended"], "retained": retained or record["plan"]}
         return {"planning": {**state["planning"], "mended": summary}}
 
@@ -300,9 +299,9 @@ class _Nodes:
         return next(filter(None, whys), "")
 
     def _unapproved(self, state: RunState, plan: Plan, request: PlanRequest, limits: Limits) -> str:
-        """Return why a plan that is to run should have waited for approval; empty if it may run.
+        """Return why a plan must not run without approval; empty if it may run.
 
-        A price was judged when the plan was written: latencies are measured meanwhile.
+        The price is not checked again: latencies were measured since.
         """
         judged = state.get("approval", {})
         if judged.get("plan") != state["plan"]:
@@ -326,7 +325,7 @@ class _Nodes:
             missing=[*state["planning"].get("left_out", ()), *shortfalls(reported, toolbox)],
             history=_value(state, "history", ()),
         )
-        # Quotations take milliseconds, also after the deadline.
+        # After the deadline too: quotations take milliseconds.
         bounded = not isinf(left) and not isinstance(generator, ExtractiveGenerator)
         try:
             seconds = max(left, 0.0) if bounded else None
@@ -361,11 +360,11 @@ class _Nodes:
         get_stream_writer()(
             {"event": "answer", "text": text, "citations": list(citations), "usage": usage}
         )
-        # The next question on this thread starts with a context and a history of its own.
+        # The next question on this thread starts with its own context and history.
         return {"answer": answer, "context": {}, "history": []}
 
     def _left(self, state: RunState, outcomes: Sequence[Mapping[str, Any]]) -> float:
-        """Return the seconds before the deadline, given what planning and these steps took."""
+        """Return the seconds left until the deadline, after planning and these steps."""
         return self._limits(state).deadline - (_planning_ms(state) + _end(outcomes)) / 1000
 
     def _request(self, state: RunState) -> PlanRequest:
@@ -379,7 +378,7 @@ class _Nodes:
         )
 
     def _limits(self, state: RunState) -> Limits:
-        # A resumed run keeps the budget that it began with.
+        # A resumed run keeps its budget.
         return self.limits.within(run_context().limits).within(state.get("budget"))
 
 
@@ -390,26 +389,26 @@ def _violations(
     finished: Sequence[Mapping[str, Any]],
     fixed: Sequence[Step] = (),
 ) -> Iterator[PlanError]:
-    """Yield what is wrong with a plan whose first steps have these outcomes, and are ``fixed``."""
+    """Yield the violations of a plan whose first steps have these outcomes and are ``fixed``."""
     yield from request.violations(plan)
     if excess := _excess(plan, request.toolbox, limits, finished):
-        yield PlanError(f"The plan is beyond the budget: {excess}.", "Leave out steps.")
+        yield PlanError(f"The plan exceeds the budget: {excess}.", "Leave out steps.")
     if plan.steps[: len(fixed)] != tuple(fixed):
         yield PlanError(
-            f"The first {len(fixed)} steps have run.", "Leave them as they are, in front."
+            f"The first {len(fixed)} steps have run.", "Keep them unchanged at the beginning."
         )
 
 
 def _excess(
     plan: Plan, toolbox: Toolbox, limits: Limits, finished: Sequence[Mapping[str, Any]]
 ) -> str:
-    """Return what is beyond the budget of a plan and of the retries that its steps had."""
+    """Return how a plan and the retries of its steps exceed the budget; empty if they do not."""
     retries = [Step(o["tool"]) for o in finished for _ in range(1, o["attempts"])]
     return _beyond(plan, retries, toolbox, limits)
 
 
 def _beyond(plan: Plan, spent: Sequence[Step], toolbox: Toolbox, limits: Limits) -> str:
-    """Return what is beyond the budget of a plan and of calls that were made beside it."""
+    """Return how a plan, with other calls of the run, exceeds the budget; empty if it does not."""
     return limits.excess(Plan((*plan.steps, *spent)).price(toolbox))
 
 
@@ -436,17 +435,17 @@ def _outcomes(state: RunState) -> list[Outcome]:
 
 
 def _finished(state: RunState, plan: Plan) -> list[dict[str, Any]]:
-    """Return the outcomes of the steps that a replanning let stand."""
+    """Return the outcomes of the steps that replanning kept."""
     if (summary := state["planning"].get("mended")) is None:
         return []
     before = parse_plan(summary["plan"]).steps
-    # A state may have been edited since.
+    # The state may have been edited.
     same = plan.steps[: len(before)] == before
     return state["outcomes"][: len(before)] if same else []
 
 
 def _refused(plan: Plan, outcomes: Sequence[Outcome], citations: Sequence[str]) -> bool:
-    """Return ``True`` if the steps that were to answer found nothing."""
+    """Return True if the steps that should answer the question found nothing."""
     needed = {ref.step for step in plan.steps for ref in step.references()}
     final = [o for number, o in enumerate(outcomes, 1) if number not in needed]
     looked = [outcome for outcome in final if outcome.tool != NO_EVIDENCE.name]

@@ -1,4 +1,4 @@
-"""One tool call: in time, with retries, and with exactly one outcome for any tool."""
+"""Tool calls with a deadline and retries; each ends with exactly one outcome."""
 
 from __future__ import annotations
 
@@ -27,17 +27,17 @@ from casewright.tools.deadline import await_within, let_go, start_daemon
 from casewright.tools.results import plain
 
 Row = Mapping[str, Any]
-#: Seconds between giving a call up and cancelling it, ample on a busy machine.
+#: Seconds from the timeout of a call to its cancellation, enough for a busy machine.
 _GRACE = 5.0
 
 
 @dataclass
 class Call:
-    """One call of a tool with resolved arguments.
+    """Call of a tool with resolved arguments.
 
-    After ``run`` or ``arun``: ``rows`` where it succeeded, else ``error`` or ``timed_out``; and
-    the ``reports`` of the last attempt, each of which was passed to ``on_report`` at once. Another
-    attempt is made if ``again`` returns true.
+    After ``run`` or ``arun`` it has ``rows`` if it succeeded, else ``error`` or ``timed_out``, and
+    the ``reports`` of the last attempt, each of which went to ``on_report`` at once. A failed
+    attempt is repeated if ``again`` returns true.
     """
 
     tool: ToolSpec
@@ -56,8 +56,8 @@ class Call:
     def run(self) -> None:
         """Call the tool from a thread that may block.
 
-        The tool itself runs in a daemon thread: one that hangs is abandoned, and holds neither the
-        run nor the process.
+        The tool runs in a daemon thread: if it hangs, the thread is abandoned and blocks neither
+        the run nor the end of the process.
         """
         future = start_daemon(lambda: run(self._attempted()))
         done, _ = wait_for_futures([future], self.limits.step_seconds)
@@ -65,14 +65,14 @@ class Call:
         self._finish(future, in_time=bool(done))
 
     async def arun(self) -> None:
-        """Call the tool from an event loop; a tool that cannot await runs in a daemon thread."""
+        """Call the tool from an event loop; a synchronous tool runs in a daemon thread."""
         work: asyncio.Future[Sequence[Row]]
         if self.tool.run_async is not None:
             work = asyncio.ensure_future(arun(self._attempted()))
         else:
             work = asyncio.wrap_future(start_daemon(lambda: run(self._attempted())))
         try:
-            # Not wait_for: a tool that swallows its cancellation would hold the run.
+            # Not wait_for: a tool that suppresses its cancellation would block the run.
             done, _ = await asyncio.wait({work}, timeout=self.limits.step_seconds)
         finally:
             if not work.done():
@@ -85,7 +85,7 @@ class Call:
     def outcome(self, step: str, *, started: float, began: float) -> Outcome:
         """Return the outcome of the call's step.
 
-        The call ``started``, and the plan ``began``, at these values of ``time.perf_counter()``.
+        ``started`` and ``began`` are the times (``perf_counter``) when call and plan started.
         """
         status: Status = "done" if self.rows or not self.tool.results else "empty"
         if self.error:
@@ -114,7 +114,7 @@ class Call:
         try:
             self.rows = work.result()
         except GraphBubbleUp:
-            # An interrupt asks the user something: not the tool's failure.
+            # An interrupt asks the user and is no failure of the tool.
             raise
         except ToolError as error:
             self.error = cleaned(str(error))
@@ -142,12 +142,12 @@ class Call:
             pause = policy.initial_interval * policy.backoff_factor ** (self.attempts - 1)
             pause = min(pause, policy.max_interval)
             if (yield Work(partial(self._abandoned.wait, pause), partial(asyncio.sleep, pause))):
-                # Nobody waits any more: a further call could only do harm.
+                # Nobody waits for the result any more: a further call could only do harm.
                 raise TimeoutError
 
     @property
     def _reporting(self) -> CallContext:
-        """The context with a function for the reports of this attempt."""
+        """Return the call context, with a function that receives the reports of this attempt."""
         attempt = self.attempts
 
         def report(content: Row) -> None:
@@ -157,7 +157,7 @@ class Call:
                 raise ToolError(
                     f"Tool {self.tool.name!r} reported what JSON cannot hold: {error}."
                 ) from error
-            # An attempt that was given up is not heard, and none may report without end.
+            # Reports of an abandoned attempt are ignored, and the number of reports is limited.
             if self._abandoned.is_set() or attempt != self.attempts:
                 return
             if len(self.reports) < self.limits.rows:
@@ -170,7 +170,7 @@ class Call:
         if self.tool.run is not None:
             return self.tool.run(arguments, self._reporting)
         if self.tool.run_async is not None:
-            # Cancelled soon after it is given up, so that it can clean up.
+            # Cancelled soon after the timeout, so that it can clean up.
             work = self.tool.run_async(arguments, self._reporting)
             return asyncio.run(await_within(work, self.limits.step_seconds + _GRACE))
         raise ToolError(
@@ -205,11 +205,11 @@ def _retries(policy: RetryPolicy, error: Exception) -> bool:
 
 @contextmanager
 def contained(caller: str) -> Iterator[None]:
-    """Turn an exception into an error that ends a call, and no process or waiting coroutine."""
+    """Convert an exception to an error that ends the call only, not the process or a coroutine."""
     try:
         yield
     except (SystemExit, StopIteration, StopAsyncIteration) as error:
-        # Not "from error": contextlib would take that for its own conversion of StopIteration.
+        # Not "from error": contextlib would mistake it for its own conversion of StopIteration.
         raise RuntimeError(f"{caller} raised {type(error).__name__}") from None
 
 

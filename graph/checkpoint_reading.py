@@ -1,4 +1,4 @@
-"""Reading of checkpoints as data: no function that a checkpoint names is called."""
+"""Reading of checkpoints as data, without calls of functions that a checkpoint names."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
 
 
 def strict(saver: Any) -> Any:
-    """Return a copy of a checkpointer that reads nothing but plain values and LangGraph's types.
+    """Return a copy of a checkpointer that reads only plain values and LangGraph's types.
 
-    By LangGraph's default a checkpoint may name any function of any module, which is called when
-    the checkpoint is read: an attacker who can write to its file could run code. A serializer with
-    a list of allowed types (``allowed_msgpack_modules``) stays as it is; so do the other values
-    that ``compile`` takes in place of a checkpointer.
+    By default LangGraph calls any function that a checkpoint names when it reads the checkpoint: an
+    attacker who can write to the file could run code. A serializer with a list of allowed types
+    (``allowed_msgpack_modules``) is kept, and so are the other values that ``compile`` accepts
+    instead of a checkpointer.
     """
     if not isinstance(saver, BaseCheckpointSaver):
         return saver

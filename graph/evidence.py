@@ -14,14 +14,14 @@ from casewright.tools.spec import NEAREST
 
 @dataclass(frozen=True, slots=True)
 class Evidence:
-    """One result of one step.
+    """Result of a step.
 
     Attributes:
         id: ``E1``, ``E2``, … in plan order.
         text: The result as text.
-        source: The origin that the tool gives.
+        source: The origin, as the tool names it.
         row: The result's fields.
-        final: No other step needed this step's results: they answer the question.
+        final: True if no other step refers to this step, so that its results answer the question.
     """
 
     id: str
@@ -38,9 +38,9 @@ class Evidence:
 
 
 def collect(plan: Plan, outcomes: Sequence[Outcome], toolbox: Toolbox) -> list[Evidence]:
-    """Return the results of those of a plan's steps that ended ``done``, in the given order.
+    """Return the results of the steps that ended ``done``, in the given order.
 
-    Of a step that others needed, only the results that they referred to are evidence.
+    Of a step that other steps refer to, only the results that they use are evidence.
     """
     used = {(ref.step, ref.index) for step in plan.steps for ref in step.references()}
     needed = {number for number, _ in used}
@@ -82,7 +82,7 @@ def shortfalls(outcomes: Iterable[Outcome], toolbox: Toolbox) -> list[str]:
 
 
 def _nothing(outcome: Outcome, toolbox: Toolbox) -> str:
-    """Return that a step found nothing, and what its tool reports to be nearest, if it does."""
+    """Return a sentence that a step found nothing, with the nearest result if it is reported."""
     nearest = next((r for r in outcome.reports if r.get("event") == NEAREST), None)
     if nearest is None:
         return toolbox[outcome.tool].nothing if outcome.tool in toolbox else "Nothing found."

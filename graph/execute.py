@@ -1,11 +1,11 @@
 """The executor: runs a plan as a DAG inside one LangGraph node.
 
-Every step is one LangGraph ``@task``, called in plan order when the node starts. LangGraph knows a
-task by its name and the order of its calls, not by its arguments: called when its inputs are there,
-a resumed run could be given the stored result of another step. So a task awaits its inputs inside,
-and a step starts as soon as its inputs are there, with no superstep barrier. A step is finished
-once the checkpointer has its result; a resumed run repeats no finished step, except one whose
-inputs include a result that the checkpointer has not.
+Every step is one LangGraph ``@task``, called in plan order when the node starts. LangGraph
+identifies a task by its name and the order of calls, not by its arguments: if tasks were called
+when their inputs are ready, a resumed run could get the stored result of another step. So each task
+awaits its inputs itself and starts as soon as they are ready, without a superstep barrier. A step
+is finished once the checkpointer has its result. A resumed run repeats no finished step, unless an
+input of the step is missing in the checkpoint.
 """
 
 from __future__ import annotations
@@ -46,13 +46,13 @@ _NO_ARGUMENT = Signature()
 
 @dataclass(eq=False)
 class Execution:
-    """One execution of a valid plan.
+    """Execution of a valid plan.
 
     Attributes:
-        caller: The tools' context of the call; step and key are filled in.
+        caller: The context of the tool calls; the executor fills in step and key.
         write: Receives an event when a step starts and when it ends.
-        finished: JSON-plain outcomes of the first steps, which are not run again.
-        seconds: Time for the steps: what has not ended by then is given up.
+        finished: Outcomes, as JSON, of the first steps, which are not run again.
+        seconds: Time for all steps; a step that is still running then is abandoned.
     """
 
     plan: Plan
@@ -66,7 +66,7 @@ class Execution:
     seconds: float = inf
 
     def __post_init__(self) -> None:
-        # The steps that were added go on with the clock of those before.
+        # Added steps continue the clock of the steps before them.
         earlier = (step["started"] + step["milliseconds"] for step in self.finished)
         now = time.perf_counter()
         self._began, self._ends = now - max(earlier, default=0.0) / 1000, now + self.seconds
@@ -77,7 +77,7 @@ class Execution:
         self._aslots = asyncio.Semaphore(self.limits.concurrency)
 
     def run(self, config: RunnableConfig) -> list[dict[str, Any]]:
-        """Run every step from a thread; return one JSON-plain outcome a step, in plan order."""
+        """Run every step from a thread; return one outcome a step, as JSON, in plan order."""
         if (config.get("max_concurrency") or _STREAM_THREADS) < _STREAM_THREADS:
             raise InputError(
                 f"max_concurrency={config['max_concurrency']} leaves no thread for the steps of a "
@@ -86,7 +86,7 @@ class Execution:
         return run(self._steps(lambda number: run(self._step(number))))
 
     async def arun(self) -> list[dict[str, Any]]:
-        """Run every step on the event loop; return one JSON-plain outcome a step."""
+        """Run every step on the event loop; return one outcome a step, as JSON, in plan order."""
 
         async def step(number: int) -> dict[str, Any]:
             return await arun(self._step(number))
@@ -97,7 +97,7 @@ class Execution:
         numbers = range(len(self.finished) + 1, len(self.plan.steps) + 1)
         for number in numbers:
             self._futures[number] = self._task(run_step, number)
-        # On an event loop, a step that raises must not leave the others at work.
+        # On an event loop, the other steps must not go on after one raises.
         if futures := list(self._futures.values()):
             yield Work(lambda: None, lambda: asyncio.wait(futures))
         outcomes = list(self.finished)
@@ -174,7 +174,7 @@ class Execution:
         return started
 
     def _in_time(self, name: str, call: Call, now: float) -> bool:
-        """Begin a call, which then ends with the run's time; return False after that."""
+        """Bound a call by the run's deadline; return False if the deadline has passed."""
         left = self._ends - now
         if left <= 0:
             call.timed_out, call.error = True, "The run's deadline was before its start."
@@ -194,18 +194,18 @@ class Execution:
         # Otherwise LangGraph inspects it, twice.
         function.__signature__ = _NO_ARGUMENT
         future = in_step(name, tool, task(name=f"{name} {tool}")(function))
-        # Nobody asks for the exceptions of a cancelled run's steps.
+        # Nobody retrieves the exceptions of steps of a cancelled run.
         future.add_done_callback(lambda ended: ended.cancelled() or ended.exception())
         return future
 
     def _result(self, number: int) -> Work:
         future = self._futures[number]
-        # Shielded: a cancelled step must not cancel a step that others wait for.
+        # Shielded: a cancelled step must not cancel a step that other steps wait for.
         return Work(future.result, lambda: asyncio.shield(future))
 
     def _stale(self, number: int, outcomes: Sequence[Mapping[str, Any]]) -> bool:
-        # A step's result may be saved though that of a step before it could not be: resumed, that
-        # one is called again, and may return something else.
+        # A step's result may be saved while that of an earlier step was not: a resumed run repeats
+        # the earlier step, which may return another result.
         inputs = {k: Outcome.from_json(outcomes[k - 1]) for k in self._needs(number)}
         if not inputs:
             return False
@@ -232,7 +232,7 @@ class Execution:
             scope=dict(self.caller.scope),
         )
         tool = self.toolbox[self.plan.steps[number - 1].tool]
-        # LangGraph's writer looks at the context that it is called in; a tool may have left it.
+        # LangGraph's writer reads its caller's context variables, which a tool may change.
         here = contextvars.copy_context()
 
         def on_report(row: Mapping[str, Any]) -> None:
@@ -243,7 +243,7 @@ class Execution:
         return Call(tool, arguments, context, self.limits, on_report=on_report, again=again)
 
     def _may_retry(self, number: int) -> bool:
-        """Return whether the budget has another call of a step's tool, and count it."""
+        """Count another call of a step's tool if the budget allows it; return whether it does."""
         if not self.limits.budget():
             return True
         with self._alone:
@@ -257,7 +257,7 @@ class Execution:
             return False
 
     def _retries_before(self) -> Counter[int]:
-        """Return the retries of the steps that have ended, those of a run before this one too."""
+        """Return the retries of the steps that have ended, those before a resumption included."""
         ended = {
             number: future.result()["attempts"] - 1
             for number, future in tuple(self._futures.items())
@@ -270,6 +270,6 @@ class Execution:
 
 
 def _pause(interrupts: Sequence[GraphInterrupt]) -> NoReturn:
-    # A step that waits for an interrupted one has no question of its own.
+    # A step that waits for an interrupted step raises no interrupt itself.
     questions = {each.id: each for interrupt in interrupts for each in interrupt.args[0]}
     raise GraphInterrupt(tuple(questions.values()))

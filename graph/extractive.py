@@ -14,27 +14,27 @@ from casewright.graph.quotable import Quotable, quotables
 from casewright.stores import Encoder
 from casewright.stores.feedback.sufficiency import content_words
 
-#: Most results of one step that are quoted.
+#: Maximal number of quoted results of a step.
 QUOTES = 3
-#: Letters of a quotation: the nearest part of a result, with parts beside it up to as many; the
-#: first quotation is the longest. Results that are shorter in all are quoted whole.
+#: Maximal characters of the first and of the next quotations, each the nearest part of a result
+#: with adjacent parts. Results that are shorter together are quoted whole.
 FIRST, NEXT = 320, 120
-#: A result is quoted after the first one if its nearest part is this near, as a share of that.
+#: A further result is quoted if its score is at least this share of the first one's.
 NEAR = 0.7
-#: What the share of the question's words adds to a part's similarity, and what each result that
-#: the tool returned before it takes off.
+#: Weight of the share of the question's words in a part's score, and the deduction from a result's
+#: score for each result that the tool returned before it.
 WORDS, RANK = 0.3, 0.02
 
 _CITATION_START = re.compile(r"\[(?=\s*E)")
 
 
 class ExtractiveGenerator:
-    """Quotes the evidence of each step that was asked for, what holds the fact first.
+    """Quotes the evidence of the steps that answer the question, the most relevant part first.
 
     Args:
-        encoder: Ranks the parts of long evidence by similarity to the question; without one, the
-            first parts are quoted.
-        full: Quote the whole of up to three results of a step.
+        encoder: Ranks the parts of long evidence by similarity to the question; without an encoder,
+            the first parts are quoted.
+        full: Quote up to three whole results of a step.
     """
 
     name = "extractive"
@@ -55,7 +55,7 @@ class ExtractiveGenerator:
         return Generation("\n".join(lines), generator=self.name, citations=citations)
 
     def sentences(self, request: GenerationRequest) -> Iterator[tuple[Evidence, str]]:
-        """Yield the evidence that is quoted, each with its quotation."""
+        """Yield each quoted piece of evidence with its quotation."""
         for _, members in groupby(request.evidence, key=lambda item: item.step):
             items = list(members)
             for item in items:
@@ -65,7 +65,7 @@ class ExtractiveGenerator:
                 yield item, _tame(text)
 
     async def agenerate(self, request: GenerationRequest) -> Generation:
-        """Return the same as ``generate``; it takes some milliseconds and waits for nothing."""
+        """Return the same as ``generate``, which takes some milliseconds and never waits."""
         return self.generate(request)
 
     def _quotations(
@@ -84,14 +84,14 @@ class ExtractiveGenerator:
         return self._passages(request.question, items)
 
     def _passages(self, question: str, items: Sequence[Evidence]) -> list[tuple[Evidence, str]]:
-        """Return the nearest parts of passages, with those beside them, nearest passage first."""
+        """Return the nearest parts of passages with adjacent parts, the nearest passage first."""
         parts = [(item, quotables(item.text)) for item in items]
-        scores = self._scores(question, [part for _, found in parts for part in found])
+        scores = self._scores(question, [part for _, passage in parts for part in passage])
         rows: list[tuple[float, Evidence, list[Quotable], list[float]]] = []
-        for rank, (item, found) in enumerate(parts):
-            own, scores = scores[: len(found)], scores[len(found) :]
-            if found:
-                rows.append((max(own) - RANK * rank, item, found, own))
+        for rank, (item, passage) in enumerate(parts):
+            own, scores = scores[: len(passage)], scores[len(passage) :]
+            if passage:
+                rows.append((max(own) - RANK * rank, item, passage, own))
         rows.sort(key=lambda row: -row[0])
         quotations: dict[str, tuple[Evidence, str]] = {}
         for score, item, its_parts, own in rows:
@@ -110,7 +110,7 @@ class ExtractiveGenerator:
         return _joined(fields) or item.text
 
     def _scores(self, question: str, parts: Sequence[Quotable]) -> list[float]:
-        """Return the nearness of each part to the question; without an encoder by their order."""
+        """Return each part's similarity to the question; without an encoder, by their order."""
         if self._encoder is None or not parts:
             return [1.0 - 1e-6 * number for number in range(len(parts))]
         texts = [f"{part.heading}: {part.text}" if part.heading else part.text for part in parts]
@@ -121,7 +121,7 @@ class ExtractiveGenerator:
 
 
 def _window(parts: Sequence[Quotable], scores: Sequence[float], most: int) -> str:
-    """Return the nearest part below its heading, with those beside it up to ``most`` letters."""
+    """Return the nearest part below its heading, with adjacent parts up to ``most`` characters."""
     first = last = max(range(len(parts)), key=lambda number: scores[number])
     heading, length = parts[first].heading, len(parts[first].text)
     while True:
@@ -147,13 +147,13 @@ def _window(parts: Sequence[Quotable], scores: Sequence[float], most: int) -> st
 
 
 def _cited(text: str, id_: str) -> str:
-    """Return a quotation with its citation, at the end of the first line if there are more."""
+    """Return a quotation with its citation at the end of the first line."""
     first, *more = text.split("\n")
     return "\n".join([f"{first} [{id_}]", *more])
 
 
 def _plain(text: str) -> str:
-    """Return a short text on one line, or below its heading what is a list, a table or code."""
+    """Return a short text on one line, or a list, a table or code below its heading."""
     parts = quotables(text)
     if parts and (parts[0].heading or any(part.block for part in parts)):
         return _window(parts, [1.0] * len(parts), len(text))
@@ -165,7 +165,7 @@ def _is_record(item: Evidence) -> bool:
 
 
 def _tame(text: str) -> str:
-    """Return the text with other brackets around what looks like a citation."""
+    """Return the text with round brackets where it has what looks like a citation."""
     return _CITATION_START.sub("(", text)
 
 
@@ -183,7 +183,7 @@ def _fields(item: Evidence) -> list[tuple[str, str]]:
 
 
 def _joined(fields: Sequence[tuple[str, str]]) -> str:
-    """Return fields as text, the first without its name."""
+    """Return the fields as text, the first one without its name."""
     return "; ".join(
         [text if not at else f"{name} {text}" for at, (name, text) in enumerate(fields)]
     )

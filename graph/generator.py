@@ -1,4 +1,4 @@
-"""Generators: evidence in, a cited text out."""
+"""Generators, which write a cited text from evidence."""
 
 from __future__ import annotations
 
@@ -26,14 +26,14 @@ class GenerationRequest:
 
 @dataclass(frozen=True, slots=True)
 class Generation:
-    """A worded answer.
+    """Text of an answer.
 
     Attributes:
         text: The answer; ``[E1]`` cites evidence.
         tokens: Token counts of a language model: ``input`` and ``output``.
-        generator: Name of the generator that wrote it, if not the first one.
-        citations: The cited ids, where the generator knows them; with ``None`` they are read from
-            the text, and citations of unknown evidence are removed.
+        generator: Name of the generator that wrote the text, if not the one that was called.
+        citations: The cited ids if the generator knows them; if ``None``, they are parsed from the
+            text, and citations of unknown evidence are removed.
     """
 
     text: str
@@ -43,28 +43,28 @@ class Generation:
 
 
 class Generator(Protocol):
-    """Words an answer from evidence and cites it as ``[E1]``."""
+    """Writes an answer from evidence and cites it as ``[E1]``."""
 
     @property
     def name(self) -> str:
         """Name of the generator in answers."""
 
     def generate(self, request: GenerationRequest) -> Generation:
-        """Return the worded answer."""
+        """Return the text of the answer."""
 
     async def agenerate(self, request: GenerationRequest) -> Generation:
         """Return the same as ``generate``, without blocking the event loop."""
 
 
 def checked(text: str, evidence: Sequence[Evidence]) -> tuple[str, list[str]]:
-    """Return the text without citations of unknown evidence, and the ids that it cites."""
+    """Return the text without citations of unknown evidence, and the remaining cited ids."""
     known = {item.id for item in evidence}
 
     def keep(match: re.Match[str]) -> str:
         ids = [name for name in _ID.findall(match[2]) if name in known]
         return match[1] + "".join(f"[{name}]" for name in ids) if ids else ""
 
-    # Removing one can put another together: [E[E9]8].
+    # Removing one citation can form another: [E[E9]8].
     while (mended := _CITATION.sub(keep, text)) != text:
         text = mended
     cited = [name for match in _CITATION.finditer(text) for name in _ID.findall(match[2])]

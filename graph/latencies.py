@@ -1,4 +1,4 @@
-"""Latencies of tools, measured while a process answers."""
+"""Latencies of tools, measured in the calls of this process."""
 
 from __future__ import annotations
 
@@ -7,22 +7,22 @@ from collections.abc import Iterable, Mapping
 from statistics import median
 from typing import Any
 
-#: The latest calls of a tool that are measured by.
+#: Number of the latest calls of a tool that count.
 _CALLS = 50
 
 
 class Latencies:
-    """Measured seconds of each tool's calls; threads may share it."""
+    """Measured seconds of each tool's calls. Thread-safe."""
 
     def __init__(self) -> None:
         self._calls: defaultdict[str, deque[float]] = defaultdict(lambda: deque(maxlen=_CALLS))
 
     def add(self, outcomes: Iterable[Mapping[str, Any]]) -> None:
-        """Count the calls of finished steps, each the JSON form of an ``Outcome``."""
+        """Add the calls of finished steps, each the JSON form of an ``Outcome``."""
         for outcome in outcomes:
             if outcome["attempts"]:
                 self._calls[outcome["tool"]].append(outcome["milliseconds"] / 1000)
 
     def seconds(self) -> dict[str, float]:
-        """Return the median of the latest calls, by tool."""
+        """Return the median seconds of the latest calls, by tool."""
         return {tool: median(tuple(calls)) for tool, calls in tuple(self._calls.items())}

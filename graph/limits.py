@@ -13,12 +13,12 @@ from casewright.errors import InputError
 from casewright.planner import MAX_STEPS
 from casewright.planner.price import Price
 
-#: The budgets that are numbers: a request may set each by its name.
+#: The budgets with numeric values, each of which a request may set by name.
 _NUMBERS = (
     *("steps", "step_seconds", "deadline", "concurrency", "rows", "characters"),
     *("calls", "seconds", "cost", "tokens"),
 )
-#: Those of them that need not be whole.
+#: The budgets that need not be whole numbers.
 _FRACTIONS = ("step_seconds", "deadline", "seconds", "cost")
 #: The budgets that bound the price of a plan.
 BUDGET = ("calls", "seconds", "cost", "tokens", "tool_calls")
@@ -29,24 +29,24 @@ class Limits:
     """Budgets of one run.
 
     Attributes:
-        step_seconds: Most time for one step, all its attempts included; its clock starts when its
-            inputs are there and a place to run is free.
-        deadline: Most seconds of the whole run, without pauses for replies: then it ends with an
-            answer of what is there, which says what is missing. Unlimited by default. A run that is
-            resumed in another process begins its present node's share anew.
-        concurrency: Most steps that run at the same time.
-        rows: Most results that are kept of a step.
-        characters: Longest text that is kept in a result; longer ones are cut.
-        retry: Attempts, waits between them in seconds, and the errors that are worth another one.
-        calls: Most calls of tools, further attempts included.
-        seconds: Longest critical path of a plan, by the tools' latencies.
-        cost, tokens: Most that the calls may cost and spend, by the tools' declarations.
-        tool_calls: Most calls of single tools, further attempts included, by the tools' names.
+        step_seconds: Maximal time of a step, all attempts included, from the moment when its inputs
+            are ready and a slot of ``concurrency`` is free.
+        deadline: Maximal seconds of the whole run, without pauses; the answer then uses the
+            evidence so far and says what is missing. Unlimited by default. If another process
+            resumes a run, the time of the interrupted node starts again.
+        concurrency: Maximal number of steps that run at the same time.
+        rows: Maximal number of results of a step that are kept.
+        characters: Maximal length of a text in a result; longer texts are cut.
+        retry: Number of attempts, seconds between them, and the errors that are retried.
+        calls: Maximal number of tool calls, further attempts included.
+        seconds: Maximal length of a plan's critical path, by the tools' latencies.
+        cost, tokens: Maximal cost and tokens of all calls, by the tools' declarations.
+        tool_calls: Maximal number of calls by tool name, further attempts included.
 
-    What a plan has beyond the last five is left out of it, from its end.
+    Steps beyond the last five budgets are left out of a plan, from its end.
 
     Raises:
-        InputError: A budget is not positive, or one of ``tool_calls`` is no whole number from 0 on.
+        InputError: A budget is not positive, or one of ``tool_calls`` is not an integer from 0 on.
     """
 
     steps: int = MAX_STEPS
@@ -72,13 +72,14 @@ class Limits:
                 raise InputError(f"Limits.{name} is {getattr(self, name)}; it must be above 0.")
 
     def within(self, request: Limits | Mapping[str, float] | None) -> Limits:
-        """Return the budgets of one request: of each, the smaller of this one and the request's.
+        """Return the budgets of a request: for each budget, the smaller value of these and the
+        request's.
 
-        These are the operator's: a request can lower them, and never raise them.
+        These are the operator's budgets: a request can lower them, but not raise them.
 
         Args:
-            request: Some budgets by their names; the others stay. Or ``Limits``, whose defaults
-                count too; of its ``retry`` only the attempts do. ``None`` changes nothing.
+            request: Budgets by name; the others stay. Or ``Limits``, whose defaults count too, but
+                of whose ``retry`` only the attempts count. ``None`` changes nothing.
 
         Raises:
             InputError: A name is not a budget, or its value is not a number above 0.
@@ -102,20 +103,20 @@ class Limits:
         )
 
     def budget(self) -> dict[str, Any]:
-        """Return the bounds of a plan's price that are set, JSON-plain, for ``within``."""
+        """Return the bounds of a plan's price that are set, as JSON, for ``within``."""
         numbers = {name: getattr(self, name) for name in BUDGET[:-1]}
         bounds: dict[str, Any] = {name: value for name, value in numbers.items() if value < inf}
         return {**bounds, **({"tool_calls": dict(self.tool_calls)} if self.tool_calls else {})}
 
     def excess(self, price: Price) -> str:
-        """Return what of a price is beyond these budgets, in words; empty if nothing is."""
+        """Return in words how a price exceeds these budgets; empty if it does not."""
         totals = {"calls": sum(price.calls.values())} | {
             name: getattr(price, name) or 0 for name in ("seconds", "cost", "tokens")
         }
         bounds = [(name, total, getattr(self, name)) for name, total in totals.items()]
         for tool, most in self.tool_calls.items():
             bounds.append((f"calls of {tool}", price.calls.get(tool, 0), most))
-        # Sums of floating-point numbers: three calls at 0.1 cost 0.3.
+        # With a tolerance for floating-point sums: three calls at 0.1 cost 0.3.
         beyond = (
             f"{name} {total:g}, at most {most:g}"
             for name, total, most in bounds
@@ -128,16 +129,16 @@ def _check_tool_calls(value: Any) -> None:
     numbers = value.values() if isinstance(value, Mapping) else [None]
     if not all(isinstance(n, int) and not isinstance(n, bool) and n >= 0 for n in numbers):
         raise InputError(
-            f"The budget tool_calls is {value!r:.80}. Give whole numbers by the tools' names, such "
-            'as {"search": 2}.'
+            f"The budget tool_calls is {value!r:.80}. Give a whole number for each tool's name, "
+            'such as {"search": 2}.'
         )
 
 
 def _checked(request: Any) -> dict[str, Any]:
     if not isinstance(request, Mapping):
         raise InputError(
-            f"The limits of a request are {type(request).__name__}. Give Limits, or some of "
-            f"{', '.join(_NUMBERS)} by name, such as {{'step_seconds': 5}}."
+            f"The limits of a request are of type {type(request).__name__}. Give Limits, or a "
+            f"mapping such as {{'step_seconds': 5}}, with keys of {', '.join(_NUMBERS)}."
         )
     for name, value in request.items():
         if name == "tool_calls":
@@ -145,14 +146,14 @@ def _checked(request: Any) -> dict[str, Any]:
             continue
         if name not in _NUMBERS:
             raise InputError(
-                f"A request asks for the limit {name!r}. Limits of a request are "
+                f"A request has the unknown limit {name!r}. Limits of a request are "
                 f"{', '.join(_NUMBERS)}, tool_calls."
             )
         number = isinstance(value, (int, float)) and not isinstance(value, bool)
         valid = name in _FRACTIONS or isinstance(value, int)
         if not number or not valid or not isfinite(value) or value <= 0:
             raise InputError(
-                f"A request asks for {name}={value!r}. Give a "
+                f"A request has the limit {name}={value!r}. Give a "
                 f"{'number' if name in _FRACTIONS else 'whole number'} above 0."
             )
     return dict(request)

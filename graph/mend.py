@@ -1,6 +1,6 @@
-"""Mending: one replanning of the steps that are left, where steps found nothing or failed.
+"""Replanning of the remaining steps, once, after steps found nothing or failed.
 
-What has run stands fixed, in the plan and in its outcomes: revise adds steps behind it.
+Finished steps stay in the plan with their outcomes; the node revise appends steps.
 """
 
 from __future__ import annotations
@@ -15,33 +15,33 @@ from casewright.planner import Plan, PlanRequest, PlanResult
 from casewright.planner.continuing import continued, part_of
 
 Mend = Literal["off", "empty", "failure"]
-#: The outcomes that each mode replans after.
+#: The statuses after which each mode replans.
 _AFTER: Mapping[str, frozenset[str]] = {
     "off": frozenset(),
     "failure": frozenset({"failed", "timed_out"}),
     "empty": frozenset({"failed", "timed_out", "empty"}),
 }
-#: Reasons in our words: a tool's error is text from outside, which no planner may read.
+#: Our own words: a tool's error is untrusted text, which no planner may read.
 _REASONS = {"empty": "found nothing", "failed": "failed", "timed_out": "took too long"}
 
 
 def check_mend(mend: Any) -> Mend:
-    """Return a mode of mending; raise ``InputError`` if there is no such mode."""
+    """Return the mode of replanning; raise ``InputError`` if it does not exist."""
     if mend not in get_args(Mend):
         raise InputError(f"mend is {mend!r}. Give one of {', '.join(get_args(Mend))}.")
     return mend  # type: ignore[no-any-return]
 
 
 def broken(mend: Mend, outcomes: Sequence[Outcome]) -> list[Outcome]:
-    """Return the outcomes that this mode replans after."""
+    """Return the outcomes after which this mode replans."""
     return [outcome for outcome in outcomes if outcome.status in _AFTER[mend]]
 
 
 def rest_request(request: PlanRequest, plan: Plan, outcomes: Sequence[Outcome]) -> PlanRequest:
     """Return the request for the rest of a plan.
 
-    It lacks the tools that failed, except where another step of them gave results. A tool that
-    found nothing may be called with other arguments.
+    Its toolbox lacks the tools that failed, unless another step of the same tool had results. A
+    tool that found nothing may be called with other arguments.
     """
     done = {number for number, outcome in enumerate(outcomes, 1) if outcome.status == "done"}
     fixed, numbers = part_of(plan, done)
@@ -70,13 +70,13 @@ def mended(
     outcomes: Sequence[Outcome],
     new: PlanResult,
 ) -> Plan | None:
-    """Return the plan with new steps behind those that have run; ``None`` if there are none.
+    """Return the plan with new steps after the finished ones; ``None`` if there are no new steps.
 
     Args:
-        request: The run's request, and ``rest`` the one that ``new`` is the result of.
+        request: The run's request; ``rest`` is the one for which ``new`` was planned.
     """
     whole = continued(new.plan, rest)
-    # Without confidence at all, it is a planner's fallback: any tool with the whole question.
+    # Confidence 0 marks a fallback plan: some tool with the whole question.
     if whole is None or new.confidence == 0.0:
         return None
     done = [number for number, outcome in enumerate(outcomes, 1) if outcome.status == "done"]
@@ -95,7 +95,7 @@ def mended(
 
 
 def without_replaced(outcomes: Sequence[Outcome], before: int) -> list[Outcome]:
-    """Return the outcomes but those of skipped steps whose tool an added step called."""
+    """Return the outcomes without those of skipped steps whose tool an added step called."""
     added = {outcome.tool for outcome in outcomes[before:]}
     return [
         outcome
@@ -105,10 +105,10 @@ def without_replaced(outcomes: Sequence[Outcome], before: int) -> list[Outcome]:
 
 
 def lesson(plan: Plan, outcomes: Sequence[Outcome], before: int) -> Plan | None:
-    """Return the plan that a mended run taught: its steps that found something.
+    """Return the steps of a replanned run that found something, as a plan to learn from.
 
-    Nothing was taught where a tool failed, which says nothing of the plan, or where one of the
-    steps that were added, those after ``before``, found nothing.
+    Return ``None`` if a tool failed, since that says nothing about the plan, or if one of the added
+    steps, those after ``before``, found nothing.
     """
     failed = any(outcome.status in _AFTER["failure"] for outcome in outcomes)
     added = outcomes[before:]

@@ -1,7 +1,7 @@
-"""Generators and judges by name: ours, those of other packages, and chat models.
+"""Generators and judges by name: our own, those of other packages, and chat models.
 
-An entry point of the group ``casewright.generators`` names a function that makes a ``Generator``,
-given the encoder; one of ``casewright.judges`` a function that makes a ``Judge``.
+An entry point of the group ``casewright.generators`` names a function from an encoder to a
+``Generator``; one of the group ``casewright.judges`` names a function that returns a ``Judge``.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from casewright.stores import Encoder
     from casewright.stores.feedback import Judge
 
-#: The generator and the judge without a language model, and the name for no judge.
+#: Names of the generator and the judge without a language model, and of no judge.
 EXTRACTIVE, OFFLINE, OFF = "extractive", "offline", "off"
 
 
@@ -32,10 +32,10 @@ def make_generator(
     *,
     full: bool = False,
 ) -> Generator:
-    """Return the generator of this name; a chat model falls back to one that quotes.
+    """Return the generator of this name; a chat model falls back to a generator that quotes.
 
-    ``own`` makes the domain's own quoting generator, if it has one; ``full`` lets the other one
-    quote whole results.
+    ``own`` makes the domain's quoting generator, if any; ``full`` lets the default one quote whole
+    results.
     """
     check_generator(name)
     more = {"full": True} if full else {}

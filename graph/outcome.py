@@ -1,6 +1,6 @@
 """Outcomes of steps, and the resolution of references to their results.
 
-References are resolved by position in the parsed plan, never by substitution in text.
+References are resolved by position in the parsed plan, never by text substitution.
 """
 
 from __future__ import annotations
@@ -18,19 +18,18 @@ Status = typing.Literal["done", "empty", "failed", "timed_out", "skipped"]
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """The outcome of a step.
+    """Outcome of a step.
 
     Attributes:
         step: For example ``"s2"``.
         status: ``done``; ``empty`` (no results); ``failed`` (the tool raised, or returned something
             undeclared); ``timed_out``; ``skipped`` (a referenced result is missing).
         rows: The results; empty unless ``done``.
-        error: The reason for another status than ``done``; never a result for another step.
+        error: The reason for a status other than ``done``; no step can refer to it.
         attempts: Number of calls of the tool.
         started: Milliseconds from the start of the execution to the first call.
         milliseconds: Time from the first call to the end.
-        reports: The tool's reports in its last attempt: one object a round of relevance feedback,
-            for example.
+        reports: The tool's reports in the last attempt, such as rounds of relevance feedback.
     """
 
     step: str
@@ -59,7 +58,7 @@ class Outcome:
 
 
 class MissingReferenceError(Exception):
-    """A referenced result is missing, so the step is skipped."""
+    """A referenced result is missing; the step is skipped."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +73,7 @@ class StepInputs:
         """Return the values of a step's arguments.
 
         Raises:
-            MissingReferenceError: A referenced value is missing; says which and why.
+            MissingReferenceError: A referenced value is missing; the message says which and why.
         """
         return {name: self._value(value) for name, value in step.arguments}
 

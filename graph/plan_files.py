@@ -1,4 +1,4 @@
-"""Files that hold a plan: its text, a saved run, or a pinned plan."""
+"""Files that contain a plan: as text, in a saved run, or as a pinned plan."""
 
 from __future__ import annotations
 
@@ -9,19 +9,19 @@ from casewright.errors import InputError, PlanError
 from casewright.graph.run_file import parse_run
 from casewright.planner import Plan, parse_plan, read_pinned
 
-#: Most bytes of a file: a saved run holds its evidence.
+#: Maximal bytes of a file; a saved run contains its evidence.
 MOST_BYTES = 8 * 1024 * 1024
 
 
 @dataclass(frozen=True, slots=True)
 class FiledPlan:
-    """A plan of a file, with what the file says of it.
+    """Plan from a file, with the file's data about it.
 
     Attributes:
         question: The question; empty if the file does not say.
         planner: The planner's name, or the file's kind.
         confidence: Probability that the plan is right, by its planner; ``None`` if unknown.
-        because: Why the planner is so sure; empty if unknown.
+        because: The reason for the confidence; empty if unknown.
     """
 
     plan: Plan
@@ -37,7 +37,7 @@ def read_plan_file(file: Path) -> FiledPlan:
     A pinned plan has its parameters as ``{parameter}``.
 
     Raises:
-        InputError: The file cannot be read, or holds none of them.
+        InputError: The file cannot be read or contains no plan.
     """
     if file.suffix == ".toml":
         pinned = read_pinned(file.parent, file.stem)
@@ -51,7 +51,7 @@ def read_plan_file(file: Path) -> FiledPlan:
     except OSError as error:
         raise InputError(f"{file} cannot be read: {error.strerror}. Give a plan.") from error
     except UnicodeDecodeError as error:
-        raise InputError(f"{file} is no plan: it is not UTF-8 text.") from error
+        raise InputError(f"{file} is not a plan: it is not UTF-8 text.") from error
     try:
         if not text.lstrip().startswith("{"):
             return FiledPlan(parse_plan(text))
@@ -62,4 +62,4 @@ def read_plan_file(file: Path) -> FiledPlan:
         plan, why = parse_plan(run.answer.plan), str(planner.get("because", ""))
         return FiledPlan(plan, run.question, planner["name"], confidence, why)
     except PlanError as error:
-        raise InputError(f"{file} is no plan: {error}") from error
+        raise InputError(f"{file} is not a plan: {error}") from error

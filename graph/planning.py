@@ -1,4 +1,4 @@
-"""Planning within a budget: the plan, its price, and what was left out of it."""
+"""Planning within a budget: the plan, its price, and the steps and tools left out."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ def plan_within(
 ) -> Body[tuple[Plan, dict[str, Any]]]:
     """Plan a request within the budget of its limits.
 
-    The planner sees no tool one call of which is beyond the budget, and no more steps than calls.
-    What it writes beyond the budget all the same is left out.
+    Tools of which a single call exceeds the budget are hidden from the planner, and the plan has at
+    most as many steps as calls. Steps that exceed the budget nevertheless are left out.
 
     Args:
         planner: The planner.
@@ -32,8 +32,8 @@ def plan_within(
         measured: Seconds of a call by tool, for tools that declare no latency.
 
     Returns:
-        The plan, and JSON-plain how it was made, as in ``Answer.planner``: with its ``price``, and
-        with a sentence in ``left_out`` for each step, and each tool, that was.
+        The plan, and JSON about the planning, as in ``Answer.planner``, with the ``price`` and, as
+        ``left_out``, a sentence for each step and each tool that was left out.
     """
 
     def beyond(plan: Plan) -> str:
@@ -43,9 +43,10 @@ def plan_within(
     result = yield from plan_in_time(planner, bounded, limits.deadline)
     plan = result.plan
     left_out = [
-        f"{tool} was not planned with, for the budget: {why}." for tool, why in barred.items()
+        f"{tool} was hidden from the planner, for the budget: {why}."
+        for tool, why in barred.items()
     ]
-    # A plan of more steps is refused before it runs.
+    # A plan with more steps is refused before it runs.
     if len(plan.steps) <= limits.steps:
         plan, beyond_budget = trimmed(plan, beyond)
         left_out += beyond_budget
@@ -57,13 +58,13 @@ def plan_within(
 def within(
     request: PlanRequest, limits: Limits, beyond: Beyond, spent: int = 0
 ) -> tuple[PlanRequest, dict[str, str]]:
-    """Return a request for a plan within a budget, and why it lacks which tools.
+    """Return the request for a plan within a budget, and the reason for each removed tool.
 
     Args:
         request: The request for any plan.
         limits: The budget; without one the request stays as it is.
-        beyond: What of a plan is beyond the budget, counted with what was spent.
-        spent: Calls that were made beside the request's fixed steps.
+        beyond: Returns how a plan, with the calls so far, exceeds the budget.
+        spent: Calls so far other than those of the request's fixed steps.
     """
     if not limits.budget():
         return request, {}
@@ -77,7 +78,7 @@ def within(
 
 
 def plan_in_time(planner: Planner, request: PlanRequest, seconds: float) -> Body[PlanResult]:
-    """Plan within this many seconds; the fallback planner's plan stands in for a later one."""
+    """Plan within this many seconds; if the planner is too slow, return the fallback plan."""
     try:
         return (yield from traces.planned(planner, request, None if isinf(seconds) else seconds))
     except TimeoutError:
@@ -89,11 +90,11 @@ def plan_in_time(planner: Planner, request: PlanRequest, seconds: float) -> Body
 
 
 def check_tools(limits: Limits | Mapping[str, Any] | None, toolbox: Toolbox) -> None:
-    """Raise ``InputError`` if the limits of a request count calls of a tool that is not there."""
+    """Raise ``InputError`` if the limits of a request name a tool that the toolbox lacks."""
     bounds = limits.budget() if isinstance(limits, Limits) else limits or {}
     for name in bounds.get("tool_calls", {}):
         if name not in toolbox:
             raise InputError(
-                f"The budget names {str(name)!r:.80}, which is no tool. Tools are "
+                f"The budget names an unknown tool, {str(name)!r:.80}. Tools are "
                 f"{', '.join(toolbox.names)}."
             )

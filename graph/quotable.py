@@ -1,6 +1,6 @@
-"""A text cut into what can be quoted by itself: a sentence, a list, a row of a table, code.
+"""Segmentation of texts into parts that can be quoted: sentences, lists, table rows, code.
 
-A list keeps the line that introduces it, a row the head of its table, and code is never cut.
+A list keeps the line that introduces it and a row the head of its table; code is never cut.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ import re
 from dataclasses import dataclass
 from itertools import pairwise
 
-#: Letters of a list that is quoted whole; of a longer one, each item is quoted by itself.
+#: Maximal characters of a list that is one part; each item of a longer list is a part.
 LIST = 500
 FENCE = "```"
 
@@ -17,24 +17,24 @@ _HEADING = re.compile(r"#{1,6}\s+(.*?)[\s#]*")
 _ITEM = re.compile(r"\s*(?:[-*+•]|\d{1,3}[.)])\s+")
 _RULE = re.compile(r"[\s|:+=-]*-[\s|:+=-]*")
 _SENTENCE = re.compile(r"(?<=[.!?])\s+(?=[^\s\da-z])")
-#: A link, an attribute and a comment of Markdown, of which only what is seen is quoted.
+#: A link, an attribute and a comment in Markdown; only the visible text is quoted.
 _LINK = re.compile(r"!?\[([^\[\]\n]*)\](?:\([^()\s]*(?:\s\"[^\"\n]*\")?\)|\[[^\[\]\n]*\])")
 _UNSEEN = re.compile(r"<!--.*?-->|\{[:#][^{}\n]*\}", re.DOTALL)
-#: A line this long goes on in the next one; so does one whose next line begins in lower case.
+#: A line continues on the next one if it has this many characters or the next begins lower-case.
 WRAPPED = 50
 _GOES_ON = re.compile(r"[a-z(`][^:]*(?::\S|$|\s)")
 
 
 @dataclass(frozen=True, slots=True)
 class Quotable:
-    """A part of a text: its lines, and the heading above it."""
+    """Part of a text: its lines, and the heading above it."""
 
     text: str
     heading: str = ""
 
     @property
     def block(self) -> bool:
-        """True if it has lines that must not be joined."""
+        """True if the lines must not be joined."""
         return "\n" in self.text
 
 
@@ -50,17 +50,17 @@ def quotables(text: str) -> list[Quotable]:
         if kind == "prose":
             *whole, last = _sentences(lines)
             intro = last if last.endswith(":") else ""
-            found = whole if intro else [*whole, last]
+            texts = whole if intro else [*whole, last]
         else:
-            found, intro = _with(intro, kind, lines), ""
-        parts += [Quotable(part, heading) for part in found]
+            texts, intro = _with(intro, kind, lines), ""
+        parts += [Quotable(part, heading) for part in texts]
     if intro:
         parts.append(Quotable(intro, heading))
     return parts
 
 
 def _with(intro: str, kind: str, lines: list[str]) -> list[str]:
-    """Return the parts of a list, a table or code, each with what introduces it."""
+    """Return the parts of a list, a table or code, each with its introductory lines."""
     lead = f"{intro}\n" if intro else ""
     if kind == "table":
         return _rows(lines)
@@ -93,7 +93,7 @@ def _cells(line: str) -> list[str]:
 
 
 def _blocks(lines: list[str]) -> list[tuple[str, list[str]]]:
-    """Return the runs of lines of one kind: heading, code, table, list, prose."""
+    """Return the blocks of consecutive lines of a kind: heading, code, table, list, prose."""
     runs: list[tuple[str, list[str]]] = [("", [])]
     before, fenced = "", False
     for line in lines:
@@ -103,7 +103,7 @@ def _blocks(lines: list[str]) -> list[tuple[str, list[str]]]:
             continue
         fenced = line.lstrip().startswith(FENCE)
         kind = "code" if fenced else _kind(line, runs[-1][0])
-        # Items of a list may have blank lines between them.
+        # A list may have blank lines between its items.
         if kind == runs[-1][0] and kind not in ("heading", "code") and (before or kind == "list"):
             runs[-1][1].append(line)
         elif kind:

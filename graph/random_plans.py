@@ -1,4 +1,4 @@
-"""Random plans that are DAGs, with tools that only wait: to measure and to test executors."""
+"""Random DAGs as plans whose tool only waits, for measurements and tests of executors."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from typing import Any
 from casewright.planner import Literal, Plan, Step, StepRef
 from casewright.tools import CallContext, Parameter, Source, Toolbox, ToolSpec
 
-#: Most steps of a plan, and most earlier steps that a step refers to.
+#: Maximal number of steps of a plan, and of earlier steps that a step refers to.
 MAX_STEPS, MAX_NEEDS = 12, 3
 _STEP = frozenset({Source.STEP})
 
 
 @dataclass(frozen=True, slots=True)
 class Dag:
-    """A random plan: the seconds of each step, and the earlier steps (from 0) that it needs."""
+    """Random plan: the seconds of each step, and the earlier steps (from 0) that it needs."""
 
     seconds: Sequence[float]
     needs: Sequence[Sequence[int]]
@@ -33,14 +33,14 @@ class Dag:
         return Plan(tuple(steps))
 
     def critical_path(self) -> float:
-        """Return the seconds of the longest chain of steps, the least for any schedule."""
+        """Return the seconds of the longest chain of steps, a lower bound for any schedule."""
         ends: list[float] = []
         for seconds, needs in zip(self.seconds, self.needs, strict=True):
             ends.append(seconds + max((ends[need] for need in needs), default=0.0))
         return max(ends)
 
     def waves(self) -> list[list[int]]:
-        """Return the steps by their depth: those of one wave need only those of earlier waves."""
+        """Return the steps by depth: the steps of a wave need only steps of earlier waves."""
         depth: list[int] = []
         for needs in self.needs:
             depth.append(1 + max((depth[need] for need in needs), default=-1))
@@ -61,7 +61,7 @@ def random_dag(
 
 
 def work_toolbox() -> Toolbox:
-    """Return a toolbox with the one tool ``work``, which waits and returns one row."""
+    """Return a toolbox with a single tool, ``work``, which waits and returns one row."""
     inputs = tuple(Parameter(f"in{i}", sources=_STEP, required=False) for i in range(MAX_NEEDS))
     seconds = Parameter("seconds", kind="number", sources=frozenset({Source.NUMBER}))
 

@@ -1,4 +1,4 @@
-"""The check of a saved answer: its types, and contradictions between its parts."""
+"""Validation of a saved answer: its types, and the consistency of its parts."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def checked_answer(data: Any) -> Answer:
     """Return the answer of a file's data.
 
     Raises:
-        ValueError: No run can have returned it; the message says why.
+        ValueError: No run can have returned this answer; the message says why.
     """
     try:
         _answer_model().model_validate(data)
@@ -65,14 +65,14 @@ def _contradictions(answer: Answer) -> Iterator[str]:
         if step["status"] != "done" and step["rows"]:
             yield f"s{number} is {step['status']} and has results"
     ids = [item["id"] for item in answer.evidence]
-    if twice := [each for each, times in Counter(ids).items() if times > 1]:
-        yield f"two pieces of its evidence are called {twice[0]!r:.40}"
+    if duplicates := [id_ for id_, count in Counter(ids).items() if count > 1]:
+        yield f"two pieces of its evidence have the id {duplicates[0]!r:.40}"
     known = {step["step"] for step in answer.steps}
     for item in answer.evidence:
         if item["step"] not in known:
-            yield f"{item['id']!r:.40} is evidence of {item['step']!r:.40}, which is no step"
+            yield f"{item['id']!r:.40} is evidence of {item['step']!r:.40}, an unknown step"
     if unknown := set(answer.citations) - set(ids):
-        yield f"it cites {sorted(unknown)[0]!r:.40}, which is no evidence"
+        yield f"it cites {sorted(unknown)[0]!r:.40}, an unknown id"
 
 
 def _plan_contradictions(answer: Answer) -> Iterator[str]:
@@ -80,7 +80,7 @@ def _plan_contradictions(answer: Answer) -> Iterator[str]:
     try:
         planned = parse_plan(answer.plan).tools
     except PlanError:
-        # It is shown as a text, a line a step.
+        # The plan is displayed as a text of one line a step.
         planned = run if len(answer.plan.split("\n")) == len(run) else ()
     if len(planned) != len(run):
         yield f"its plan does not have the {len(run)} steps that were run"
@@ -90,7 +90,7 @@ def _plan_contradictions(answer: Answer) -> Iterator[str]:
 
 
 def _default(part: DataclassField[Any]) -> Any:
-    # A run that an earlier version saved has no flag that came later.
+    # Runs saved by earlier versions lack later flags.
     return part.default if isinstance(part.default, bool) else ...
 
 

@@ -1,7 +1,7 @@
-"""A run as a file: its question and its answer with plan, steps and evidence.
+"""Files of runs: the question, and the answer with plan, steps and evidence.
 
-Of the run's input the file holds the question alone: neither context, history nor scope. The
-arguments and results of tools are in the steps.
+The file contains no other input of the run: no context, history or scope. The steps contain the
+tools' arguments and results.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from casewright.graph.json_text import json_text
 from casewright.graph.run_check import checked_answer
 from casewright.stores.whole_file import write_whole
 
-#: Version of the file; raised whenever older readers could not read a newer file.
+#: Version of the format; increased whenever older code could not read a newer file.
 FORMAT = 1
 KIND = "casewright run"
 
@@ -36,7 +36,7 @@ class _NotFiniteError(Exception):
 
 
 def save_run(file: Path, answer: Answer, question: str = "") -> None:
-    """Save a run in a file, which is written whole or not at all.
+    """Save a run in a file, atomically.
 
     Raises:
         InputError: The file cannot be written, or JSON cannot hold the answer.
@@ -62,8 +62,7 @@ def read_run(file: Path) -> SavedRun:
     """Read a run that ``save_run`` saved.
 
     Raises:
-        InputError: The file cannot be read, is no saved run or a damaged one, or is of another
-            version.
+        InputError: The file cannot be read, is not a saved run, is damaged, or has another version.
     """
     try:
         text = file.read_text(encoding="utf-8")
@@ -77,7 +76,7 @@ def read_run(file: Path) -> SavedRun:
 
 
 def parse_run(text: str, name: str) -> SavedRun:
-    """Read a run from the text of a file, which errors call by ``name``; see ``read_run``."""
+    """Read a run from a file's text; errors use the file's ``name``. See ``read_run``."""
     try:
         data = json.loads(text, parse_constant=_refuse_constant, parse_float=_finite)
     except _NotFiniteError as error:
@@ -85,9 +84,9 @@ def parse_run(text: str, name: str) -> SavedRun:
     except (ValueError, RecursionError) as error:
         raise _no_run(name, error) from error
     if not isinstance(data, dict) or data.get("kind") != KIND:
-        raise InputError(f"{name} is no saved run. Give what casewright ask --save wrote.")
+        raise InputError(f"{name} is not a saved run. Give one of casewright ask --save.")
     version = data.get("format")
-    # True and 1.0 are equal to 1, and no format.
+    # True and 1.0 equal 1 but are no format.
     if type(version) is not int or version != FORMAT:
         raise InputError(
             f"{name} is a saved run of format {str(version)[:20]!r}; this Casewright "
@@ -95,7 +94,7 @@ def parse_run(text: str, name: str) -> SavedRun:
         )
     question = data.get("question", "")
     if not isinstance(question, str):
-        raise _damaged(name, "question: it is no text")
+        raise _damaged(name, "its question is not a text")
     try:
         return SavedRun(checked_answer(data.get("answer")), question)
     except RecursionError:
@@ -106,22 +105,20 @@ def parse_run(text: str, name: str) -> SavedRun:
 
 def _no_run(name: object, error: Exception) -> InputError:
     return InputError(
-        f"{name} is no saved run: it is not JSON, or cut short ({cleaned(str(error), 120)}). "
-        "Give what casewright ask --save wrote."
+        f"{name} is not a saved run: its JSON is invalid or cut ({cleaned(str(error), 120)}). "
+        "Give one of casewright ask --save."
     )
 
 
 def _damaged(name: str, what: str) -> InputError:
-    return InputError(
-        f"{name} is a damaged run: {cleaned(what, 200)}. Give what casewright ask --save wrote."
-    )
+    return InputError(f"{name} is a damaged run: {cleaned(what, 200)}. Save the run again.")
 
 
 def _refuse_constant(name: str) -> NoReturn:
-    raise ValueError(f"{name} is no JSON number")
+    raise ValueError(f"{name} is not a JSON number")
 
 
 def _finite(number: str) -> Any:
     if not math.isfinite(value := float(number)):
-        raise _NotFiniteError(f"the number {number[:20]} is larger than a number can be")
+        raise _NotFiniteError(f"the number {number[:20]} is too large")
     return value

@@ -1,4 +1,4 @@
-"""The state of a run, JSON-plain so that every checkpointer keeps it, and the caller's context."""
+"""The state of a run, plain JSON that every checkpointer can save, and the caller's context."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from casewright.planner import Planner
 from casewright.planner.request import Turn
 from casewright.tools import Toolbox
 
-#: The field of the scope in which tools find the tenant.
+#: The scope field with the tenant, which tools read.
 TENANT = "tenant"
 
 
@@ -27,7 +27,7 @@ def _omitted(*_: Any) -> NoReturn:
     raise PydanticOmit
 
 
-# What no JSON can hold is left out of the schema, of which LangGraph's Studio makes a form.
+# LangGraph's Studio makes a form of the schema, which has only fields that JSON can hold.
 _NOT_JSON = GetPydanticSchema(lambda *_: core_schema.any_schema(), _omitted)
 
 
@@ -52,9 +52,9 @@ class RunState(AskInput, AskOutput, total=False):
     """State of a run.
 
     ``run_id`` names the run across resumptions. ``plan`` is the plan's text form; ``planning`` the
-    planner's name, time, doubts and price, and those of a replanning as ``mended``. ``outcomes``
-    holds one JSON-plain ``Outcome`` a step. ``budget`` bounds what the run calls; ``approval``
-    holds what is asked of a person, if anything.
+    planner's name, time, confidence and price, and those of a replanning as ``mended``.
+    ``outcomes`` holds one ``Outcome`` a step, as JSON. ``budget`` bounds the run's calls;
+    ``approval`` holds the question to a person, if any.
     """
 
     run_id: str
@@ -67,19 +67,18 @@ class RunState(AskInput, AskOutput, total=False):
 
 @dataclass(frozen=True, slots=True)
 class RunContext:
-    """The caller's choices for one run, given as LangGraph's ``context``; never checkpointed.
+    """The caller's choices for one run, passed as LangGraph's ``context``; never checkpointed.
 
-    A resumed run needs it again.
+    A resumed run needs the context again.
 
     Attributes:
-        scope: The user: customer, tenant, …. Tools read it, no plan can write it.
+        scope: Identity of the user: customer, tenant, …. Tools read it; no plan can set it.
         toolbox, planner: Replace the graph's.
-        limits: Budgets of this run; see ``Limits.within``: they lower the graph's, never raise
-            them.
+        limits: Budgets of this run, which can only lower the graph's; see ``Limits.within``.
         mend: Replaces the graph's; see ``build_graph``.
-        tenant: The tenant whose cases this run is about. Tools find it in their scope as
-            ``tenant``; stores whose tool is ``per_tenant`` are opened for it.
-        approve: Plans that wait for approval beside the graph's; see ``build_graph``.
+        tenant: The tenant whose cases the run uses. Tools get it as ``tenant`` of the scope; a
+            ``per_tenant`` tool searches the tenant's own store.
+        approve: Further plans that need approval; see ``build_graph``.
     """
 
     scope: Mapping[str, str] = field(default_factory=dict)
@@ -92,10 +91,10 @@ class RunContext:
 
 
 def run_context() -> RunContext:
-    """Return the context of this run; its scope holds the tenant, if there is one.
+    """Return the context of this run; its scope includes the tenant, if any.
 
-    A parent graph's own context may be a mapping, a dataclass or a pydantic model with more fields:
-    those with the names of ``RunContext`` count.
+    The context of a parent graph may be a mapping, a dataclass or a pydantic model with more
+    fields; only the fields with names of ``RunContext`` fields are used.
 
     Raises:
         InputError: A value has the wrong type; the message names it.
@@ -106,7 +105,7 @@ def run_context() -> RunContext:
     if context.planner is not None and not callable(getattr(context.planner, "plan", None)):
         raise _unusable("planner", context.planner, "a Planner")
     if context.limits is not None and not isinstance(context.limits, (Limits, Mapping)):
-        raise _unusable("limits", context.limits, "Limits, or some of them by name")
+        raise _unusable("limits", context.limits, "Limits, or a mapping of limits")
     check_approve(context.approve)
     if context.mend is not None:
         check_mend(context.mend)
@@ -115,11 +114,11 @@ def run_context() -> RunContext:
     if context.tenant is None:
         return context
     if not isinstance(context.tenant, str) or not context.tenant:
-        raise _unusable("tenant", context.tenant, "a text that names one")
+        raise _unusable("tenant", context.tenant, "the tenant's name")
     if context.scope.get(TENANT, context.tenant) != context.tenant:
         raise InputError(
-            f"The run's context names two tenants: {context.tenant!r}, and in its scope "
-            f"{context.scope[TENANT]!r}. Name one."
+            f"The run's context names two tenants: {context.tenant!r} as tenant and "
+            f"{context.scope[TENANT]!r} in the scope. Name one."
         )
     return replace(context, scope={**context.scope, TENANT: context.tenant})
 
@@ -145,6 +144,6 @@ def _read(context: Any) -> RunContext:
 def _unusable(name: str, value: Any, wanted: str) -> InputError:
     return InputError(
         f"The run's context has {name}={type(value).__name__} {str(value)[:60]!r}. Give {wanted}; "
-        "where a parent graph's own context means something else by it, as_node(run_context=…) "
-        "says what is meant for this one."
+        "if a parent graph's context uses this name for something else, convert it with "
+        "as_node(run_context=…)."
     )

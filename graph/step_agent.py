@@ -1,8 +1,8 @@
 """The step-by-step agent: a planner that writes one step at a time and sees its results.
 
-REAPER compares a plan in one call with this agent (Joshi et al. 2024, sections 1 and 4). This is
-its kindest form: its lines are written under the grammar, forced tokens take no model step, the
-prompt's head is cached, and nothing in its conversation is read twice.
+REAPER compares a plan in one call with this agent (Joshi et al. 2024, sections 1 and 4). This
+implementation favours the agent: constrained decoding without model steps for forced tokens, a
+cached prompt prefix, and a KV cache for the whole conversation.
 """
 
 from __future__ import annotations
@@ -37,29 +37,28 @@ if TYPE_CHECKING:
     from casewright.planner.request import Planner
     from casewright.stores import CaseStore
 
-#: Instruction before the question; the prompt's head is the same as for whole plans.
+#: Instruction before the question; the prompt prefix is that of whole plans.
 INSTRUCTION = """\
 Do not write the whole plan but its next step only. You are then shown what the step found, and \
 asked again. Write done where nothing more needs to be looked up."""
-#: Most results of a step that the agent sees, and most characters of them.
+#: Maximal number of a step's results that the agent sees, and of their characters.
 ROWS, CHARACTERS = 3, 400
 
 
 class AgentPlanner:
-    """Runs the step-by-step agent, tools and all, and returns its steps as a plan.
+    """Runs the step-by-step agent with its tools and returns its steps as a plan.
 
-    The milliseconds of a result include those of the tools: there is no plan without their results.
-    Its tokens are ``input``, with the prompt's head once; ``output``; ``model_steps``; and
+    The milliseconds of a result include the tools' time, since the plan depends on their results.
+    The token counts are ``input``, with the prompt prefix once; ``output``; ``model_steps``; and
     ``model_calls``, one for each step and one for the agent's ``done``.
 
     Args:
-        model: Writes the steps, under the grammar.
+        model: Writes the steps by constrained decoding.
         scope: The user's scope, for the tools.
         fallback, plan_cases: As for ``ChatPlanner``.
         examples: Plan cases in the prompt; none by default, since they are whole plans.
-        seconds: Deadline of a plan. It ends the model's writing; a running tool may go on within
-            its own time.
-        tokens: Most tokens of a step.
+        seconds: Deadline of a plan. It ends decoding; a tool has its own timeout.
+        tokens: Maximal number of tokens of a step.
     """
 
     def __init__(
@@ -87,12 +86,12 @@ class AgentPlanner:
         self.name = f"agent:{model.name}"
 
     def plan(self, request: PlanRequest) -> PlanResult:
-        """Return the agent's steps as a plan, or the fallback's; see ``Planner``."""
+        """Return the agent's steps as a plan, or the fallback plan; see ``Planner``."""
         from casewright.planner.decoding import DecodingLimits
 
         started = time.perf_counter()
         try:
-            # It calls tools while it plans, before anybody could approve that.
+            # The agent calls tools while it plans, when nobody can approve the calls.
             waiting = [tool.name for tool in request.toolbox if tool.approval]
             request = replace(request, toolbox=request.toolbox.without(*waiting))
             _check_callable(request.toolbox)
@@ -114,29 +113,29 @@ class AgentPlanner:
         return PlanResult(plan, self.name, milliseconds=since(started), tokens=tokens)
 
     async def aplan(self, request: PlanRequest) -> PlanResult:
-        """Return the same as ``plan``, from a thread of its own."""
+        """Return the same as ``plan``, computed in a daemon thread."""
         return await asyncio.wrap_future(start_daemon(lambda: self.plan(request)))
 
 
 def _check_callable(toolbox: Toolbox) -> None:
-    """Raise ``InputError`` if no tool can be called: an agent would see nothing but errors."""
+    """Raise ``InputError`` if no tool can be called: the agent would see only errors."""
     tools = [tool for tool in toolbox if tool.name != NO_EVIDENCE.name]
     if tools and all(tool.run is None and tool.run_async is None for tool in tools):
         raise InputError(
-            "The step-by-step agent calls tools, and of this toolbox none can be called: they were "
+            "The step-by-step agent needs tools that can be called, but those of this toolbox were "
             "declared for planning only. Measure the agent with a domain's own tools."
         )
 
 
 @dataclass(frozen=True, slots=True)
 class AgentRun:
-    """A plan that the agent wrote and ran.
+    """Result of the agent: its plan, and the outcomes of the steps.
 
     Attributes:
-        model_calls: Calls of the model: one a step, and one for ``done``.
-        model_steps: Calls of the network that a token was chosen from.
-        prompt_tokens: Tokens read behind the head, except cached tokens that the agent wrote.
-        model_ms: Milliseconds without those of the tools.
+        model_calls: Number of lines that the model wrote: one a step, and ``done``.
+        model_steps: Number of forward passes from which a token was chosen.
+        prompt_tokens: Tokens read after the prompt prefix, without cached tokens of the agent.
+        model_ms: Milliseconds of the model, without the tools.
     """
 
     plan: str
@@ -150,16 +149,16 @@ class AgentRun:
 
 
 def agent_prompt(prompt: Prompt) -> Prompt:
-    """Return the agent's prompt for a prompt for a whole plan; its head is the same."""
+    """Return the agent's prompt, made of that for a whole plan, with the same prefix."""
     return Prompt(prompt.head, f"{INSTRUCTION}\n\n{prompt.tail}")
 
 
 @dataclass(frozen=True)
 class StepAgent:
-    """Asks a model for one step, calls the tool, shows the results, and asks again.
+    """Agent that asks a model for a step, calls the tool, shows the results, and repeats.
 
-    If ``stateless``, every call reads everything behind the prompt's head anew, as an agent must
-    whose service keeps no conversation.
+    With ``stateless``, every call reads all tokens after the prompt prefix again, as with a service
+    that caches no conversation.
     """
 
     model: LanguageModel
@@ -178,14 +177,14 @@ class StepAgent:
         """Write and call steps until the model writes ``done``.
 
         Args:
-            request: The request; its tools are called.
+            request: The request, with the tools to call.
             prompt: See ``agent_prompt``.
             scope: The user's scope.
-            choices: Choice of tokens in each call; greedy by default.
-            limits: Tokens of each line, and the deadline for reading and writing.
+            choices: Function that chooses the tokens, for each call; greedy by default.
+            limits: Maximal number of tokens of each line, and the deadline of all model calls.
 
         Raises:
-            DecodingError: A limit was met, or the conversation is longer than the model reads.
+            DecodingError: A limit was reached, or the conversation exceeds the model's context.
         """
         from casewright.planner.decoding import greedy
         from casewright.planner.grammar import DONE
@@ -219,7 +218,7 @@ class StepAgent:
                 outcome = _call_step(step, request, outcomes, scope, run_id)
                 tools_ms += outcome.milliseconds
                 outcomes[len(lines)] = outcome
-                # A new conversation begins with the whole text of this one.
+                # A new conversation starts with the whole text of this one.
                 before = [*shown, *written.tokens] if self.stateless else []
                 shown = [*before, *self.model.encode_plan(results_text(outcome))]
         return AgentRun(
@@ -241,7 +240,7 @@ def _call_step(
     scope: Mapping[str, str],
     run_id: str,
 ) -> Outcome:
-    """Call the tool of the step after these, as the graph's executor does."""
+    """Call the tool of the next step as the graph's executor does."""
     name = f"s{len(outcomes) + 1}"
     try:
         arguments = StepInputs(request.question, request.context, outcomes).arguments(step)
@@ -255,7 +254,7 @@ def _call_step(
 
 
 def results_text(outcome: Outcome) -> str:
-    """Return the agent's view of a step's outcome: its first results, cut."""
+    """Return the text that the agent sees of a step's outcome: its first results, cut."""
     results: Any = list(outcome.rows[:ROWS]) or outcome.error or "nothing was found"
     text = json.dumps(results, ensure_ascii=False)[:CHARACTERS]
     return f"\nResults of {outcome.step}: {text}\nNext step:\n"

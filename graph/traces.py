@@ -1,10 +1,10 @@
-"""Nodes of a graph, and what describes a run: metadata for callback handlers, and spans.
+"""Nodes of a graph with their tracing: metadata for callback handlers, and spans.
 
 Every run within the graph has the tag ``casewright``. Metadata names run, plan and step, under keys
-of our own, since an embedding team's metadata stands beside it. Of the scope, which identifies the
-user, it has only the fields' names; of the context, nothing. The inputs and outputs that LangGraph
-hands to handlers hold question, context and answer all the same. ``stores.spans`` says what the
-spans of OpenTelemetry hold.
+with a prefix, since the embedding program has metadata too. It contains the names of the scope's
+fields but not their values, which identify the user, and nothing of the context. The inputs and
+outputs that LangGraph passes to handlers do contain question, context and answer. ``stores.spans``
+documents the content of the OpenTelemetry spans.
 """
 
 from __future__ import annotations
@@ -27,19 +27,19 @@ from casewright.planner import Planner, PlanRequest, PlanResult
 from casewright.stores import spans
 from casewright.tools.body import Body, Work, arun, run
 
-#: The name of the graph's run, and the tag of all runs within it.
+#: Name of the graph's run, and tag of all runs within it.
 NAME = TAG = "casewright"
 RUN, PLANNER, PLAN = "casewright_run_id", "casewright_planner", "casewright_plan"
 SCOPE, STEP, TOOL = "casewright_scope", "casewright_step", "casewright_tool"
 
 Task = TypeVar("Task")
-#: No run, and no span.
+#: No run and no span.
 _NO_SPAN: tuple[Any, Any] = (None, None)
 _ONE_ARGUMENT = signature(lambda state: state)
 
 
 class BodyNode(RunnableLambda[Any, Any]):
-    """A node whose blocking and awaiting forms have one body, which returns the update."""
+    """A node with one body for synchronous and asynchronous calls, which returns the update."""
 
     def __init__(self, body: Callable[[Any], Body[dict[str, Any]]]) -> None:
         def blocking(state: Any) -> dict[str, Any]:
@@ -56,20 +56,20 @@ class BodyNode(RunnableLambda[Any, Any]):
 
 
 class RunSpans(BaseCallbackHandler):
-    """Opens a span around each run of a graph, under which its nodes put theirs.
+    """Opens a span for each run of a graph, as the parent of its nodes' spans.
 
-    A handler, since LangGraph streams: no block of ours is around a whole run.
+    It is a callback handler, since no ``with`` block encloses a streamed run of LangGraph.
     """
 
     run_inline = True
 
     def __init__(self) -> None:
-        # Run to its graph's run, and that one's span.
+        # Run id to the id and the span of its graph's run.
         self._spans: dict[UUID, tuple[UUID, Any]] = {}
 
     @property
     def ignore_chain(self) -> bool:
-        """Whether nobody wants spans."""
+        """True if no tracer records spans."""
         return spans.tracer() is None
 
     def on_chain_start(
@@ -81,7 +81,7 @@ class RunSpans(BaseCallbackHandler):
         parent_run_id: UUID | None = None,
         **kwargs: Any,
     ) -> None:
-        """Open a span for a graph's run, or record that a run is within such a run."""
+        """Open a span for a graph's run, or record the graph's run of a run within it."""
         if parent_run_id in self._spans:
             self._spans[run_id] = self._spans[parent_run_id]
             return
@@ -95,7 +95,7 @@ class RunSpans(BaseCallbackHandler):
         """Close the span, if this is the graph's run."""
         root, opened = self._spans.pop(run_id, _NO_SPAN)
         if root == run_id:
-            # Cancelled runs within it are not told to end.
+            # Cancelled inner runs get no end event.
             for run in [run for run, (of, _) in self._spans.items() if of == root]:
                 del self._spans[run]
             opened.end()
@@ -111,7 +111,7 @@ class RunSpans(BaseCallbackHandler):
         self.on_chain_end(None, run_id=run_id)
 
     def within(self, config: RunnableConfig | None) -> AbstractContextManager[Any]:
-        """Return a context in which new spans are children of the span of a config's run."""
+        """Return a context manager for child spans of the span of a config's run."""
         run: Any = getattr((config or {}).get("callbacks"), "parent_run_id", None)
         _, opened = self._spans.get(run, _NO_SPAN)
         if opened is None:
@@ -125,7 +125,7 @@ RUNS = RunSpans()
 
 
 class TracedNode(BodyNode):
-    """A node with metadata of its run; ``planned`` if the state holds this run's plan."""
+    """A node with metadata of its run; ``planned`` says that the state holds this run's plan."""
 
     def __init__(self, body: Callable[[Any], Body[dict[str, Any]]], *, planned: bool) -> None:
         super().__init__(body)
@@ -143,7 +143,7 @@ class TracedNode(BodyNode):
 
     def _described(self, state: Any, config: RunnableConfig | None) -> RunnableConfig:
         metadata: dict[str, Any] = {SCOPE: sorted(map(str, run_context().scope))}
-        # Before, the state of a thread is that of its last question.
+        # Before planning, the state belongs to the thread's last question.
         if self.planned:
             metadata[RUN], metadata[PLAN] = state["run_id"], state["plan"]
             metadata[PLANNER] = state["planning"]["name"]
@@ -151,7 +151,7 @@ class TracedNode(BodyNode):
 
 
 def in_step(step: str, tool: str, start: Callable[[], Task]) -> Task:
-    """Start a step's task so that its trace, and the runs of its tool, name step and tool."""
+    """Start a step's task so that its trace and its tool's runs have the names of step and tool."""
     config = get_config()
     manager = config.get("callbacks")
     if not isinstance(manager, BaseCallbackManager):
@@ -163,7 +163,7 @@ def in_step(step: str, tool: str, start: Callable[[], Task]) -> Task:
 
 
 def planned(planner: Planner, request: PlanRequest, seconds: float | None) -> Body[PlanResult]:
-    """Return a planner's result, in a span; raise ``TimeoutError`` after the seconds."""
+    """Return a planner's result, within a span; raise ``TimeoutError`` after these seconds."""
     with spans.span("plan", NAME, {"gen_ai.agent.name": NAME}) as add:
         result = yield Work(lambda: planner.plan(request), lambda: planner.aplan(request), seconds)
         add(_of_plan(result))
@@ -184,7 +184,7 @@ def _of_plan(result: PlanResult) -> dict[str, Any]:
 def generated(
     generator: Generator, request: GenerationRequest, seconds: float | None
 ) -> Body[Generation]:
-    """Return a generator's answer, in a span; raise ``TimeoutError`` after the seconds."""
+    """Return a generator's answer, within a span; raise ``TimeoutError`` after these seconds."""
     with spans.span("generate_content", generator.name) as add:
         generation = yield Work(
             lambda: generator.generate(request), lambda: generator.agenerate(request), seconds
@@ -202,7 +202,7 @@ def _usage(tokens: Mapping[str, int]) -> dict[str, int]:
 
 
 def step_span(step: str, call: Call) -> AbstractContextManager[Any]:
-    """Return a span of a step's tool call; after the call, ``of_call`` are its attributes."""
+    """Return a span for a step's tool call; set its attributes with ``of_call`` after the call."""
     attributes = {
         "gen_ai.tool.name": call.tool.name,
         "gen_ai.tool.type": "function",

@@ -1,6 +1,6 @@
-"""Annotated queries: the one format of training pools, demonstrations and evaluation sets.
+"""Annotated queries: the common format of training pools, demonstrations and evaluation sets.
 
-Of an annotated conversation, every turn is an annotated query with the turns before it as history.
+Every turn of an annotated conversation is an annotated query, with the earlier turns as history.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from casewright.tools import Toolbox, alias, tool_from_record
 
 
 class QueryRecord(BaseModel):
-    """A query to plan for, with its context, its history and changes to the toolbox."""
+    """Query without a plan: its text, context, history and changes to the toolbox."""
 
     model_config = ConfigDict(extra="ignore", strict=True)
 
@@ -53,14 +53,14 @@ class QueryRecord(BaseModel):
         """Return the request with this record's changes to the toolbox.
 
         Raises:
-            InputError: A part of the record is unusable, or a removed tool is unknown.
+            InputError: A part of the record is invalid, or a removed tool is unknown.
         """
         extra = [tool_from_record(tool) for tool in self.tools_extra]
         try:
             changed = toolbox.with_(*extra)
         except ToolError as error:
             raise InputError(f"tools_extra: {error}") from error
-        # A tool may be declared by an identifier that is no alias of itself, such as get_xml.
+        # A declared name may equal another tool's alias, such as get_xml.
         removed = [name if name in changed else alias(name) for name in self.tools_removed]
         if unknown := [name for name in removed if name not in changed]:
             raise InputError(
@@ -106,7 +106,7 @@ class AnnotatedQuery:
 
 
 def _texts(value: Any) -> tuple[str, ...]:
-    # A text is a sequence of texts too: of its letters.
+    # A str is a sequence of str too.
     if not isinstance(value, list) or not all(isinstance(text, str) for text in value):
         raise TypeError(f"{value!r:.60} is not a list of texts")
     return tuple(value)
@@ -114,13 +114,12 @@ def _texts(value: Any) -> tuple[str, ...]:
 
 @dataclass(frozen=True, slots=True)
 class Conversation:
-    """A conversation whose every turn has a gold plan.
+    """Conversation with a gold plan for every turn.
 
     Attributes:
-        turns: The turns, the earliest first, each with those before it as history.
-        kinds: How each turn depends on those before it: ``first``, ``pronoun``, ``ellipsis`` and
-            the like.
-        measuring: No planner may learn from it, nor be tuned on it.
+        turns: The turns, the earliest first, each with the earlier ones as history.
+        kinds: Dependence of each turn on earlier turns: ``first``, ``pronoun``, ``ellipsis``, ….
+        measuring: True for test data, which must not be used for training or tuning.
     """
 
     id: str
@@ -133,11 +132,11 @@ class Conversation:
     def read(cls, record: Any) -> Conversation:
         """Read a decoded JSON value: the annotated query of the last turn.
 
-        Each turn of its ``history`` has, beside question and answer, the fields of an annotated
-        query: ``context``, ``plan``, ``class`` and so on.
+        Each turn of its ``history`` has question, answer and the fields of an annotated query:
+        ``context``, ``plan``, ``class`` and so on.
 
         Raises:
-            InputError: The record is malformed, or a turn's plan is; the message names the turn.
+            InputError: The record or the plan of a turn is malformed; the message names the turn.
         """
         last = AnnotatedQuery.read(record)
         history, answers = last.record.history, last.record.turns()
@@ -155,7 +154,7 @@ class Conversation:
 
     @property
     def follow_ups(self) -> list[tuple[str, AnnotatedQuery]]:
-        """The turns after the first, each with its kind."""
+        """Turns after the first, each with its kind."""
         return list(zip(self.kinds, self.turns, strict=True))[1:]
 
 

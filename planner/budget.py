@@ -12,12 +12,12 @@ Beyond = Callable[[Plan], str]
 
 
 def unbounded(plan: Plan) -> str:
-    """Return the empty sentence, for requests without a budget."""
+    """Return an empty text, for requests without a budget."""
     return ""
 
 
 def most_calls(tool: str, beyond: Beyond, most: int) -> int:
-    """Return how many calls of a tool a budget allows in a plan of nothing else, up to ``most``."""
+    """Return the number of calls, up to ``most``, that a budget allows for a tool alone."""
     fits = (n for n in range(most, 0, -1) if not beyond(Plan((Step(tool),) * n)))
     return next(fits, 0)
 

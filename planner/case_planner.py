@@ -18,20 +18,20 @@ from casewright.tools.deadline import start_daemon
 
 
 class CasePlanner(ReusePlanner):
-    """Reuses plan cases, their literals adapted to the question.
+    """Reuses plan cases with literals adapted to the question.
 
-    With a reader, sub-queries of plan cases are joined whose latents are near to the question's;
-    tools that the reader was not trained for are planned with by the plan parser. Without a reader,
-    the plan parser plans, with the plan cases beside it.
+    With a reader, the planner joins those sub-queries of plan cases whose latents are near to the
+    question's, and uses the plan parser for tools that the reader was not trained on. Without a
+    reader, the plan parser plans, with the plan cases as examples.
 
     Args:
-        store: Plan cases; see ``plan_store``. The store is read once, when the planner is
-            made, and only without a reader, since a reader holds what it learned from its cases.
+        store: Plan cases; see ``plan_store``. The constructor reads the store, and only without a
+            reader, since a reader has learned its cases.
         reader: A trained reader of these plan cases.
         untrained: Plans with tools that the reader was not trained for, in place of the parser.
 
     Raises:
-        InputError: There is neither.
+        InputError: Both are missing.
     """
 
     def __init__(
@@ -49,12 +49,12 @@ class CasePlanner(ReusePlanner):
         super().__init__("case", HistoryReuse(joins or ParserReuse(store)))
 
     def plan(self, request: PlanRequest) -> PlanResult:
-        """Return the likeliest valid plan, or a fallback; see ``Planner``."""
+        """Return the most probable valid plan, or a fallback plan; see ``Planner``."""
         started = time.perf_counter()
         try:
             return super().plan(request)
         except InputError as error:
-            # More tools than the plan parser reads; other planners fall back on this one.
+            # The plan parser cannot read so many tools; other planners fall back on this one.
             plan, spent = fallback_plan(request), milliseconds_since(started)
             return PlanResult(plan, self.name, 1, str(error), spent, confidence=0.0)
 

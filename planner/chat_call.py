@@ -1,4 +1,4 @@
-"""Chat models by ``provider:model`` names, calls of them within a deadline, and their failures."""
+"""Chat models by ``provider:model`` names, calls with a deadline, and their failures."""
 
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ if TYPE_CHECKING:
     from langchain_core.messages import BaseMessage, MessageLikeRepresentation
     from langchain_core.runnables import Runnable
 
-#: Answers messages, each a role (``system``, ``user``, ``assistant``) and a text.
+#: Returns the answer to messages, each a role (``system``, ``user``, ``assistant``) and a text.
 Chat = Callable[[Sequence[tuple[str, str]]], str]
 #: Default deadline of an answer.
 SECONDS = 120.0
 #: The message of openai's client for a response that it cannot read.
 _BARE = re.compile(r"Error code: [0-9]+")
-#: Environment variables with the address of a server, in langchain-openai's order.
+#: Environment variables with the server's address, in langchain-openai's order.
 _VARIABLES = ("OPENAI_API_BASE", "OPENAI_BASE_URL")
-#: Sent to a local server where no key is set: the client refuses to send none.
+#: Sent to a local server if no key is set, since the client requires one.
 _NO_KEY = "none"
 #: Names of providers' attributes that hold the server's address.
 _ADDRESSES = ("openai_api_base", "base_url", "anthropic_api_url", "azure_endpoint", "endpoint_url")
@@ -67,15 +67,15 @@ def chat_model(name: str, **settings: Any) -> BaseChatModel:
         raise DependencyError(
             f"The chat model {name!r} needs its provider's package: {told(error)}"
         ) from error
-    except Exception as error:  # a provider may refuse its settings in any way
-        # LangChain lists every provider there is.
+    except Exception as error:  # a provider may raise any error for its settings
+        # LangChain's message lists all providers.
         why = textwrap.shorten(told(error), 250, placeholder=" …")
         raise InputError(f"The chat model {name!r} cannot be used: {why}") from error
     return chat
 
 
 def _server_settings(settings: dict[str, Any]) -> dict[str, Any]:
-    """Return the settings for an OpenAI-compatible server whose address is set, if one is."""
+    """Return the settings for an OpenAI-compatible server, if the address of one is set."""
     base_url = settings.get("base_url", settings.get("openai_api_base"))
     sources = {"base_url": base_url, **{name: os.environ.get(name) for name in _VARIABLES}}
     source, address = next(((name, url) for name, url in sources.items() if url), ("", ""))
@@ -84,11 +84,11 @@ def _server_settings(settings: dict[str, Any]) -> dict[str, Any]:
     parts = urlsplit(str(address))
     if parts.scheme not in ("http", "https") or not parts.netloc:
         raise InputError(
-            f"{source} is {cleaned(str(address))!r}, not a URL. Write it whole, for example "
+            f"{source} is {cleaned(str(address))!r}, not a URL. Write it in full, for example "
             "http://localhost:8000/v1."
         )
     keyed = os.environ.get("OPENAI_API_KEY") or {"api_key", "openai_api_key"} & set(settings)
-    # A server that needs a key refuses this one, and says so.
+    # A server that needs a key rejects this one with a message.
     return {"base_url": address} | ({} if keyed else {"api_key": _NO_KEY})
 
 
@@ -105,8 +105,8 @@ def ask(
 async def aask(model: BaseChatModel, messages: Sequence[BaseMessage], seconds: float) -> Any:
     """Return the model's message without blocking the event loop.
 
-    A model that can only block is called in a daemon thread: LangChain would give it to the loop's
-    executor, whose threads the process waits for at its end. One that swallows its cancellation is
+    A synchronous model is called in a daemon thread: LangChain would use the loop's executor, for
+    whose threads the process waits at its end. A call that suppresses its cancellation is
     abandoned.
 
     Raises:
@@ -121,13 +121,13 @@ async def aask(model: BaseChatModel, messages: Sequence[BaseMessage], seconds: f
         try:
             return await model.ainvoke(list(messages))
         except SystemExit as error:
-            # A task that ends by it would end the event loop.
+            # A task that raises SystemExit would end the event loop.
             raise RuntimeError("The model raised SystemExit.") from error
         except RuntimeError as error:
             if str(error) != "Event loop is closed":
                 raise
-            # A client that all models of an address share has kept a connection of an event loop
-            # that ended, by an earlier asyncio.run; its blocking twin has none.
+            # The client, shared by all models of an address, has kept a connection of an earlier
+            # event loop that has ended; the synchronous client has none.
             return await in_thread()
 
     generate = getattr(type(model), "_agenerate", None)
@@ -136,7 +136,7 @@ async def aask(model: BaseChatModel, messages: Sequence[BaseMessage], seconds: f
 
 
 def chat_text(model: BaseChatModel) -> Chat:
-    """Return a function that asks a model and raises ``InputError`` where the model fails."""
+    """Return a function that calls a model and raises ``InputError`` if the model fails."""
 
     def answer(messages: Sequence[tuple[str, str]]) -> str:
         try:
@@ -148,28 +148,28 @@ def chat_text(model: BaseChatModel) -> Chat:
 
 
 def token_counts(message: Any) -> dict[str, int]:
-    """Return the counts ``input`` and ``output`` of a model's message; none if it has none."""
+    """Return the token counts ``input`` and ``output`` of a model's message; empty if unknown."""
     usage = getattr(message, "usage_metadata", None) or {}
     names = ("input", "output") if usage else ()
     return {name: int(usage.get(f"{name}_tokens") or 0) for name in names}
 
 
 def failure(model: BaseChatModel, error: BaseException) -> str:
-    """Return one sentence without secrets: the model's server, and why the call failed.
+    """Return a sentence, without secrets, with the model's server and the reason of the failure.
 
-    A client's own error says only "Connection error."; its causes say that the server refused or
-    that the host is unknown. Clients also drop a server's message if they do not know its form.
+    A client's error may say only "Connection error."; its causes say that the server refused or
+    that the host is unknown. Clients also drop a server's message if its format is unknown to them.
     """
     message, cause = told(error), _root_cause(error)
     if _BARE.fullmatch(str(error)) and (text := _response_text(error)):
         message = f"{message} - {text}"
     if str(cause) not in str(error):
         message = f"{message.rstrip('.')} ({told(cause)})"
-    return f"The model{place(model, error)} failed: {message}"
+    return f"The model{at_server(model, error)} failed: {message}"
 
 
-def place(model: BaseChatModel, error: BaseException | None = None) -> str:
-    """Return " at URL" where a model's settings or its error have its server, else nothing."""
+def at_server(model: BaseChatModel, error: BaseException | None = None) -> str:
+    """Return " at URL" if the model's settings or the error name its server, else an empty text."""
     for attribute in _ADDRESSES:
         if isinstance(value := getattr(model, attribute, None), str) and value:
             return f" at {cleaned(value)}"

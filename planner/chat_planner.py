@@ -1,4 +1,4 @@
-"""Planning by any LangChain chat model, in the plan language, with one repair round."""
+"""Planning with any LangChain chat model, in the plan language, with one repair round."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from casewright.errors import PlanError
-from casewright.planner.chat_call import aask, ask, failure, place, token_counts
+from casewright.planner.chat_call import aask, ask, at_server, failure, token_counts
 from casewright.planner.continuing import checked
 from casewright.planner.fallback import FallbackPlanner, in_place_of
 from casewright.planner.parse import parse_plan
@@ -28,17 +28,16 @@ ROUNDS = 2
 
 
 class ChatPlanner:
-    """Asks a chat model for the plan; an invalid one is sent back once with its errors.
+    """Asks a chat model for the plan, and once more with the errors if it is invalid.
 
-    When the model fails, is too slow or stays invalid, the fallback planner answers and the result
-    says why.
+    If the model fails, is too slow or stays invalid, the fallback plans, and the result says why.
 
     Args:
         model: Any LangChain chat model; see ``chat_model`` for ``provider:model`` names.
-        fallback: Answers where the model does not; by default one tool is asked the question.
+        fallback: Plans if the model fails; ``FallbackPlanner`` by default.
         plan_cases: Plan cases to show as examples.
-        examples: How many of them.
-        selection: How they are picked; ``casewright calibrate`` finds what helps a model most.
+        examples: Number of plan cases.
+        selection: Selection of the plan cases; ``casewright calibrate`` finds the best for a model.
         seconds: Deadline for all rounds together.
     """
 
@@ -61,7 +60,7 @@ class ChatPlanner:
         self.name = f"chat:{model_name(model)}"
 
     def plan(self, request: PlanRequest) -> PlanResult:
-        """Return the model's plan, or the fallback's; see ``Planner``."""
+        """Return the model's plan, or the fallback plan; see ``Planner``."""
         return run(self._planning(request))
 
     async def aplan(self, request: PlanRequest) -> PlanResult:
@@ -119,10 +118,10 @@ class ChatPlanner:
         return [SystemMessage(prompt.head), HumanMessage(prompt.tail)]
 
     def _failure(self, error: Exception, started: float) -> str:
-        # Before the deadline, a timeout is one of the model's own, of its connection for example.
+        # A timeout before the deadline is the model's, for example of its connection.
         late = time.perf_counter() - started >= self._seconds
         if late and isinstance(error, TimeoutError):
-            return f"The model{place(self._model)} gave no plan within {self._seconds:g} s."
+            return f"The model{at_server(self._model)} gave no plan within {self._seconds:g} s."
         return failure(self._model, error)
 
 
@@ -135,7 +134,7 @@ def _repair(text: str, errors: list[PlanError]) -> list[BaseMessage]:
 
 
 def plan_lines(text: str) -> str:
-    """Return the plan's lines of a chat model's answer, without the text around them."""
+    """Return the lines of the plan in a chat model's answer, without the text around them."""
     lines = [line for line in text.split("\n") if _STEP_LINE.match(line)]
     return "\n".join(lines) if lines else text
 

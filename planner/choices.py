@@ -1,7 +1,6 @@
 """The choices for a plan: its tools, and the sources of each argument.
 
-A plan that is put together from these choices passes the static checks, except for numbers out of
-range and a budget.
+A plan built from these choices passes all static checks but those of ranges and a budget.
 """
 
 from __future__ import annotations
@@ -18,13 +17,13 @@ from casewright.tools.alias import NAME
 
 
 def plan_choices(request: PlanRequest) -> dict[str, Any]:
-    """Return what a plan for a request may hold, JSON-plain.
+    """Return the choices for a plan of a request, as JSON.
 
-    ``most_steps``; ``words``, the question's words, each with what stands before the next one, of
-    which spans are made; and ``tools``: name, description, result fields, and parameters. Of a
-    parameter, ``alone`` and, where it takes a list, ``items`` say what a value may be: one of
-    ``values``, in the plan language, a ``step``'s result field, or what a person writes: a
-    ``text``, a ``span`` of the question, a ``number``.
+    ``most_steps``; ``words``, for spans: the question's words, each with the text up to the next
+    one; and ``tools``: name, description, result fields, and parameters. A parameter's ``alone``,
+    and its ``items`` if it takes a list, list the kinds of values: one of ``values``, in the plan
+    language; a result field of a ``step``; or the input of a person: a ``text``, a ``span`` of the
+    question, a ``number``.
     """
     question = " ".join(request.question.split())
     runs = [*RUNS.finditer(question)]
@@ -59,7 +58,7 @@ def _tool(tool: ToolSpec, request: PlanRequest) -> dict[str, Any]:
 
 def _values(parameter: Parameter, request: PlanRequest, fits: Any) -> dict[str, Any]:
     sources, text = parameter.sources, fits("")
-    # Half a surrogate pair can be no literal.
+    # A lone surrogate cannot be a literal.
     whole = (c for c in parameter.choices if c == c.encode("utf-8", "ignore").decode())
     values: list[Any] = [Literal(choice) for choice in whole if text]
     if Source.QUESTION in sources and text:
@@ -81,7 +80,7 @@ def _values(parameter: Parameter, request: PlanRequest, fits: Any) -> dict[str, 
 def plan_parts(*texts: str) -> list[dict[str, Any]]:
     """Return the steps of the first text that is a plan: tool, and arguments in the plan language.
 
-    A list is a list of its items.
+    A list argument is a list of its items.
     """
     for text in texts:
         try:

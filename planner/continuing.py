@@ -1,4 +1,4 @@
-"""Plans whose first steps are fixed: the rest is written anew after steps that found nothing."""
+"""Plans whose first steps are fixed, for replanning after steps that found nothing."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from casewright.tools import NO_EVIDENCE
 
 
 def part_of(plan: Plan, numbers: Collection[int]) -> tuple[Plan, dict[int, int]]:
-    """Return these steps as a plan of their own, and their new numbers by the old ones.
+    """Return these steps as a plan, and a mapping from old to new step numbers.
 
-    The steps must refer to each other only.
+    The steps must refer only to each other.
     """
     renumbered = {number: new for new, number in enumerate(sorted(numbers), 1)}
     steps = (plan.steps[number - 1].renumbered(renumbered) for number in renumbered)
@@ -21,16 +21,15 @@ def part_of(plan: Plan, numbers: Collection[int]) -> tuple[Plan, dict[int, int]]
 
 
 def continued(plan: Plan, request: PlanRequest, *, widen: bool = False) -> Plan | None:
-    """Return the request's fixed steps, and behind them what else a plan looks up.
+    """Return a plan of the request's fixed steps, followed by the other steps of a plan.
 
-    A step of the plan that equals a fixed one stands for it, so any planner can continue a plan,
-    also one that knows of no fixed steps.
+    Equal steps are identified, so a planner that ignores fixed steps can continue a plan too.
 
     Args:
-        widen: Replace the texts of a failed call by the whole question.
+        widen: Replace the texts of a failed call with the whole question.
 
     Returns:
-        ``None`` if the plan repeats a failed call, or looks up nothing else.
+        ``None`` if the plan repeats a failed call or adds no step.
     """
     steps = list(request.fixed.steps)
     numbers: dict[int, int] = {}
@@ -49,21 +48,21 @@ def continued(plan: Plan, request: PlanRequest, *, widen: bool = False) -> Plan 
 
 
 def as_question(value: Scalar) -> Scalar:
-    """Return the whole question in the place of a text; other values as they are."""
+    """Return a reference to the whole question instead of a text; return other values unchanged."""
     return QuestionRef() if isinstance(value, Literal) and isinstance(value.value, str) else value
 
 
 def checked(plan: Plan, request: PlanRequest) -> Plan:
-    """Return a plan that passes the static checks, behind the request's fixed steps if it has any.
+    """Return a plan after the static checks, continued from the request's fixed steps, if any.
 
     Raises:
-        PlanError: A check is broken, or a replanning repeats a failed call or adds no step.
+        PlanError: The plan breaks a check, or a replanning repeats a failed call or adds no step.
     """
     if request.failures:
         whole = continued(plan, request)
         if whole is None:
             raise PlanError(
-                "The plan repeats a call without results, or looks up nothing more.",
+                "The plan repeats a call without results, or adds no call.",
                 "Call another tool, or one with other arguments.",
             )
         plan = whole

@@ -1,4 +1,4 @@
-"""The plan where no other can be had, and the result of a planner that failed."""
+"""The fallback plan, and the result of a planner that failed."""
 
 from __future__ import annotations
 
@@ -12,10 +12,9 @@ from casewright.tools import NO_EVIDENCE, Source
 
 
 def fallback_plan(request: PlanRequest) -> Plan:
-    """Return a plan that is valid for any request: one tool with the whole question.
+    """Return a plan that is valid for any request: a call of one tool with the whole question.
 
-    The first tool that needs nothing but the question is asked; without such a tool, nothing is
-    looked up.
+    The plan calls the first tool that needs only the question, or ``no_evidence`` if there is none.
     """
     for tool in request.toolbox:
         required = [p for p in tool.parameters if p.required]
@@ -29,7 +28,7 @@ def fallback_plan(request: PlanRequest) -> Plan:
 
 
 class FallbackPlanner:
-    """Plans every request by ``fallback_plan``."""
+    """Returns ``fallback_plan`` for every request."""
 
     name = "fallback"
 
@@ -52,7 +51,7 @@ def in_place_of(
     tokens: Mapping[str, int] | None = None,
     written: str = "",
 ) -> PlanResult:
-    """Return a fallback's result with the reason why the first planner has none.
+    """Return the result of a fallback planner with the reason why the first planner failed.
 
     ``milliseconds`` is the time of both planners; ``written`` is cut to ``MAX_WRITTEN_CHARACTERS``.
     """

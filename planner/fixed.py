@@ -1,4 +1,4 @@
-"""A planner with one plan for every request, for measurements and tests of the graph."""
+"""A planner with a constant plan, for measurements and tests of the graph."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from casewright.planner.request import PlanRequest, PlanResult
 
 @dataclass(frozen=True, slots=True)
 class FixedPlanner:
-    """Answers every request with one plan."""
+    """Returns the same plan for every request."""
 
     fixed: Plan
     name: str = "fixed"

@@ -1,4 +1,4 @@
-"""A local language model as a chat model of LangChain, for texts other than plans."""
+"""A local language model as a LangChain chat model, for texts other than plans."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ class LocalChat(SimpleChatModel):
 
     Attributes:
         model: A ``LanguageModel``.
-        tokens: Most tokens of an answer.
+        tokens: Maximal number of tokens of an answer.
         temperature: Temperature of the sampling.
     """
 
@@ -26,7 +26,7 @@ class LocalChat(SimpleChatModel):
 
     @property
     def model_name(self) -> str:
-        """The language model's name."""
+        """Name of the language model."""
         return str(self.model.name)
 
     @property
@@ -41,7 +41,7 @@ class LocalChat(SimpleChatModel):
         **kwargs: Any,
     ) -> str:
         torch = import_module("torch")
-        # As one turn, the user's: not every chat template has a role for instructions.
+        # As a single user turn: some chat templates have no system role.
         prompt = self.model.encode(
             Prompt("", "\n\n".join(str(message.text) for message in messages))
         )

@@ -1,10 +1,10 @@
-"""Bounds of decoding, in a module without heavy imports."""
+"""Limits of decoding, in a module without slow imports."""
 
-#: Default for most tokens of one plan: some twenty steps.
+#: Default of the maximal number of tokens of a plan: some twenty steps.
 MAX_TOKENS = 1024
-#: The same without a grammar, where a model may loop: some ten steps.
+#: The same without a grammar, when a model may loop: some ten steps.
 FREE_TOKENS = 256
-#: Memory of the prefix cache, which holds the key/value states of prompts' heads.
+#: Memory of the prefix cache, which holds the key/value states of prompt prefixes.
 HEAD_BYTES = 512 * 2**20
-#: Disk space of the prefix cache between processes.
+#: Disk space of the prefix cache that processes share.
 HEAD_FILE_BYTES = 2**30

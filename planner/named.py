@@ -1,4 +1,4 @@
-"""Planners by name: ours, those of other packages, and chat models.
+"""Planners by name: our own, those of other packages, and chat models.
 
 An entry point of the group ``casewright.planners`` names a ``NamedPlanner``; see ``extensions``.
 """
@@ -22,11 +22,11 @@ if TYPE_CHECKING:
     from casewright.planner.request import Planner
     from casewright.stores import CaseStore, Encoder
 
-#: The case planner, the classifiers, the plan parser, and the parser with the shipped adapter.
+#: Names of the case planner, the classifiers, the plan parser, and the ensemble of both models.
 CASE_PLANNER, CLASSIFIERS, PARSER, ENSEMBLE = "case", "classifiers", "parser", "ensemble"
-#: Stands before the folder or the name of a causal language model that runs in this process.
+#: Prefix of the folder or name of a causal language model that runs in this process.
 LOCAL = "local:"
-#: Stands before the name of a local model that writes one step at a time.
+#: Prefix of the name of a local model that writes one step at a time.
 AGENT = "agent:"
 
 
@@ -39,7 +39,7 @@ class ModelSettings:
         device: By default a GPU if there is one.
         dtype: By default bfloat16 on a GPU, else float32.
         examples: Plan cases in the prompt; the planner's own number by default.
-        constrained: The model writes under the request's grammar.
+        constrained: Constrained decoding, by the request's grammar.
     """
 
     adapter: str | None = None
@@ -51,11 +51,11 @@ class ModelSettings:
 
 @dataclass(frozen=True, slots=True)
 class PlannerParts:
-    """Parts of which a planner may be made.
+    """Arguments from which a planner may be made.
 
     Attributes:
         name: The planner's name, with the part after its colon.
-        reader: The domain's reader, if it has one and the planner reads.
+        reader: The domain's reader, if it has one and the planner uses it.
         queries: Returns the annotated queries of the domain.
         encoder: Encoder of the queries; ``None`` for the packaged encoder.
         scope: The user's scope, for a planner that calls tools.
@@ -72,18 +72,18 @@ class PlannerParts:
 
 @dataclass(frozen=True, slots=True)
 class NamedPlanner:
-    """Maker of planners, which an entry point of the group ``casewright.planners`` names.
+    """Factory of planners, named by an entry point of the group ``casewright.planners``.
 
     Attributes:
-        make: Makes the planner; raises ``InputError`` where its parts do not do.
-        argument: Shown to people for the part after the name and a colon; empty for none.
-        bare: The name may also stand without an argument.
-        takes: Names of the fields of ``ModelSettings`` that it takes; one that takes ``device``
-            has a language model in this process.
-        reads: It uses the domain's reader.
-        shared: It can plan for several users, and calls no tools.
-        model: Loads its language model, given name and settings, if it has one in this process;
-            raises ``InputError`` where there is none.
+        make: Makes the planner; raises ``InputError`` if its arguments are not sufficient.
+        argument: Placeholder, in help texts, of the part after the name and a colon, if any.
+        bare: The argument may be left out.
+        takes: Names of the fields of ``ModelSettings`` that the planner takes; a planner that takes
+            ``device`` has a language model in this process.
+        reads: The planner uses the domain's reader.
+        shared: The planner can serve several users, and calls no tools.
+        model: Loads the planner's language model in this process, if it has one, given name and
+            settings; raises ``InputError`` if the model does not exist.
     """
 
     make: Callable[[PlannerParts], Planner]
@@ -100,7 +100,7 @@ class NamedPlanner:
 
 
 def named_planner(name: str) -> NamedPlanner:
-    """Return the maker of a planner, by the planner's name; see ``extension`` for its errors."""
+    """Return the factory of a planner, by the planner's name; see ``extension`` for its errors."""
     head, colon, argument = name.partition(":")
     if head not in extensions("planner"):
         if colon:
@@ -122,7 +122,7 @@ def named_planner(name: str) -> NamedPlanner:
 
 
 def check_planner(name: str, settings: ModelSettings | None = None) -> None:
-    """Raise ``InputError`` unless a planner has this name and takes these settings."""
+    """Raise ``InputError`` unless a planner of this name exists and takes these settings."""
     planner, chosen = named_planner(name), settings or ModelSettings()
     local = f"--planner {LOCAL}FOLDER"
     for part in fields(ModelSettings):
@@ -132,7 +132,7 @@ def check_planner(name: str, settings: ModelSettings | None = None) -> None:
         if part.name == "examples":
             problem, models = "has no prompt", "a language model"
         elif part.name == "constrained":
-            problem, models = "has no grammar that can be left off", local
+            problem, models = "has no grammar to switch off", local
         elif "device" in planner.takes:
             problem, models = "is an adapter itself", f"{local}, or without --planner"
         else:
@@ -143,11 +143,11 @@ def check_planner(name: str, settings: ModelSettings | None = None) -> None:
 
 
 def check_shared(name: str | None) -> None:
-    """Raise ``InputError`` if a planner, unless the domain's own, cannot plan for several users."""
+    """Raise ``InputError`` if a named planner cannot serve several users."""
     if name is not None and not named_planner(name).shared:
         raise InputError(
-            f"The planner {name!r} calls tools while it plans, for one asker, and here there are "
-            "many. Choose another planner."
+            f"The planner {name!r} calls tools for a single user while it plans, so it cannot "
+            "serve several. Choose another planner."
         )
 
 
@@ -162,11 +162,11 @@ def writes_locally(name: str) -> bool:
 
 
 def local_model(name: str, settings: ModelSettings) -> LanguageModel:
-    """Return the language model of a planner's name; the last one is kept.
+    """Return the language model of a planner's name; the last one is cached.
 
     Raises:
-        InputError: There is no such model, or it cannot be used.
-        DependencyError: A package that it needs is not installed, or the packaged base is not.
+        InputError: The model does not exist or cannot be used.
+        DependencyError: A package that the model needs, or the packaged base, is not installed.
     """
     model = named_planner(name).model
     if model is None:
@@ -175,9 +175,9 @@ def local_model(name: str, settings: ModelSettings) -> LanguageModel:
 
 
 def of_adapter(name: str | None, adapter: str | None) -> tuple[str | None, str | None]:
-    """Return planner and adapter; without a planner, the adapter is the planner too.
+    """Return the planner's name and the adapter; without a name, the adapter determines it.
 
-    A plan parser plans in the ensemble, where its model can run.
+    A plan parser plans in the ensemble if the ensemble's model can run.
     """
     if adapter is None or name is not None:
         return name, adapter
@@ -196,10 +196,10 @@ def make_planner(
     encoder: Encoder | None = None,
     scope: Mapping[str, str] | None = None,
 ) -> Planner:
-    """Return the planner of a name; see ``PlannerParts``.
+    """Return the planner of a name, made from these arguments; see ``PlannerParts``.
 
     Raises:
-        InputError: There is no such planner or model, or it has nothing to learn from.
+        InputError: The planner or its model does not exist, or its training data is missing.
         DependencyError: A package that the planner needs is not installed.
     """
     chosen = settings or ModelSettings()
@@ -214,7 +214,7 @@ def _usage(name: str) -> str:
     try:
         argument = extension("planner", name).argument
     except CasewrightError:
-        # Its package cannot be imported; naming the planner raises the reason.
+        # The planner's package cannot be imported; using its name raises the reason.
         argument = ""
     return f"{name}:{argument}" if argument else name
 
@@ -234,5 +234,5 @@ def _chat(parts: PlannerParts) -> Planner:
     )
 
 
-#: Planner for names without an entry point: a model of LangChain's, as ``provider:model``.
+#: Factory for names without an entry point: a LangChain chat model, ``provider:model``.
 CHAT = NamedPlanner(_chat, takes=frozenset({"examples"}), reads=True)

@@ -1,4 +1,4 @@
-"""Makers of our own planners, for entry points: case planner, plan parser, local models."""
+"""Factories of our own planners, for entry points: case planner, plan parser, local models."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ def _writer(parts: PlannerParts) -> Planner:
 
 
 def shown_examples(name: str) -> int:
-    """Return the number of plan cases in a model's prompt: of one trained here, as in training.
+    """Return the number of plan cases in a model's prompt; for a tuned model, as in its training.
 
     Args:
         name: Name of a planner, of a local model or of a chat model.
@@ -99,7 +99,7 @@ def local_model(name: str, settings: ModelSettings) -> LanguageModel:
     return _loaded(folder, settings.adapter, settings.device, settings.dtype)
 
 
-# Not by the settings: with and without grammar, and as an agent, it is one model.
+# Not by all settings: with and without a grammar, and as an agent, the model is the same.
 @lru_cache(maxsize=1)
 def _loaded(name: str, adapter: str | None, device: str | None, dtype: str | None) -> LanguageModel:
     from casewright.planner.language_model import load_language_model
@@ -111,21 +111,21 @@ _shipped = lru_cache(maxsize=1)(load_shipped)
 
 
 def _shipped_model(name: str, settings: ModelSettings) -> LanguageModel:
-    """Return the ensemble's language model, whatever its parser."""
+    """Return the ensemble's language model, which does not depend on its parser."""
     return local_model(SHIPPED, settings)
 
 
 _TAKES = frozenset({"adapter", "device", "dtype", "examples", "constrained"})
 CASE = NamedPlanner(_case, reads=True)
-#: The plan parser that ships, or one of ``casewright finetune adapt`` or ``finetune parser``.
+#: The packaged plan parser, or one of ``casewright finetune adapt`` or ``finetune parser``.
 PARSER = NamedPlanner(_parser, "FOLDER", bare=True)
 #: Any causal language model, by its folder or name.
 LOCAL_MODEL = NamedPlanner(_writer, "FOLDER", takes=_TAKES, reads=True, model=local_model)
-#: The pretrained base of what ships.
+#: The pretrained base of the packaged adapter.
 BASE = NamedPlanner(_writer, takes=_TAKES, reads=True, model=local_model)
-#: The adapter that ships.
+#: The packaged adapter.
 ADAPTER = NamedPlanner(_writer, takes=_TAKES - {"adapter"}, reads=True, model=local_model)
-#: The plan parser, or another one, together with the adapter.
+#: The ensemble of the packaged plan parser, or another one, and the adapter.
 TOGETHER = NamedPlanner(
     _ensemble, "FOLDER", bare=True, takes=frozenset({"device", "dtype"}), model=_shipped_model
 )

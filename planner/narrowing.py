@@ -1,9 +1,9 @@
-"""Narrowing of large toolboxes to the tools that a question may need.
+"""Tool retrieval: reduction of large toolboxes to the tools that a question may need.
 
-A planner reads every tool of a request. With hundreds it takes minutes for a first plan and chooses
-among tools that have nothing to do with the question. So the nearest tools are kept: by the meaning
-of their descriptions, by words, by the page's fields, by plan cases, and since the tools of a plan
-feed each other, by the tools that share fields with those.
+A planner reads every tool of a request. With hundreds of tools the first plan takes minutes, and
+most tools have nothing to do with the question. So only the nearest tools are kept. Their scores
+combine embeddings and words of the descriptions, the page's fields, and plan cases; neighbours,
+which share fields with the best tools, score too, as likely next steps.
 """
 
 from __future__ import annotations
@@ -24,13 +24,13 @@ from casewright.stores import CaseStore, Encoder, default_encoder
 from casewright.stores.progress import told_progress
 from casewright.tools import NO_EVIDENCE, Toolbox, ToolSpec
 
-#: Most tools of a request; a larger toolbox is narrowed.
+#: Maximal number of tools of a request; a larger toolbox is narrowed.
 MOST = 64
-#: Tools that are embedded together, and kept in the cache: a first request may be given up.
+#: Batch of tools that are embedded and cached together: the first request may be cancelled.
 TOGETHER = 256
-#: Best tools whose neighbours count; the neighbours' weight; and plan cases that are looked up.
+#: Number of best tools whose neighbours score; the neighbours' weight; number of plan cases.
 SEEDS, NEIGHBOURS, CASES = 32, 10.0, 16
-#: Most tools that a field links; fields of more are as common as a query or a name.
+#: Maximal number of tools linked by a field; more tools share only fields such as query or name.
 COMMON = 40
 Scores = NDArray[np.float64]
 
@@ -41,13 +41,13 @@ def narrowing(
     encoder: Encoder | None = None,
     plan_cases: CaseStore | None = None,
 ) -> Planner:
-    """Return a planner that narrows large toolboxes, or the planner itself for a small one.
+    """Return a planner that narrows large toolboxes; for a small toolbox, the planner itself.
 
     Args:
         planner: Plans with the narrowed toolbox.
-        toolbox: The usual toolbox; its tools are embedded now, and not at the first question.
-        encoder: Of tools and questions; the packaged one by default.
-        plan_cases: Tools of plan cases with near questions count.
+        toolbox: The usual toolbox, whose tools are embedded now, not at the first question.
+        encoder: Encoder of tools and questions; the packaged one by default.
+        plan_cases: Plan cases; tools of cases with similar questions score higher.
     """
     if len(toolbox) <= MOST:
         return planner
@@ -66,12 +66,12 @@ class NarrowingPlanner:
         self._planner = planner
         self._encoder = encoder
         self._plan_cases = plan_cases
-        # Few toolboxes are so large: a domain's, and perhaps one of a request's base.
+        # Few toolboxes are so large: a domain's, and perhaps that of a request.
         self.index = lru_cache(maxsize=2)(self._index)
         self.name = planner.name
 
     def plan(self, request: PlanRequest) -> PlanResult:
-        """Return the planner's plan, which is valid for the whole toolbox too."""
+        """Return the plan for the narrowed toolbox, which is valid for the whole toolbox too."""
         return self._planner.plan(self.narrowed(request))
 
     async def aplan(self, request: PlanRequest) -> PlanResult:
@@ -81,12 +81,12 @@ class NarrowingPlanner:
         return await self._planner.aplan(request)
 
     def narrowed(self, request: PlanRequest) -> PlanRequest:
-        """Return the request with the tools that its question may need, in their order."""
+        """Return the request with the tools that its question may need, in the toolbox's order."""
         if len(request.toolbox) <= MOST:
             return request
         index = self.index(request.toolbox)
         scores = index.scores(request, self._cases(request.question, index.numbers))
-        # What has run stands in the plan.
+        # Finished steps stay in the plan.
         scores[[index.numbers[name] for name in {*request.fixed.tools}]] = np.inf
         best = np.sort(np.argsort(-scores, kind="stable")[: MOST - 1])
         return replace(request, toolbox=Toolbox(index.tools[number] for number in best))
@@ -96,7 +96,7 @@ class NarrowingPlanner:
         return _Index(tools, self._encoder or default_encoder())
 
     def _cases(self, question: str, numbers: dict[str, int]) -> Scores:
-        """Return for each tool the relevance of the nearest case whose plan calls it."""
+        """Return for each tool the relevance of the most similar case whose plan calls it."""
         nearness = np.zeros(len(numbers))
         hits = self._plan_cases.search(question, CASES) if self._plan_cases is not None else []
         for hit in hits:
@@ -118,7 +118,7 @@ class _NarrowingBatchPlanner(NarrowingPlanner):
 
 
 class _Index:
-    """Search index of a toolbox's tools; ``numbers`` has their indices by name."""
+    """Search index of a toolbox's tools; ``numbers`` maps names to indices."""
 
     def __init__(self, tools: list[ToolSpec], encoder: Encoder) -> None:
         self.tools = tools
@@ -194,7 +194,7 @@ def _spaced(name: str) -> str:
 
 
 def _words(text: str) -> list[str]:
-    # Beginnings of words: "votes" is "vote".
+    # Prefixes of words, so that "votes" matches "vote".
     return [word[:5] for word in re.findall(r"\w{3,}", text.lower())]
 
 

@@ -25,9 +25,9 @@ _NUMBER = re.compile(r"-?(?:0|[1-9][0-9]*)(\.[0-9]+)?([eE][+-]?[0-9]+)?(?![A-Za-
 _REFERENCE = re.compile(r"s([1-9][0-9]{0,5})(?:\[(0|[1-9][0-9]{0,5})\])?\.([A-Za-z_][A-Za-z0-9_]*)")
 _CONTEXT = re.compile(r"context\.([A-Za-z_][A-Za-z0-9_]*)")
 _WORD = re.compile(r"(?:question|true|false)(?![A-Za-z0-9_.])")
-#: Most characters of a plan: a dozen steps have fewer, and longer texts take long to read.
+#: Maximal characters of a plan: a dozen steps have fewer, and longer texts are slow to parse.
 MAX_PLAN_CHARACTERS = 200_000
-#: Most characters of a number: longer ones measure nothing, and are slow to convert.
+#: Maximal characters of a number: longer numbers are useless and slow to convert.
 _LONGEST_NUMBER = 40
 _FORM = "Write each step as sN = tool(parameter=value, ...), one a line."
 
@@ -38,7 +38,7 @@ def parse_plan(text: str) -> Plan:
     Blank lines and spaces around tokens are allowed; steps count from 1 without gaps.
 
     Raises:
-        PlanError: The text is not a plan; names the step, the rule and the mend.
+        PlanError: The text is not a plan; the message names the step, the rule and the correction.
     """
     if len(text) > MAX_PLAN_CHARACTERS:
         raise PlanError(
@@ -115,7 +115,7 @@ class _Line:
             self._fail(error.rule, error.mend)
         self.at = at
         self._fail(
-            f"{self._rest()} is no value.",
+            f"{self._rest()} is not a value.",
             'A value is "text", a number, true, false, question, context.FIELD, sK.FIELD, '
             "sK[i].FIELD or a flat list of these.",
         )

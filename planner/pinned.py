@@ -37,7 +37,7 @@ Values = Mapping[str, str | int | float | bool]
 
 @dataclass(frozen=True, slots=True)
 class PinnedPlan:
-    """A plan that is kept under a name.
+    """Named plan with parameters.
 
     Attributes:
         question: The question, with the placeholder ``{parameter}`` for each parameter's value.
@@ -59,7 +59,7 @@ class PinnedPlan:
         return context_fields(self.plan)
 
     def to_json(self) -> dict[str, Any]:
-        """Return name, question, plan, parameters, tools and fields of the context, JSON-plain."""
+        """Return name, question, plan, parameters, tools and fields of the context, as JSON."""
         return {
             "name": self.name,
             "question": self.question,
@@ -82,7 +82,7 @@ class PinnedPlan:
         return "\n".join(lines) + "\n"
 
     def save(self, folder: Path, *, replace: bool = False, most: int | None = None) -> Path:
-        """Write the file into a folder, which is made if it is missing; return the file.
+        """Write the file to a folder, which is created if it is missing; return the file's path.
 
         Args:
             folder: The folder of pinned plans.
@@ -144,7 +144,7 @@ class PinnedPlan:
         if changes := self.differences(toolbox):
             shown = cleaned("; ".join(changes), 2000)
             raise InputError(
-                f"The tools of the pinned plan {self.name!r} have changed: {shown}. Pin it anew, "
+                f"The tools of the pinned plan {self.name!r} have changed: {shown}. Pin it again, "
                 "or restore them."
             )
         for name, value in values.items():
@@ -161,7 +161,7 @@ class PinnedPlan:
 
     def _filled(self, values: Values) -> tuple[str, FixedPlanner]:
         def text(template: str) -> str:
-            # In one pass: braces within a value are no placeholders.
+            # In one pass, since braces within a value are not placeholders.
             return re.sub(
                 r"\{(\w+)\}",
                 lambda match: _text(values[match[1]]) if match[1] in values else match[0],
@@ -243,12 +243,12 @@ def read_pinned(folder: Path, name: str) -> PinnedPlan:
         with file.open("rb") as opened:
             content = opened.read(MOST_BYTES + 1)
         if len(content) > MOST_BYTES:
-            raise InputError(f"{file} is no pinned plan: it has more than {MOST_BYTES:,} bytes.")
+            raise InputError(f"{file} is not a pinned plan: it has more than {MOST_BYTES:,} bytes.")
         return parse_pinned(name, content.decode("utf-8"), str(file))
     except OSError as error:
         raise InputError(f"{file} cannot be read: {error.strerror}.") from error
     except UnicodeDecodeError as error:
-        raise InputError(f"{file} is no pinned plan: it is not UTF-8 text.") from error
+        raise InputError(f"{file} is not a pinned plan: it is not UTF-8 text.") from error
 
 
 def parse_pinned(name: str, text: str, where: str = "The file") -> PinnedPlan:
@@ -263,7 +263,7 @@ def parse_pinned(name: str, text: str, where: str = "The file") -> PinnedPlan:
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         what = f"it lacks {error}" if isinstance(error, KeyError) else str(error)
         raise InputError(
-            f"{where} is no pinned plan: {cleaned(what, 300)}. casewright plans pin writes them."
+            f"{where} is not a pinned plan: {cleaned(what, 300)}. casewright plans pin writes them."
         ) from error
 
 
@@ -274,7 +274,7 @@ def pinned_names(folder: Path) -> list[str]:
 
 @contextmanager
 def _alone(folder: Path) -> Iterator[None]:
-    """Let nobody else save a plan into a folder meanwhile."""
+    """Lock a folder against other processes that save plans."""
     opened = os.open(folder, os.O_RDONLY)
     try:
         fcntl.flock(opened, fcntl.LOCK_EX)
@@ -292,24 +292,24 @@ def _read(name: str, data: Mapping[str, Any]) -> PinnedPlan:
     _check_names(name, parameters)
     plan = parse_plan("\n".join(data["plan"]))
     if {*plan.tools} != tools.keys():
-        raise ValueError("its tools are not those that its plan calls: were its steps edited?")
+        raise ValueError("its tools are not those that its plan calls: it may have been edited")
     return PinnedPlan(name, question, plan, parameters, {tool: dict(tools[tool]) for tool in tools})
 
 
 def _check_names(name: str, parameters: Mapping[str, Any]) -> None:
     if not NAME.fullmatch(name):
         raise InputError(
-            f"{name!r:.80} is no name of a plan. Use letters, digits, hyphens and underscores."
+            f"{name!r:.80} is not a name of a plan. Use letters, digits, hyphens and underscores."
         )
     if len(parameters) > MOST_PARAMETERS:
         raise InputError(f"There are more than {MOST_PARAMETERS} parameters. Use fewer.")
     for parameter, value in parameters.items():
         if not _PARAMETER.fullmatch(parameter):
             raise InputError(
-                f"{parameter!r:.80} is no name of a parameter. Use letters, digits, underscores."
+                f"{parameter!r:.80} is not a parameter's name. Use letters, digits, underscores."
             )
         if type(value) not in _KINDS:
-            raise InputError(f"The parameter {parameter} is no text, number or boolean. Give one.")
+            raise InputError(f"The parameter {parameter} is not a text, number or boolean.")
         Literal(value)
         if value == "":
             raise InputError(f"The parameter {parameter} is empty. Give its value at pinning.")

@@ -1,4 +1,4 @@
-"""The plan language as data: values, steps and plans."""
+"""Data types of the plan language: values, steps and plans."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from casewright.tools import Toolbox
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Literal:
-    """A text, number or boolean that the plan itself gives.
+    """Constant in a plan: a text, a number or a boolean.
 
-    Two literals are equal when value and type are: ``1``, ``1.0`` and ``true`` differ.
+    Two literals are equal if value and type are equal: ``1``, ``1.0`` and ``true`` differ.
 
     Raises:
         PlanError: The number is not finite or has more than 64 bits, or the text is not Unicode
@@ -52,7 +52,7 @@ class Literal:
 
 @dataclass(frozen=True, slots=True)
 class QuestionRef:
-    """The user's question, verbatim."""
+    """Reference to the user's question, verbatim."""
 
     def __str__(self) -> str:
         return "question"
@@ -60,7 +60,7 @@ class QuestionRef:
 
 @dataclass(frozen=True, slots=True)
 class ContextRef:
-    """A field of the request's context."""
+    """Reference to a field of the request's context."""
 
     field: str
 
@@ -70,7 +70,7 @@ class ContextRef:
 
 @dataclass(frozen=True, slots=True)
 class StepRef:
-    """A field of one result of an earlier step; steps count from 1, results from 0."""
+    """Reference to a field of one result of an earlier step; steps count from 1, results from 0."""
 
     step: int
     field: str
@@ -86,7 +86,7 @@ Scalar = Literal | QuestionRef | ContextRef | StepRef
 
 @dataclass(frozen=True, slots=True)
 class ListValue:
-    """A flat list of values."""
+    """Flat list of values."""
 
     items: tuple[Scalar, ...]
 
@@ -99,7 +99,7 @@ Value = Scalar | ListValue
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """Call of a tool: its arguments by name, in the order in which they are written."""
+    """Call of a tool, with its arguments by name, in the written order."""
 
     tool: str
     arguments: tuple[tuple[str, Value], ...] = ()
@@ -109,16 +109,16 @@ class Step:
         return next((value for key, value in self.arguments if key == name), None)
 
     def scalars(self) -> Iterator[Scalar]:
-        """Yield every scalar of the arguments, those inside lists too."""
+        """Yield every scalar of the arguments, also within lists."""
         for _, value in self.arguments:
             yield from value.items if isinstance(value, ListValue) else (value,)
 
     def references(self) -> Iterator[StepRef]:
-        """Yield every reference to another step, those inside lists too."""
+        """Yield every reference to another step, also within lists."""
         return (value for value in self.scalars() if isinstance(value, StepRef))
 
     def mapped(self, change: Callable[[Scalar], Scalar]) -> Step:
-        """Return the step with every scalar changed, those inside lists too."""
+        """Return the step with every scalar changed, also within lists."""
 
         def changed(value: Value) -> Value:
             if isinstance(value, ListValue):
@@ -128,7 +128,7 @@ class Step:
         return Step(self.tool, tuple((name, changed(value)) for name, value in self.arguments))
 
     def renumbered(self, numbers: Mapping[int, int]) -> Step:
-        """Return the step with references to other numbers; a missing number stays as it is."""
+        """Return the step with renumbered references; a number without a new one stays."""
 
         def change(value: Scalar) -> Scalar:
             if not isinstance(value, StepRef):
@@ -144,13 +144,13 @@ class Step:
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """The whole look-up plan; step N is ``steps[N - 1]``. Its text form is ``str(plan)``."""
+    """Plan of tool calls; step N is ``steps[N - 1]``, and ``str(plan)`` is the text form."""
 
     steps: tuple[Step, ...]
 
     @property
     def tools(self) -> tuple[str, ...]:
-        """The tools in the order of the steps."""
+        """Names of the tools, in the order of the steps."""
         return tuple(step.tool for step in self.steps)
 
     def price(
@@ -160,8 +160,8 @@ class Plan:
 
         Args:
             toolbox: The tools, with their declarations.
-            attempts: Most calls of one step, counted in cost and tokens.
-            measured: Tool to seconds of a call, for tools that declare no latency.
+            attempts: Maximal number of calls of a step, which counts for cost and tokens.
+            measured: Seconds of a call by tool, for tools that declare no latency.
         """
         steps = [(step.tool, [ref.step for ref in step.references()]) for step in self.steps]
         return price_of(steps, toolbox, attempts=attempts, measured=measured)
@@ -177,7 +177,7 @@ def context_fields(plan: Plan) -> list[str]:
 
 
 def text_literals(plan: Plan) -> list[tuple[int, str, str]]:
-    """Return the text literals of a plan: step index, parameter, text."""
+    """Return the text literals of a plan, each as step index, parameter and text."""
     return [
         (index, name, value.value)
         for index, step in enumerate(plan.steps)
@@ -187,7 +187,7 @@ def text_literals(plan: Plan) -> list[tuple[int, str, str]]:
 
 
 def with_literals(plan: Plan, texts: Mapping[tuple[int, str], str]) -> Plan:
-    """Return the plan with these texts, by step index and parameter, as its literals."""
+    """Return the plan with these texts as literals, given by step index and parameter."""
     steps = []
     for index, step in enumerate(plan.steps):
         arguments = tuple(

@@ -1,4 +1,4 @@
-"""Plans that worked are cases: a question, its context and history, and the plan as solution."""
+"""Plan cases: a question with context and history, and as solution a plan that worked."""
 
 from __future__ import annotations
 
@@ -31,10 +31,10 @@ def plan_schema(encoder: Encoder) -> CaseSchema:
 
 
 def plan_case(query: AnnotatedQuery) -> Case:
-    """Turn an annotated query into a case; its context is kept by the names of its fields.
+    """Return an annotated query as a case, which keeps only the names of the context's fields.
 
-    The case of a follow-up keeps the turns before it. It is shown to language models beside other
-    follow-ups; planners that learn from questions that stand alone skip it.
+    The case of a follow-up keeps the earlier turns. Language models get it as an example for other
+    follow-ups; planners that learn from single questions skip it.
     """
     turns = query.record.turns()
     fields = sorted(name for name, value in query.record.context.items() if value is not None)
@@ -64,7 +64,7 @@ def plan_store(
 def similar_plans(
     store: CaseStore | None, request: PlanRequest, k: int, selection: MarginalSelector = SELECTION
 ) -> list[ToolExample]:
-    """Pick k plan cases for a prompt by MMR, of plans that the request can run."""
+    """Return k plan cases for a prompt, selected by MMR, whose plans the request can run."""
     if store is None or not k:
         return []
     candidates = selection.candidates(store, request.question, 4 * k)

@@ -1,4 +1,4 @@
-"""The difference of two plans, step by step, whatever order and numbers the steps have."""
+"""Difference of two plans by steps, independent of the steps' order and numbers."""
 
 from __future__ import annotations
 
@@ -10,13 +10,12 @@ from casewright.planner.plan import Plan
 
 @dataclass(frozen=True, slots=True)
 class StepDifference:
-    """A step of one plan beside that of the other.
+    """Step of a plan and the matching step of another plan.
 
     Attributes:
-        change: ``changed`` where arguments of the same tool differ.
-        first, second: The step as each plan writes it; ``None`` if the plan has no such step.
-        arguments: Names of the arguments that differ; a reference is the same where it refers to
-            steps that stand beside each other.
+        change: ``changed`` if arguments of the same tool differ.
+        first, second: The step's text in each plan; ``None`` if the plan lacks the step.
+        arguments: Names of differing arguments; references to matching steps are equal.
     """
 
     change: Literal["same", "changed", "only_first", "only_second"]
@@ -35,9 +34,9 @@ class StepDifference:
 
 
 def diff_plans(first: Plan, second: Plan) -> list[StepDifference]:
-    """Return the steps of two plans side by side, last those that only the second has.
+    """Return pairs of matching steps of two plans; steps of the second plan alone come last.
 
-    Steps that do the same stand beside each other; of the others, those of the same tool.
+    Equal steps match first, then steps with the same tool.
     """
     pairs = _pairs(first, second)
     differences = []
@@ -47,7 +46,7 @@ def diff_plans(first: Plan, second: Plan) -> list[StepDifference]:
             differences.append(StepDifference("only_first", shown, None))
             continue
         other = second.steps[pairs[number] - 1]
-        # A step of the first that stands beside none has no number in the second.
+        # A step of the first plan without a match has no number in the second.
         there = step.renumbered({n: pairs.get(n, -n) for n in range(1, number)})
         names = dict.fromkeys(name for name, _ in (*there.arguments, *other.arguments))
         changed = tuple(name for name in names if there.argument(name) != other.argument(name))
@@ -65,7 +64,7 @@ def diff_plans(first: Plan, second: Plan) -> list[StepDifference]:
 
 
 def _pairs(first: Plan, second: Plan) -> dict[int, int]:
-    """Return the number of a step in the second plan by that in the first."""
+    """Return a mapping from step numbers of the first plan to matching ones of the second."""
     pairs: dict[int, int] = {}
     keys = ((_whole(first), _whole(second)), (first.tools, second.tools))
     for ours, theirs in keys:
@@ -81,10 +80,10 @@ def _pairs(first: Plan, second: Plan) -> dict[int, int]:
 
 
 def _whole(plan: Plan) -> list[int]:
-    """Return a key of each step that is the same for steps that do the same."""
+    """Return a key for each step; equal steps have equal keys."""
     keys: list[int] = []
     for step in plan.steps:
-        # A plan that breaks the static checks may refer to a later step.
+        # An invalid plan may refer to a later step.
         needed = [keys[r.step - 1] if r.step <= len(keys) else -1 for r in step.references()]
         bare = step.renumbered(dict.fromkeys(range(1, len(plan.steps) + 1), 0))
         keys.append(hash((step.tool, frozenset(bare.arguments), tuple(needed))))

@@ -12,17 +12,16 @@ from casewright.tools import NO_EVIDENCE, Toolbox
 
 @dataclass(frozen=True, slots=True)
 class Price:
-    """Calls, time and expense of a plan.
+    """Calls, time and cost of a plan.
 
-    A figure that no tool of the plan declares is ``None``; if only some tools declare
-    it, the others count as 0.
+    A figure that no tool declares is ``None``; if only some declare it, the others count as 0.
 
     Attributes:
         calls: Calls by tool: each step is a call, except ``no_evidence``.
         seconds: Length of the critical path, by the tools' latencies.
-        cost: Most that the calls cost.
-        tokens: Most tokens that the calls spend.
-        undeclared: Figure (``latency``, ``cost``, ``tokens``) to the tools that do not declare it.
+        cost: Maximal cost of the calls.
+        tokens: Maximal tokens of the calls.
+        undeclared: Tools without a declared figure, by ``latency``, ``cost``, ``tokens``.
     """
 
     calls: Mapping[str, int]
@@ -32,14 +31,14 @@ class Price:
     undeclared: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
     def to_json(self) -> dict[str, Any]:
-        """Return the JSON-plain form, with the price in words as ``text``."""
+        """Return the JSON form, with the price in words as ``text``."""
         tools = {figure: list(names) for figure, names in self.undeclared.items()}
         plain = {**asdict(self), "calls": dict(self.calls), "undeclared": tools}
         return {**plain, "text": str(self)}
 
     @classmethod
     def from_json(cls, plain: Mapping[str, Any]) -> Price:
-        """Return the price with this JSON-plain form."""
+        """Return the price with this JSON form."""
         return cls(**{name: value for name, value in plain.items() if name != "text"})
 
     def __str__(self) -> str:
@@ -68,7 +67,7 @@ def price_of(
     attempts: int,
     measured: Mapping[str, float] | None,
 ) -> Price:
-    """Return the price of a plan, by each step's tool and the steps that it refers to.
+    """Return the price of a plan, given the tool and the references of each step.
 
     See ``Plan.price``.
     """

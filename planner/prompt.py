@@ -1,8 +1,8 @@
 """The planner's prompt (REAPER, Joshi et al. 2024, section 3).
 
-Its order is fixed: role, tools, constraints and fixed examples do not change between the requests
-of one toolbox and stand first (``head``), so that a model's key/value cache can keep them;
-retrieved plan cases, context and question follow (``tail``).
+The prefix (``head``) has role, tools, constraints and fixed examples; it is the same for all
+requests of a toolbox, so that a model's key/value cache can keep it. Retrieved plan cases, context
+and question follow (``tail``).
 """
 
 from __future__ import annotations
@@ -34,16 +34,16 @@ literal (any short text), question, context, step; ? may be left out.
 - Use only these tools. Steps that do not need each other are not chained.
 - Nothing to look up: s1 = no_evidence()."""
 
-#: Most characters of a context value in the prompt.
+#: Maximal characters of a context value in the prompt.
 CONTEXT_VALUE = 200
 
 
 @dataclass(frozen=True, slots=True)
 class PlanExample(ToolExample):
-    """A question with its plan, its history and its context.
+    """Question with its plan, history and context.
 
     Attributes:
-        history: The turns before the question.
+        history: The earlier turns.
         context: The names of the context's fields.
     """
 
@@ -53,7 +53,7 @@ class PlanExample(ToolExample):
 
 @dataclass(frozen=True, slots=True)
 class Prompt:
-    """The two parts of a prompt; prompts of other tasks may have an empty head."""
+    """Prompt in two parts: ``head``, a prefix that may be empty for other tasks, and ``tail``."""
 
     head: str
     tail: str
@@ -67,13 +67,13 @@ def render_prompt(request: PlanRequest, examples: Sequence[ToolExample] = ()) ->
 
     Args:
         request: The request.
-        examples: Plan cases, the one most like the question first; it stands last in the prompt.
+        examples: Plan cases, the most similar first; the prompt has them in reverse order.
     """
     return Prompt(render_head(request.toolbox), render_tail(request, examples))
 
 
 def render_head(toolbox: Toolbox, role: str = ROLE) -> str:
-    """Render the part that depends on the toolbox alone; secondary tasks have another role."""
+    """Render the prefix, which depends only on the toolbox; secondary tasks have another role."""
     tools = []
     for tool in toolbox:
         lines = [f"{tool.signature()}", f"  {tool.description}"]
@@ -87,7 +87,7 @@ def render_head(toolbox: Toolbox, role: str = ROLE) -> str:
 
 
 def _runs(example: ToolExample, toolbox: Toolbox) -> bool:
-    """Return whether an example calls no tool that this request lacks."""
+    """Return True if the request has every tool that an example calls."""
     try:
         return all(name in toolbox for name in parse_plan(example.plan).tools)
     except PlanError:
@@ -95,10 +95,10 @@ def _runs(example: ToolExample, toolbox: Toolbox) -> bool:
 
 
 def render_tail(request: PlanRequest, examples: Sequence[ToolExample] = ()) -> str:
-    """Render the part of one request: plan cases, history, context and question."""
+    """Render the rest of the prompt: plan cases, history, context and question."""
     parts = []
     if examples:
-        # A model copies what stands last most easily: the case most like the question.
+        # The most similar case comes last, since a model copies the end of a prompt most easily.
         shown = "\n\n".join(map(_example, reversed(examples)))
         parts.append("Plans for similar questions:\n" + shown)
     parts += map(_turn, request.history)
@@ -141,9 +141,9 @@ def _turn(turn: Turn) -> str:
 
 @cache
 def prompt_hash() -> str:
-    """Return the hash of the prompt of one request that has every part.
+    """Return the hash of the prompt of a sample request with all parts.
 
-    A model is served with the prompt of its training.
+    A model must be used with the prompt of its training.
     """
     sources = frozenset({Source.SPAN, Source.STEP, Source.CONTEXT})
     tool = ToolSpec(

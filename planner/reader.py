@@ -1,4 +1,4 @@
-"""The reader: the sub-queries of a message, one after the other, and the words they take."""
+"""The reader, which decodes the sub-queries of a message and the spans of their literals."""
 
 from __future__ import annotations
 
@@ -28,24 +28,24 @@ from casewright.stores.encoders.onnx_graph import Bert
 if TYPE_CHECKING:
     from tokenizers import Tokenizer
 
-#: Longest literal in words.
+#: Maximal number of words of a literal.
 LONGEST = 14
 
 
 class Reader:
-    """Runs a trained reader, without torch. Thread-safe; loaded at the first use.
+    """Runs a trained reader without torch. Thread-safe; the first use loads it.
 
     Args:
         folder: The folder that ``casewright finetune reader`` wrote.
 
     Raises:
-        InputError: The folder holds no reader.
+        InputError: The folder contains no reader.
     """
 
     def __init__(self, folder: Path | str) -> None:
         self.folder = Path(folder)
         self.card = read_card(self.folder)
-        #: Trained templates, numbered from 1 in the network; its 0 is the end of the message.
+        #: Trained templates, numbered from 1 in the network; 0 is the end of the message.
         self.templates: list[SubQuery] = [example.read() for example in self.card.templates]
         self._lock = threading.Lock()
         self._parts: tuple[Tokenizer, Bert, ReaderLayers] | None = None
@@ -61,18 +61,18 @@ class Reader:
         return self.templates
 
     def preload(self) -> None:
-        """Load the network in the background, beside other work."""
+        """Load the network in a background thread."""
 
         def load() -> None:
             # An error here is raised again at the first use.
             with suppress(Exception):
                 self._load()
 
-        # No daemon: a process that ends while a session is being made would abort.
+        # Not a daemon: a process that ends while the network is loaded would abort.
         threading.Thread(target=load, name="casewright-reader").start()
 
     def read(self, question: str, context: Mapping[str, Any]) -> EncodedQuestion:
-        """Read a question; of one that is too long, the beginning."""
+        """Return a tokenised question with its states; a question that is too long is truncated."""
         tokenizer, encoder, layers = self._load()
         item = read_input(tokenizer, question, context)
         states = encoder.read(item.ids, item.types)[None]
@@ -92,7 +92,7 @@ class Reader:
 
 
 def reader_tokenizer() -> Tokenizer:
-    """Return the encoder's tokenizer, which cuts the longer of question and context."""
+    """Return the encoder's tokenizer, which truncates question or context, whichever is longer."""
     from tokenizers import Tokenizer
 
     tokenizer = Tokenizer.from_file(str(packaged_minilm() / "tokenizer.json"))
@@ -102,7 +102,7 @@ def reader_tokenizer() -> Tokenizer:
 
 
 class EncodedQuestion:
-    """A question as the network sees it.
+    """Question as input of the network.
 
     Attributes:
         input: Its tokens and words.
@@ -115,16 +115,16 @@ class EncodedQuestion:
         sentence = np.cumsum([word.after_break for word in item.words])
         length = positions[None] - positions[:, None]
         together = sentence[None] == sentence[:, None]
-        #: The pairs of a first and a last word that may be a literal.
+        #: The pairs of first and last word that can be a literal.
         self._spans = (length >= 0) & (length < LONGEST) & together
 
     def next_sub_queries(
         self, beginnings: Sequence[Sequence[tuple[int, Sequence[Span | None]]]]
     ) -> NextSubQueries:
-        """Return the scores of templates after each beginning; all are equally long.
+        """Return the scores of templates after each beginning; all beginnings have the same length.
 
         Args:
-            beginnings: The sub-queries so far, each a template's number and its literals.
+            beginnings: The sub-queries so far, each as a template's number and its literals.
         """
         width = len(self.input.ids)
         before = [[self._layers.start, *(number for number, _ in b)] for b in beginnings]
@@ -142,7 +142,7 @@ class EncodedQuestion:
     ) -> list[Span | None]:
         """Return the best first and last word of each of n literals.
 
-        A literal has no sentence's end inside and at most ``LONGEST`` words.
+        A literal contains no end of a sentence and has at most ``LONGEST`` words.
         """
         if not templates:
             return []

@@ -1,4 +1,4 @@
-"""The input of the reader's network: tokens of a question, and the words they belong to."""
+"""The input of the reader's network: tokens of a question, and their words."""
 
 from __future__ import annotations
 
@@ -14,24 +14,24 @@ from casewright.planner.spans import Word, normalized, words_of
 if TYPE_CHECKING:
     from tokenizers import Tokenizer
 
-#: Longest input in tokens; of a longer question the end is not read.
+#: Maximal number of input tokens; the end of a longer question is cut.
 MAX_TOKENS = 192
-#: Most sub-queries of one message, and most literals of one sub-query.
+#: Maximal number of sub-queries of a message, and of literals of a sub-query.
 MAX_SUB_QUERIES, MAX_SLOTS = 6, 4
-#: Longest text of the context that is shown as it is; it holds letters alone.
+#: Maximal characters of a context value that the network sees; it has only letters.
 SHOWN_VALUE = 20
-#: First and last word.
+#: Indices of the first and the last word.
 Span = tuple[int, int]
 
 
 @dataclass(frozen=True, slots=True)
 class ReaderInput:
-    """A tokenised question with its context.
+    """Tokenised question with its context.
 
     Attributes:
-        ids: Token ids, question and context as a pair.
+        ids: Token ids of the pair of question and context.
         types: 0 for the question's tokens, 1 for the context's.
-        words: The question's words that were read.
+        words: The words of the question, as far as they were not cut.
         first, last: Positions of each word's first and last token.
     """
 
@@ -43,7 +43,7 @@ class ReaderInput:
     last: list[int]
 
     def find(self, text: str) -> Span | None:
-        """Return the first and last word of a text in the question; ``None`` if it has no span."""
+        """Return the first and last word of a text in the question; ``None`` if it is no span."""
         span = [normalized(word.text) for word in words_of(text)]
         words = [normalized(word.text) for word in self.words]
         for start in range(len(words) - len(span) + 1):
@@ -52,11 +52,11 @@ class ReaderInput:
         return None
 
     def text(self, span: Span) -> str:
-        """Return the words from the first to the last, as they stand in the question."""
+        """Return the question's text from the first to the last word."""
         return self.question[self.words[span[0]].start : self.words[span[1]].end]
 
     def coverage(self, spans: Sequence[Span | None], width: int) -> NDArray[np.float32]:
-        """Return weights over tokens, array (width,): even over the spans, zeros without any."""
+        """Return weights over tokens, array (width,): uniform over spans, zeros without spans."""
         weights = np.zeros(width, dtype=np.float32)
         for span in spans:
             if span is not None:
@@ -66,7 +66,7 @@ class ReaderInput:
 
 
 def read_input(tokenizer: Tokenizer, question: str, context: Mapping[str, Any]) -> ReaderInput:
-    """Tokenise a question and its context; the tokenizer cuts the longer of them."""
+    """Tokenise a question and its context; the tokenizer truncates the longer one."""
     encoded = tokenizer.encode(question, _context_text(context))
     tokens = [
         (position, start, end)

@@ -32,7 +32,7 @@ class NextSubQueries:
     Attributes:
         decoded: The network's states, array (n, size).
         latents: The sub-queries' latents, unit vectors, array (n, 128).
-        scores: Logits of the end and of each template, array (n, templates + 1).
+        scores: Logits of the end and of the templates, array (n, templates + 1).
     """
 
     decoded: Floats
@@ -42,13 +42,13 @@ class NextSubQueries:
 
 @dataclass(frozen=True, slots=True)
 class Memory:
-    """Messages as decoder and pointers attend to them.
+    """Encoded messages, to which decoder and pointers attend.
 
     Attributes:
-        states: Of tokens (n, tokens, size).
-        hidden: Added to scores of tokens, below zero for padding (n, 1, 1, tokens).
-        keys, values: Of the decoder (n, heads, tokens, HEAD).
-        ends: The pointers' keys for starts and for ends of literals (n, tokens, key) of each.
+        states: States of tokens (n, tokens, size).
+        hidden: Additive attention mask, negative for padding (n, 1, 1, tokens).
+        keys, values: Keys and values of the decoder (n, heads, tokens, HEAD).
+        ends: The pointers' keys for starts and for ends of literals, each (n, tokens, key).
     """
 
     states: Floats
@@ -59,7 +59,7 @@ class Memory:
 
 
 class ReaderLayers:
-    """Decodes the next sub-query and points to its literals. Thread-safe.
+    """Decodes the next sub-query and the pointers to its literals. Thread-safe.
 
     Raises:
         KeyError: A weight is missing.
@@ -69,14 +69,14 @@ class ReaderLayers:
     def __init__(self, weights: Weights) -> None:
         parts = dict(weights)
         for name in (_SELF, _CROSS):
-            # The network keeps query, key and value beside each other.
+            # The network's weights have query, key and value concatenated.
             for kind in ("weight", "bias"):
                 thirds = np.split(weights[f"{name}.in_proj_{kind}"], 3)
                 parts |= {f"{name}.{n}.{kind}": third for n, third in enumerate(thirds)}
         self._form, self._place, self._slot = (
             weights[f"{name}.weight"] for name in ("form", "place", "slot")
         )
-        #: Number of the template that stands before the first sub-query.
+        #: Number of the start template, before the first sub-query.
         self.start = len(self._form) - 1
         names = ("norm1", "norm2", "norm3")
         self._norms = [LayerNorm(weights, f"decoder.{name}") for name in names]
@@ -95,7 +95,7 @@ class ReaderLayers:
         )
 
     def memory(self, states: Floats, mask: NDArray[np.integer]) -> Memory:
-        """Return the memory of token states (n, tokens, size); the mask is 1 for tokens."""
+        """Return the memory of token states (n, tokens, size); the mask is 0 for padding."""
         normalised = self._memory(states)
         _, keys, values, _ = self._cross
         hidden = (mask == 0)[:, None, None] * HIDDEN
@@ -107,10 +107,10 @@ class ReaderLayers:
     ) -> NextSubQueries:
         """Return the scores of the next sub-query after n beginnings; see ``ReaderNetwork.decode``.
 
-        The memory is of one message, or of n.
+        The memory is that of one message, or of n.
         """
         fed = self._form[before] + self._place[: before.shape[1]] + covered @ memory.states
-        # The next sub-query is read at the last position, which sees all positions.
+        # The next sub-query is decoded at the last position, which attends to all positions.
         query, keys, values, out = self._self
         normalised = self._norms[0](fed)
         seen = _attended(
@@ -135,7 +135,7 @@ class ReaderLayers:
     ) -> tuple[Floats, Floats]:
         """Return logits over tokens for the starts and the ends of n literals, each (n, tokens).
 
-        The memory is of one message, or of n; see ``ReaderNetwork.point``.
+        The memory is that of one message, or of n; see ``ReaderNetwork.point``.
         """
         fed = self._form[templates] + self._slot[slots]
         wanted = self._mix(np.concatenate([decoded, fed], -1))
@@ -147,7 +147,7 @@ class ReaderLayers:
 
 
 def _heads(states: Floats) -> Floats:
-    """Return states (n, positions, size) by head, (n, heads, positions, HEAD)."""
+    """Return states (n, positions, size) split into heads, (n, heads, positions, HEAD)."""
     return states.reshape(*states.shape[:2], -1, HEAD).swapaxes(1, 2)
 
 
@@ -162,6 +162,6 @@ def _attended(
 
 
 def _unit(vectors: Floats) -> Floats:
-    """Return vectors (…, size) with length 1."""
+    """Return vectors (…, size) normalised to length 1."""
     unit: Floats = vectors / np.linalg.norm(vectors, axis=-1, keepdims=True).clip(1e-12)
     return unit

@@ -1,11 +1,11 @@
-"""The reader's network: the sub-queries of a message, one after the other, and their words.
+"""The reader's network, which decodes the sub-queries of a message and their literals.
 
-A sentence encoder with LoRA adapters (Hu et al. 2021) gives a state a token. A decoder of one
-layer attends to them and gives, sub-query by sub-query, a latent: a unit vector near to those of
-sub-queries with the same template, and so a facet of plan cases (MCBR-RAG's L_j, a trained one).
+A sentence encoder with LoRA adapters (Hu et al. 2021) returns a state for each token. A decoder of
+one layer attends to the states and returns, for each sub-query, a latent: a unit vector near to
+those of sub-queries with the same template, and so a trained facet of plan cases (MCBR-RAG's L_j).
 Literals are spans that pointers find (Vinyals et al. 2015, "Pointer Networks").
 
-torch is imported with this module: only training imports it; ``reader_layers`` plans without.
+This module imports torch and is for training; ``reader_layers`` is used for inference.
 """
 
 from __future__ import annotations
@@ -26,8 +26,9 @@ LATENT, KEY = 128, 128
 class ReaderNetwork(nn.Module):
     """Encoder, decoder and pointers.
 
-    Templates (``form`` in the weights' names) are numbered from 1; 0 is the end of the message,
-    ``forms + 1`` any template that was not trained, ``forms + 2`` the start.
+    Templates (``form`` in the weights' names, as ``place`` is the position of a sub-query and
+    ``asked`` the pointers' query) are numbered from 1; 0 is the end of the message, ``forms + 1``
+    any template that was not trained, ``forms + 2`` the start.
 
     Args:
         encoder: A BERT-like model with hidden states as its first output.
@@ -67,8 +68,8 @@ class ReaderNetwork(nn.Module):
         Args:
             states: Token states (batch, width, size).
             mask: 1 for tokens, 0 for padding (batch, width).
-            before: The template before each position, the start at first (batch, positions).
-            covered: Weights over tokens of that sub-query's literals (batch, positions, width).
+            before: The previous template of each position, or the start (batch, positions).
+            covered: Weights over tokens of its literals (batch, positions, width).
         """
         count = before.shape[1]
         fed = self.form(before) + self.place(torch.arange(count, device=before.device))
@@ -90,7 +91,7 @@ class ReaderNetwork(nn.Module):
         return SHARPNESS * cosines + self.bias[:-1]
 
     def likeness(self, latents: Tensor, examples: Tensor) -> Tensor:
-        """Return a logit for every example that stands for a template without a prototype."""
+        """Return a logit for every example of a template without a prototype."""
         return SHARPNESS * (latents @ examples.transpose(-1, -2)) + self.bias[-1]
 
     def point(

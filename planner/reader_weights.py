@@ -1,4 +1,4 @@
-"""A reader's files: trained weights as safetensors, and its card as JSON."""
+"""The files of a reader: trained weights as safetensors, and the card as JSON."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 WEIGHTS, CARD = "reader.safetensors", "reader.json"
 FORMAT = 1
 _LORA_A, _LORA_B = ".lora_A.weight", ".lora_B.weight"
-#: The parts of ``ReaderNetwork`` beside the encoder.
+#: The modules of ``ReaderNetwork`` except the encoder.
 _PARTS = {
     *("form", "place", "slot", "memory", "decoder", "norm", "out", "prototypes", "bias", "mix"),
     *("asked", "keys"),
@@ -33,7 +33,7 @@ _PARTS = {
 
 @dataclass(frozen=True, slots=True)
 class TemplateExample:
-    """The stored form of a template: a question, its plan's text, and a sub-query's index in it."""
+    """Stored form of a template: a question, its plan's text, and the index of a sub-query."""
 
     plan: str
     index: int
@@ -46,7 +46,7 @@ class TemplateExample:
 
 @dataclass(frozen=True, slots=True)
 class ReaderCard:
-    """A reader's templates, in the network's order, the LoRA scale, and figures of the training."""
+    """Card of a reader: templates in the network's order, LoRA scale, and training figures."""
 
     templates: tuple[TemplateExample, ...]
     scale: float
@@ -54,7 +54,7 @@ class ReaderCard:
 
 
 def check_target(folder: Path) -> None:
-    """Raise ``InputError`` if no reader can be written to a folder; make nothing."""
+    """Raise ``InputError`` if a folder is not writable; create nothing."""
     existing = next(p for p in (folder.absolute(), *folder.absolute().parents) if p.exists())
     if not existing.is_dir():
         raise _unwritable(folder, NotADirectoryError(ENOTDIR, f"{existing} is a file"))
@@ -73,7 +73,7 @@ def _unwritable(folder: Path, error: OSError) -> InputError:
 
 
 def save_reader(folder: Path, network: ReaderNetwork, card: ReaderCard) -> None:
-    """Write a trained network: LoRA matrices and heads in half precision, no base weights."""
+    """Write a trained network in half precision, without the encoder's base weights."""
     import torch
     from safetensors.torch import save_file
 
@@ -103,7 +103,7 @@ def save_reader(folder: Path, network: ReaderNetwork, card: ReaderCard) -> None:
 
 
 def read_card(folder: Path) -> ReaderCard:
-    """Read the card of a folder; raise ``InputError`` if it holds no reader of this format."""
+    """Return the card of a folder; raise ``InputError`` if it contains no reader of this format."""
     try:
         data = json.loads((folder / CARD).read_text(encoding="utf-8"))
         (folder / WEIGHTS).stat()
@@ -128,7 +128,7 @@ def read_card(folder: Path) -> ReaderCard:
 
 
 def read_weights(folder: Path, card: ReaderCard) -> dict[str, NDArray[np.float32]]:
-    """Return all weights by name, the LoRA matrices merged into the packaged encoder's."""
+    """Return all weights by name, with the LoRA matrices merged into the packaged encoder."""
     from safetensors import SafetensorError
     from safetensors.numpy import load_file
 
@@ -153,7 +153,7 @@ def read_weights(folder: Path, card: ReaderCard) -> dict[str, NDArray[np.float32
 
 
 def unfit(folder: Path, error: Exception) -> InputError:
-    """Return the error for weights that do not fit their folder's card."""
+    """Return an error that says why the weights do not fit the folder's card."""
     missing = "there is no " if isinstance(error, KeyError) else ""
     reason = f"{missing}{' '.join(str(error).split())[:200]}"
     return InputError(

@@ -16,14 +16,14 @@ from casewright.planner.plan import Plan, Step
 from casewright.planner.validate import MAX_STEPS, violations
 from casewright.tools import Toolbox, whole_number
 
-#: Most characters of a question.
+#: Maximal characters of a question.
 MAX_QUESTION_CHARACTERS = 8000
-#: Most characters that a result keeps of a language model's text that was no plan.
+#: Maximal characters of a language model's invalid plan that a result keeps.
 MAX_WRITTEN_CHARACTERS = 4000
 
 
 class Turn(TypedDict):
-    """An earlier turn of the conversation."""
+    """Earlier turn of the conversation."""
 
     question: str
     answer: str
@@ -31,17 +31,16 @@ class Turn(TypedDict):
 
 @dataclass(frozen=True, slots=True)
 class PlanRequest:
-    """A question to plan for.
+    """Request for a plan.
 
     Attributes:
-        context: A JSON object of known facts, for example the page that is open.
-        history: Earlier turns; they inform the plan, and no plan can refer to them.
-        fixed: Steps that have run with results; a planner that replans begins its plan with them,
-            or is continued by ``continued``.
-        failures: Calls that have run without results, numbered as in ``fixed``, each with the
-            reason in words of our own: retrieved text never reaches a planner.
-        beyond: The budget, which no static check holds: the parser's search and the grammar keep
-            within it, and what another planner writes beyond it is left out before it runs.
+        context: Known facts as a JSON object, for example the open page.
+        history: Earlier turns, which inform the plan; a plan cannot refer to them.
+        fixed: Finished steps with results, at the beginning of the new plan; see ``continued``.
+        failures: Finished calls without results, with references to steps of ``fixed``, and the
+            reason of each in our words, since retrieved text must not reach a planner.
+        beyond: The budget, which is not a static check: the plan parser and the grammar obey it,
+            and the steps of another planner that exceed it are left out before the plan runs.
 
     Raises:
         InputError: The question is empty, too long or holds control characters, the context is not
@@ -68,7 +67,7 @@ class PlanRequest:
             raise error
 
     def most_calls(self) -> dict[str, int]:
-        """Return the most calls of each tool of which the budget admits fewer than steps."""
+        """Return the maximal calls of each tool that the budget limits below the steps."""
         if self.beyond is unbounded:
             return {}
         most = {t.name: most_calls(t.name, self.beyond, self.max_steps) for t in self.toolbox}
@@ -87,18 +86,18 @@ class PlanRequest:
 
 @dataclass(frozen=True, slots=True)
 class PlanResult:
-    """A valid plan, and how it was made.
+    """Valid plan, with data about the planning.
 
     Attributes:
-        attempts: Number of plans that were tried, this one included.
+        attempts: Number of plans that the planner tried, this one included.
         fallback: The reason for a fallback plan; empty if the plan is no fallback plan.
         tokens: Token counts of a language model: ``input`` and ``output``.
-        written: The text of a language model that was no valid plan, at most
-            ``MAX_WRITTEN_CHARACTERS`` of it. Empty where it wrote nothing, or under a grammar.
+        written: The text of a language model that was no valid plan, cut to
+            ``MAX_WRITTEN_CHARACTERS``. Empty if it wrote nothing, or with a grammar.
         confidence: Probability that the plan is right, 0 to 1; ``None`` if unknown.
-        asks_back: The planner is so unsure that it should ask the user back.
-        alternatives: Other valid plans, the likeliest first.
-        because: Why the planner is so sure, as a clause; empty if it does not say.
+        asks_back: The confidence is so low that the user should be asked back.
+        alternatives: Other valid plans, the most probable first.
+        because: The reason for the confidence, as a clause; empty if unknown.
     """
 
     plan: Plan
@@ -114,7 +113,7 @@ class PlanResult:
     because: str = ""
 
     def to_json(self) -> dict[str, Any]:
-        """Return how the plan was made, JSON-plain, without the plan."""
+        """Return the data about the planning as JSON, without the plan."""
         return {
             "name": self.planner,
             "attempts": self.attempts,
@@ -125,7 +124,7 @@ class PlanResult:
         }
 
     def doubt(self) -> dict[str, Any]:
-        """Return confidence, its reason, ``asks_back`` and alternatives, JSON-plain."""
+        """Return confidence, its reason, ``asks_back`` and alternatives, as JSON."""
         return {
             "confidence": None if self.confidence is None else round(self.confidence, 4),
             "because": self.because,
@@ -135,7 +134,7 @@ class PlanResult:
 
 
 class Planner(Protocol):
-    """Writes a whole plan in one call, and never raises an error for its model."""
+    """Writes a whole plan in one call; a failure of its model raises no error."""
 
     @property
     def name(self) -> str:
@@ -150,11 +149,11 @@ class Planner(Protocol):
 
 @runtime_checkable
 class BatchPlanner(Planner, Protocol):
-    """A planner that is quicker with several questions at once."""
+    """Planner that is faster for several questions at once."""
 
     @property
     def batch(self) -> int:
-        """Number of requests that are planned for together."""
+        """Number of requests that are planned together."""
 
     def plan_many(self, requests: Sequence[PlanRequest]) -> list[PlanResult]:
         """Return a valid plan for each request, in order."""
@@ -166,7 +165,7 @@ def milliseconds_since(started: float) -> float:
 
 
 def check_question(question: Any) -> None:
-    """Raise ``InputError`` if this is not a question that can be answered."""
+    """Raise ``InputError`` unless this is a valid question."""
     if not isinstance(question, str):
         raise InputError(f"The question is {type(question).__name__}, not text. Give a text.")
     if not question.strip():
@@ -209,9 +208,9 @@ def check_kept(value: Any) -> None:
     """Raise an error unless every checkpointer can keep a value.
 
     Raises:
-        UnicodeEncodeError: A text holds half of a surrogate pair.
-        TypeError, ValueError, RecursionError: The value is not JSON-plain, or holds a number that
-            is not finite or a whole one of more than 64 bits.
+        UnicodeEncodeError: A text contains a lone surrogate.
+        TypeError, ValueError, RecursionError: The value is not plain JSON, or contains a number
+            that is not finite or an integer of more than 64 bits.
     """
     text = json.dumps(value, allow_nan=False, ensure_ascii=False)
     json.loads(text.encode(), parse_int=whole_number)
@@ -224,7 +223,7 @@ def check_history(history: Any) -> None:
         texts = [turn.get(key) for key in Turn.__annotations__] if isinstance(turn, Mapping) else []
         if not texts or not all(isinstance(text, str) for text in texts):
             raise InputError(
-                "The history is no list of turns. Give "
+                "The history is not a list of turns. Give "
                 '[{"question": "…", "answer": "…"}, …], the earliest first.'
             )
     _check_json(list(turns), "history", "JSON")

@@ -1,7 +1,7 @@
-"""The planner that ships with the package: a LoRA adapter on a pretrained base.
+"""The packaged language model for planning: a LoRA adapter on a pretrained base.
 
-The adapter lies beside this file as ``casewright finetune train`` wrote it, with its cards and its
-log. Its base is ``smollm2``; see ``language_model.smollm2``.
+The folder ``mistral`` has the adapter, its cards and its log, as ``casewright finetune train``
+wrote them. The base is ``smollm2``; see ``language_model.smollm2``.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ if TYPE_CHECKING:
 #: Name of the planner.
 SHIPPED = "mistral"
 FOLDER = Path(__file__).parent / SHIPPED
-#: Path in a card to the number of plan cases in the training prompts.
+#: Keys in a card that lead to the number of plan cases in the training prompts.
 _SHOTS = ("data", "manifest", "data", "tevo", "shots")
 
 
 def shipped_planner(folder: Path | None = None) -> Path:
-    """Return the adapter's folder, by default the packaged one, or raise ``InputError``."""
+    """Return the adapter's folder, by default the packaged one; raise ``InputError`` if missing."""
     adapter = folder or FOLDER
     if not is_shipped(adapter):
         raise InputError(
@@ -39,7 +39,7 @@ def shipped_planner(folder: Path | None = None) -> Path:
 
 
 def shipped_examples(folder: Path | None = None) -> int:
-    """Return the number of plan cases in an adapter's prompts: as many as in its training."""
+    """Return the number of plan cases in an adapter's prompts, which is that of its training."""
     part: Any = read_card(shipped_planner(folder))
     for name in _SHOTS:
         part = part.get(name) if isinstance(part, dict) else None
@@ -47,9 +47,9 @@ def shipped_examples(folder: Path | None = None) -> int:
 
 
 def is_shipped(folder: Path | None = None) -> bool:
-    """Return whether a folder, by default the one in the package, holds an adapter."""
+    """Return True if a folder, by default the packaged one, contains an adapter."""
     adapter = folder or FOLDER
-    # The card is written last.
+    # Training writes the card last.
     return (adapter / CARD).is_file() and (adapter / ADAPTER_WEIGHTS).is_file()
 
 
@@ -64,13 +64,13 @@ def load_shipped(
     dtype: str | None = None,
     title: str = SHIPPED,
 ) -> LanguageModel:
-    """Load the planner that ships, or another adapter that was trained here, merged into its base.
+    """Load the packaged adapter, or another one that Casewright trained, merged into its base.
 
     The dtype is ``int8`` by default on a CPU. See ``load_language_model`` for the other arguments.
 
     Raises:
-        InputError: There is no adapter, it is damaged or was trained with another prompt; or the
-            device or the dtype cannot be had.
+        InputError: The adapter is missing, is damaged or was trained with another prompt; or the
+            device or dtype is not available.
         DependencyError: The base is not installed; the message has the command that installs it.
     """
     adapter = shipped_planner(folder)

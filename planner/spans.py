@@ -1,4 +1,4 @@
-"""Words of a question, and spans: whole words that stand next to each other."""
+"""Words of a question, and spans, which are runs of adjacent whole words."""
 
 from __future__ import annotations
 
@@ -6,19 +6,18 @@ from dataclasses import dataclass
 
 import regex as re
 
-#: Combining marks belong to the letter before them, which the standard library's ``\w`` does not
-#: know.
+#: Combining marks, which belong to the letter before them and which ``\w`` does not match.
 _RUN = r"(?!\p{M})\w[\w\p{M}]*"
 RUNS = re.compile(_RUN)
-#: A word, with what holds it together: apostrophes, hyphens, dots and slashes inside.
+#: A word, with apostrophes, hyphens, dots and slashes inside.
 _WORD = re.compile(rf"{_RUN}(?:['’\-./&+]{_RUN})*")
-#: No literal goes on past one of these characters.
+#: Characters that no literal may contain between words.
 _BREAK = frozenset(".?!;:\n()")
 
 
 @dataclass(frozen=True, slots=True)
 class Word:
-    """A word of a question: its first character, the one past its last, a break before it."""
+    """Word of a question: its start and end in characters, and a flag for a break before it."""
 
     text: str
     start: int
@@ -38,14 +37,14 @@ def words_of(question: str) -> list[Word]:
 
 
 def normalized(text: str) -> str:
-    """Return the text in one case, with single spaces."""
+    """Return the text case-folded, with single spaces."""
     return " ".join(text.split()).casefold()
 
 
 def is_span(text: str, question: str) -> bool:
-    """Return whether the text is one or more whole, adjacent words of the question.
+    """Return True if the text is one or more whole, adjacent words of the question.
 
-    Case and the amount of space do not count; the ends must be word characters.
+    Case and white space do not count; the text must start and end with a word character.
     """
     span, message = normalized(text), normalized(question)
     runs = [run.span() for run in RUNS.finditer(message)]

@@ -1,8 +1,8 @@
-"""Plans taken apart into sub-queries, and put together again.
+"""Sub-queries of plans: decomposition of a plan, and joining to a new plan.
 
-A message may ask several things. A sub-query answers one of them: a step whose results no other
-step needs, with the steps before it that feed it. Sub-queries of different plan cases can be joined
-to a plan that no case has.
+A message may contain several questions. A sub-query answers one of them: it is a step whose results
+no other step needs, with all steps that it depends on. Sub-queries of several plan cases can form a
+new plan.
 """
 
 from __future__ import annotations
@@ -15,24 +15,23 @@ from casewright.planner.plan import Literal, Plan, Step, Value, context_fields
 from casewright.planner.spans import is_span
 from casewright.tools.spec import NO_EVIDENCE
 
-#: Stands for an open text literal of a template.
+#: Placeholder of an open text literal in a template.
 OPEN = Literal("")
 
 
 @dataclass(frozen=True, slots=True)
 class SubQuery:
-    """The steps that answer one thing, with the words of the question left open.
+    """Steps that answer one question, with open literals for words of the question.
 
     Attributes:
-        steps: The steps. ``StepRef.step`` counts back from the step that refers: 1 is the step
-            before it. An open literal is ``OPEN``.
+        steps: The steps, with relative ``StepRef.step`` (1 is the previous step) and ``OPEN``.
     """
 
     steps: tuple[Step, ...]
 
     @property
     def template(self) -> str:
-        """The steps as text: sub-queries with one template differ in the user's words alone."""
+        """Steps as text; sub-queries with the same template differ only in the user's words."""
         return "; ".join(map(str, self.steps))
 
     @property
@@ -42,7 +41,7 @@ class SubQuery:
 
     @property
     def slots(self) -> list[tuple[int, str]]:
-        """The open literals: index of the step, parameter."""
+        """Open literals, each as step index and parameter."""
         return [
             (index, name)
             for index, step in enumerate(self.steps)
@@ -52,7 +51,7 @@ class SubQuery:
 
     @property
     def reach(self) -> int:
-        """Number of steps before its first that it refers to; 0 where it stands alone."""
+        """Number of preceding steps within reach of the references; 0 without such references."""
         steps = enumerate(self.steps)
         return max((r.step - index for index, s in steps for r in s.references()), default=0)
 
@@ -64,7 +63,7 @@ class SubQuery:
 def sub_queries_of(plan: Plan, question: str) -> list[tuple[SubQuery, list[str]]]:
     """Return the sub-queries of a plan in its order, each with the texts of its open literals.
 
-    A text that is no span of the question stays fixed. A plan with references past its steps has no
+    A text that is not a span of the question stays fixed. A plan with invalid references has no
     sub-queries.
     """
     numbered = list(enumerate(plan.steps, 1))
@@ -93,7 +92,7 @@ def sub_queries_of(plan: Plan, question: str) -> list[tuple[SubQuery, list[str]]
 
 
 def joined(sub_queries: Sequence[tuple[SubQuery, Sequence[str]]]) -> Plan:
-    """Return the plan of sub-queries joined; their texts fill their open literals in order."""
+    """Return the plan that joins sub-queries; the texts of each fill its open literals in order."""
     steps: list[Step] = []
     for sub_query, texts in sub_queries:
         remaining = iter(texts)
@@ -109,19 +108,19 @@ def joined(sub_queries: Sequence[tuple[SubQuery, Sequence[str]]]) -> Plan:
 
 
 def without_no_evidence(plan: Plan) -> Plan:
-    """Return a plan without ``no_evidence`` if it has other steps, since they contradict it."""
+    """Return a plan without ``no_evidence``, unless that is its only step."""
     numbers = [n for n, step in enumerate(plan.steps, 1) if step.tool != NO_EVIDENCE.name]
     return sub_plan(plan, numbers) if numbers else plan
 
 
 def sub_plan(plan: Plan, numbers: Iterable[int]) -> Plan:
-    """Return the plan of some steps, counted from 1, that need no others."""
+    """Return the plan of some steps, counted from 1, which must not refer to other steps."""
     new = {number: position for position, number in enumerate(sorted(numbers), 1)}
     return Plan(tuple(plan.steps[number - 1].renumbered(new) for number in new))
 
 
 def feeders(plan: Plan, number: int) -> set[int]:
-    """Return the numbers of a step and of every step that it needs."""
+    """Return the number of a step and of every step that it depends on."""
     needs: set[int] = set()
     open_numbers = [number]
     while open_numbers:
@@ -135,5 +134,5 @@ def feeders(plan: Plan, number: int) -> set[int]:
 def _is_wording(value: Value, question: str) -> TypeGuard[Literal]:
     if not isinstance(value, Literal) or not isinstance(value.value, str):
         return False
-    # An empty text cannot be told from an open one, and says as little.
+    # An empty text is the same as an open literal.
     return not value.value or is_span(value.value, question)

@@ -1,7 +1,7 @@
-"""Plans made by joining sub-queries of plan cases, as a trained reader reads the question.
+"""Plans that join sub-queries of plan cases, by beam search with a trained reader.
 
-The reader says, sub-query by sub-query, which template the message asks for and which words are
-its literals; a beam search keeps the likeliest beginnings.
+The reader scores, sub-query by sub-query, the template and the words that are its literals; the
+beam keeps the most probable beginnings.
 """
 
 from __future__ import annotations
@@ -25,16 +25,16 @@ from casewright.planner.reuse import Reading, Reuse, ranked_because, valid_readi
 from casewright.planner.sub_queries import SubQuery, joined, without_no_evidence
 from casewright.tools import NO_EVIDENCE
 
-#: Beginnings that are kept at each sub-query, and templates that are tried after each.
+#: Width of the beam, and number of templates that are tried after each beginning.
 BEAM = 4
-#: With less confidence in its plan, the planner asks back: measured on the first questions of 48
-#: of the shop's conversations for tuning: on 4, of which 3 plans are wrong.
+#: Below this confidence the planner asks back. For the first questions of the shop's 48 tuning
+#: conversations, that concerns 4 plans, of which 3 are wrong.
 ASKS_BELOW = 0.6
 
 
 @dataclass(frozen=True, slots=True)
 class _Beginning:
-    """A hypothesis of the beam: log-probability, templates' numbers with literals, sub-queries."""
+    """Hypothesis of the beam: log-probability, template numbers with literals, sub-queries."""
 
     score: float
     fed: tuple[tuple[int, tuple[Span | None, ...]], ...] = ()
@@ -46,7 +46,7 @@ class _Beginning:
 
     @property
     def repeats(self) -> bool:
-        """True where its last sub-query came before, in the same words."""
+        """True if the last sub-query, with the same words, also occurs earlier."""
         *before, last = zip(self.sub_queries, (spans for _, spans in self.fed), strict=True)
         return last in before and last[0].reach == 0
 
@@ -54,15 +54,15 @@ class _Beginning:
         return _Beginning(self.score + score, self.fed, (*self.sub_queries, *more))
 
 
-#: A beginning whose last sub-query has no literals yet, that one's template, the network's state.
+#: A beginning whose last sub-query lacks its literals, that template, and the network's state.
 _Candidate = tuple[_Beginning, int, NDArray[np.float32]]
 
 
 class SubQueryReuse:
     """Joins sub-queries to plans.
 
-    A reader chooses among its templates, which call no tool that it was not trained for: where
-    another planner plans with such a tool, its plan comes first.
+    A reader chooses among its templates, which call only tools of its training: if the plan of
+    another planner calls another tool, that plan comes first.
 
     Args:
         untrained: Plans with tools that the reader was not trained for; by default the plan parser.
@@ -77,7 +77,7 @@ class SubQueryReuse:
 
     @cached_property
     def _untrained(self) -> Reuse:
-        # It knows a tool by its description: examples of others would draw it to these.
+        # Without examples: those of known tools would bias the parser against new tools.
         return self._given or ParserReuse(None)
 
     def untrained_tools(self, request: PlanRequest) -> set[str]:
@@ -85,13 +85,13 @@ class SubQueryReuse:
         return set(request.toolbox.names) - self._trained
 
     def readings(self, request: PlanRequest) -> Iterator[Reading]:
-        """Yield readings of a request, the likeliest first; see ``Reuse``.
+        """Yield readings of a request, the most probable first; see ``Reuse``.
 
-        Their confidence is the reader's probability of their sub-queries.
+        The confidence is the reader's probability of the sub-queries.
         """
         if untrained := self.untrained_tools(request):
             reading = None
-            # Of more tools than the parser reads, those of the reader are planned with.
+            # If the parser cannot read so many tools, the plan uses only the reader's tools.
             with suppress(InputError):
                 reading = next(valid_readings(self._untrained, request), None)
             if reading is not None and untrained.intersection(reading.plan.tools):
@@ -139,7 +139,7 @@ class SubQueryReuse:
                         candidates.append((longer, int(number), following.decoded[row]))
             candidates.sort(key=lambda candidate: -candidate[0].score)
             best = max((ending.score for ending in endings), default=-np.inf)
-            # Scores only fall: what is behind an ending cannot overtake it.
+            # Scores only fall, so a continuation cannot overtake a finished hypothesis.
             candidates = [candidate for candidate in candidates[:BEAM] if candidate[0].score > best]
             live = [b for b in _with_literals(question, candidates) if not b.repeats]
             if not live:
@@ -148,7 +148,7 @@ class SubQueryReuse:
 
 
 def _with_literals(question: EncodedQuestion, candidates: Sequence[_Candidate]) -> list[_Beginning]:
-    """Return the beginnings with the literals of their last sub-queries, in one run."""
+    """Return the beginnings with the literals of their last sub-queries, in one batch."""
     slots = [
         (row, slot)
         for row, (beginning, _, _) in enumerate(candidates)
@@ -169,7 +169,7 @@ def _with_literals(question: EncodedQuestion, candidates: Sequence[_Candidate]) 
 
 
 def _refers(sub_query: SubQuery, beginning: _Beginning, request: PlanRequest) -> bool:
-    """Return whether the steps before a sub-query have the fields that it refers to."""
+    """Return True if the steps before a sub-query have the fields that it refers to."""
     tools = [tool for before in beginning.sub_queries for tool in before.tools]
     for index, step in enumerate(sub_query.steps):
         for reference in step.references():

@@ -1,4 +1,4 @@
-"""The static checks: a plan that passes them can be run, and can reach nothing but its tools."""
+"""The static checks: a plan that passes them can run, and can only call its tools."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from casewright.planner.plan import (
 from casewright.planner.spans import is_span
 from casewright.tools import Parameter, Source, Toolbox
 
-#: Default for most steps of a plan.
+#: Default of the maximal number of steps of a plan.
 MAX_STEPS = 12
 
 
@@ -36,7 +36,7 @@ def validate_plan(
     """Raise an error unless a plan passes the static checks.
 
     Raises:
-        PlanError: The first violation, with the step, the rule and the mend.
+        PlanError: The first violation, with the step, the rule and the correction.
     """
     for error in violations(plan, toolbox, question=question, context=context, max_steps=max_steps):
         raise error

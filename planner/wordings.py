@@ -1,4 +1,4 @@
-"""Plans of plan cases that a message repeats word by word, except for the texts of literals."""
+"""Reuse of the plan of a case whose question equals the message except for literals."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from casewright.stores import Case
 
 @dataclass(frozen=True, slots=True)
 class _Slot:
-    """An open literal: its arguments (index of the step, parameter), and its most words."""
+    """Open literal: its arguments (step index, parameter), and its maximal number of words."""
 
     arguments: tuple[tuple[int, str], ...]
     most: int
@@ -22,7 +22,7 @@ class _Slot:
 
 @dataclass(frozen=True, slots=True)
 class _Wording:
-    """A plan case's question as words and slots, its words, its context's fields, its plan."""
+    """Plan case: question as words and slots, set of its words, context fields, and plan."""
 
     parts: tuple[str | _Slot, ...]
     fixed: frozenset[str]
@@ -31,10 +31,10 @@ class _Wording:
 
 
 class CaseWordings:
-    """Plan cases by the words of their questions.
+    """Index of plan cases by the words of their questions.
 
     Args:
-        cases: Plan cases without those of follow-up questions.
+        cases: Plan cases, without follow-up questions.
     """
 
     def __init__(self, cases: Iterable[Case]) -> None:
@@ -50,10 +50,10 @@ class CaseWordings:
             self._plans[words, fields] = plan
 
     def plan(self, request: PlanRequest) -> Plan | None:
-        """Return the plan of the case that shares most words with a message, with its literals.
+        """Return the plan of the case with most words in common, with the message's literals.
 
-        The context's fields are the same, and all words that are no literals, more than half of the
-        message, or all words; ``None`` without such a case.
+        The case must have the same context fields. Its words without literals must all occur in the
+        message, in the same order, and must be more than half of the message. Else return ``None``.
         """
         words = words_of(request.question)
         plain = tuple(normalized(word.text) for word in words)
@@ -66,7 +66,7 @@ class CaseWordings:
             if wording.fields != fields or not wording.fixed <= present:
                 continue
             count = sum(isinstance(part, str) for part in wording.parts)
-            # Where literals are most of a message, the words between them say little.
+            # If literals are most of a message, the words between them are weak evidence.
             if count <= most or 2 * count <= len(words):
                 continue
             spans = next(_spans(wording.parts, words, plain, 0), None)
@@ -88,7 +88,7 @@ def _normalized_words(text: str) -> tuple[str, ...]:
 
 
 def _parts(words: Sequence[str], plan: Plan) -> tuple[str | _Slot, ...]:
-    """Return a question's words with slots in the place of its plan's literals."""
+    """Return a question's words with slots instead of its plan's literals."""
     parts: list[str | _Slot] = list(words)
     by_text: dict[tuple[str, ...], list[tuple[int, str]]] = {}
     for step, name, text in text_literals(plan):
@@ -104,7 +104,7 @@ def _parts(words: Sequence[str], plan: Plan) -> tuple[str | _Slot, ...]:
 def _spans(
     parts: Sequence[str | _Slot], words: Sequence[Word], plain: Sequence[str], at: int
 ) -> Iterator[list[tuple[_Slot, tuple[int, int]]]]:
-    """Yield the first words and those past the last of all slots, where the others are the same."""
+    """Yield the alignments with a message, each the slots with start and end in words."""
     if not parts:
         if at == len(words):
             yield []

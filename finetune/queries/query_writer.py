@@ -22,7 +22,7 @@ from casewright.finetune.plan_shape import shape
 from casewright.finetune.queries.annotation import checked_record
 from casewright.finetune.queries.choose import best_similarity
 from casewright.planner import AnnotatedQuery, ListValue, Literal, Plan, is_span, parse_plan
-from casewright.planner.chat_call import ask, failure, place
+from casewright.planner.chat_call import ask, at_server, failure
 from casewright.planner.chat_planner import model_name, plan_lines
 from casewright.planner.prompt import render_head
 from casewright.planner.spans import normalized
@@ -311,7 +311,7 @@ class QueryWriter:
 
     def _failure(self, error: Exception) -> str:
         if isinstance(error, TimeoutError):
-            return f"The model{place(self._model)} gave no answer within {self._seconds:g} s."
+            return f"The model{at_server(self._model)} gave no answer within {self._seconds:g} s."
         return failure(self._model, error).rstrip(".") + "."
 
     def _read(

@@ -1,4 +1,4 @@
-"""The judge with a chat model: numbered candidates in, ``{"0": true, "1": false}`` out."""
+"""The judge with a chat model, which answers ``{"0": true, "1": false}`` for its candidates."""
 
 from __future__ import annotations
 
@@ -38,24 +38,24 @@ For example: {{"0": true, "1": false}}"""
 class ChatJudge:
     """Asks any LangChain chat model which candidates are relevant.
 
-    The candidates stand in delimiters with a nonce of the request, which no retrieved text can know
-    or forge. Their numbers are drawn anew for every request: no text can know its own number or
-    another's. It can still name one blindly, which the model is told to disregard.
+    Delimiters with a nonce of the request enclose the candidates; no retrieved text can know or
+    forge them. The numbers of the candidates are random for every request, so no text can know its
+    own number or another's. A text can still guess a number; the prompt warns of that.
 
-    Verdicts are read from the model's answer alone, and for the request's numbers; a candidate
-    without a readable verdict counts as not relevant, and the note says so. A model that fails or
-    is too slow raises nothing: the verdicts are ``failed``.
+    Verdicts come only from the model's answer, and only for the request's numbers. A candidate
+    without a readable verdict counts as not relevant, and the note says so. If the model fails or
+    is too slow, no error is raised: the verdicts are ``failed``.
 
-    Source: the prompt of the RepoGPT post on semi-supervised retrieval (2023). Delimiters, drawn
-    numbers and the context that is not judged again are added.
+    Source: the prompt of the RepoGPT post on semi-supervised retrieval (2023). Added here:
+    delimiters, random numbers, and the relevant cases as context.
 
     Args:
         model: Any LangChain chat model.
-        seconds: Deadline for one call, above 0; less where the request leaves less.
-        numbering: Draws the numbers; by default the system's own source of randomness.
+        seconds: Deadline of one call, above 0; the request's remaining time if that is shorter.
+        numbering: Random generator of the numbers; the system's by default.
 
     Raises:
-        InputError: The model is not a chat model, or the deadline not a number above 0.
+        InputError: The model is not a chat model, or the deadline is not a number above 0.
     """
 
     def __init__(
@@ -88,7 +88,7 @@ class ChatJudge:
                 )
             return _read(answer, numbered)
         except Exception as error:  # noqa: BLE001 - a judge never raises for its model
-            # A model's own timeout, of its connection for example, has a text; ours has none.
+            # A timeout of the model's connection has a text; ours has none.
             late = isinstance(error, TimeoutError) and not str(error)
             note = f"The model gave no verdicts within {seconds:g} s."
             return Verdicts(frozenset(), note=note if late else failure(model, error), failed=True)

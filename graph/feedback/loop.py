@@ -1,8 +1,8 @@
-"""The feedback loop as a compiled graph: search → judge → search again, until it settles.
+"""The feedback loop as a compiled graph: search → judge → search again, until convergence.
 
-Source: the RepoGPT post on semi-supervised retrieval (2023): a judge marks what is relevant, and
-the question with the relevant searches again, until their number stops growing. Unlike there, only
-unseen cases are judged, and every loop ends by a bound.
+Source: the RepoGPT post on semi-supervised retrieval (2023): a judge marks the relevant cases, and
+the question is searched again together with these, until their number stops growing. Unlike the
+post, this loop judges only unseen cases and has bounds.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ from casewright.tools.body import Body, Work
 from casewright.tools.deadline import start_daemon
 
 FeedbackGraph = CompiledStateGraph[FeedbackState, None, FeedbackInput, FeedbackOutput]
-#: Questions that a loop keeps embedded; and least seconds for its first search and for reading.
+#: Number of embedded questions in the cache; minimal seconds for the first search and for reading.
 QUESTIONS, READING_SECONDS = 32, 1.0
 
 
@@ -69,28 +69,28 @@ def build_feedback(
     """Compile a feedback loop over a store.
 
     The graph takes ``FeedbackInput`` and returns ``FeedbackOutput``, which
-    ``FeedbackResult.from_state`` reads. It runs alone or as a node of another graph. With
+    ``FeedbackResult.from_state`` reads. It can be a node of another graph. With
     ``stream_mode="custom"`` it yields an event ``feedback_round`` after every round, and
     ``feedback_ended`` with the reason.
 
-    A round is one search and one call of the judge, who sees the relevant cases and judges the
-    unseen ones. The loop goes on while the relevant set grows, within the limits. A judge that
-    raises, hangs or answers nonsense ends it; the results until then are returned.
+    A round is one search and one call of the judge, which sees the relevant cases and judges the
+    unseen ones. The loop goes on while the relevant set grows, within the limits. If the judge
+    raises, hangs or returns invalid verdicts, the loop ends with the results so far.
 
     Args:
         store: The store.
-        judge: Tells which cases are relevant.
-        strategy: How later rounds search; by default by the sentences of the relevant cases.
+        judge: Judges which cases are relevant.
+        strategy: Search method of later rounds; by default, sentences of the relevant cases.
         limits: The bounds.
-        weights: Facet name to weight; by default the schema's own.
-        text: Returns the judge's text of a case.
-        checkpointer: By default none is compiled in.
+        weights: Facet name to weight; the schema's weights by default.
+        text: Returns the text of a case that the judge reads.
+        checkpointer: None by default.
 
     Raises:
         InputError: An argument has the wrong type.
 
     Raises (when invoked):
-        InputError: Question or condition are unusable, or ``text`` fails.
+        InputError: The question or the condition is invalid, or ``text`` fails.
         StoreError: The first search failed.
     """
     if not isinstance(store, CaseStore) or not isinstance(limits, FeedbackLimits | None):
@@ -102,7 +102,7 @@ def build_feedback(
         store, judge, strategy or SentenceStrategy(), limits or FeedbackLimits(), weights, text
     )
     graph = StateGraph(FeedbackState, input_schema=FeedbackInput, output_schema=FeedbackOutput)
-    # The state of a thread holds the results of its last question.
+    # The thread's state still holds the results of the last question.
     graph.add_node("begin", lambda state: {"candidates": [], "rounds": [], "reason": ""})
     graph.add_node("search", BodyNode(nodes.search))
     graph.add_node("judge", BodyNode(nodes.judge))
@@ -124,7 +124,7 @@ def _unless_ended(node: str) -> Callable[[FeedbackState], str]:
 
 @dataclass(eq=False)
 class _Nodes:
-    """The nodes of a loop, each the body of a ``BodyNode``."""
+    """The nodes of a feedback loop, each the body of a ``BodyNode``."""
 
     _store: CaseStore
     _judge: Judge
@@ -144,14 +144,14 @@ class _Nodes:
         started = time.perf_counter()
         if not state["rounds"]:
             check_question(state.get("question", ""))
-            # Without a first search there would be nothing to return.
+            # If the first search fails, there is nothing to return.
             seconds = max(self._limits.seconds, READING_SECONDS)
             try:
                 results = yield Work(lambda: self._first(state), seconds=seconds)
             except TimeoutError:
                 raise StoreError(
                     f"The first search of {self._store.schema.name!r} took longer than "
-                    f"{seconds:g} s. Raise FeedbackLimits.seconds, or look at its encoder."
+                    f"{seconds:g} s. Raise FeedbackLimits.seconds, or use a faster encoder."
                 ) from None
             return rounds.searched(state, results, "question", started)
         try:
@@ -175,7 +175,7 @@ class _Nodes:
                 lambda: self._verdicts(request), lambda: self._averdicts(request), request.seconds
             )
         except GraphBubbleUp:
-            # An interrupt asks a person, who may be the judge.
+            # An interrupt is no failure: the judge may ask a person.
             raise
         except Exception as error:  # noqa: BLE001 - judges raise anything
             return rounds.judge_failed(state, request, error, started)
@@ -193,7 +193,7 @@ class _Nodes:
         candidates = [dict(candidate) for candidate in state["candidates"]]
         names = self._judge_name, self._strategy_name
         rounds.tell_end(reason, self._judge_name)
-        # The condition belongs to one question: the next one on a thread starts with its own.
+        # The next question on this thread starts with its own condition.
         result = FeedbackResult(hits, candidates, reason, state["rounds"], *names)
         return {"feedback": result.to_json(), "where": None}
 
@@ -226,7 +226,7 @@ class _Nodes:
             text = self._case_text(case)
         except Exception as error:
             raise InputError(
-                f"The text of case {case.id} cannot be made: {told(error)}. Look at text=."
+                f"The text of case {case.id} cannot be made: {told(error)}. Correct text=."
             ) from error
         if not isinstance(text, str):
             raise InputError(
@@ -235,7 +235,7 @@ class _Nodes:
         return text
 
     def _question(self, state: FeedbackState) -> Question | None:
-        """Return the question, embedded once for all nodes that need it."""
+        """Return the embedded question, from the cache if it is there."""
         text, where = state["question"], state.get("where")
         key = json.dumps([text, where], sort_keys=True, default=repr)
         with self._lock:
@@ -243,7 +243,7 @@ class _Nodes:
                 self._questions.move_to_end(key)
                 return self._questions[key]
         question = self._store.question(text, weights=self._weights, where=where)
-        # An empty store may have cases at the next question.
+        # A store that is empty now may have cases at the next question.
         if question is not None:
             with self._lock:
                 self._questions[key] = question
@@ -276,7 +276,7 @@ class _Nodes:
     def _candidates(
         self, question: Question, state: FeedbackState
     ) -> list[tuple[Candidate, bool | None]]:
-        """Return the candidates so far with the judge's marks, except those deleted meanwhile."""
+        """Return the candidates with their verdicts, without cases that were deleted meanwhile."""
         ids = [candidate["id"] for candidate in state["candidates"]]
         hits = {hit.case.id: hit for hit in question.hits(ids)}
         candidates = []
@@ -288,7 +288,7 @@ class _Nodes:
         return candidates
 
     def _request(self, state: FeedbackState) -> tuple[JudgeRequest, bool]:
-        """Return the judge's request, and whether it has all unseen candidates."""
+        """Return the judge's request, and True if it has all unseen candidates."""
         question = self._question(state)
         candidates = self._candidates(question, state) if question else []
         relevant = [candidate for candidate, mark in candidates if mark]
@@ -316,10 +316,10 @@ class _Nodes:
     async def _averdicts(self, request: JudgeRequest) -> Verdicts:
         if not (isinstance(self._judge, AsyncJudge) and request.candidates and request.seconds > 0):
             return await asyncio.wrap_future(start_daemon(lambda: self._verdicts(request)))
-        # Inside of the coroutine: a task that ends by SystemExit would end the event loop.
+        # Within the coroutine: a task that ends by SystemExit would end the event loop.
         with _contained(self._judge_name):
             verdicts = await self._judge.ajudge(request)
-        # In a thread: verdicts that are made while they are read may take long.
+        # In a thread: verdicts may be a lazy iterable and take long.
         return await asyncio.wrap_future(start_daemon(lambda: checked(verdicts, request)))
 
 
@@ -327,7 +327,7 @@ def _name(kind: str, part: object, method: str) -> str:
     name = getattr(part, "name", None)
     if not isinstance(name, str) or not callable(getattr(part, method, None)):
         raise InputError(
-            f"The {kind} {part!r:.200} cannot be used. Give an object with a name, a text, and a "
+            f"The {kind} {part!r:.200} cannot be used. Give an object with a str name and a "
             f"method {method}; see casewright.stores.feedback.{kind.capitalize()}."
         )
     return name
@@ -335,7 +335,7 @@ def _name(kind: str, part: object, method: str) -> str:
 
 @contextmanager
 def _contained(caller: str) -> Iterator[None]:
-    """Turn an unrequested cancellation into an error, too; see ``contained``."""
+    """Convert an exception or an unrequested cancellation to an error; see ``contained``."""
     with contained(caller):
         try:
             yield
@@ -349,6 +349,6 @@ def _cancelled() -> bool:
     try:
         task = asyncio.current_task()
     except RuntimeError:
-        # A thread without an event loop.
+        # This thread has no event loop.
         return False
     return task is not None and task.cancelling() > 0

@@ -24,10 +24,10 @@ class FeedbackRetriever(BaseRetriever):
 
         FeedbackRetriever(search=FeedbackSearch(store, judge), k=8).invoke("…")
 
-    A document has the judge's text of the case, uncut, its id and its metadata with ``score``,
+    A document has the whole text of the case, its id, and its metadata with ``score``,
     ``relevance``, ``facet_scores``, ``case_id``, ``round``, ``confirmed`` (the judge called it
-    relevant), ``probability`` and ``stopped`` (the loop's reason) added. Where the case has a field
-    of such a name, its own stays, and the added one has the prefix ``hit_``.
+    relevant), ``probability`` and ``stopped`` (the loop's reason) added. If the metadata already
+    has such a field, the added one has the prefix ``hit_``.
 
     Attributes:
         search: The search with its store, judge and limits.
@@ -35,8 +35,8 @@ class FeedbackRetriever(BaseRetriever):
         where: Metadata that a case must have, as for ``CaseStore.search``.
 
     Raises (when invoked):
-        InputError: The question or the condition cannot be used.
-        StoreError: The store is closed, or cannot answer.
+        InputError: The question or the condition is invalid.
+        StoreError: The store is closed, or the search fails.
     """
 
     model_config = ConfigDict(extra="forbid", arbitrary_types_allowed=True)

@@ -1,4 +1,4 @@
-"""Updates of a feedback loop's state by a round: candidates, a trace, and the reason to stop."""
+"""State updates of a feedback loop after a round: candidates, trace, and reason to stop."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from casewright.stores.feedback.judge import plain
 def searched(
     state: FeedbackState, results: Sequence[Found], search: str, started: float
 ) -> dict[str, Any]:
-    """Return the state's update after a search; without results, the loop stops."""
+    """Return the state update after a search; without results, the loop stops."""
     number = len(state["rounds"]) + 1
     new = [
         {
@@ -53,8 +53,8 @@ def searched(
 def search_failed(
     state: FeedbackState, limits: FeedbackLimits, error: Exception, started: float
 ) -> dict[str, Any]:
-    """Return the state's update after a later search failed: the loop stops."""
-    # A strategy may have had a shorter deadline of its own.
+    """Return the state update after a later search failed, which stops the loop."""
+    # A strategy may have a shorter deadline.
     if isinstance(error, TimeoutError) and since(started) >= seconds_left(state, limits) * 1000:
         return {"reason": "deadline"}
     note = plain(str(error) if isinstance(error, CasewrightError) else told(error))
@@ -71,9 +71,9 @@ def judged(
     *,
     complete: bool,
 ) -> dict[str, Any]:
-    """Return the state's update after a judge answered.
+    """Return the state update after a judge answered.
 
-    The loop stops unless the request was ``complete``: unless it had all unseen candidates.
+    The loop stops if the request was not ``complete``: if it lacked some unseen candidates.
     """
     if verdicts.failed:
         return judge_failed(state, request, verdicts, started)
@@ -106,8 +106,8 @@ def judged(
 def judge_failed(
     state: FeedbackState, request: JudgeRequest, error: Exception | Verdicts, started: float
 ) -> dict[str, Any]:
-    """Return the state's update after a judge failed, or was too slow: the loop stops."""
-    # A judge may have had a shorter deadline of its own.
+    """Return the state update after a judge failed or was too slow, which stops the loop."""
+    # A judge may have a shorter deadline.
     late = since(started) >= request.seconds * 1000
     changes: dict[str, Any] = {}
     if isinstance(error, Verdicts):
@@ -120,7 +120,7 @@ def judge_failed(
 
 
 def seconds_left(state: FeedbackState, limits: FeedbackLimits) -> float:
-    """Return the seconds that are left, without those of a pause."""
+    """Return the remaining seconds; pauses do not count."""
     spent: float = sum(trace["milliseconds"] for trace in state["rounds"])
     return max(limits.seconds - spent / 1000, 0.0)
 
@@ -147,7 +147,7 @@ def _reason(state: FeedbackState, limits: FeedbackLimits) -> str:
 def _with_last(
     state: FeedbackState, changes: Mapping[str, Any], started: float
 ) -> list[dict[str, Any]]:
-    """Return the rounds with changes to the last trace, and tell it."""
+    """Return the rounds with a changed last trace, and write that trace to the stream."""
     *before, last = state["rounds"]
     trace = {**last, **changes}
     trace["milliseconds"] = round(trace["milliseconds"] + since(started), 3)

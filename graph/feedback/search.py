@@ -1,4 +1,4 @@
-"""A feedback loop in place of a single search, for ``tool_from_store``."""
+"""A feedback loop instead of a single search, for ``tool_from_store``."""
 
 from __future__ import annotations
 
@@ -17,18 +17,18 @@ from casewright.tools import CallContext
 
 
 class FeedbackSearch:
-    """Searches a store with relevance feedback, within a step of a plan or by itself::
+    """Searches a store with relevance feedback, in a step of a plan or alone::
 
         tool_from_store(store, name="…", description="…", search=FeedbackSearch(store, judge))
 
-    Every round is reported to its step, and stands in the step's outcome.
+    The step's outcome has a report of every round.
 
     Args:
         store, strategy, weights, text: As for ``build_feedback``.
-        judge: Tells which cases are relevant; it cannot interrupt to ask a person.
-        limits: The bounds; their time is best below that of a step.
-        fallback: Without a confirmed case, return the results of the question itself; turn it off
-            where a single search stands beside this one.
+        judge: Judges which cases are relevant; it cannot interrupt to ask a person.
+        limits: The bounds; ``seconds`` should be below the time limit of a step.
+        fallback: Return the results of the first search if no case is confirmed; turn it off if the
+            toolbox also has a tool for a single search.
     """
 
     def __init__(
@@ -54,7 +54,7 @@ class FeedbackSearch:
         self, query: str, k: int, where: Mapping[str, Any], context: CallContext
     ) -> list[Hit]:
         """Return at most k hits, the relevant first; see ``Search``."""
-        # The step's trace shows the loop within it.
+        # The trace shows the loop within the step.
         config = ensure_config()
         traced: Any = {name: config.get(name) for name in ("callbacks", "tags", "metadata")}
 
@@ -68,7 +68,7 @@ class FeedbackSearch:
                     state = event
             return FeedbackResult.from_state(state)
 
-        # In a context of its own: the loop is part of the step, not of the graph that runs that.
+        # In its own context: the loop belongs to the step, not to the graph that runs the step.
         return self.hits(contextvars.Context().run(run), query, k, where)
 
     def hits(
@@ -76,7 +76,7 @@ class FeedbackSearch:
     ) -> list[Hit]:
         """Return at most k hits of a result, the relevant first."""
         if k < 1:
-            raise InputError(f"A feedback search was asked for k={k}. Give at least 1.")
+            raise InputError(f"A feedback search got k={k}. Give at least 1.")
         if not (result.confirmed or self._fallback):
             return []
         question = self._store.question(query, weights=self._weights, where=where)

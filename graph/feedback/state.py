@@ -1,4 +1,4 @@
-"""The limits of a feedback loop, and its state: JSON-plain, so that every checkpointer keeps it."""
+"""The limits of a feedback loop, and its state, plain JSON that every checkpointer can save."""
 
 from __future__ import annotations
 
@@ -15,17 +15,17 @@ from casewright.errors import InputError
 
 @dataclass(frozen=True, slots=True)
 class FeedbackLimits:
-    """Bounds of one loop.
+    """Bounds of a feedback loop.
 
     Attributes:
-        first: Cases of the first search, by the question itself.
-        more: Unseen cases of every later search.
-        rounds: Searches, the first one included; each is judged in one call.
-        candidates: Cases that are judged in all.
-        tokens: Tokens of the judge's requests, with the relevant cases in them: as the judge counts
-            them, or else estimated at four characters each.
+        first: Number of cases of the first search, which uses the question alone.
+        more: Number of unseen cases of every later search.
+        rounds: Number of searches, the first included; the judge is called once after each.
+        candidates: Total number of judged cases.
+        tokens: Tokens of the judge's requests, the relevant cases included, as the judge counts
+            them, or estimated at four characters each.
         seconds: Time of the loop.
-        characters: Longest text of a case in a request; longer ones are cut.
+        characters: Maximal length of a case's text in a request; longer texts are cut.
 
     Raises:
         InputError: A bound is not positive.
@@ -59,8 +59,8 @@ def estimated_tokens(*texts: str) -> int:
     return sum(math.ceil(len(text) / 4) for text in texts)
 
 
-#: The reason for a loop's end: the relevant set did not grow (``settled``); none of the first
-#: candidates was relevant; a search found nothing unseen; a bound was met; the judge or a later
+#: The reason why a loop ended: the relevant set did not grow (``settled``); none of the first
+#: candidates was relevant; a search found nothing unseen; a bound was reached; the judge or a later
 #: search failed.
 Reason = Literal[
     "settled",
@@ -101,12 +101,12 @@ class FeedbackResult:
     """Result of a feedback loop.
 
     Attributes:
-        hits: JSON-plain, best first: ``id``, ``text``, ``metadata``, ``score`` (against the
+        hits: JSON objects, best first: ``id``, ``text``, ``metadata``, ``score`` (for the
             question), ``round``, ``confirmed``, ``probability`` (``None`` if the judge gave none).
-            Without a confirmed case, the hits of the question itself, unconfirmed.
+            Without a confirmed case, the unconfirmed hits of the first search.
         candidates: Every case of a search, in order: ``id``, ``round``, ``nearness``, ``relevant``
             (``None`` until it is judged) and ``probability``.
-        reason: The reason for the loop's end; see ``Reason``.
+        reason: The reason why the loop ended; see ``Reason``.
         rounds: One object a round: ``round``, ``search`` (the question or a strategy's name),
             ``found``, ``judged``, ``relevant`` (new ones), ``total`` (all relevant), ``tokens``,
             ``milliseconds``, and ``note`` on a problem.
@@ -137,7 +137,7 @@ class FeedbackResult:
         return sum(trace["tokens"] for trace in self.rounds)
 
     def to_json(self) -> dict[str, Any]:
-        """Return the JSON-plain form, as the state holds it."""
+        """Return the JSON form, which the state holds."""
         return {name: getattr(self, name) for name in self.__slots__}
 
     @classmethod
@@ -145,11 +145,11 @@ class FeedbackResult:
         """Read the result from the output of the loop.
 
         Raises:
-            InputError: There is none: the loop was paused, since its judge asks a person.
+            InputError: There is no result: the loop is paused, since its judge asks a person.
         """
         if "feedback" not in state:
             raise InputError(
-                "The feedback loop has not ended: its judge waits for an answer. Give the graph a "
-                "checkpointer and resume it with that, or take a judge that does not interrupt."
+                "The feedback loop has not ended: its judge waits for a reply. Give the graph a "
+                "checkpointer and resume it with the reply, or use a judge that does not interrupt."
             )
         return cls(**state["feedback"])

@@ -1,4 +1,4 @@
-"""Reading of a chat model's verdicts: ``{"0": true, "1": false}``, and forms near to it."""
+"""Parsing of a chat model's verdicts: ``{"0": true, "1": false}`` and similar forms."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from typing import Any
 from pydantic import TypeAdapter, ValidationError
 from pydantic_core import from_json
 
-#: Most characters that are read, from the end of an answer, where the verdicts stand.
+#: Number of characters that are read, from the end of an answer, where the verdicts are.
 LONGEST = 20_000
 _BOOL = TypeAdapter(bool)
 _WORDS = {"relevant": True, "irrelevant": False, "not relevant": False}
-#: Keys of the number and of the verdict in an object about one candidate.
+#: Keys of the number and the verdict in a candidate's object.
 _IDS = ("id", "number", "index", "candidate", "candidate_id")
 _RELEVANT = ("relevant", "is_relevant", "verdict", "judgement", "judgment", "answer")
 _NUMBER = re.compile(r"(?:candidate[\s_#-]?)?#?\[?([0-9]{1,9})\]?", re.I)
@@ -31,17 +31,18 @@ _LINE = re.compile(
 def read_verdicts(text: str, count: int) -> dict[int, bool]:
     """Return the verdicts by number in an answer about ``count`` candidates.
 
-    Besides the JSON object that was asked for, these are understood: words and code fences around
-    it, ``"yes"`` or ``1`` for ``true``, keys like ``[0]`` or ``candidate 0``, an object within an
+    Besides the requested JSON object, these forms are accepted: text and code fences around it,
+    ``"yes"`` or ``1`` for ``true``, keys like ``[0]`` or ``candidate 0``, an object within an
     object, ``{"0": {"relevant": true}}``, ``[{"id": 0, "relevant": true}]``, and a line for each
     candidate. A list alone, or in an object, names the relevant numbers or holds ``count``
-    verdicts. Of truncated JSON the complete part is read. Of several objects the last counts:
-    models think, and may quote, before they answer. Only the last ``LONGEST`` characters are read.
+    verdicts. In truncated JSON the complete part is read. If there are several objects, the last
+    one counts, since models reason and quote before they answer. Only the last ``LONGEST``
+    characters are read.
     """
     text = _FENCE.sub("", text[-LONGEST:]).strip()
     verdicts: dict[int, bool] = {}
     for value, alone in _values(text):
-        # A list inside a sentence may be what the model refuses.
+        # A list within a sentence may name what is not relevant.
         if alone or isinstance(value, dict) or (value and isinstance(value[0], dict)):
             verdicts = _verdicts(value, count) or verdicts
     if not verdicts:
@@ -51,14 +52,14 @@ def read_verdicts(text: str, count: int) -> dict[int, bool]:
 
 
 def _values(text: str) -> Iterator[tuple[Any, bool]]:
-    """Yield the JSON objects and lists of a text, with whether one is all of the text."""
+    """Yield each JSON object or list of a text, and True if it is the whole text."""
     decoder, at = json.JSONDecoder(), 0
     while (start := _OPENING.search(text, at)) is not None:
         first = start.start()
         try:
             value, at = decoder.raw_decode(text, first)
         except RecursionError:
-            # So many brackets are no verdicts, and each of them would be tried.
+            # A text with so many brackets has no verdicts; trying each would take long.
             at = first + 500
         except ValueError:
             at = first + 1
@@ -66,7 +67,7 @@ def _values(text: str) -> Iterator[tuple[Any, bool]]:
                 value, end = from_json(text[first:], allow_partial=True), len(text)
             except ValueError:
                 continue
-            # The last number of an open list may be the beginning of a longer one.
+            # The last number of an unclosed list may be truncated.
             yield value if isinstance(value, dict) else value[:-1], first == 0
             at = end
         else:
@@ -102,7 +103,7 @@ def _field(record: dict[str, Any], names: tuple[str, ...]) -> Any:
 
 
 def _number(key: Any, count: int) -> int | None:
-    """Return a candidate's number below ``count``; ``None`` for other texts."""
+    """Return the candidate's number in a text, if it is below ``count``, else ``None``."""
     match = _NUMBER.fullmatch(str(key).strip()[:40]) if isinstance(key, str | int) else None
     return int(match[1]) if match and int(match[1]) < count else None
 

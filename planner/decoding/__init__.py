@@ -1,4 +1,4 @@
-"""Writing a plan with a language model: kept key/value states, tokens that are forced."""
+"""Constrained decoding of plans by a language model, with cached key/value states."""
 
 from casewright.planner.decoding.conversation import Conversation
 from casewright.planner.decoding.decoder import Decoder

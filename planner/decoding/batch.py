@@ -1,4 +1,4 @@
-"""Plans for several questions in shared steps."""
+"""Batched decoding of plans for several questions."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 class _Row:
-    """A plan, the tokens that the model has not read yet, and the error that ended it."""
+    """Row of a batch: a plan, the tokens that the model has not read yet, and an error, if any."""
 
     def __init__(self, plan: PartialPlan, tail: Sequence[int]) -> None:
         self.plan = plan
@@ -52,7 +52,7 @@ def write_together(
     *,
     head_reused: bool,
 ) -> list[Written | CasewrightError]:
-    """Write behind a head that the cache holds for each row; see ``Decoder.write_many``."""
+    """Write plans after a prefix that the cache holds for each row; see ``Decoder.write_many``."""
     rows = [
         _Row(PartialPlan(model, matcher, cache.length + len(tail), limits, choose), tail)
         for matcher, tail in zip(matchers, tails, strict=True)
@@ -60,12 +60,12 @@ def write_together(
     columns = _Columns(cache, len(rows))
     active = rows
     while unfinished := [row for row in active if not row.ended]:
-        # Finished rows are dropped once they are the most: the others are copied then.
+        # Finished rows are dropped, by a copy of the others, once they are the majority.
         if 2 * len(unfinished) <= len(active):
             columns.keep([index for index, row in enumerate(active) if not row.ended])
             active = unfinished
         try:
-            # A finished row reads something as well, which is ignored.
+            # A finished row reads tokens too; the result is ignored.
             tokens = [[0] if row.ended else row.unread for row in active]
             logits = columns.read(model, tokens, limits)
         except DecodingError as error:
@@ -79,7 +79,7 @@ def write_together(
 
 
 class _Columns:
-    """The cache's columns, and which of them hold a token of which row.
+    """The cache's columns, with a mask of the columns that hold a token of each row.
 
     Each step adds as many columns as the row with the most new tokens needs. The other rows' tokens
     are right-aligned, so that every row's last token is in the last column; the rest is masked.
@@ -93,7 +93,7 @@ class _Columns:
     def read(
         self, model: LanguageModel, tokens: Sequence[Sequence[int]], limits: DecodingLimits
     ) -> NDArray[np.float32]:
-        """Read each row's new tokens; return the logits after its last, ``(rows, vocabulary)``."""
+        """Read each row's new tokens; return the last one's logits, ``(rows, vocabulary)``."""
         import torch
 
         width = max(map(len, tokens))

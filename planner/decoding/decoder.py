@@ -1,4 +1,4 @@
-"""Plans by a language model under a grammar, one or many at a time."""
+"""Constrained decoding of one plan or of a batch of plans."""
 
 from __future__ import annotations
 
@@ -24,21 +24,21 @@ from casewright.planner.model_limits import HEAD_BYTES, HEAD_FILE_BYTES
 if TYPE_CHECKING:
     from casewright.planner.language_model import LanguageModel, PromptTokens
 
-#: Columns that the cache has at first where steps have a fixed shape.
+#: Initial number of cache columns for steps of fixed shape.
 FIXED_COLUMNS = 2048
 
 
 class Decoder:
-    """Writes plans with one model; threads take turns.
+    """Writes plans with a model. Thread-safe; one thread at a time decodes.
 
     Args:
-        head_bytes: Memory for the key/value states of prompt heads; those used last are kept.
-        static: Give steps a fixed shape, recorded as CUDA graphs on a GPU; by default, on a GPU.
-        head_folder: Keeps the states of heads between processes, within ``HEAD_FILE_BYTES``; with
-            ``None``, or for a model without an ``identity``, they are not kept.
+        head_bytes: Memory for the key/value states of prompt prefixes, the most recently used.
+        static: Use steps of fixed shape, on a GPU as CUDA graphs; by default only on a GPU.
+        head_folder: Folder in which processes share the states of prefixes, up to
+            ``HEAD_FILE_BYTES``; not used if it is ``None`` or the model has no ``identity``.
 
     Attributes:
-        prefixes: The heads that are kept in memory.
+        prefixes: The prefixes in memory.
     """
 
     def __init__(
@@ -61,7 +61,7 @@ class Decoder:
         self._loaded: States | None = None
         if static if static is not None else model.device.type == "cuda":
             self._read = FixedSteps(model)
-            # A recorded step is bound to the tensors that it was recorded with.
+            # A CUDA graph is bound to the tensors of its recording.
             self._cache = KVCache(self._layers, min_columns=FIXED_COLUMNS)
 
     def write(
@@ -75,14 +75,14 @@ class Decoder:
     ) -> Written:
         """Write one plan.
 
-        With a draft, the model reads what the draft proposes in one step and keeps what it would
-        have chosen itself, so the plan is the one that is written without, in fewer steps. In one
-        step logits are summed in another order than in several: where two tokens are as likely to
-        the last bits, the other one may be chosen. In float32 that is rare; in bfloat16 it is seen.
+        With a draft (speculative decoding), the model reads the draft's tokens in one step and
+        keeps those that it would choose itself, so the plan is the same, in fewer steps. Since the
+        order of floating-point sums differs, another token may be chosen if two are almost equally
+        probable: rarely in float32, sometimes in bfloat16.
 
         Raises:
-            DecodingError: A limit was met first, or the prompt is longer than the model reads.
-            GrammarError: The model's tokens cannot write what must come next.
+            DecodingError: A limit was reached, or the prompt exceeds the model's context.
+            GrammarError: The model's tokens cannot write the required text.
         """
         with self.conversation(prompt.head, limits) as conversation:
             conversation.feed(prompt.tail)
@@ -96,22 +96,22 @@ class Decoder:
         limits: DecodingLimits | None = None,
         choose: Choose = greedy,
     ) -> list[Written | CasewrightError]:
-        """Write a plan for each of several prompts that have one head, in shared steps.
+        """Write a plan for each of several prompts with the same prefix, as a batch.
 
         Returns:
-            For each, what was written, or the ``DecodingError`` or ``GrammarError`` that ended it.
+            For each prompt the plan, or the ``DecodingError`` or ``GrammarError`` that ended it.
 
         Raises:
-            ValueError: The prompts have several heads.
+            ValueError: The prompts have different prefixes.
         """
         if len({prompt.head for prompt in prompts}) > 1:
-            raise ValueError("The prompts have several heads; decode those of each together.")
+            raise ValueError("The prompts have different prefixes. Decode those of each together.")
         limits = limits or DecodingLimits()
         if not prompts:
             return []
         longest = max(len(prompt.head) + len(prompt.tail) for prompt in prompts)
         window = attention_window(self._model)
-        # A window is counted in columns, and in a batch some of those are padding.
+        # A sliding window counts columns, some of which are padding in a batch.
         if window is not None and longest + limits.tokens > window:
             return [
                 self._write_one(prompt, matcher, limits, choose)
@@ -141,10 +141,10 @@ class Decoder:
     def conversation(
         self, head: Sequence[int], limits: DecodingLimits | None = None
     ) -> Iterator[Conversation]:
-        """Begin a sequence with a head; while it is open, nothing else is written.
+        """Start a conversation with a prefix; while it is open, the decoder writes nothing else.
 
         Raises:
-            DecodingError: The deadline passed before the head was read.
+            DecodingError: The deadline passed before the prefix was read.
         """
         limits = limits or DecodingLimits()
         with limits.lock(self._lock):
@@ -158,7 +158,7 @@ class Decoder:
             yield Conversation(self._model, self._cache, self._read, head_reused=reused)
 
     def _head(self, tokens: tuple[int, ...], limits: DecodingLimits) -> tuple[States, bool]:
-        """Return a head's states, and whether they were kept."""
+        """Return a prefix's states, and True if they were cached."""
         if (states := self.prefixes.get(tokens)) is not None:
             return states, True
         states = None if self._files is None else self._files.load(tokens)

@@ -1,9 +1,9 @@
-"""Proposals of a draft at each point of the plan that a model writes.
+"""Draft tokens for speculative decoding of a plan.
 
-Speculative decoding (Leviathan et al. 2023) whose draft is another planner's plan: the model reads
-several of its tokens in one step and keeps those that it would have chosen itself. Where the model
-chooses otherwise, the draft continues where the text that was written last occurs in it (LLMA, Yang
-et al. 2023, section 3).
+In this form of speculative decoding (Leviathan et al. 2023) the draft is another planner's plan:
+the model reads several of its tokens in one step and keeps those that it would choose itself. After
+a different choice, the draft continues where it contains the last written text (LLMA, Yang et al.
+2023, section 3).
 """
 
 from __future__ import annotations
@@ -17,18 +17,18 @@ from casewright.planner.decoding.matcher import Matcher
 if TYPE_CHECKING:
     from casewright.planner.language_model import LanguageModel
 
-#: Characters that must agree for a draft to continue behind them.
+#: Number of equal characters after which a draft continues.
 SHORTEST = 4
 
 
 def propose(
     model: LanguageModel, draft: str, matcher: Matcher, written: Sequence[int], limit: int
 ) -> list[list[int]]:
-    """Return the choices that a draft proposes next, each with the tokens forced after it.
+    """Return the next choices that a draft proposes, each with the forced tokens after it.
 
     Args:
-        draft: A text; it may be empty, wrong, or no plan.
-        matcher: Of the plan; it is not advanced.
+        draft: A text, which may be empty or an invalid plan.
+        matcher: Matcher of the plan; it is not advanced.
     """
     text = rest(draft, model.decode(written))
     left = model.encode_plan(text)
@@ -47,7 +47,7 @@ def propose(
         if left[: len(part)] == part:
             left = left[len(part) :]
         else:
-            # Forced text is cut into tokens by the grammar's own rule.
+            # The grammar tokenizes forced text by its own rule.
             read = model.decode(tokens)
             left = model.encode_plan(text[len(read) :]) if text.startswith(read) else []
     return parts
@@ -56,9 +56,9 @@ def propose(
 def rest(draft: str, written: str) -> str:
     """Return the continuation of a draft behind a text.
 
-    Where the text differs from the draft, it is what follows the longest suffix of the text that
-    the draft contains, up to the end of a line: what is read and not written costs time. Empty if
-    the draft does not contain ``SHORTEST`` characters of that suffix.
+    If the text differs from the draft, the continuation is what follows the longest suffix of the
+    text that the draft contains, up to the end of the line, since rejected tokens cost time. It is
+    empty if that suffix has fewer than ``SHORTEST`` characters.
     """
     if draft.startswith(written):
         return draft[len(written) :]
@@ -66,7 +66,7 @@ def rest(draft: str, written: str) -> str:
         position = draft.find(written[-size:])
         if position >= 0:
             start = position + size
-            # At the end of a line, the next line follows.
+            # At the end of a line, the continuation is the next line.
             end = draft.find("\n", start + 1)
             return draft[start : end if end > 0 else None]
     return ""

@@ -1,9 +1,9 @@
-"""Steps whose tensors have the same shape every time, so that a GPU can replay them.
+"""Decoding steps with fixed tensor shapes, which a GPU replays as CUDA graphs.
 
-A step of a 7B model reads its weights in some 4 ms on a large GPU; to launch its kernels one by one
-from Python takes several times that. So the number of new tokens is rounded up to one of a few
-widths and the columns that are seen to a window, and each such shape is recorded once as a CUDA
-graph. Other devices run the same shapes without recording, which is how they are tested.
+A step of a 7B model reads its weights in some 4 ms on a large GPU, but to launch its kernels one by
+one from Python takes several times as long. So the number of new tokens is rounded up to one of a
+few widths, and the number of attended columns to a window; each such shape is recorded once as a
+CUDA graph. Other devices, as in tests, use the same shapes without recording.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ from casewright.planner.decoding.steps import on_host, positions_in, read
 if TYPE_CHECKING:
     from casewright.planner.language_model import LanguageModel
 
-#: New tokens of a step, rounded up to one of these.
+#: Widths to which the number of new tokens of a step is rounded up.
 WIDTHS = (1, 2, 4, 8, 16, 32, 64, 128, 256)
 
 
 class FixedSteps:
-    """Reads tokens in steps of fixed shape; see ``steps.read``."""
+    """Reads tokens in steps of fixed shape, as ``steps.read`` does."""
 
     def __init__(self, model: LanguageModel) -> None:
         self._model = model
@@ -40,14 +40,14 @@ class FixedSteps:
         limits: DecodingLimits,
         positions: Sequence[int],
     ) -> NDArray[np.float32]:
-        """Read the tokens behind what the cache holds; return logits as ``steps.read`` does."""
+        """Read the tokens after the cache's content; return logits as ``steps.read`` does."""
         import torch
 
         most = WIDTHS[-1]
         end = cache.length + len(tokens) + most
         sliding = attention_window(self._model)
         if not cache.length or (sliding is not None and end > sliding):
-            # The first states give the cache its shape; a sliding window needs a mask of its own.
+            # The first states determine the cache's shape; a sliding window needs another mask.
             return read(self._model, cache, tokens, limits, positions)
         cache.reserve(end)
         if self._recorded_for != (id(cache), cache.generation):
@@ -63,19 +63,19 @@ class FixedSteps:
             if step is None:
                 step = self._steps[width, window] = _FixedStep(self._model, cache, width, window)
             logits = step.run(chunk, cache.length)
-            # Indexing copies: the next step of this shape overwrites the logits.
+            # Indexing makes a copy, since the next step of this shape overwrites the logits.
             parts.append(logits[positions_in(positions, start, most)])
             cache.set_length(cache.length + len(chunk))
         return on_host(torch.cat(parts))
 
 
 class _FixedStep:
-    """A step of one width over one window of a cache's columns.
+    """Step of one width over one window of a cache's columns.
 
-    A step's input is copied into tensors that stay: the tokens, padded on the right, and the first
-    column. Padding writes columns behind the last token, which no token before them attends to, and
-    which the next step overwrites. Logits are computed after every token: beside the network's own
-    work that is little, and which of them a draft needs differs from step to step.
+    The input is copied into fixed tensors: the tokens, padded on the right, and the first column.
+    Padding writes columns after the last token, to which no token attends and which the next step
+    overwrites. Logits are computed after every token: the cost is small, and a draft needs
+    different ones in each step.
     """
 
     def __init__(self, model: LanguageModel, cache: KVCache, width: int, window: int) -> None:
@@ -93,7 +93,7 @@ class _FixedStep:
         self._recordable = model.device.type == "cuda"
 
     def run(self, tokens: Sequence[int], start: int) -> Any:
-        """Return the logits after each token and each padding, ``(width, vocabulary)``."""
+        """Return the logits after each token, padding included, ``(width, vocabulary)``."""
         import torch
 
         padded = [*tokens, *[0] * (self._tokens.shape[1] - len(tokens))]
@@ -126,7 +126,7 @@ class _FixedStep:
     def _record(self) -> None:
         import torch
 
-        # Libraries choose their kernels in the first runs, which must not be recorded.
+        # Libraries select their kernels in the first runs, which must not be recorded.
         stream = torch.cuda.Stream()
         stream.wait_stream(torch.cuda.current_stream())
         with torch.cuda.stream(stream):
@@ -138,7 +138,7 @@ class _FixedStep:
             with torch.cuda.graph(graph):
                 self._logits = self._forward()
         except RuntimeError:
-            # Some networks read a number from the GPU, which cannot be recorded.
+            # Some networks copy a number from the GPU, which cannot be recorded.
             self._recordable = False
         else:
             self._graph = graph

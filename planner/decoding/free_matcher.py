@@ -1,7 +1,6 @@
-"""Decoding without a grammar: the model may write any text, and ends it itself.
+"""Unconstrained decoding: the model may write any text, until its end token.
 
-This measures what a grammar guarantees by construction, for instance that no plan names an unknown
-tool.
+It serves to measure what a grammar guarantees, for instance that a plan names only known tools.
 """
 
 from __future__ import annotations
@@ -20,7 +19,7 @@ if TYPE_CHECKING:
 def text_tokens(model: LanguageModel) -> NDArray[np.intp]:
     """Return the ids of all text tokens and end tokens, ascending.
 
-    Other special tokens, and rows of the network's output that have no token, are left out.
+    Other special tokens, and output rows of the network without a token, are left out.
     """
     tokenizer = model.grammar_tokenizer
     ends = frozenset(model.ends)
@@ -33,7 +32,7 @@ class FreeMatcher:
     """Allows every text; see ``Matcher``.
 
     Attributes:
-        tokens: The tokens written so far, also if a limit stopped decoding.
+        tokens: The tokens so far, also if a limit stopped decoding.
     """
 
     def __init__(self, allowed: NDArray[np.intp]) -> None:
@@ -47,7 +46,7 @@ class FreeMatcher:
         return matcher
 
     def forced(self) -> list[int]:
-        """Return no tokens: there always is a choice."""
+        """Return no tokens, since there always is a choice."""
         return []
 
     def allowed(self) -> NDArray[np.intp]:
@@ -67,5 +66,5 @@ class FreeMatcher:
 
     @property
     def finished(self) -> bool:
-        """False: a text may always go on."""
+        """Always False, since a text can always continue."""
         return False

@@ -1,7 +1,7 @@
-"""A KV cache whose tensors are larger than their content.
+"""A KV cache with spare columns.
 
-Transformers' dynamic cache copies everything at every step; here a step writes behind the filled
-columns, and a finished plan is removed by setting the length back.
+Transformers' dynamic cache copies everything at every step; here a step writes into the columns
+after the filled ones, and a finished plan is removed by a smaller length.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from casewright.planner.language_model import LanguageModel
 
-#: Columns that a cache grows by.
+#: Number of columns by which a cache grows.
 GROWTH = 256
 
 
@@ -27,7 +27,7 @@ def layer_count(model: LanguageModel) -> int:
 
 
 def attention_window(model: LanguageModel) -> int | None:
-    """Return the number of tokens that sliding attention reaches back; ``None`` without one."""
+    """Return the size in tokens of sliding-window attention; ``None`` for full attention."""
     config: Any = model.network.config.get_text_config()
     size = getattr(config, "sliding_window", None)
     return int(size) if size and getattr(config, "use_sliding_window", True) is not False else None
@@ -35,19 +35,19 @@ def attention_window(model: LanguageModel) -> int | None:
 
 @dataclass(frozen=True, slots=True)
 class States:
-    """Key/value states of one sequence: a pair of shape ``(1, heads, length, size)`` a layer."""
+    """Key/value states of one sequence: for each layer a pair ``(1, heads, length, size)``."""
 
     layers: tuple[tuple[Tensor, Tensor], ...]
     length: int
 
     @property
     def bytes(self) -> int:
-        """Their size in memory."""
+        """Size in bytes."""
         return sum(t.element_size() * t.nelement() for pair in self.layers for t in pair)
 
 
 class KVLayer(CacheLayerMixin):
-    """Keys and values of one layer: ``(rows, heads, capacity, size)``, filled up to a length."""
+    """Keys and values of one layer, ``(rows, heads, capacity, size)``, filled up to a length."""
 
     is_sliding = False
 
@@ -58,14 +58,14 @@ class KVLayer(CacheLayerMixin):
 
     @property
     def tensors(self) -> tuple[Tensor, Tensor]:
-        """Keys and values, once there are any."""
+        """Keys and values; only after the first states."""
         assert self.keys is not None
         assert self.values is not None
         return self.keys, self.values
 
     @property
     def capacity(self) -> int:
-        """Columns of the tensors."""
+        """Number of columns of the tensors."""
         return 0 if self.keys is None else int(self.keys.shape[2])
 
     def lazy_initialization(self, key_states: Tensor, value_states: Tensor) -> None:
@@ -73,7 +73,7 @@ class KVLayer(CacheLayerMixin):
         self.reserve(self.length + key_states.shape[2], key_states, value_states)
 
     def reserve(self, columns: int, key_states: Tensor, value_states: Tensor) -> None:
-        """Grow to at least this many columns, for states of this shape."""
+        """Grow to at least this many columns for states of this shape."""
         if columns <= self.capacity:
             return
         size = -(-max(columns, self._cache.min_columns) // GROWTH) * GROWTH
@@ -89,7 +89,7 @@ class KVLayer(CacheLayerMixin):
     def update(
         self, key_states: Tensor, value_states: Tensor, *args: Any, **kwargs: Any
     ) -> tuple[Tensor, Tensor]:
-        """Write the states of new tokens; return those of all."""
+        """Write the states of new tokens; return the states of all tokens."""
         slots = self._cache.slots
         if slots is None:
             end = self.length + key_states.shape[2]
@@ -99,7 +99,7 @@ class KVLayer(CacheLayerMixin):
             values[:, :, self.length : end] = value_states
             self.length = end
         else:
-            # Nothing here may depend on a Python number that changes: a CUDA graph would keep it.
+            # No Python number here may change between steps: a CUDA graph would record it.
             keys, values = self.tensors
             keys.index_copy_(2, slots, key_states)
             values.index_copy_(2, slots, value_states)
@@ -107,7 +107,7 @@ class KVLayer(CacheLayerMixin):
         return keys[:, :, :end], values[:, :, :end]
 
     def get_mask_sizes(self, query_length: int) -> tuple[int, int]:
-        """Return the columns that the next step attends to, and the first of them."""
+        """Return the number of columns to which the next step attends, and the first column."""
         return self.length + query_length, 0
 
     def get_seq_length(self) -> int:
@@ -115,20 +115,20 @@ class KVLayer(CacheLayerMixin):
         return self.length
 
     def get_max_length(self) -> int:
-        """Return -1: a cache grows."""
+        """Return -1, since the cache grows."""
         return -1
 
 
 class KVCache(Cache):
-    """Key/value states of rows that are decoded together.
+    """Key/value states of a batch of rows.
 
     Args:
-        min_columns: Columns that are allocated from the start.
+        min_columns: Number of columns to allocate at first.
 
     Attributes:
-        slots: Columns that a step of fixed shape writes, and ``window`` the columns that it attends
-            to; ``None`` otherwise. See ``fixed_steps``.
-        generation: Changes whenever the tensors are replaced.
+        slots: Columns that a step of fixed shape writes; it attends to those of ``window``. Both
+            are ``None`` for other steps. See ``fixed_steps``.
+        generation: Number that changes when the tensors are replaced.
     """
 
     def __init__(self, layers: int, min_columns: int = 0) -> None:
@@ -141,26 +141,26 @@ class KVCache(Cache):
 
     @property
     def length(self) -> int:
-        """Filled columns."""
+        """Number of filled columns."""
         return self._kv_layers[0].length
 
     @property
     def capacity(self) -> int:
-        """Columns of the tensors."""
+        """Number of columns of the tensors."""
         return self._kv_layers[0].capacity
 
     def set_length(self, length: int) -> None:
-        """Set the number of filled columns: a smaller one drops the later columns."""
+        """Set the number of filled columns; a smaller number drops the last columns."""
         for layer in self._kv_layers:
             layer.length = length
 
     def reserve(self, columns: int) -> None:
-        """Grow to at least this many columns; rows must hold some already."""
+        """Grow to at least this many columns; the cache must not be empty."""
         for layer in self._kv_layers:
             layer.reserve(columns, *layer.tensors)
 
     def load(self, states: States, rows: int = 1) -> None:
-        """Start with a copy of these states in each of the rows."""
+        """Set each row to a copy of these states."""
         for layer, pair in zip(self._kv_layers, states.layers, strict=True):
             if layer.keys is not None and layer.keys.shape[0] != rows:
                 layer.keys = layer.values = None

@@ -1,4 +1,4 @@
-"""Limits at which decoding stops before the plan has ended."""
+"""Limits that stop decoding before the end of the plan."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class DecodingLimits:
-    """Bounds of one plan.
+    """Limits of decoding a plan.
 
     Attributes:
-        tokens: Most tokens, forced ones included.
-        deadline: By ``time.perf_counter()``; ``None`` for no deadline. It is checked between two
-            model steps, and a long prompt is read in several.
+        tokens: Maximal number of tokens, forced ones included.
+        deadline: Value of ``time.perf_counter()``; ``None`` for no deadline. It is checked between
+            model steps; a long prompt is read in several steps.
     """
 
     tokens: int = MAX_TOKENS
@@ -32,13 +32,13 @@ class DecodingLimits:
     def check_time(self) -> None:
         """Raise ``DecodingError`` if the deadline has passed."""
         if self.deadline is not None and time.perf_counter() >= self.deadline:
-            raise DecodingError("No plan was finished in time. Allow more seconds.")
+            raise DecodingError("The plan was not finished in time. Allow more seconds.")
 
     def check_tokens(self, model: LanguageModel, prompt: int, plan: int) -> None:
         """Raise ``DecodingError`` if a plan has too many tokens, alone or with its prompt."""
         if plan > self.tokens:
             raise DecodingError(
-                f"No plan was finished within {self.tokens} tokens. Allow more, or fewer steps."
+                f"The plan was not finished within {self.tokens} tokens. Allow more tokens."
             )
         if model.positions is not None and prompt + plan > model.positions:
             raise DecodingError(
@@ -55,7 +55,7 @@ class DecodingLimits:
         """
         left = -1.0 if self.deadline is None else max(0.0, self.deadline - time.perf_counter())
         if not lock.acquire(timeout=left):
-            raise DecodingError("The model was busy with other plans until time was up.")
+            raise DecodingError("The model was busy with other plans until the deadline.")
         try:
             yield
         finally:

@@ -1,4 +1,4 @@
-"""The protocol of matchers, which say what tokens may follow, and the choice of one."""
+"""The protocol of matchers, which return the allowed next tokens, and greedy choice."""
 
 from __future__ import annotations
 
@@ -10,33 +10,33 @@ from numpy.typing import NDArray
 
 
 class Matcher(Protocol):
-    """Follows the tokens of one text; for one thread at a time.
+    """Tracks the tokens of one text. Not thread-safe.
 
-    Every method raises ``GrammarError`` where no token can follow.
+    Every method raises ``GrammarError`` if no token can follow.
     """
 
     def copy(self) -> Matcher:
         """Return an independent matcher of the same text at the same position."""
 
     def forced(self) -> list[int]:
-        """Consume and return the tokens without an alternative; none where there is a choice."""
+        """Consume and return the forced tokens; empty if there is a choice."""
 
     def allowed(self) -> NDArray[np.intp]:
-        """Return the ids of the tokens that may come next, ascending; at least one."""
+        """Return the ids of the allowed next tokens, ascending; at least one."""
 
     def consume(self, token: int) -> None:
         """Advance by a token."""
 
     @property
     def finished(self) -> bool:
-        """True where nothing can follow."""
+        """True if no token can follow."""
 
 
-#: Returns a token, given logits of shape ``(vocabulary,)`` and the matcher that bounds it.
+#: Returns an allowed token, given logits of shape ``(vocabulary,)`` and the matcher.
 Choose = Callable[[NDArray[np.float32], Matcher], int]
 
 
 def greedy(logits: NDArray[np.float32], matcher: Matcher) -> int:
-    """Return the likeliest allowed token; the first of equals."""
+    """Return the most probable allowed token; the first of equals."""
     allowed = matcher.allowed()
     return int(allowed[np.argmax(logits[allowed])])

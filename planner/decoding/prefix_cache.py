@@ -1,7 +1,7 @@
-"""The key/value states of prompt heads, kept in memory and in files between processes.
+"""Prefix cache: key/value states of prompt prefixes, in memory and in files for all processes.
 
-A prompt's head, some thousand tokens, is most of the text that the model reads for a first plan,
-and is the same in every process. A file's name is a digest of all that its states depend on.
+The prefix of a prompt, some thousand tokens, is most of the text that the model reads for a first
+plan, and is the same in every process. A file's name is a digest of all inputs of the states.
 """
 
 from __future__ import annotations
@@ -23,38 +23,38 @@ if TYPE_CHECKING:
 
     from casewright.planner.language_model import LanguageModel
 
-#: Version of the files' layout.
+#: Version of the file format.
 FORMAT = 1
 
 
 class PrefixCache:
-    """The heads used last, in memory. States that it returns are never written to.
+    """The most recently used prefixes, in memory. Nobody may write to the returned states.
 
     Args:
-        max_bytes: Bound of all heads together; a head that is larger by itself is not kept.
+        max_bytes: Bound of all prefixes together; a larger prefix is not cached.
     """
 
     def __init__(self, max_bytes: int) -> None:
         self._max_bytes = max_bytes
-        # The one used last stands last.
+        # The most recently used prefix is the last.
         self._states: dict[tuple[int, ...], States] = {}
 
     @property
     def bytes(self) -> int:
-        """Memory of all heads."""
+        """Bytes of all prefixes."""
         return sum(states.bytes for states in self._states.values())
 
     def __len__(self) -> int:
         return len(self._states)
 
     def get(self, tokens: tuple[int, ...]) -> States | None:
-        """Return the states of a head, if they are kept."""
+        """Return the states of a prefix if they are cached."""
         if (states := self._states.pop(tokens, None)) is not None:
             self._states[tokens] = states
         return states
 
     def put(self, tokens: tuple[int, ...], states: States) -> None:
-        """Keep the states of a head; drop those used longest ago beyond the bound."""
+        """Cache the states of a prefix; drop the least recently used ones beyond the bound."""
         if states.bytes <= self._max_bytes:
             self._states[tokens] = states
             while self.bytes > self._max_bytes:
@@ -62,15 +62,15 @@ class PrefixCache:
 
 
 class PrefixFiles:
-    """The heads of one model in a folder, which other models and processes may share.
+    """The prefixes of one model in a folder, which other models and processes may share.
 
-    A file that is damaged, of another head, or cannot be read is ignored and written anew. A folder
-    that cannot be written keeps nothing.
+    A file that is damaged, unreadable or of another prefix is ignored and written again. If the
+    folder is not writable, nothing is cached.
 
     Args:
-        folder: Created if it is missing.
+        folder: The folder; it is created if it is missing.
         model: The model, with an ``identity``.
-        max_bytes: Bound of the folder's files; those used longest ago are removed.
+        max_bytes: Bound of the folder's files; the least recently used ones are removed.
     """
 
     def __init__(self, folder: Path, model: LanguageModel, max_bytes: int) -> None:
@@ -79,7 +79,7 @@ class PrefixFiles:
         self._max_bytes = max_bytes
 
     def load(self, tokens: tuple[int, ...]) -> States | None:
-        """Return the states of a head on the model's device, or ``None``."""
+        """Return the states of a prefix on the model's device, or ``None``."""
         from safetensors import SafetensorError, safe_open
 
         file = self._file(tokens)
@@ -97,7 +97,7 @@ class PrefixFiles:
         return States(tuple(zip(placed[::2], placed[1::2], strict=True)), len(tokens))
 
     def save(self, tokens: tuple[int, ...], states: States) -> None:
-        """Keep the states of a head, and remove files beyond the bound."""
+        """Write the states of a prefix, and remove files beyond the bound."""
         from safetensors import SafetensorError
         from safetensors.torch import save
 
@@ -124,11 +124,11 @@ class PrefixFiles:
         return hashlib.sha256(text.encode()).hexdigest()
 
     def _metadata(self, tokens: tuple[int, ...], tensors: list[Tensor]) -> dict[str, str]:
-        # A bit that the disk flipped would change plans without a trace.
+        # A flipped bit on the disk would change plans unnoticed.
         return {"head": self._digest(tokens), "crc32": str(_checksum(tensors))}
 
     def _remove_oldest(self) -> None:
-        # A killed process leaves .part files.
+        # A killed process leaves .part files behind.
         listed = [f for f in self._folder.iterdir() if f.suffix in (".safetensors", ".part")]
         files = sorted((file.stat().st_mtime, file.stat().st_size, file) for file in listed)
         excess = sum(size for _, size, _ in files) - self._max_bytes
@@ -153,7 +153,7 @@ def _checksum(tensors: list[Tensor]) -> int:
 
 
 def _write(file: Path, content: bytes) -> None:
-    """Write a file completely or not at all."""
+    """Write a file atomically."""
     handle, part = tempfile.mkstemp(suffix=".part", dir=file.parent)
     try:
         with os.fdopen(handle, "wb") as stream:

@@ -1,7 +1,6 @@
-"""Several texts that a model reads in one call, as a tree of their common beginnings.
+"""Tree attention: several texts in one call of a model, as a tree of their common prefixes.
 
-Each token attends to its own path alone, which a mask says (SpecInfer, Miao et al. 2024, section
-4.2).
+A mask lets each token attend to its own path only (SpecInfer, Miao et al. 2024, section 4.2).
 """
 
 from __future__ import annotations
@@ -69,9 +68,9 @@ class PrefixTree:
 def read_tree(
     model: LanguageModel, cache: KVCache, before: Sequence[int], texts: Sequence[Sequence[int]]
 ) -> PrefixTree:
-    """Read texts, each behind what a cache holds and some more tokens.
+    """Return the tree of texts that follow the content of a cache and some more tokens.
 
-    The cache is left longer, by columns of no single text: set its length back.
+    The call appends columns of the tree to the cache; reset its length afterwards.
 
     Args:
         cache: States of one row.

@@ -1,4 +1,4 @@
-"""Calls of the network for a sequence: tokens in, logits after some of them out."""
+"""Forward passes for a sequence: tokens in, logits at some positions out."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from casewright.planner.decoding.limits import DecodingLimits
 if TYPE_CHECKING:
     from casewright.planner.language_model import LanguageModel
 
-#: Tokens that are read in one call; the deadline is checked between calls.
+#: Number of tokens that are read in one call; the deadline is checked between calls.
 CHUNK = 512
 
 
@@ -25,7 +25,7 @@ def read(
     limits: DecodingLimits,
     positions: Sequence[int],
 ) -> NDArray[np.float32]:
-    """Read tokens behind what the cache holds, and add their states to it.
+    """Read tokens after the cache's content, and add their states to the cache.
 
     Args:
         cache: States of one row.
@@ -60,11 +60,11 @@ def read(
 
 
 def positions_in(positions: Sequence[int], start: int, size: int) -> list[int]:
-    """Return the positions that lie in a chunk, counted from its start."""
+    """Return the positions within a chunk, counted from its start."""
     return [position - start for position in positions if start <= position < start + size]
 
 
 def on_host(logits: Any) -> NDArray[np.float32]:
-    """Return a tensor of logits of any device and type as an array."""
+    """Return a logits tensor of any device and dtype as an array."""
     array: NDArray[np.float32] = logits.float().cpu().numpy()
     return array

@@ -1,4 +1,4 @@
-"""A plan while it is written: chosen tokens, and tokens that are forced."""
+"""A partial plan during decoding, with chosen and forced tokens."""
 
 from __future__ import annotations
 
@@ -18,17 +18,15 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Written:
-    """A plan in tokens, and what it took.
+    """Plan in tokens, with counts of the decoding.
 
     Attributes:
-        tokens: The plan's, without the end token.
-        model_steps: Calls of the network after which a token was chosen, including the prompt's
-            call.
-        forced: Tokens that the grammar wrote without a choice.
-        drafted: Tokens that a draft let the model choose in the same step as an earlier token;
-            without the draft, each of these tokens takes a step.
+        tokens: Tokens of the plan, without the end token.
+        model_steps: Number of forward passes after which a token was chosen, the prompt's included.
+        forced: Number of tokens that the grammar forced.
+        drafted: Number of accepted draft tokens, each of which saved a step.
         prompt_tokens: Length of the prompt.
-        head_reused: True if the head's key/value states were cached.
+        head_reused: True if the key/value states of the prefix were cached.
     """
 
     tokens: tuple[int, ...]
@@ -40,9 +38,9 @@ class Written:
 
 
 class PartialPlan:
-    """A plan that is written token by token, whoever computes the logits.
+    """Plan that is written token by token, given logits.
 
-    Forced tokens are written at once: they take no model step.
+    Forced tokens are written at once, without a model step.
 
     Args:
         prompt_tokens: Length of the model's input before the plan.
@@ -70,14 +68,14 @@ class PartialPlan:
         self.ended = False
 
     def begin(self) -> list[int]:
-        """Write what every plan begins with; return its tokens."""
+        """Write the forced beginning of a plan; return its tokens."""
         return self._append([])
 
     def extend(self, logits: NDArray[np.float32]) -> list[int]:
         """Choose the next token by logits of shape ``(vocabulary,)``; return the new tokens.
 
         Raises:
-            DecodingError: A limit is met, or the sequence is longer than the model reads.
+            DecodingError: A limit is reached, or the sequence exceeds the model's context.
             GrammarError: The model's tokens cannot write what must come next.
         """
         self._choices += 1
@@ -89,14 +87,14 @@ class PartialPlan:
         return self._append([token])
 
     def proposals(self, draft: str) -> list[list[int]]:
-        """Return the choices that a draft proposes next, within the limits; see ``propose``."""
+        """Return the next choices that a draft proposes, within the limits; see ``propose``."""
         limit = self._limits.tokens
         if self._model.positions is not None:
             limit = min(limit, self._model.positions - self._prompt_tokens)
         return propose(self._model, draft, self._matcher, self._tokens, limit - len(self._tokens))
 
     def written(self, *, head_reused: bool, drafted: int = 0) -> Written:
-        """Return the plan; ``drafted`` of its choices took no step."""
+        """Return the plan; ``drafted`` is the number of accepted draft tokens."""
         return Written(
             tokens=tuple(self._tokens),
             model_steps=self._choices - drafted,

@@ -1,4 +1,4 @@
-"""The rules for the calls of a toolbox's tools."""
+"""The grammar rules for the calls of a toolbox's tools."""
 
 from __future__ import annotations
 
@@ -18,20 +18,20 @@ from casewright.planner.grammar.terminals import (
 )
 from casewright.tools import Parameter, Source, ToolSpec
 
-#: The rule of references to earlier steps. It carries the classes of the steps before it as its
-#: parameter, as does every rule with a reference in it; llguidance refuses others that do.
+#: The rule of references to earlier steps. Its parameter has the classes of the earlier steps.
+#: llguidance requires this parameter in every rule with a reference, and in no other rule.
 REFERENCES = "r::_"
 _LIST_KINDS = ("array", "any")
 
 
 @dataclass(frozen=True, slots=True)
 class Expression:
-    """The right-hand side of a rule.
+    """Right-hand side of a rule.
 
     Attributes:
-        text: In Lark.
+        text: The text in Lark.
         parametric: True if it refers to earlier steps.
-        needs_step: True if it matches nothing where no earlier step has a result.
+        needs_step: True if it matches only after an earlier step with results.
     """
 
     text: str
@@ -40,19 +40,19 @@ class Expression:
 
 
 class Calls:
-    """The calls that can be written in a request, and the rules and terminals that they need.
+    """Possible calls in a request, with the rules and terminals that they need.
 
     Args:
-        supplied: The terminals that the request defines.
-        chained: Write references to earlier steps by the rule ``REFERENCES``; otherwise a terminal
-            among the supplied ones may match them.
-        some_result: The condition that some earlier step has a result.
+        supplied: Terminals that the request defines.
+        chained: Use the rule ``REFERENCES`` for references to earlier steps; otherwise one of the
+            supplied terminals may match them.
+        some_result: The condition that an earlier step has results.
 
     Attributes:
-        tools: The tools that can be called, each with its call. A tool with a required parameter
-            without any possible argument is left out.
-        rules: Definitions of rules.
-        used: The terminals that they use.
+        tools: The tools that can be called, each with its call. A tool is left out if a required
+            parameter has no possible argument.
+        rules: Definitions of the rules.
+        used: Terminals that the rules use.
     """
 
     def __init__(
@@ -76,7 +76,7 @@ class Calls:
         ]
 
     def rule(self, name: str, alternatives: list[Expression]) -> Expression:
-        """Define a rule, and return a reference to it."""
+        """Define a rule and return the text that refers to it."""
         parametric = any(option.parametric for option in alternatives)
         head = f"{name}::_" if parametric else name
         self.rules.append(f"{head}:{'|'.join(map(self._alternative, alternatives))}")
@@ -84,12 +84,12 @@ class Calls:
         return Expression(head, parametric, needs_step)
 
     def _alternative(self, option: Expression) -> str:
-        # References alone need no condition; a text before them would otherwise be a dead end.
+        # References alone need no condition; text before them does, to avoid a dead end.
         conditional = option.needs_step and option.text != REFERENCES
         return f"{option.text} {self._some_result}" if conditional else option.text
 
     def _optional(self, argument: str, value: Expression) -> str:
-        """Return an argument that may be left out, and must be where it has no possible value."""
+        """Return an optional argument; if it has no possible value, it must be left out."""
         return f'({argument} {self._some_result}|"")' if value.needs_step else f"({argument})?"
 
     def _call(self, tool: ToolSpec) -> Expression | None:
@@ -105,8 +105,8 @@ class Calls:
         required = [i for i, (parameter, _) in enumerate(arguments) if parameter.required]
         if not required:
             return self._optional_call(tool, arguments)
-        # The first required argument is always there: the optional ones before it end with a comma,
-        # those after it start with one.
+        # The first required argument is always present: optional ones before it end with a comma,
+        # later ones start with one.
         anchor = required[0]
         text = quoted(f"{tool.name}(") if anchor else ""
         for parameter, value in arguments[:anchor]:
@@ -125,7 +125,7 @@ class Calls:
     def _optional_call(
         self, tool: ToolSpec, arguments: list[tuple[Parameter, Expression]]
     ) -> Expression:
-        # Any of the arguments may be the first; those after it start with a comma.
+        # Any argument may be the first; later ones start with a comma.
         alternatives: list[Expression] = []
         rest = Expression("")
         for parameter, value in reversed(arguments):
@@ -172,7 +172,7 @@ class Calls:
     def _joined(self, letter: str, alternatives: list[Expression]) -> Expression | None:
         if len(alternatives) < 2:
             return alternatives[0] if alternatives else None
-        # No rule is named i…: after a quoted text Lark would take that letter for a flag.
+        # No rule's name starts with i: after a quoted text Lark would read it as a flag.
         return self.rule(f"{letter}{len(self.rules)}", alternatives)
 
     def terminals(self) -> list[str]:
@@ -185,14 +185,14 @@ def _named(name: str, value: Expression) -> str:
 
 
 def _terminals(parameter: Parameter, supplied: Set[str], *, whole: bool) -> tuple[str, ...]:
-    """Return the alternatives of an argument but references to steps: the static checks reversed.
+    """Return the alternatives of an argument that the static checks admit, except references.
 
     A whole argument must have the parameter's type; an item of a list need not.
     """
     sources = parameter.sources
     options: list[str] = []
     if not whole or parameter.kind in ("string", "any"):
-        # Half a surrogate pair cannot be encoded, and is never written.
+        # A lone surrogate cannot be encoded and is never written.
         texts = [
             text for text in parameter.choices if text == text.encode("utf-8", "ignore").decode()
         ]

@@ -1,4 +1,4 @@
-"""The tokens that may come next in a plan, and those that must."""
+"""The allowed and the forced next tokens of a plan."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ if TYPE_CHECKING:
 
 
 def compiled(tokenizer: LLTokenizer, grammar: str) -> LLMatcher:
-    """Compile a grammar in llguidance's Lark.
+    """Return the compiled form of a grammar in llguidance's Lark.
 
     Raises:
-        GrammarError: It cannot be compiled.
+        GrammarError: The grammar cannot be compiled.
     """
     from llguidance import LLMatcher
 
@@ -29,13 +29,12 @@ def compiled(tokenizer: LLTokenizer, grammar: str) -> LLMatcher:
 
 
 class PlanMatcher:
-    """Follows the tokens of one plan; for one thread at a time.
+    """Tracks the tokens of one plan. Not thread-safe.
 
-    Every method raises ``GrammarError`` where a limit of the library is met, or where no token can
-    follow.
+    Every method raises ``GrammarError`` if a limit of llguidance is reached or no token can follow.
 
     Args:
-        matcher: Of a compiled grammar, at its start; it is used up.
+        matcher: A new matcher of a compiled grammar, which this object changes.
     """
 
     def __init__(self, matcher: LLMatcher, tokenizer: LLTokenizer) -> None:
@@ -51,10 +50,7 @@ class PlanMatcher:
         return matcher
 
     def forced(self) -> list[int]:
-        """Consume and return the tokens without an alternative; none where there is a choice.
-
-        An end token is never among them.
-        """
+        """Consume and return the forced tokens, never an end token; empty if there is a choice."""
         forced: list[int] = []
         while not self.finished:
             tokens = self._matcher.compute_ff_tokens()
@@ -69,9 +65,9 @@ class PlanMatcher:
         return forced
 
     def allowed(self) -> NDArray[np.intp]:
-        """Return the ids of the tokens that may come next, ascending; at least one.
+        """Return the ids of the allowed next tokens, ascending; at least one.
 
-        End tokens are among them where the plan may end.
+        End tokens are included if the plan may end.
         """
         if self._allowed is None:
             bits = np.frombuffer(self._matcher.compute_bitmask(), dtype=np.uint8)
@@ -80,7 +76,7 @@ class PlanMatcher:
         return self._allowed
 
     def mask(self, size: int) -> NDArray[np.bool_]:
-        """Return True for each token below ``size`` that may come next, of shape (size,)."""
+        """Return an array (size,) that is True for the allowed next tokens."""
         allowed = self.allowed()
         mask = np.zeros(size, dtype=np.bool_)
         mask[allowed[allowed < size]] = True
@@ -90,7 +86,7 @@ class PlanMatcher:
         """Advance by a token.
 
         Raises:
-            GrammarError: It cannot come next; the matcher is unchanged.
+            GrammarError: The token is not allowed; the matcher is unchanged.
         """
         if token not in self._tokens:
             raise GrammarError(f"There is no token {token}. Choose one of the allowed tokens.")
@@ -98,7 +94,7 @@ class PlanMatcher:
 
     @property
     def finished(self) -> bool:
-        """True where nothing can follow: the plan is complete."""
+        """True if no token can follow, so that the plan is complete."""
         if self._matcher.is_stopped():
             _check(self._matcher)
             return True
@@ -106,7 +102,7 @@ class PlanMatcher:
 
     @property
     def accepting(self) -> bool:
-        """True where the plan may end."""
+        """True if the plan may end."""
         return bool(self._matcher.is_accepting())
 
     def _consume(self, tokens: Sequence[int]) -> None:

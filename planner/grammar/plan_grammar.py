@@ -24,33 +24,31 @@ from casewright.tools import Source, ToolSpec
 if TYPE_CHECKING:
     from llguidance import LLTokenizer
 
-#: The line that replaces a further step, where a plan is written line by line.
+#: The last line, instead of a step, of a plan that is written line by line.
 DONE = "done"
-#: The first line of a grammar without forcing. Where the grammar leaves no choice of text,
-#: llguidance lets the tokenizer cut that text. Tokenizers may return other text than they were
-#: given: a special token for what merely looks like one, a composed character for a letter and its
-#: mark. Such a token cannot come next, and no other would be allowed. For such texts forcing is
-#: switched off: every way of cutting them is then allowed.
+#: The first line of a grammar without forced text. llguidance passes forced text to the tokenizer,
+#: which may change it: to a special token if the text looks like one, or to a composed character
+#: for a letter and its mark. Such a token does not match the grammar, and no other would be
+#: allowed. For toolboxes with such texts, any tokenization is allowed instead.
 NO_FORCING = '%llguidance {"no_forcing":true}\n'
 
 
 class PlanGrammar:
-    """Makes the grammar of a request's valid plans, in their one text form.
+    """Makes the grammar of a request's valid plans, in canonical text form.
 
-    Text of this grammar parses, passes the static checks of the request, and is in the form of
+    A text of this grammar parses, passes the static checks of the request, and has the form of
     ``format_plan``. The grammar admits less than the plan language: it has the bounds of
-    ``terminals``, a tool's arguments stand in the order of their declaration, and spans have the
-    question's spelling. Of a budget it holds the number of steps and, as far as
-    the rules can count them, the calls of each tool that the budget admits by themselves.
+    ``terminals``, a tool's arguments are in the order of their declaration, and spans have the
+    question's spelling. It enforces the budget's number of steps and, if rules can count them,
+    calls of tools.
 
-    The part of the text that the toolbox determines is cached; what the request adds, the spans of
-    its question and the fields of its context, is made each time. A grammar without spans is the
-    same for all questions, and is kept compiled: a parameter that admits any literal needs none.
+    The text that depends only on the toolbox is cached; the text for the question's spans and the
+    context's fields is made for each request. A grammar without spans, which a parameter for any
+    literal does not need, is the same for all questions and is cached in compiled form.
 
     Args:
-        toolboxes: Size of the caches of toolboxes' parts and of compiled grammars. A toolbox has
-            more than one where requests differ in their number of steps or in the kinds of values
-            that their context has.
+        toolboxes: Size of the caches of toolbox parts and of compiled grammars. A toolbox has
+            several parts if requests differ in the number of steps or the types of context values.
     """
 
     def __init__(self, tokenizer: LLTokenizer, *, toolboxes: int = 32) -> None:
@@ -59,7 +57,7 @@ class PlanGrammar:
         self._compiled = lru_cache(toolboxes)(partial(compiled, tokenizer))
 
     def plan(self, request: PlanRequest) -> PlanMatcher:
-        """Return a matcher of whole plans.
+        """Return a matcher for a whole plan.
 
         Raises:
             GrammarError: The grammar is too large to be compiled.
@@ -69,15 +67,15 @@ class PlanGrammar:
         return self._matcher(request, "", _terminals(request), request.max_steps)
 
     def next_step(self, request: PlanRequest, earlier: Sequence[str]) -> PlanMatcher:
-        """Return a matcher of the one line ``sN = tool(…)``, or of ``done``.
+        """Return a matcher for a single line, ``sN = tool(…)`` or ``done``.
 
         Args:
-            earlier: The tools that steps 1 to N - 1 call. Without any, ``done`` is not allowed;
-                with as many as the request admits, nothing else is.
+            earlier: The tools of steps 1 to N - 1. If there are none, ``done`` is not allowed; if
+                there are as many as the request admits, only ``done`` is.
 
         Raises:
             GrammarError: The grammar is too large to be compiled.
-            InputError: The request admits no step, or has no such tool.
+            InputError: The request admits no step, or lacks an earlier tool.
         """
         _check_steps(request)
         toolbox = request.toolbox
@@ -106,10 +104,9 @@ class PlanGrammar:
     def _matcher(
         self, request: PlanRequest, start: str, terminals: dict[str, str], steps: int | None
     ) -> PlanMatcher:
-        """Return a matcher of a plan of at most so many steps, or of one line without ``steps``."""
+        """Return a matcher for a plan of at most ``steps`` steps, or if ``None`` for one line."""
         supplied = frozenset(terminals)
-        # Without what the grammar does not depend on. Not the toolbox's fingerprint: two choices
-        # may read like one there.
+        # Not the toolbox's fingerprint, in which two choices may look like one.
         tools = tuple(ToolSpec(t.name, "", t.parameters, t.results) for t in request.toolbox)
         most = tuple(request.most_calls().items()) if steps is not None else ()
         part, forcing = self._part(tools, supplied, steps, most)
@@ -118,7 +115,7 @@ class PlanGrammar:
             forcing = False
         head = start if forcing else NO_FORCING + start
         text = "\n".join([head + part.text, *(terminals[n] for n in sorted(part.used & supplied))])
-        # Copies share what the lexer has learnt, which only a question's spans would let grow.
+        # Copies share the lexer's cache, which would grow with the spans of each question.
         matcher = compiled(self._tokenizer, text) if spans else self._compiled(text).deep_copy()
         return PlanMatcher(matcher, self._tokenizer)
 
@@ -129,13 +126,13 @@ class PlanGrammar:
         steps: int | None,
         most: tuple[tuple[str, int], ...],
     ) -> tuple[ToolboxPart, bool]:
-        """Return a toolbox's part, and whether the tokenizer keeps the toolbox's words."""
+        """Return a toolbox's part, and True if the tokenizer preserves the toolbox's texts."""
         words: list[str] = []
         for tool in tools:
             words += [tool.name, *tool.results]
             for parameter in tool.parameters:
                 words += [parameter.name, *parameter.choices]
-        # Half a surrogate pair is never written.
+        # A lone surrogate is never written.
         text = " ".join(words).encode("utf-8", "ignore").decode()
         if steps is None:
             part = line_part(tools, supplied)
@@ -163,7 +160,7 @@ def _terminals(request: PlanRequest) -> dict[str, str]:
 
 
 def _unchanged(tokenizer: LLTokenizer, text: str) -> bool:
-    """Return whether the tokenizer keeps the text, and so every part of it, as it is."""
+    """Return True if the tokenizer preserves the text, and so every part of it."""
     tokens = tokenizer.tokenize_str(text)
     return tokenizer.decode_bytes(tokens) == text.encode() and not any(
         map(tokenizer.is_special_token, tokens)

@@ -22,15 +22,15 @@ from casewright.tools import Parameter
 from casewright.tools.alias import NAME
 
 _KINDS = {name: Parameter("value", kind=kind) for kind, name in CONTEXT.items()}
-# Never in a question, whose spaces were made one each, so no run of pieces goes across it.
+# Separator: never in a question, whose white space is normalised, so no run of pieces crosses it.
 _BARRIER = "\n"
 
 
 def context_terminals(context: Mapping[str, Any]) -> dict[str, str]:
-    """Return the definitions by the terminals' names; a kind that no field has is left out.
+    """Return the definitions of the context's terminals by name; types without fields are left out.
 
-    Fields that are null or whose names are no identifiers cannot be referred to. Of the others the
-    first ``CONTEXT_FIELDS`` can, if their names have at most ``CONTEXT_NAME`` characters.
+    The terminals match the first ``CONTEXT_FIELDS`` fields that are not null and whose names are
+    identifiers of at most ``CONTEXT_NAME`` characters.
     """
     usable = (
         (field, value)
@@ -47,15 +47,14 @@ def context_terminals(context: Mapping[str, Any]) -> dict[str, str]:
 
 
 def span_terminal(question: str) -> str:
-    """Return the definition of the terminal of spans, or an empty text if there is no span.
+    """Return the definition of the terminal of spans; empty if there is no span.
 
-    A span is a run of whole words of the question, written as the question has them, with single
-    spaces. Only the first ``SPAN_CHARACTERS`` and ``SPAN_WORDS`` of the question are read.
+    A span is a run of whole words of the question in the same spelling, with single spaces. Only
+    the first ``SPAN_CHARACTERS`` and ``SPAN_WORDS`` of the question are read.
 
-    llguidance's ``substring_words`` also matches the empty text, punctuation at the ends and, where
-    the text is escaped afterwards, halves of words. Here the question is cut into words and gaps as
-    ``is_span`` cuts it, each piece is escaped as JSON, and a run of pieces must start and end with
-    a word.
+    llguidance's ``substring_words`` also matches the empty text, punctuation at the ends and, in
+    escaped text, parts of words. Here the question is split into words and gaps as in ``is_span``,
+    each piece is escaped as JSON, and a run of pieces must start and end with a word.
     """
     words, gaps = _cut(question)
     if all(len(word) > TEXT_CHARACTERS for word in words):
@@ -67,9 +66,9 @@ def span_terminal(question: str) -> str:
     outside = set().union(*gaps) - inside
     pieces = [words[0]]
     for gap, word in zip(gaps, words[1:], strict=True):
-        # A character may be part of a word here and of a gap there, and only its position tells
-        # which; a span does not go across such a gap. Of the characters that JSON escapes, a
-        # question has these two: spaces became one each, control characters are refused.
+        # A character may belong to a word at one position and to a gap at another; a span does not
+        # cross such a gap. Quote and backslash are the only characters of a question that JSON
+        # escapes, since white space is normalised and control characters are refused.
         escaped = gap.replace("\\", "\\\\").replace('"', '\\"')
         pieces += [escaped if inside.isdisjoint(gap) else _BARRIER, word]
     end = "[^" + "".join(f"\\x{{{ord(char):x}}}" for char in sorted({*outside, "\\", "\n"})) + "]"
@@ -79,7 +78,7 @@ def span_terminal(question: str) -> str:
 
 
 def _cut(question: str) -> tuple[list[str], list[str]]:
-    """Return the question's words, and the gaps between each and the next.
+    """Return the question's words, and the gaps between adjacent words.
 
     A word is a run of letters, digits and marks in the question's case-folded text, as in
     ``is_span``; folding can make several characters of one, never fewer.
@@ -92,7 +91,7 @@ def _cut(question: str) -> tuple[list[str], list[str]]:
         index = {size: i for i, size in enumerate(accumulate(sizes, initial=0))}
         runs = [(index[a], index[b]) for a, b in runs if a in index and b in index]
     if len(question) > SPAN_CHARACTERS or len(runs) > SPAN_WORDS:
-        # It may be half a word.
+        # The last word may be cut.
         runs = runs[:-1]
     words = [plain[start:end] for start, end in runs]
     gaps = [plain[end:start] for (_, end), (start, _) in pairwise(runs)]

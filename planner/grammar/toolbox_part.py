@@ -1,4 +1,4 @@
-"""The part of the grammar that a toolbox determines, for a whole plan and for one line of it."""
+"""The part of the grammar that depends on the toolbox, for a whole plan and for a single line."""
 
 from __future__ import annotations
 
@@ -9,34 +9,33 @@ from casewright.planner.grammar.calls import REFERENCES, Calls, Expression
 from casewright.planner.grammar.terminals import DEFINITIONS, STEPS, fields_after_step
 from casewright.tools import ToolSpec
 
-#: The rule of one call, in the grammar of one line.
+#: The rule of a call in the grammar of a single line.
 CALL = "c"
-#: Bits of the number that a rule carries, and most of them that count calls of single tools.
+#: Bits of a rule's parameter, and the maximal number of them that count calls of tools.
 BITS, COUNTERS = 64, 24
 
 
 @dataclass(frozen=True, slots=True)
 class ToolboxPart:
-    """The definitions that a toolbox determines, and the request's terminals that they use."""
+    """Definitions that depend on the toolbox, and the terminals of the request that they use."""
 
     text: str
     used: frozenset[str]
 
 
 class _StepClasses:
-    """The sets of result fields of a toolbox, numbered from 1; 0 is a step without results.
+    """Distinct sets of result fields of a toolbox, numbered from 1; 0 is a step without results.
 
-    A plan refers to fields of earlier steps, and which fields there are differs from plan to plan.
-    Rules of llguidance can carry a number of 64 bits (its docs/parametric.md); ours carry, for each
-    earlier step, which of the toolbox's distinct sets of result fields it has: a bit for each set
-    where that fits, since such rules compile faster, and the set's number otherwise. With n sets a
-    number takes ceil(log2(n + 1)) bits and the last step needs none, so a plan has at most
-    64 / ceil(log2(n + 1)) + 1 steps, rounded down: 13 for 31 sets, 11 for 63, 10 for 127. Where a
-    request admits more, the number of steps is lowered, never a check.
+    A plan refers to fields of its earlier steps. Rules of llguidance can have a parameter of 64
+    bits (its docs/parametric.md); ours encodes the class of each earlier step, which is the set of
+    its result fields: one bit a set if that fits, since such rules compile faster, else the set's
+    number. With n sets a number takes ceil(log2(n + 1)) bits and the last step needs none, so a
+    plan has at most 64 / ceil(log2(n + 1)) + 1 steps, rounded down: 13 for 31 sets, 11 for 63, 10
+    for 127. If a request admits more steps, the number of steps is reduced; no check is dropped.
 
     Attributes:
-        fields: The distinct sets that can be referred to, none of them empty.
-        steps: Most steps of a plan.
+        fields: The distinct nonempty sets that references can use.
+        steps: Maximal number of steps of a plan.
     """
 
     def __init__(self, fields: list[tuple[str, ...]], max_steps: int, bits: int) -> None:
@@ -47,11 +46,11 @@ class _StepClasses:
         self._width = len(fields) if self._one_bit else width
 
     def number(self, fields: tuple[str, ...]) -> int:
-        """Return the number of a set; 0 if it cannot be referred to."""
+        """Return the number of a set; 0 if references cannot use it."""
         return self.fields.index(fields) + 1 if fields in self.fields else 0
 
     def after(self, step: int, number: int) -> str:
-        """Return the number that a rule carries once the step has results of a class."""
+        """Return the new parameter of a rule after the step, whose results have a class."""
         if not number:
             return "_"
         bit = (step - 1) * self._width
@@ -66,16 +65,16 @@ class _StepClasses:
 
 
 def line_part(toolbox: Sequence[ToolSpec], supplied: Set[str]) -> ToolboxPart:
-    """Return the rules of one call, named ``CALL``; a terminal holds the references."""
+    """Return the rules of a single call, named ``CALL``; a terminal matches the references."""
     calls = Calls(toolbox, supplied, chained=False)
     calls.rule(CALL, [call for _, call in calls.tools])
     return _part(calls, [])
 
 
 class _Counters:
-    """The bits in which rules count the calls of tools that a budget bounds, above the classes'.
+    """Bits of the parameter, above those of the classes, that count calls of tools with a budget.
 
-    What has no bits left is not counted: the tools with the most calls.
+    If the bits are not sufficient, the tools with the most calls are not counted.
     """
 
     def __init__(self, most: Mapping[str, int]) -> None:
@@ -105,7 +104,7 @@ def plan_part(
     """Return the rules of a whole plan, ``start`` among them.
 
     Args:
-        most: Most calls of tools that a budget bounds.
+        most: Maximal number of calls by tool, for tools that a budget limits.
     """
     counters = _Counters(most)
     some = f"%if gt([0:{counters.first}],0)"
@@ -136,12 +135,12 @@ def _lines(calls: Calls, classes: _StepClasses, counters: _Counters) -> list[str
         return ['start:"s1 = "k1', *lines, f"k{last}:{head}"]
     lines = ['start:"s1 = "k1::0']
     for step in range(1, last):
-        # The lines after a step carry the class of its results, and one more call of its tool.
+        # The parameter of later lines has the class of the step's results and a call of its tool.
         either = []
         for n, ((number, counted), head) in enumerate(heads.items()):
             line = f"{head} m{step}::{classes.after(step, number)}"
             if counted:
-                # Not around: llguidance would leave out a rule of one symbol, and its count.
+                # Not a rule around the call: llguidance removes rules of one symbol.
                 lines.append(f"u{step}x{n}::_:{line}")
                 line = f"u{step}x{n}::incr({counters.range(counted)}){counters.condition(counted)}"
             either.append(line)

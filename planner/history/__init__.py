@@ -1,4 +1,4 @@
-"""Planning for a question that depends on the turns before it."""
+"""Planning for questions that depend on earlier turns."""
 
 from casewright.planner.history.follow_up import HistoryReuse
 

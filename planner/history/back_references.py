@@ -1,4 +1,4 @@
-"""Words of an English question that point back to earlier turns."""
+"""Anaphora: words of an English question that refer to earlier turns."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _NUMBERS = {
     **{word: at for at, word in enumerate(("1st", "2nd", "3rd", "4th", "5th"))},
     "last": -1,
 }
-#: "One" in small letters: a phone may be called "One".
+#: "One" in lower case, since a phone may have the name "One".
 _ONE = r" (?-i:ones?)\b"
 _SEVERAL = re.compile(
     r"\b(?:both|either)(?: of (?:them|these|those))?\b"
@@ -22,7 +22,7 @@ _SEVERAL = re.compile(
     r"|\bwhich one\b(?!.*\bor\b)|\bof (?:them|these|those)\b",
     re.I,
 )
-#: "Which is lighter?" asks about the things before it, unless it names its own.
+#: "Which is lighter?" refers to the last things, unless the question names others.
 _WHICH = re.compile(r"^(?:and )?(which) (?:is|are|has|have|do|does|would)\b(?!.*\bor\b)", re.I)
 _VERBS = (
     r"is|are|was|has|have|had|do|does|did|can|could|will|would|need|needs|come|comes|cost|weigh|in"
@@ -43,7 +43,7 @@ _PRONOUN = re.compile(
     r"|\bthat's\b",
     re.I,
 )
-#: "It" and "that" that point to nothing.
+#: "It" and "that" without an antecedent.
 _EMPTY = re.compile(
     r"\b(?:is|was|will|would|does|did) it (?:true|possible|ok|okay|normal|called|late|rain|snow|"
     r"raining|snowing|time|said|mean)\b"
@@ -53,7 +53,7 @@ _EMPTY = re.compile(
     re.I,
 )
 _SENTENCE_END = re.compile(r"\w\W*\s\w+\W*[.!?:;]+(?=\s)")
-#: Words without content that a message may begin with.
+#: Words without content at the beginning of a message.
 _DISCOURSE = re.compile(
     r"^(?:(?:ok(?:ay)?|thanks|thank you|great|good|nice|cool|ha|hm+|well|so|but|right|alright|oh|"
     r"yes|yeah|please|lovely|perfect)[\s,.!…-]+)+",
@@ -96,7 +96,7 @@ _SHORT_VERB = re.compile(
     r"(?: too| as well)?$",
     re.I,
 )
-#: "One" that stands for a kind of thing, not for a named thing.
+#: "One" that refers to a kind of thing, not to a named thing.
 _BARE_ONE = re.compile(
     r"\b(?P<before>(?:have|has|got|sell|stock|is there|are there|see|show me|find me|find|want|"
     r"need|any|an?(?: \w+)?|another|other|\w+er|(?:more|less) \w+|some(?: \w+)?))"
@@ -108,19 +108,19 @@ _ANYTHING = re.compile(
     r"(?P<how>(?P<compared>\w+er\b|(?:more|less) \w+)|(?:in|with|without|under|below|made)\b.*)",
     re.I,
 )
-#: Most words of a short question, which may leave its subject out, and of a new subject.
+#: Maximal number of words of a short question, which may lack its subject, and of a new subject.
 _SHORT, _LONGEST = 9, 6
 
 
 @dataclass(frozen=True, slots=True)
 class BackReference:
-    """Words that point back.
+    """Words that refer to earlier turns.
 
     Attributes:
-        start, end: Their first character in the question, and the one past their last.
-        position: Of an ordinal, in a list, counting from 0; -1 for the last. Of a price, 0 for the
-            lowest, -1 for the highest.
-        word: Of an attribute, the word.
+        start, end: Start and end of the words in characters of the question.
+        position: For an ordinal, the index in a list, from 0; -1 for the last. For a price, 0 for
+            the lowest, -1 for the highest.
+        word: For an attribute, the word.
     """
 
     kind: Kind
@@ -131,20 +131,20 @@ class BackReference:
 
 
 def core(question: str) -> str:
-    """Return the question without thanks and other words without content before it."""
+    """Return the question without leading words without content, such as thanks."""
     text = " ".join(question.split())
     return _DISCOURSE.sub("", text) or text
 
 
 def without_opener(text: str) -> str:
-    """Return a question without an "and" before it."""
+    """Return a question without a leading "and"."""
     return re.sub(r"^(?:and|also|or)\b[\s,]*", "", text, flags=re.I) or text
 
 
 def back_references(text: str) -> list[BackReference]:
-    """Return the words that point back, in their order, none inside another."""
+    """Return the words that refer to earlier turns, in order, without overlap."""
     references: list[BackReference] = []
-    # Words after the first sentence point back to that sentence.
+    # Words after the first sentence refer to that sentence.
     sentence = _SENTENCE_END.search(text)
     limit = sentence.end() if sentence else len(text)
     empty = [match.span() for match in _EMPTY.finditer(text)]
@@ -174,10 +174,10 @@ def back_references(text: str) -> list[BackReference]:
 
 
 def new_subject(text: str) -> tuple[str, bool] | None:
-    """Return the thing that an elliptic question names, and whether it corrects the one before.
+    """Return the thing that an elliptic question names, and True if it corrects the last one.
 
-    "And the kite?" and "no, I meant the kite" ask the last question about the kite. ``None`` for a
-    complete question.
+    "And the kite?" and "no, I meant the kite" repeat the last question for the kite. Return
+    ``None`` for a complete question.
     """
     plain = text.rstrip(" ?!.…")
     if short_verb := _SHORT_VERB.match(plain):
@@ -194,12 +194,12 @@ def new_subject(text: str) -> tuple[str, bool] | None:
 
 
 def compares(text: str) -> bool:
-    """Return whether a question compares the last thing to another."""
+    """Return True if a question compares the last thing to another."""
     return _COMPARED.match(text) is not None
 
 
 def has_opener(text: str) -> bool:
-    """Return whether a question begins with an "and"."""
+    """Return True if a question begins with an "and"."""
     return without_opener(text) != text
 
 
@@ -209,23 +209,23 @@ def bare_subject(phrase: str) -> str:
 
 
 def asks(text: str) -> bool:
-    """Return whether a text begins as a question does."""
+    """Return True if a text begins like a question."""
     return text.split()[0].casefold() in _QUESTION_WORDS
 
 
 def names_a_part(text: str) -> bool:
-    """Return whether a short question has a known part, such as "the battery"."""
+    """Return True if a short question names a known part, such as "the battery"."""
     return len(text.split()) <= _SHORT and re.search(r"\bthe \w", text, re.I) is not None
 
 
 def means_page(phrase: str) -> bool:
-    """Return whether a phrase means the thing on the page."""
+    """Return True if a phrase means the thing on the page."""
     demonstrative = re.match(r"^(?:this|that|these|those)(?: ones?)?$", phrase, re.I)
     return bool(_THIS_PAGE.match(phrase) or demonstrative)
 
 
 def refined(text: str, kind_of_thing: str) -> str | None:
-    """Return a question for another thing of a kind with the kind in it; ``None`` for others."""
+    """Return a question for another thing of a kind, completed by the kind; ``None`` for others."""
     plain = text.rstrip(" ?!.…")
     if match := _ANYTHING.search(plain):
         how = match["how"]
@@ -241,5 +241,5 @@ def refined(text: str, kind_of_thing: str) -> str | None:
 
 
 def of_kinds(references: Sequence[BackReference], *kinds: Kind) -> list[BackReference]:
-    """Return the references of some kinds."""
+    """Return the references of these kinds."""
     return [reference for reference in references if reference.kind in kinds]

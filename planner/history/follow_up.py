@@ -1,14 +1,13 @@
-"""Plans for a question that depends on the turns before it.
+"""Plans for questions that depend on earlier turns.
 
-A plan cannot refer to history, so what a follow-up leaves out stands in its plan as literals. Two
-ways lead there, and neither writes a new question:
+A plan cannot refer to history, so the plan of a follow-up has what the question omits as literals.
+There are two methods, and neither writes a new question:
 
-- A question that points back ("and its warranty?") is planned for as if the thing were open on the
-  page, which plan cases know; what the plan takes from the page is then found by name.
-- A question that names another thing alone ("and the kite?") takes over the plan of the question
-  before it, bound to that thing.
+- A question with an anaphor ("and its warranty?") is planned as if the thing were on the open page,
+  as in plan cases; steps that find the thing by name then replace the page's fields.
+- A question that only names another thing ("and the kite?") gets the last plan, bound to it.
 
-``question`` in a plan stays the user's own. Where that does not say what is asked, a literal does.
+``question`` in a plan is the user's own. If it is incomplete, the plan has a literal instead.
 """
 
 from __future__ import annotations
@@ -28,15 +27,15 @@ from casewright.planner.request import PlanRequest
 from casewright.planner.reuse import Reading, Reuse, valid, valid_readings
 from casewright.planner.spans import RUNS, is_span, normalized
 
-#: Earlier turns that are read.
+#: Maximal number of earlier turns that are read.
 TURNS = 4
-#: Longest topic in a literal, in characters.
+#: Maximal characters of a topic in a literal.
 TOPIC = 300
-#: Longest follow-up in words: a longer question says itself what it is about.
+#: Maximal words of a follow-up: a longer question is complete.
 LONGEST = 16
-#: Stands for the thing on a page that is only supposed.
+#: Placeholder of the thing on a hypothetical page.
 SUPPOSED = "it"
-#: Words of names that name nothing.
+#: Words that identify nothing in a name.
 _EMPTY = frozenset(
     re.split(
         " ",
@@ -47,13 +46,13 @@ _EMPTY = frozenset(
 
 
 class HistoryReuse:
-    """Plans for follow-ups, by a reuse that plans for questions that stand alone."""
+    """Plans for follow-ups, by a ``Reuse`` for single questions."""
 
     def __init__(self, reuse: Reuse) -> None:
         self._reuse = reuse
 
     def readings(self, request: PlanRequest) -> Iterator[Reading]:
-        """Yield readings of a request, the likeliest first; a follow-up's have no confidence."""
+        """Yield readings of a request, the most probable first; a follow-up's lack confidence."""
         if request.history:
             rebinding = Rebinding(request.toolbox)
             turns = self._turns(request, rebinding) if rebinding.page_fields else []
@@ -68,7 +67,7 @@ class HistoryReuse:
             try:
                 alone = replace(request, question=turn["question"], history=())
             except InputError:
-                # Earlier questions are unchecked; such a turn is skipped.
+                # Earlier questions are unchecked; a turn with an invalid one is skipped.
                 continue
             plans = _FollowUp(self._reuse, alone, turns, rebinding).plans() if turns else iter(())
             follow_up = next(((plan, text) for plan, text in plans if valid(plan, alone)), None)
@@ -82,7 +81,7 @@ class HistoryReuse:
 
 
 class _FollowUp:
-    """A question with the turns before it."""
+    """Question with the earlier turns."""
 
     def __init__(
         self, reuse: Reuse, request: PlanRequest, turns: Sequence[PlannedTurn], rebinding: Rebinding
@@ -94,7 +93,7 @@ class _FollowUp:
         self._rebinding = rebinding
         self._text = back.core(request.question)
         fields = rebinding.page_fields
-        # Stands for a page with the thing that the question points back to.
+        # A hypothetical page with the thing to which the question refers.
         self._supposed = dict.fromkeys(sorted(fields), SUPPOSED)
         self._has_page = any(request.context.get(field) is not None for field in fields)
         self._alone = next(self._readings(self._text), None)
@@ -105,7 +104,7 @@ class _FollowUp:
         ]
 
     def plans(self) -> Iterator[tuple[Plan, str]]:
-        """Yield plans that take history into account, each with the completed question."""
+        """Yield plans that use the history, each with the completed question."""
         if len(_words(self._text)) > LONGEST:
             return
         yield from self._with_new_subject()
@@ -116,13 +115,13 @@ class _FollowUp:
         if not self._references:
             yield from self._with_full_names()
         if self._alone is not None and _looks_up_nothing(self._alone):
-            # Few plan cases have words that only say that the talk goes on.
+            # Few plan cases contain words such as "and" at the beginning.
             text = back.without_opener(self._text)
             for plan in self._readings(text) if text != self._request.question else ():
                 yield plan, text
 
     def _with_new_subject(self) -> Iterator[tuple[Plan, str]]:
-        """Yield plans that ask the last question about another thing."""
+        """Yield plans for the last question about another thing."""
         subject = back.new_subject(self._text)
         if subject is None:
             return
@@ -161,7 +160,7 @@ class _FollowUp:
         yield rebinding.with_question(plan, question), question
 
     def _full_name(self, phrase: str, corrects: bool) -> str | None:
-        """Return the name that a phrase gives, completed by the one before where it is a part."""
+        """Return the full name of the thing in a phrase, which may be a part of the last name."""
         says_one = phrase.casefold().endswith((" one", " ones"))
         short = phrase.rsplit(" ", 1)[0] if says_one else phrase
         before = self._last.things[-1].name.split() if self._last.things else []
@@ -172,7 +171,7 @@ class _FollowUp:
             return f"{short} {' '.join(before)}" if before else None
         if _is_name(phrase) or corrects:
             return phrase
-        # A part of the subject ("the price") is no thing of its own.
+        # A part of the subject ("the price") is not another thing.
         alone = next(self._readings(back.without_opener(self._text)), None)
         for step in alone.steps if alone else ():
             name = self._rebinding.name_in(step)
@@ -201,7 +200,7 @@ class _FollowUp:
                 yield from self._beside_page(text)
             things = self._talk.several()
         elif others:
-            # A pronoun after "the last one" points to it.
+            # A pronoun after "the last one" refers to it.
             for reference in self._references:
                 if reference.start > others[-1].start:
                     break
@@ -226,7 +225,7 @@ class _FollowUp:
     def _about(
         self, things: Sequence[Mention], text: str, *, sure: bool
     ) -> Iterator[tuple[Plan, str]]:
-        """Yield plans as if the things were on the page, which find them by name."""
+        """Yield plans made as if the things were on the page, with steps that find them by name."""
         question = f"{self._text} ({', '.join(thing.name for thing in things)})"
         plans = list(self._readings(text, self._supposed))
         if back.has_opener(text) and not any(map(self._rebinding.uses_page, plans[:1])):
@@ -237,7 +236,7 @@ class _FollowUp:
                 yield named, question
                 return
             if self._only_asks(plans[0]) and len(things) == 1:
-                # A policy, say: the question is not about the thing.
+                # The question is not about the thing, but for example about a policy.
                 return
         for plan in plans if sure else plans[:1]:
             if self._rebinding.uses_page(plan):
@@ -245,7 +244,7 @@ class _FollowUp:
                 return
 
     def _beside_page(self, text: str) -> Iterator[tuple[Plan, str]]:
-        """Yield plans that ask about the page and the thing before it."""
+        """Yield plans about both the thing on the page and the last thing."""
         page = [thing.name for thing in self._last.listed[:1]]
         before = [
             thing
@@ -258,11 +257,11 @@ class _FollowUp:
             yield joined(plan, self._rebinding.bound_to_things(plan, before[-1:])), text
 
     def _with_name(self, plan: Plan, thing: Mention) -> Plan | None:
-        """Return the plan with the thing's name instead of "it"; ``None`` without an "it"."""
+        """Return the plan whose searches have the thing's name instead of "it", or ``None``."""
         names = {}
         for index, step in enumerate(plan.steps):
             value = self._rebinding.name_in(step)
-            # The user may have seen a thing in the catalogue and not ordered it.
+            # The user may have seen a thing in the catalogue without an order.
             if thing.tool not in ("", step.tool) and "mine" not in _words(self._text):
                 continue
             if isinstance(value, QuestionRef) or (
@@ -272,7 +271,7 @@ class _FollowUp:
         return self._rebinding.with_names(plan, names) if names else None
 
     def _with_full_names(self) -> Iterator[tuple[Plan, str]]:
-        """Yield plans that look for the full name of a thing named in part, or not at all."""
+        """Yield plans that search for the full name of a thing named partly or not at all."""
         text = back.without_opener(self._text)
         alone = next(self._readings(text), None)
         if alone is None:
@@ -310,7 +309,7 @@ class _FollowUp:
         return nothing or self._only_asks(self._alone)
 
     def _only_asks(self, plan: Plan) -> bool:
-        """Return whether a plan does nothing but pass a text on to tools that find no things."""
+        """Return True if a plan only passes a text to tools that find no things."""
         return all(
             step.tool not in self._rebinding.finders
             and len(step.arguments) > 0
@@ -319,14 +318,14 @@ class _FollowUp:
         )
 
     def _about_topic(self, last: PlannedTurn) -> tuple[Plan, str]:
-        """Return a plan that asks the topic's tool, with the topic before the question."""
+        """Return a plan that calls the topic's tool with the topic before the question."""
         topic = f"{last.question} {self._text}"[-TOPIC:]
         step = last.plan.steps[-1]
         again = Step(step.tool, tuple((name, QuestionRef()) for name, _ in step.arguments))
         return self._rebinding.with_question(Plan((again,)), topic), topic
 
     def _readings(self, text: str, context: Mapping[str, Any] | None = None) -> Iterator[Plan]:
-        """Yield valid plans of a text that stands alone, by default in the request's context."""
+        """Yield valid plans for a text without history, by default in the request's context."""
         context = self._request.context if context is None else context
         try:
             request = replace(self._request, question=text, context=context, history=())
@@ -338,7 +337,7 @@ class _FollowUp:
         return self._alone is not None and self._rebinding.uses_page(self._alone)
 
     def _has_antecedent(self, reference: back.BackReference) -> bool:
-        """Return whether the question itself names the thing that its words point back to."""
+        """Return True if the question itself names the thing to which its words refer."""
         before = self._text[: reference.start]
         values = [
             self._rebinding.name_in(step) for step in (self._alone.steps if self._alone else ())
@@ -351,7 +350,7 @@ class _FollowUp:
 
 
 def _replaced(last: PlannedTurn, name: str) -> str:
-    """Return the last question with this name instead of the thing that the question names."""
+    """Return the last question with this name instead of that of its thing."""
     for thing in last.things:
         start = last.question.casefold().find(thing.name.casefold())
         if start >= 0:

@@ -1,4 +1,4 @@
-"""Things that earlier turns named, in their plans and in their answers."""
+"""Named things in the plans and answers of earlier turns."""
 
 from __future__ import annotations
 
@@ -7,17 +7,17 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-#: Most characters of an answer that are read.
+#: Maximal characters of an answer that are read.
 READ = 4000
-#: A line of a list, in answers without a language model and in those of chat models.
+#: A line of a list in quoted answers or in answers of chat models.
 _ITEM = re.compile(r"^\s*(?:[-*•]|\d{1,2}[.)])\s+(?:Looked up: )?(?P<item>.+)$")
 _NAME_ENDS = re.compile(r"\s*(?:; | — | – | \[E\d|: |,|\()")
-#: A name in running text: capitals and numbers that stand together.
+#: A name in running text: adjacent capitalised words and numbers.
 _RUN = re.compile(
     r"(?P<name>[A-Z][\w'’-]*(?: (?:&|and(?= [A-Z])|of(?= [A-Z])|from(?= [A-Z])|in(?= [A-Z])) "
     r"[A-Z][\w'’-]*| (?:[A-Z][\w'’-]*|\d[\w.,-]*\w|\d))*)"
 )
-#: Capitalised words that are no thing's name.
+#: Words that may be capitalised without being a name.
 _NO_NAME = frozenset(
     re.split(
         " ",
@@ -48,7 +48,7 @@ _PRICE = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class Mention:
-    """A named thing, with the text about it, and the tool that found it by its name, if any."""
+    """Named thing, with the text about it, and the tool that found it by name, if any."""
 
     name: str
     text: str = ""
@@ -56,7 +56,7 @@ class Mention:
 
     @property
     def price(self) -> float | None:
-        """The price in its text."""
+        """Price in the text, if any."""
         match = _PRICE.search(self.text)
         if match is None:
             return None
@@ -67,10 +67,10 @@ class Mention:
 def named_in(answer: str, tool: str = "") -> list[Mention]:
     """Return the things that an answer names, in its order, each once; ``tool`` finds them.
 
-    Of an answer with a list the items are read, else the names in the running text: words with
-    capitals and numbers that stand together.
+    They are the items of the answer's list, or else the names in its running text: adjacent
+    capitalised words and numbers.
     """
-    # Earlier answers are unchecked, and a literal has to be whole Unicode.
+    # Earlier answers are unchecked, and a literal must be valid Unicode.
     answer = answer[:READ].encode(errors="replace").decode()
     items = [match["item"] for line in answer.split("\n") if (match := _ITEM.match(line))]
     listed = [Mention(_head(item), item, tool) for item in items if item[:1].isupper()]
@@ -103,7 +103,7 @@ def _in_text(answer: str, tool: str) -> list[Mention]:
 
 
 def by_word(mentions: Sequence[Mention], word: str) -> Mention | None:
-    """Return the first mention with a word that begins so in its name, else in its text."""
+    """Return the first mention whose name, or else text, has a word with this prefix."""
     pattern = re.compile(rf"\b{re.escape(word)}", re.I)
     names = (mention for mention in mentions if pattern.search(mention.name))
     texts = (mention for mention in mentions if pattern.search(mention.text))
@@ -111,6 +111,6 @@ def by_word(mentions: Sequence[Mention], word: str) -> Mention | None:
 
 
 def by_price(mentions: Sequence[Mention], position: int) -> Mention | None:
-    """Return the mention of the lowest price (0) or of the highest (-1); ``None`` without any."""
+    """Return the mention with the lowest (0) or highest (-1) price; ``None`` without prices."""
     prices = [(m.price, number) for number, m in enumerate(mentions) if m.price is not None]
     return mentions[sorted(prices)[position][1]] if prices else None

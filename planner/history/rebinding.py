@@ -1,4 +1,4 @@
-"""Plans bound to other things: one that asks about the page asks about named things instead."""
+"""Rebinding of plans to other things, for example from the page's to a named thing."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class Rebinding:
 
     Attributes:
         finders: The tools that find a thing by its name, with the parameter that takes the name.
-        page_fields: Context fields with which a page may identify a thing that a finder finds too.
+        page_fields: Context fields by which a page may identify a thing that a finder can find.
     """
 
     def __init__(self, toolbox: Toolbox) -> None:
@@ -44,15 +44,15 @@ class Rebinding:
         }
 
     def name_in(self, step: Step) -> Value | None:
-        """Return the name that a step looks for, if its tool is a finder."""
+        """Return the name for which a step searches, if its tool is a finder."""
         return step.argument(self.finders[step.tool]) if step.tool in self.finders else None
 
     def searches(self, plan: Plan) -> bool:
-        """Return whether the last step of a plan is a finder's."""
+        """Return True if the last step of a plan calls a finder."""
         return plan.steps[-1].tool in self.finders
 
     def uses_page(self, plan: Plan) -> bool:
-        """Return whether a plan asks about the page."""
+        """Return True if a plan uses the page's fields."""
         return any(map(self._step_uses_page, plan.steps))
 
     def _step_uses_page(self, step: Step) -> bool:
@@ -61,11 +61,11 @@ class Rebinding:
         )
 
     def bound_to_things(self, plan: Plan, things: Sequence[Mention]) -> Plan:
-        """Return the plan that asks about things, each found by its name, not about the page."""
+        """Return the plan with steps that find things by name instead of the page."""
         steps = [
             Step(thing.tool, ((self.finders[thing.tool], Literal(thing.name)),)) for thing in things
         ]
-        # By old number, the new number for each thing; one number where a step needs no thing.
+        # Old step number to the new number for each thing; a single one if the step needs no thing.
         numbers: dict[int, list[int]] = {}
         for number, step in enumerate(plan.steps, 1):
             needs = [numbers[reference.step] for reference in step.references()]
@@ -87,7 +87,7 @@ class Rebinding:
         return Plan(tuple(steps))
 
     def bound_to_page(self, plan: Plan) -> Plan | None:
-        """Return the plan with the page in place of found things; ``None`` if it finds none."""
+        """Return the plan with the page instead of found things; ``None`` if it finds no things."""
         referenced = {reference.step for step in plan.steps for reference in step.references()}
         dropped = {
             number
@@ -117,7 +117,7 @@ class Rebinding:
         return Plan(tuple(steps)) if steps else None
 
     def with_names(self, plan: Plan, names: Mapping[int, str]) -> Plan:
-        """Return the plan whose finders, by their index, look for other names."""
+        """Return the plan whose finders, by step index, search for other names."""
         steps = list(plan.steps)
         for index, name in names.items():
             tool = steps[index].tool
@@ -125,7 +125,7 @@ class Rebinding:
         return Plan(tuple(steps))
 
     def with_question(self, plan: Plan, text: str) -> Plan:
-        """Return the plan with a text in place of the question, wherever texts are allowed."""
+        """Return the plan with a text instead of the question, wherever texts are allowed."""
 
         def changed(tool: str, name: str, value: Value) -> Value:
             parameter = self._toolbox[tool].parameter(name)

@@ -1,4 +1,4 @@
-"""Earlier turns with their plans, and the things that they were about."""
+"""Earlier turns with their plans and subjects."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from casewright.planner.plan import Literal, Plan
 
 @dataclass(frozen=True, slots=True)
 class PlannedTurn:
-    """An earlier turn with its plan.
+    """Earlier turn with its plan.
 
     Attributes:
-        question: The question, completed with what it left out where that is known.
-        things: The things that the plan finds by name.
-        listed: The things that the answer names, after a search or a question about a page.
+        question: The question, completed if it was elliptic and the rest is known.
+        things: Things that the plan finds by name.
+        listed: Things in the answer to a search or to a question about a page.
     """
 
     question: str
@@ -43,7 +43,7 @@ def planned_turn(question: str, answer: str, plan: Plan, rebinding: Rebinding) -
 
 
 class Talk:
-    """Things that earlier turns were about.
+    """Subjects of earlier turns.
 
     Args:
         turns: At least one, the earliest first.
@@ -61,7 +61,7 @@ class Talk:
         return None
 
     def listed(self) -> Sequence[Mention]:
-        """Return the last list: of a search's answer, or of things that were compared."""
+        """Return the last list: the results of a search, or compared things."""
         for turn in reversed(self.turns):
             for several in (turn.things, turn.listed):
                 if len(several) > 1:
@@ -69,7 +69,7 @@ class Talk:
         return next((turn.listed for turn in reversed(self.turns) if turn.listed), ())
 
     def several(self) -> list[Mention]:
-        """Return the last two things of the talk."""
+        """Return the last two things of the conversation."""
         if len(self.last.things) > 1 or len(self.last.listed) > 1:
             return list(self.listed()[:2])
         things: list[Mention] = []
@@ -80,7 +80,7 @@ class Talk:
         return things[1::-1] if len(things) > 1 else []
 
     def pointee(self, reference: BackReference) -> Mention | None:
-        """Return the thing that words of a question point back to, if it is known."""
+        """Return the thing to which words of a question refer, if it is known."""
         listed, subject = self.listed(), self.subject()
         match reference.kind:
             case "ordinal":
@@ -101,6 +101,6 @@ class Talk:
 
 
 def _variant(name: str, word: str) -> str:
-    """Return a thing's name with another word in the place of its numbers."""
+    """Return a thing's name with another word instead of its numbers."""
     *before, kind = [part for part in name.split() if not any(c.isdigit() for c in part)] or [name]
     return " ".join((*before, word, kind))

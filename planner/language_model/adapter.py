@@ -1,4 +1,4 @@
-"""A PEFT adapter, added to the weights that it was trained on."""
+"""Merging of a PEFT adapter into its base model."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from casewright.planner.language_model.source import ADAPTER, ADAPTER_WEIGHTS, r
 
 
 def merge_adapter(network: Any, folder: Path) -> Any:
-    """Return the network with an adapter's changes in its own weights.
+    """Return the network with an adapter merged into its weights.
 
-    Decoding is then as quick as without an adapter. The sum is rounded to the network's dtype.
+    Decoding is then as fast as without an adapter. The sums are rounded to the network's dtype.
 
     Raises:
         DependencyError: PEFT is not installed.
-        InputError: The adapter is a pickle, cannot be read, is for another network or task, or
-            changes no weights.
+        InputError: The adapter is a pickle, unreadable, not for this network, or changes no
+            weights.
     """
     weights = folder / ADAPTER_WEIGHTS
     if not weights.is_file():
@@ -48,7 +48,7 @@ def merge_adapter(network: Any, folder: Path) -> Any:
         needed = set(get_peft_model_state_dict(model, save_embedding_layers=False))
     except Exception as error:
         raise _refusal(folder, told(error).rstrip(".")) from error
-    # PEFT ignores weights that do not fit.
+    # PEFT ignores weights that do not match.
     if wrong := sorted((present - known) | (needed - present)):
         where = "network" if wrong[0] in present else "adapter"
         what = f"{wrong[0]} is not in the {where}"

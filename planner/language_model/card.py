@@ -1,6 +1,6 @@
-"""The card of a model that was trained to plan: it names the form of the training prompt.
+"""The card of a model that was trained to plan, with the hash of the training prompt.
 
-A model that learned one wording of the prompt writes worse plans for another, without an error.
+A model writes worse plans, without an error, for another prompt than that of its training.
 """
 
 from __future__ import annotations
@@ -17,18 +17,18 @@ CARD = "casewright.json"
 
 
 def read_card(folder: Path) -> dict[str, Any] | None:
-    """Return the card in a model's folder, or ``None``; raise ``InputError`` if it is damaged."""
+    """Return the card in a model's folder, if any; raise ``InputError`` if it is damaged."""
     file = folder / CARD
     return read_json(file) if file.is_file() else None
 
 
 def check_card(source: ModelSource) -> None:
-    """Raise ``InputError`` if a model was trained with another form of the prompt.
+    """Raise ``InputError`` if a model was trained with another prompt.
 
-    An adapter's card has precedence, since it was trained last. A model without a card passes.
+    The card of an adapter, which was trained last, has precedence. A model without a card passes.
 
     Raises:
-        InputError: The prompt hashes differ; or the card cannot be read or has no hash.
+        InputError: The prompt hashes differ, or the card cannot be read or has no hash.
     """
     folders = [folder for folder in (source.adapter, source.base) if folder is not None]
     file = next((folder / CARD for folder in folders if (folder / CARD).is_file()), None)
@@ -42,7 +42,7 @@ def check_card(source: ModelSource) -> None:
         version = card.get("casewright")
         name = f"Casewright {version}" if isinstance(version, str) else "another Casewright"
         raise InputError(
-            f"{str(file.parent)!r} was trained with another form of the prompt ({trained}) than "
+            f"{str(file.parent)!r} was trained with another prompt ({trained}) than "
             f"this Casewright writes ({current}), and would plan badly. Train it again "
             f"(casewright finetune train), or use {name}, which it was trained with."
         )

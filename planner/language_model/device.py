@@ -1,4 +1,4 @@
-"""The device and the number format of a network."""
+"""The device and the dtype of a network."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _DEVICE = re.compile(r"cpu|mps|cuda(?::(\d+))?")
 
 
 def check_names(device: str | None, dtype: str | None) -> None:
-    """Raise ``InputError`` if a device or number format does not exist on any machine."""
+    """Raise ``InputError`` if a device or dtype does not exist on any machine."""
     if device is not None and not _DEVICE.fullmatch(device):
         raise InputError(f"There is no device {device!r}. Give cpu, cuda, cuda:1 or mps.")
     if dtype is not None and dtype not in DTYPES:
@@ -26,10 +26,10 @@ def check_names(device: str | None, dtype: str | None) -> None:
 
 
 def find_device(name: str | None) -> torch.device:
-    """Return a device of this machine; without a name the first GPU of CUDA, or else the CPU.
+    """Return a device of this machine; without a name the first CUDA GPU, or else the CPU.
 
     Raises:
-        InputError: The machine has no such device.
+        InputError: The machine lacks the device.
         DependencyError: torch is not installed.
     """
     try:
@@ -43,17 +43,19 @@ def find_device(name: str | None) -> torch.device:
     kind, _, number = name.partition(":")
     if kind == "cuda" and int(number or 0) >= gpus:
         count = f"PyTorch sees {gpus} of them" if gpus else "PyTorch sees no GPU"
-        raise InputError(f"This machine has no device {name!r}: {count}. Give cpu, or no device.")
+        raise InputError(
+            f"This machine has no device {name!r}: {count}. Give cpu, or omit the device."
+        )
     if kind == "mps" and not torch.backends.mps.is_available():
-        raise InputError("This machine has no device 'mps'. Give cpu, or no device.")
+        raise InputError("This machine has no device 'mps'. Give cpu, or omit the device.")
     return torch.device("cuda", int(number or 0)) if kind == "cuda" else torch.device(kind)
 
 
 def find_dtype(name: str | None, device: torch.device) -> torch.dtype:
-    """Return a number format; without a name bfloat16 on CUDA, and float32 elsewhere.
+    """Return a dtype; without a name bfloat16 on CUDA and float32 elsewhere.
 
     Raises:
-        InputError: The device cannot compute with it.
+        InputError: The device does not support the dtype.
     """
     import torch
 
@@ -65,9 +67,9 @@ def find_dtype(name: str | None, device: torch.device) -> torch.dtype:
 
 
 def fastest_dtype(device: torch.device) -> torch.dtype:
-    """Return the number format in which this machine reads a prompt fastest.
+    """Return the dtype in which this machine reads a prompt fastest.
 
-    On a CPU it is measured: some have instructions for bfloat16 and are slower with them.
+    On a CPU it is measured, since some CPUs have bfloat16 instructions that are slower.
     """
     return _fastest_on_cpu() if device.type == "cpu" else find_dtype(None, device)
 
@@ -77,7 +79,7 @@ def _fastest_on_cpu() -> torch.dtype:
     import torch
 
     def seconds(dtype: torch.dtype) -> float:
-        # Of the size of a small model's layer and a plan's prompt.
+        # The size of a small model's layer and of a planner's prompt.
         states, weights = torch.ones(128, 576, dtype=dtype), torch.ones(1536, 576, dtype=dtype)
         return min(timeit.repeat(lambda: states @ weights.T, number=1, repeat=8))
 

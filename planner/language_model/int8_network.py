@@ -1,8 +1,8 @@
-"""Linear layers whose weights are kept in 8 bits, for networks that decode on a CPU.
+"""Linear layers with 8-bit weights, for decoding on a CPU.
 
-A step of decoding reads every weight once and is bound by the memory's bandwidth, so that 8 bits
-halve the time of 16. Each output channel has its own scale (symmetric, round to nearest);
-activations stay in the network's dtype.
+A decoding step reads every weight once and is bound by memory bandwidth, so that 8 bits halve the
+time of 16. Each output channel has its own scale (symmetric, round to nearest); activations keep
+their dtype.
 """
 
 from __future__ import annotations
@@ -13,12 +13,12 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-#: Rows up to which the product by 8-bit weights is faster than one by 16-bit weights.
+#: Maximal number of rows for which a product with 8-bit weights is faster than with 16-bit ones.
 FEW_ROWS = 8
 
 
 def quantise_linear(network: Any) -> Any:
-    """Return the network with 8-bit weights in its linear layers, the output layer included."""
+    """Return the network with 8-bit weights in all linear layers, the output layer included."""
     for module in list(network.modules()):
         for name, child in list(module.named_children()):
             if type(child) is nn.Linear and getattr(child, "bias", None) is None:
@@ -27,9 +27,9 @@ def quantise_linear(network: Any) -> Any:
 
 
 class Int8Linear(nn.Module):
-    """A linear layer without bias, (…, K) to (…, N), that replaces another.
+    """Linear layer without bias, (…, K) to (…, N), with 8-bit weights.
 
-    Many rows, such as a prompt's, are multiplied by the same weights in the network's dtype.
+    Products with many rows, as of prompts, convert the weights to the network's dtype.
     """
 
     weight: Tensor

@@ -1,4 +1,4 @@
-"""A causal language model in memory: its network, its tokens, and how it reads prompts."""
+"""A causal language model in memory: its network, its tokenizer, and its prompt format."""
 
 from __future__ import annotations
 
@@ -19,32 +19,32 @@ if TYPE_CHECKING:
     from llguidance import LLTokenizer
     from transformers import PreTrainedModel
 
-#: Characters of one to four bytes: a tokenizer that can write these can write any.
+#: Characters of one to four bytes; a tokenizer that can write these can write any text.
 SAMPLE = 's1 = a(b="\\"x\\" Ünï ﬁ \u2028 日本 \ue000 🧪\u200d\U0010fffd")\ns2 = c(d=s1.e, f=-1.5)'
 
 
 class LanguageModel:
-    """A causal language model and its tokenizer; immutable.
+    """Causal language model with its tokenizer. Immutable.
 
     Attributes:
-        network: In evaluation mode, its parameters without gradients.
+        network: The network, in evaluation mode and without gradients.
         device: Device of the network.
-        positions: Most tokens that the network can read; ``None`` if it does not say.
-        ends: Ids of the end tokens, without repetition: first the one that its chat template writes
-            after an answer, which is the one to train it with.
-        grammar_tokenizer: The vocabulary for llguidance, of the size of the network's logits. Text
-            that looks like a special token is text there too.
+        positions: Length of the network's context in tokens; ``None`` if unknown.
+        ends: Ids of the end tokens, without repetition. The first is the one that the chat template
+            writes after an answer, which is used in training.
+        grammar_tokenizer: The vocabulary for llguidance, with the size of the network's logits.
+            Text that looks like a special token is plain text in it too.
 
     Args:
-        name: Where it comes from, adapter included.
-        network: A causal language model; it is put in evaluation mode.
-        tokenizer: A tokenizer with a ``tokenizers`` backend, and the chat template, if any.
-        identity: Distinguishes its weights from others' as long as the files that they were read
-            from are not written anew; ``None`` if they were not read from files.
+        name: Name of the model and of its adapter.
+        network: A causal language model, which is set to evaluation mode.
+        tokenizer: A tokenizer with a ``tokenizers`` backend and perhaps a chat template.
+        identity: Identifies the weights, as long as their files do not change; ``None`` if the
+            weights were not read from files.
 
     Raises:
-        InputError: The tokenizer has another backend, has tokens that the network has not, has no
-            end token, or cannot write any text; or the chat template cannot be used.
+        InputError: The tokenizer has another backend, has tokens that the network lacks, has no end
+            token, or cannot write every text; or the chat template cannot be used.
     """
 
     def __init__(
@@ -55,7 +55,7 @@ class LanguageModel:
         self.network = network.eval().requires_grad_(False)
         self.device: torch.device = network.device
         self.tokenizer = tokenizer
-        # Multimodal models keep their language model's settings in a part of their own.
+        # Multimodal models have the language model's settings in a separate section.
         config: Any = network.config.get_text_config()
         most = getattr(config, "max_position_embeddings", None)
         self.positions = int(most) if most else None
@@ -79,13 +79,13 @@ class LanguageModel:
         self._prompts = PromptTokenizer(tokenizer, plain, template)
 
     def encode(self, prompt: Prompt) -> PromptTokens:
-        """Return a prompt's tokens within the chat template, those of its head from a cache."""
+        """Return a prompt's tokens within the chat template; those of the prefix are cached."""
         return self._prompts.encode(prompt)
 
     def encode_plan(self, text: str) -> list[int]:
-        """Return the tokens of a plan as decoding writes them, without an end token.
+        """Return the tokens of a plan as in decoding, without an end token.
 
-        ``decode`` gives the same text back.
+        ``decode`` returns the same text.
         """
         return _encode_exactly(self.grammar_tokenizer, text)
 
@@ -112,12 +112,12 @@ def _check_vocabulary(name: str, tokenizer: Any, size: int) -> None:
 def _ends(
     named: Iterable[Any], tokenizer: Any, template: ChatTemplate, plain: PlainText
 ) -> Iterator[int]:
-    """Yield the ids of the tokens that end an answer."""
+    """Yield the ids of the end tokens of an answer."""
     after = tokenizer(template.answered.lstrip(), add_special_tokens=False)["input_ids"]
     yield from (id_ for id_ in after[:1] if id_ in plain.special)
     for entry in named:
         ids: Iterable[Any] = entry if isinstance(entry, list | tuple) else [entry]
-        # A configuration may name a token that the tokenizer lacks, or one that stands for text.
+        # A configuration may name a token that the tokenizer lacks, or a token for text.
         yield from (id_ for id_ in ids if id_ in plain.special)
 
 
@@ -133,8 +133,8 @@ def _grammar_tokenizer(name: str, plain: PlainText, size: int, ends: Sequence[in
         why = told(error).rstrip(".")
     if why:
         raise InputError(
-            f"The tokenizer of {name!r} cannot write any text: {why}. Take a model whose tokenizer "
-            "knows every byte, as those of Mistral, Llama, Qwen and GPT-2 do."
+            f"The tokenizer of {name!r} cannot write every text: {why}. Use a model whose "
+            "tokenizer knows every byte, such as Mistral, Llama, Qwen and GPT-2."
         )
     return tokenizer
 
@@ -143,5 +143,5 @@ def _encode_exactly(tokenizer: LLTokenizer, text: str) -> list[int]:
     ids = tokenizer.tokenize_str(text)
     if tokenizer.decode_bytes(ids) == text.encode():
         return ids
-    # It normalizes some characters, or uses them otherwise, such as U+2581.
+    # The tokenizer normalizes some characters, or uses them itself, such as U+2581.
     return tokenizer.greedy_tokenize(text)

@@ -1,4 +1,4 @@
-"""Loading a causal language model: from safetensors only, without code of its own."""
+"""Loading of causal language models, from safetensors only and without remote code."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     import torch
     from transformers import PretrainedConfig, PreTrainedModel
 
-#: Files that a tokenizer can be made of; of several, the first is read.
+#: Files from which a tokenizer can be loaded; the first that exists is used.
 TOKENIZERS = ("tokenizer.json", "tokenizer.model", "vocab.json", "tekken.json")
 
 
@@ -37,22 +37,21 @@ def load_language_model(
     dtype: str | None = None,
     title: str | None = None,
 ) -> LanguageModel:
-    """Load a causal language model to plan with.
+    """Load a causal language model for planning.
 
     Args:
-        name: A model's folder, as ``save_pretrained`` writes it, or its name at Hugging Face; or a
+        name: Folder of a model, as ``save_pretrained`` writes it, or name at Hugging Face; or a
             PEFT adapter, which names its model.
-        adapter: Folder or name of a PEFT adapter to add to it.
+        adapter: Folder or name of a PEFT adapter to merge into the model.
         device: ``cpu``, ``cuda``, ``cuda:1``, ``mps``; by default the first GPU of CUDA, if any.
         dtype: ``float32``, ``bfloat16``, ``float16``, or ``int8`` for weights in 8 bits on a CPU;
             by default bfloat16 on CUDA, float32 else.
-        title: The loaded model's ``name``; by default made of ``name`` and ``adapter``.
+        title: Name of the loaded model; by default made of ``name`` and ``adapter``.
 
     Raises:
-        InputError: There is no such model, adapter, device or dtype; the model has no safetensors,
-            needs code of its own, or cannot be used to decode plans; its files are damaged; its
-            tokenizer or chat template cannot be used; it was trained with another form of the
-            prompt.
+        InputError: The model, adapter, device or dtype does not exist; the model has no
+            safetensors, needs remote code, or cannot decode plans; its files are damaged; its
+            tokenizer or chat template cannot be used; or it was trained with another prompt.
         DependencyError: A package that the model needs is not installed.
     """
     check_names(device, dtype)
@@ -61,7 +60,7 @@ def load_language_model(
     check_card(source)
     found_dtype = find_dtype(dtype, found_device)
     title = title or (str(name) if adapter is None else f"{name} + {adapter}")
-    # 8-bit weights compute other states than those that they were made of.
+    # 8-bit weights compute other states than the original weights.
     identity = f"{source.identity()} {found_dtype}"
     return load_source(source, title, found_device, found_dtype, identity=identity)
 
@@ -75,7 +74,7 @@ def load_source(
     *,
     identity: str | None = None,
 ) -> LanguageModel:
-    """Load a model from its folders, whatever form of the prompt it was trained with.
+    """Load a model from its folders without a check of its training prompt.
 
     Args:
         settings: Further arguments of ``from_pretrained``.
@@ -118,7 +117,7 @@ def _load(
             f"{str(source.tokenizer)!r} has Mistral's tekken.json alone, which holds no chat "
             "template. Add the tokenizer.json and tokenizer_config.json of the same model."
         )
-    # Mistral's own library, if it is installed, has no tokenizer that grammars can use.
+    # The tokenizer of Mistral's own library, if it is installed, cannot be used with grammars.
     tokenizer: Any = AutoTokenizer.from_pretrained(
         source.tokenizer, trust_remote_code=False, mistral_format=False
     )
@@ -128,7 +127,7 @@ def _load(
         dtype=fastest_dtype(device) if dtype == torch.int8 else dtype,
         use_safetensors=True,
         trust_remote_code=False,
-        # Reported below: a weight that is not read would be random.
+        # Reported below: a missing weight would be random.
         ignore_mismatched_sizes=True,
         output_loading_info=True,
         **{"attn_implementation": "sdpa", **settings},
@@ -137,10 +136,10 @@ def _load(
     if unread:
         raise InputError(
             f"{str(base)!r} lacks {len(unread)} of the network's weights, or has them in another "
-            f"shape, among them {unread[0]}: it is damaged, or no {type(network).__name__}. "
-            "Take a causal language model, whole."
+            f"shape, among them {unread[0]}: it is damaged or not a {type(network).__name__}. "
+            "Use a complete causal language model."
         )
-    # A network that is quantised while it is read is there already, and refuses to be moved.
+    # A network that is quantised on loading is on its device and cannot be moved.
     if network.device != device:
         network = network.to(device)
     if source.adapter:
@@ -153,11 +152,10 @@ def _load(
 
 
 def check_base(base: Path) -> PretrainedConfig:
-    """Return a model's configuration, checked as far as it can be before weights are read.
+    """Return a model's configuration after all checks that need no weights.
 
     Raises:
-        InputError: The model cannot be used to decode plans, needs code of its own, or has no
-            safetensors.
+        InputError: The model cannot decode plans, needs remote code, or has no safetensors.
     """
     from transformers import MODEL_FOR_CAUSAL_LM_MAPPING, AutoConfig
 
@@ -167,19 +165,19 @@ def check_base(base: Path) -> PretrainedConfig:
         if "auto_map" not in read_json(base / CONFIG):
             raise
         raise InputError(
-            f"{str(base)!r} needs code of its own, which is not run. "
+            f"{str(base)!r} needs remote code, which is not run. "
             "Take a model of a family that transformers knows, such as Mistral."
         ) from error
     kind = config.model_type
     network: Any = MODEL_FOR_CAUSAL_LM_MAPPING.get(type(config), None)
     if network is None or getattr(config, "is_encoder_decoder", False):
-        raise InputError(f"{str(base)!r} is no causal language model ({kind}). Take one that is.")
+        raise InputError(f"{str(base)!r} is not a causal language model ({kind}). Use one.")
     if getattr(network, "_is_stateful", False):
         raise _other_states(network.__name__)
     if not any(base.glob("*.safetensors")):
         raise InputError(
             f"{str(base)!r} has no weights as safetensors. Pickles (*.bin) could run code when "
-            "they are read, and are not loaded. Where you trust who made it, convert it once: "
+            "they are read, and are not loaded. If you trust its author, convert it once: "
             'python -c "from transformers import AutoModelForCausalLM as M; '
             f"M.from_pretrained({str(base)!r}, use_safetensors=False)"
             f'.save_pretrained({str(base)!r})"'
@@ -188,11 +186,10 @@ def check_base(base: Path) -> PretrainedConfig:
 
 
 def _check_network(network: PreTrainedModel) -> None:
-    """Raise ``InputError`` if plans cannot be decoded with a network.
+    """Raise ``InputError`` if a network cannot decode plans.
 
-    Plans are decoded from key/value states, which are kept for a prompt's head and cut back after
-    a plan. States of other kinds (of state-space layers, of convolutions) cannot be cut back, and
-    an encoder keeps none.
+    Decoding caches key/value states of a prompt's prefix and truncates them after a plan. Other
+    states, of state-space layers or convolutions, cannot be truncated, and an encoder has none.
     """
     import torch
     from transformers.cache_utils import DynamicLayer, DynamicSlidingWindowLayer
@@ -213,6 +210,6 @@ def _check_network(network: PreTrainedModel) -> None:
 
 def _other_states(network: str) -> InputError:
     return InputError(
-        f"The network ({network}) does not keep just keys and values of what it read: it is an "
-        "encoder, or a state-space or hybrid model. Take a model such as Mistral, Llama or Qwen."
+        f"The network ({network}) has states other than keys and values, or none: it is an "
+        "encoder, or a state-space or hybrid model. Use a model such as Mistral, Llama or Qwen."
     )

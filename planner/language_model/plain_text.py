@@ -1,8 +1,8 @@
-"""Text as tokens, where no text is a special token.
+"""Tokenization of untrusted text, without special tokens.
 
-A question that holds ``</s>`` or ``<|im_end|>`` must not end the prompt, and a plan that quotes it
-must not end the plan. Tokenizers look for special tokens in the text first, by their names. So this
-copy of a tokenizer renames them to random names: the same vocabulary, the same ids.
+A question that contains ``</s>`` or ``<|im_end|>`` must not end the prompt, and a plan that quotes
+it must not end the plan. Tokenizers first search a text for the names of special tokens. So this
+copy of a tokenizer gives them random names, with the same ids.
 """
 
 from __future__ import annotations
@@ -14,21 +14,21 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-#: Added tokens that are words or spaces stand for text, unless they are declared special.
+#: Added tokens of words or spaces are text, unless they are declared special.
 _WORDS = re.compile(r"[\w\s]*")
 
 
 @dataclass(frozen=True, slots=True)
 class PlainText:
-    """A tokenizer's vocabulary without names of special tokens.
+    """Copy of a tokenizer that never produces special tokens.
 
-    Tokenizers like SentencePiece's put a space before a text, which is right only for the first of
-    a prompt's pieces. This one never does.
+    Tokenizers such as SentencePiece's put a space before a text, which is correct only for the
+    first part of a prompt. This copy does not.
 
     Attributes:
-        definition: The tokenizer, as the ``tokenizers`` library writes it.
-        special: Ids of the tokens that no text becomes: control tokens and other markup.
-        tokenizer: The same, loaded.
+        definition: The tokenizer as JSON of the ``tokenizers`` library.
+        special: Ids of the special tokens: control tokens and other markup.
+        tokenizer: The loaded tokenizer.
     """
 
     definition: str
@@ -37,12 +37,12 @@ class PlainText:
 
     @classmethod
     def of(cls, definition: str) -> PlainText:
-        """Return the copy of a tokenizer, given as the ``tokenizers`` library writes it."""
+        """Return the copy of a tokenizer, given as JSON of the ``tokenizers`` library."""
         from tokenizers import Tokenizer
 
         state = json.loads(definition)
         special = {t["id"]: t["content"] for t in state["added_tokens"] if _is_markup(t)}
-        # Drawn anew in each process, so that no text can name them.
+        # Random in each process, so that no text can contain them.
         nonce = secrets.token_hex(8)
         names = {content: f"<{nonce}-{id_}>" for id_, content in special.items()}
         for token in state["added_tokens"]:
@@ -57,7 +57,7 @@ class PlainText:
 
     def encode(self, text: str) -> list[int]:
         """Return a text's tokens. Thread-safe."""
-        # The library raises for half a surrogate pair.
+        # The library raises for a lone surrogate.
         valid = text.encode("utf-8", "replace").decode()
         ids: list[int] = self.tokenizer.encode(valid, add_special_tokens=False).ids
         return ids
@@ -72,18 +72,18 @@ def _rename(model: dict[str, Any], names: Mapping[str, str]) -> None:
     vocabulary = model["vocab"]
     if isinstance(vocabulary, dict):
         model["vocab"] = {names.get(token, token): id_ for token, id_ in vocabulary.items()}
-    else:  # Unigram's pieces with their scores.
+    else:  # Pieces of a Unigram model with their scores.
         model["vocab"] = [[names.get(piece, piece), score] for piece, score in vocabulary]
     if model.get("unk_token") in names:
         model["unk_token"] = names[model["unk_token"]]
     if "merges" in model:
         model["merges"] = [m for m in model["merges"] if not _renamed(m, names)]
     if "dropout" in model:
-        model["dropout"] = None  # Encoding would be random.
+        model["dropout"] = None  # With dropout, the encoding would be random.
 
 
 def _renamed(merge: Any, names: Mapping[str, str]) -> bool:
-    """Return whether a merge takes or makes a token that was renamed."""
+    """Return True if an input or the result of a merge is a renamed token."""
     left, right = merge.split(" ", 1) if isinstance(merge, str) else merge
     return left in names or right in names or left + right in names
 

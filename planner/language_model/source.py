@@ -1,4 +1,4 @@
-"""The folders of a model's files: local ones, or fetched from Hugging Face."""
+"""The folders of a model's files, which are local or downloaded from Hugging Face."""
 
 from __future__ import annotations
 
@@ -14,29 +14,29 @@ from casewright.planner.language_model.smollm2 import smollm2_folder
 CONFIG = "config.json"
 ADAPTER = "adapter_config.json"
 ADAPTER_WEIGHTS = "adapter_model.safetensors"
-#: Files that are fetched of a model beside its weights: data, no code.
+#: Files of a model, except weights, that are downloaded: data, no code.
 TEXTS = ("*.json", "*.jinja", "tokenizer.model")
 
 
 @dataclass(frozen=True, slots=True)
 class ModelSource:
-    """The folders of a model and of the adapter on top of it, if any."""
+    """Folders of a model and of its adapter, if any."""
 
     base: Path
     adapter: Path | None = None
 
     @property
     def tokenizer(self) -> Path:
-        """The tokenizer's folder: the adapter's if it has one, since it was trained with that."""
+        """Folder of the tokenizer: the adapter's, if it has one, with which it was trained."""
         if self.adapter is not None and (self.adapter / "tokenizer_config.json").is_file():
             return self.adapter
         return self.base
 
     def identity(self) -> str:
-        """Return the paths, sizes and times of the model's files, which distinguish it.
+        """Return the paths, sizes and times of the model's files, which identify it.
 
         Raises:
-            OSError: A file is gone.
+            OSError: A file does not exist any more.
         """
         folders = [folder for folder in (self.base, self.adapter) if folder is not None]
         files = sorted(
@@ -51,7 +51,7 @@ class ModelSource:
 
 
 def find_source(name: str | Path, adapter: str | Path | None) -> ModelSource:
-    """Return the folders of a model and of its adapter; models that are not local are fetched.
+    """Return the folders of a model and of its adapter; download those that are not local.
 
     Raises:
         InputError: A folder or model does not exist, or is not a model or adapter.
@@ -72,10 +72,10 @@ def find_source(name: str | Path, adapter: str | Path | None) -> ModelSource:
 
 
 def read_json(file: Path) -> dict[str, Any]:
-    """Return the object in a JSON file.
+    """Return the JSON object in a file.
 
     Raises:
-        InputError: The file cannot be read, or holds no object.
+        InputError: The file cannot be read, or contains no object.
     """
     try:
         content = json.loads(file.read_text(encoding="utf-8"))
@@ -90,23 +90,23 @@ def _base(adapter: Path) -> Path:
     """Return the folder of the model that an adapter names."""
     name = read_json(adapter / ADAPTER).get("base_model_name_or_path")
     if not isinstance(name, str) or not name:
-        raise InputError(f"The adapter {str(adapter)!r} names no model. Give the model beside it.")
-    # Relative to the adapter first: the working directory depends on the caller.
+        raise InputError(f"The adapter {str(adapter)!r} names no model. Give its base model too.")
+    # First relative to the adapter, since the working directory depends on the caller.
     beside = adapter / name
     try:
         return _folder(beside if beside.is_dir() else name, (CONFIG,))
     except InputError as error:
         raise InputError(
             f"The adapter {str(adapter)!r} is for the model {name!r}. {error} "
-            "Or give the model's folder beside the adapter."
+            "Or give the folders of both."
         ) from error
 
 
 def _folder(name: str | Path, markers: tuple[str, ...]) -> Path:
-    """Return the folder of this name, of the packaged base, or of Hugging Face's model.
+    """Return the local folder of this name, of the packaged base, or of a Hugging Face model.
 
     Raises:
-        InputError: The folder does not exist, or holds none of the marker files.
+        InputError: The folder does not exist, or contains none of the marker files.
     """
     if not str(name).strip():
         raise InputError("The language model's name is empty. Give a folder or a model's name.")
@@ -128,7 +128,7 @@ def _folder(name: str | Path, markers: tuple[str, ...]) -> Path:
 
 
 def _fetch(name: str) -> Path:
-    """Return the folder of a model of Hugging Face, fetched if it is not cached."""
+    """Return the folder of a Hugging Face model; download the model if it is not cached."""
     from huggingface_hub import snapshot_download
 
     try:
@@ -136,9 +136,9 @@ def _fetch(name: str) -> Path:
         return Path(snapshot_download(name, allow_patterns=_weights(folder)))
     except Exception as error:
         raise InputError(
-            f"There is no folder {name!r}, and no model of that name could be had from Hugging "
-            f"Face: {told(error).rstrip('.')}. Check the name, or the connection; for a model "
-            "behind a licence, run: hf auth login"
+            f"There is no folder {name!r}, and the model could not be fetched from Hugging Face: "
+            f"{told(error).rstrip('.')}. Check name and connection; for a gated model, run: "
+            "hf auth login"
         ) from error
 
 

@@ -1,1 +1,1 @@
-"""Domain, planner, generator and scope of a question."""
+"""Sessions: an open domain with planner, generator and scope."""

@@ -1,4 +1,4 @@
-"""One question, answered from Python as ``casewright ask`` answers it."""
+"""The function ``ask``, which answers a question as the command ``casewright ask`` does."""
 
 from __future__ import annotations
 
@@ -25,24 +25,24 @@ def ask(
     mend: Mend = "off",
     deadline: float | None = None,
 ) -> Answer:
-    """Return the answer to one question.
+    """Return the answer to a question.
 
-    Stores are opened and closed again: for many questions, compile ``build_graph`` once.
+    Every call opens and closes the stores; for many questions, use ``build_graph``.
 
     Args:
         question: The user's question.
         domain: A domain of ``own_domain``, a packaged domain's name, or ``FILE.py:NAME``.
-        context: What is known beside the question, for example the open page.
-        scope: Who asks; each scope field's first value by default.
+        context: Known facts, for example the open page.
+        scope: The identity of the user; the first value of each scope field by default.
         history: Earlier turns of the conversation, the earliest first.
-        planner: A planner by its name for ``--planner``; the domain's default otherwise.
-        generator: A generator by its name for ``--generator``.
-        full: Quote whole results, where no language model words the answer.
+        planner: Name of a planner, as for ``--planner``; the domain's default planner by default.
+        generator: Name of a generator, as for ``--generator``.
+        full: Quote whole results, if no language model writes the answer.
         mend: Replanning after steps that failed or found nothing; see ``build_graph``.
         deadline: Seconds after which the answer is written from the evidence found so far.
 
     Raises:
-        InputError: The question, the context, the scope or a name cannot be used.
+        InputError: The question, the context, the scope or a name is invalid.
     """
     from casewright.graph import Answer
     from casewright.planner.request import check_context, check_history, check_question

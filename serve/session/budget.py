@@ -1,4 +1,4 @@
-"""Parsing of the budget that a command is given as NAME=NUMBER."""
+"""Parsing of a command's budget, given as NAME=NUMBER."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from casewright.errors import InputError
 
 
 def read_budget(option: str, texts: Sequence[str] | None) -> dict[str, Any]:
-    """Return the budget that an option's texts describe, in the form of ``RunContext.limits``.
+    """Return the budget in an option's texts, in the form of ``RunContext.limits``.
 
-    A name that is no field of the budget is read as a tool's name; its number bounds the calls.
+    A name that is not a field of the budget is a tool's name; its number limits the calls.
 
     Raises:
         InputError: A text is not NAME=NUMBER, or the budget does not allow its number.
@@ -28,8 +28,8 @@ def read_budget(option: str, texts: Sequence[str] | None) -> dict[str, Any]:
             value = None
         if not name or isinstance(value, bool) or not isinstance(value, int | float):
             raise InputError(
-                f"{option} {text:.80} is no budget. Write NAME=NUMBER, such as calls=3; names are "
-                f"{', '.join(BUDGET[:-1])}, and the names of tools."
+                f"{option} {text:.80} is not a budget. Write NAME=NUMBER, such as calls=3; a name "
+                f"is one of {', '.join(BUDGET[:-1])}, or that of a tool."
             )
         if name in BUDGET[:-1]:
             budget[name] = value

@@ -1,4 +1,4 @@
-"""The choice of domain, planner, generator and models by a command's flags and the settings."""
+"""Choice of domain, planner, generator and models, by a command's flags and the settings."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """The domain and what answers for it, by name; ``None`` is the default of each."""
+    """Names of the domain and its planner, generator and models; ``None`` means the default."""
 
     domain: Domain
     planner: str
@@ -29,20 +29,20 @@ class Choice:
 def read_choice(
     config: Path | None, domain: Domain | None = None, /, **flags: str | None
 ) -> Choice:
-    """Load the settings, and return their choice, for this domain if it was read already."""
+    """Load the settings and return their choice, for this domain if it is given."""
     from casewright.serve.settings.settings import load_settings
 
     return choice_of(load_settings(config, **flags), domain)
 
 
 def domain_of(loaded: Loaded) -> Domain:
-    """Return the domain of settings; raise ``InputError`` if a settings file names code."""
+    """Return the domain in the settings; raise ``InputError`` if a settings file names code."""
     from casewright.domains import find_domain
     from casewright.domains.python_file import is_place
 
     name, origin = loaded.settings.domain, loaded.origins["domain"]
     if is_place(name) and origin.kind == "file":
-        # A settings file is found without being named; code must be named to be run.
+        # A settings file may be found without the user's knowledge, so it must not run code.
         raise InputError(
             f"{origin}: the domain {name} is Python code, which a settings file may not name. "
             "Give it as --domain, or in CASEWRIGHT_DOMAIN."
@@ -51,10 +51,10 @@ def domain_of(loaded: Loaded) -> Domain:
 
 
 def choice_of(loaded: Loaded, domain: Domain | None = None) -> Choice:
-    """Return the choice of settings, and set the process's folders by them.
+    """Return the choice in the settings, and set the folders of this process.
 
-    A setting that does not apply to this domain or planner is dropped, so that one file serves all
-    of them; a flag that does not apply is refused later.
+    A setting that does not apply to this domain or planner is ignored, so that one file can serve
+    all of them; a flag that does not apply is refused later.
     """
     from casewright.planner.named import ModelSettings, named_planner, of_adapter
     from casewright.serve.session.defaults import default_planner
@@ -65,7 +65,7 @@ def choice_of(loaded: Loaded, domain: Domain | None = None) -> Choice:
     domain = domain or domain_of(loaded)
     planner, adapter = settings.planner, settings.adapter
     if origins["adapter"].kind == "flag" and origins["planner"].kind != "flag":
-        # The flag overrides a planner of the settings that takes no adapter.
+        # The flag overrides a planner in the settings that takes no adapter.
         takes = planner is not None and "adapter" in named_planner(planner).takes
         planner, adapter = of_adapter(planner if takes else None, adapter)
     planner = planner or default_planner(domain)

@@ -15,21 +15,21 @@ if TYPE_CHECKING:
     from casewright.graph import Approve
     from casewright.graph.build import Graph
 
-#: Maximum of turns kept: earlier ones are seldom referred to.
+#: Maximal number of turns that are kept; questions seldom refer to earlier ones.
 KEPT = 20
 
 
 class Dialogue:
-    """A conversation with a graph in one scope. It keeps the turns, which the graph does not.
+    """Conversation with a graph in one scope, which keeps the turns, since the graph does not.
 
     Args:
-        graph: The graph; with ``reply``, one with a checkpointer.
+        graph: The graph, with a checkpointer if ``replies`` is given.
         scope: The user's scope.
         turns: Earlier turns.
-        replies: Returns a person's replies to the values of all interrupts that wait; without it a
-            pause is an error.
+        replies: Returns a person's replies to the values of all pending interrupts; without this
+            function an interrupt is an error.
         limits: The budgets of each question.
-        approve: Plans that wait for approval; see ``build_graph``.
+        approve: Plans that need approval; see ``build_graph``.
     """
 
     def __init__(
@@ -50,7 +50,7 @@ class Dialogue:
         self.turns: list[Turn] = list(turns)
 
     def ask(self, question: str, context: Mapping[str, Any]) -> dict[str, Any]:
-        """Return the graph's state after an answer; a question that fails leaves no turn."""
+        """Return the graph's state after an answer; a failed question adds no turn."""
         from langgraph.types import Command
 
         from casewright.graph import Answer, RunContext
@@ -69,7 +69,7 @@ class Dialogue:
 
 
 def read_history(file: Path | None) -> list[Turn]:
-    """Read earlier turns from a JSON file; none without a file."""
+    """Return the earlier turns in a JSON file; empty without a file."""
     if file is None:
         return []
     try:
@@ -86,7 +86,7 @@ def read_history(file: Path | None) -> list[Turn]:
 
 
 def read_context(text: str | None) -> dict[str, Any]:
-    """Read a context from JSON text, empty without one; raise ``InputError`` for other text."""
+    """Return the context in a JSON text, empty without a text; raise ``InputError`` if invalid."""
     if text is None:
         return {}
     try:

@@ -1,4 +1,4 @@
-"""A domain opened for a pinned plan: no planner is loaded, and values are read by their types."""
+"""Opening of a domain for a pinned plan, without a planner, and parsing of parameter values."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 def open_without_planner(
     choice: Choice, planner: Planner, opening: Mapping[str, str] | None = None
 ) -> Session:
-    """Open the domain of a choice, with a planner that is there already; see ``open_session``."""
+    """Open the domain of a choice with an existing planner; see ``open_session``."""
     from casewright.serve.session.session import Session, open_domain, with_feedback
     from casewright.stores.encoders.sources import named_encoder
 
@@ -31,12 +31,12 @@ def open_without_planner(
 
 
 def read_pairs(option: str, texts: Sequence[str] | None) -> dict[str, str]:
-    """Return the values of an option's texts ``NAME=VALUE``; raise ``InputError`` for others."""
+    """Return the values in an option's ``NAME=VALUE`` texts; raise ``InputError`` for others."""
     pairs: dict[str, str] = {}
     for text in texts or ():
         name, sign, value = text.partition("=")
         if not (name and sign):
-            raise InputError(f"{option} {text:.80} gives no value. Write NAME=VALUE.")
+            raise InputError(f"{option} {text:.80} has no value. Write NAME=VALUE.")
         if name in pairs:
             raise InputError(f"{option} gives {name:.80} twice. Give it once.")
         pairs[name] = value
@@ -44,7 +44,7 @@ def read_pairs(option: str, texts: Sequence[str] | None) -> dict[str, str]:
 
 
 def json_or_text(text: str) -> Any:
-    """Return the JSON text, number or boolean that a value is; any other is a text as it stands."""
+    """Return the text, number or boolean that a JSON value denotes, or else the value as text."""
     try:
         value = json.loads(text)
     except (ValueError, RecursionError):
@@ -53,7 +53,7 @@ def json_or_text(text: str) -> Any:
 
 
 def read_values(pinned: PinnedPlan, texts: Sequence[str] | None) -> dict[str, Any]:
-    """Return values of ``--with`` by the types of a pinned plan's parameters."""
+    """Return the values of ``--with``, converted to the types of a pinned plan's parameters."""
     return {
         name: value if isinstance(pinned.parameters.get(name), str) else json_or_text(value)
         for name, value in read_pairs("--with", texts).items()

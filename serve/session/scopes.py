@@ -1,4 +1,4 @@
-"""The scope of a question: values of the domain's scope fields, which say who asks."""
+"""The scope of a question: values of the domain's scope fields, which identify the user."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from collections.abc import Collection, Mapping, Sequence
 from casewright.errors import InputError
 
 Scopes = Mapping[str, Sequence[str]]
-#: Words in names of fields that look like a tenant.
+#: Words in the names of fields that may identify a tenant.
 _TENANTS = {
     *("account", "client", "company", "enterprise", "firm", "org", "organisation"),
     *("organization", "tenant", "workspace", "accountid", "companyid", "orgid", "tenantid"),
@@ -16,15 +16,15 @@ _TENANTS = {
 
 
 def demo_scope(known: Scopes) -> dict[str, str]:
-    """Return the first values of the fields that have any."""
+    """Return the first value of each field that has values."""
     return {field: values[0] for field, values in known.items() if values}
 
 
 def scope_of(known: Scopes, values: Mapping[str, str], *, listed: bool = False) -> dict[str, str]:
     """Return a request's scope, completed by the first values of the domain's fields.
 
-    A field without values takes any, and is required. Errors list values only if ``listed``, since
-    a service must not reveal its users.
+    A field without listed values accepts any value and is required. Errors list the values only if
+    ``listed`` is true, since a service must not reveal its users.
 
     Raises:
         InputError: A field or a value is unknown, or a required field is missing.
@@ -44,19 +44,19 @@ def scope_of(known: Scopes, values: Mapping[str, str], *, listed: bool = False) 
 def command_scope(
     known: Scopes, texts: Sequence[str] | None, short: Mapping[str, str], tenant: str | None
 ) -> dict[str, str]:
-    """Return the scope that a command line gives, with its tenant.
+    """Return the scope in a command line, with the tenant.
 
     Args:
         known: Scope field to its values.
         texts: Texts of the form ``FIELD=VALUE``.
-        short: Values of fields that are options themselves.
-        tenant: The tenant, which tools find in the scope.
+        short: Values of fields that have their own options.
+        tenant: The tenant, which tools read from the scope.
     """
     scope: dict[str, str] = {}
     for text in [*(texts or ()), *(f"{field}={value}" for field, value in short.items())]:
         field, sign, value = text.partition("=")
         if not (field and sign and value):
-            raise InputError(f"--scope {text} says nobody. Write FIELD=VALUE.")
+            raise InputError(f"--scope {text} has no value. Write FIELD=VALUE.")
         if field in scope:
             raise InputError(f"The scope field {field!r} is given twice. Give it once.")
         scope[field] = value
@@ -69,9 +69,9 @@ def command_scope(
 
 
 def like_a_tenant(known: Scopes, tenants: Collection[str]) -> list[str]:
-    """Return the scope fields that look like tenants, sorted; none if there are no tenants.
+    """Return the scope fields that may identify a tenant, sorted; empty if there are no tenants.
 
-    A request's scope is not authenticated, but its tenant is: see ``casewright.tools.Tenant``.
+    The scope of a request is not authenticated, but the tenant is: see ``casewright.tools.Tenant``.
     """
     if not tenants:
         return []

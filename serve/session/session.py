@@ -1,4 +1,4 @@
-"""An open domain with its planner, generator and graph."""
+"""Sessions, which are open domains with planner, generator and graph."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 @dataclass
 class Session:
-    """An open domain with its planner."""
+    """Open domain with its planner."""
 
     domain: Domain
     opened: OpenDomain
@@ -35,13 +35,14 @@ class Session:
     encoder: Encoder
 
     def generator(self, name: str, *, full: bool = False) -> Generator:
-        """Return the generator of this name, for this domain; ``full`` quotes whole results."""
+        """Return the generator of this name for this domain; ``full`` quotes whole results."""
         return make_generator(name, self.encoder, self.domain.generator, full=full)
 
     def graph(
         self, generator: str, checkpointer: Any = None, *, full: bool = False, **mending: Any
     ) -> Graph:
-        """Compile the graph, with the generator of this name; ``mending`` as for the graph."""
+        """Return the graph with the generator of this name; ``mending`` is ``mend`` of
+        ``build_graph``."""
         from casewright.graph import build_graph
 
         worded = self.generator(generator, full=full)
@@ -64,19 +65,19 @@ def open_session(
     model: ModelSettings | None = None,
     scope: Mapping[str, str] | None = None,
 ) -> Session:
-    """Open a domain, with a planner.
+    """Open a domain with a planner.
 
     Args:
         domain: The domain, or its name for ``find_domain``.
         planner: The planner; by default the domain's, see ``default_planner``.
-        opening: One option at most of those in ``Domain.openers``, with its value.
+        opening: At most one of the options in ``Domain.openers``, with its value.
         encoder_name: See ``named_encoder``; the packaged encoder by default.
         feedback: The judge of relevance feedback; none by default.
         model: Settings of the planner's language model, if it has one.
         scope: The scope of a planner that calls tools; the domain's demo values by default.
 
     Raises:
-        InputError: Domain or planner are unknown, or the domain has no use for an option.
+        InputError: The domain or the planner is unknown, or the domain lacks an option.
     """
     if isinstance(domain, str):
         domain = find_domain(domain)
@@ -131,7 +132,7 @@ def open_chosen(
     opening: Mapping[str, str] | None = None,
     **model: Any,
 ) -> Session:
-    """Open what flags and settings choose, with more settings of the planner's language model."""
+    """Open the domain and planner of a choice, with further settings of the language model."""
     return open_session(
         choice.domain,
         choice.planner,
@@ -156,7 +157,7 @@ def _check_feedback(name: str | None, domain: Domain) -> None:
 
 
 def with_feedback(opened: OpenDomain, domain: Domain, name: str | None) -> OpenDomain:
-    """Return an open domain whose searches use relevance feedback by the judge of this name."""
+    """Return an open domain whose searches use relevance feedback with the judge of this name."""
     if domain.looping is None or name is None or name == OFF:
         return opened
     judge = make_judge(name)
@@ -170,7 +171,7 @@ def with_feedback(opened: OpenDomain, domain: Domain, name: str | None) -> OpenD
 
 
 def rebuild(domain_name: str) -> dict[str, int]:
-    """Build a domain's stores again, also from damaged files; return the counts of their cases."""
+    """Rebuild a domain's stores, also from damaged files; return their numbers of cases."""
     from casewright.stores import default_encoder
 
     domain = find_domain(domain_name)

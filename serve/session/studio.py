@@ -1,8 +1,8 @@
-"""The graph for LangGraph's own server and Studio, which ``langgraph.json`` names.
+"""The graph for LangGraph's own server and Studio, named in ``langgraph.json``.
 
-Their packages cannot share an environment with LangServe: langgraph-api needs sse-starlette 2.1.3
-or later, langserve one before 2. So this imports nothing of the service, and ``langgraph dev`` is
-installed in an environment without the extra ``serve``; see docs/serve.md.
+Their packages and LangServe cannot be installed together: langgraph-api needs sse-starlette 2.1.3
+or later, langserve a version before 2. So this module imports nothing of the service, and
+``langgraph dev`` needs an environment without the extra ``serve``; see docs/serve.md.
 """
 
 from __future__ import annotations
@@ -16,19 +16,18 @@ _lock = threading.Lock()
 
 
 async def make_graph() -> Any:
-    """Open the domain that the settings name, and return its graph, without a checkpointer.
+    """Open the domain in the settings, and return its graph without a checkpointer.
 
-    The graph is made once: LangGraph's server calls this for every run, on its event loop, which
-    must not block.
+    The graph is made once: LangGraph's server calls this for every run, on its event loop.
 
     Raises:
-        CasewrightError: A setting is wrong, or something cannot be opened.
+        CasewrightError: A setting is invalid, or the domain cannot be opened.
     """
     return await asyncio.to_thread(_graph_once)
 
 
 def _graph_once() -> Any:
-    # The cache alone would let the first two callers in.
+    # The cache alone would let two first callers make the graph twice.
     with _lock:
         return _graph()
 

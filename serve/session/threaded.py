@@ -1,4 +1,4 @@
-"""Planners and generators that compute off the event loop, for concurrent requests."""
+"""Planners and generators that compute in threads, for concurrent requests on an event loop."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from casewright.planner import ChatPlanner, Planner, PlanRequest, PlanResult
 
 
 class _ThreadedPlanner:
-    """A planner that computes in a thread: even the case planner would block for milliseconds."""
+    """Planner that computes in a thread, since even the case planner blocks for milliseconds."""
 
     def __init__(self, planner: Planner, threads: Executor) -> None:
         self._planner = planner
@@ -23,13 +23,13 @@ class _ThreadedPlanner:
 
     async def aplan(self, request: PlanRequest) -> PlanResult:
         loop = asyncio.get_running_loop()
-        # With this context's span.
+        # In a copy of this context, for the parent span.
         plan = copy_context().run
         return await loop.run_in_executor(self._threads, plan, self._planner.plan, request)
 
 
 class _ThreadedGenerator:
-    """A generator that computes in a thread."""
+    """Generator that computes in a thread."""
 
     def __init__(self, generator: Generator, threads: Executor) -> None:
         self._generator = generator
@@ -50,7 +50,7 @@ class _ThreadedGenerator:
 def off_loop(
     planner: Planner, generator: Generator, threads: Executor
 ) -> tuple[Planner, Generator]:
-    """Return both such that they compute off the event loop; chat models do so already."""
+    """Return planner and generator in forms that do not block the event loop."""
     if not isinstance(planner, ChatPlanner):
         planner = _ThreadedPlanner(planner, threads)
     if not isinstance(generator, ChatGenerator):

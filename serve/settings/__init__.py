@@ -1,1 +1,1 @@
-"""Settings: their values, their file, the tokens of the service."""
+"""Settings: values, settings file, and tokens of the service."""

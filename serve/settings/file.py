@@ -1,4 +1,4 @@
-"""The TOML file of settings: its location and its values."""
+"""The TOML file of settings: location and values."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from casewright.errors import InputError, cleaned
 NAME = "casewright.toml"
 #: The environment variable that names the file.
 VARIABLE = "CASEWRIGHT_CONFIG"
-#: Settings that are a model's name, or a folder that holds one.
+#: Settings whose value is the name or the folder of a model.
 MODELS = ("encoder", "adapter", "planner", "generator", "feedback")
 
 
 def find_settings_file(config: Path | None = None) -> Path | None:
-    """Return the file of ``--config``, the environment or a default path, if there is one."""
+    """Return the settings file of ``--config``, the environment or a default path, if any."""
     named = os.environ.get(VARIABLE)
     if config is None and not named:
         import platformdirs
@@ -36,7 +36,7 @@ def find_settings_file(config: Path | None = None) -> Path | None:
 def read_settings_file(
     file: Path, known: Collection[str], paths: Collection[str] = ()
 ) -> dict[str, Any]:
-    """Return a file's values by the settings' names; ``paths`` are relative to its folder."""
+    """Return a file's values by setting; those of ``paths`` are relative to the file's folder."""
     values = read_toml(file)
     for name in values:
         if name not in known:
@@ -54,25 +54,25 @@ def read_settings_file(
 def check_found(file: Path, values: Mapping[str, Any], paths: Collection[str]) -> None:
     """Raise ``InputError`` if a file found in the working directory names a path.
 
-    Somebody else may have written it, with paths to files that would be trusted as the user's.
+    The author may be somebody else, while files in the settings are trusted.
     """
     for name, value in values.items():
         if name in paths or (name in MODELS and _is_path(str(value))):
             raise InputError(
-                f"{name} in {file} names a place, and the file was found in the working directory, "
+                f"{name} in {file} names a path, and the file was found in the working directory, "
                 f"not named. If you trust it, name it: --config {file}, or {VARIABLE}={file}."
             )
 
 
 def _is_path(text: str) -> bool:
-    # A folder may follow any colon: parser:FOLDER, agent:local:FOLDER, NAME:FOLDER of others.
+    # A folder may follow any colon: parser:FOLDER, agent:local:FOLDER, NAME:FOLDER.
     while text and not (text.startswith(("~", ".", os.sep)) or os.path.exists(text)):
         text = text.partition(":")[2]
     return bool(text)
 
 
 def read_toml(file: Path) -> dict[str, Any]:
-    """Return the values of a TOML file of settings; raise ``InputError`` if it cannot be read."""
+    """Return the values in a TOML file of settings; raise ``InputError`` if it cannot be read."""
     import tomllib
 
     try:
@@ -84,7 +84,7 @@ def read_toml(file: Path) -> dict[str, Any]:
             "name another one by --config."
         ) from error
     except (ValueError, RecursionError) as error:
-        # Invalid UTF-8 is a ValueError too. No message quotes a value.
+        # Invalid UTF-8 is a ValueError too. The message quotes no value.
         raise InputError(
             f"The settings in {file} are not TOML: {error}. Write one a line, such as "
             'domain = "shopping".'
@@ -92,5 +92,5 @@ def read_toml(file: Path) -> dict[str, Any]:
 
 
 def nearest(name: str, known: Collection[str]) -> str | None:
-    """Return the known name that is most similar to a misspelled one, if any is."""
+    """Return the known name most similar to a misspelled one, if any."""
     return next(iter(difflib.get_close_matches(name, sorted(known), n=1)), None)

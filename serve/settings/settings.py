@@ -1,9 +1,9 @@
 """The settings that several commands share, read from flags, environment and a file.
 
-A command's flag precedes the environment (``CASEWRIGHT_PLANNER``), then one TOML file, then the
-default. Domains have settings of their own (``domains/legal/data.py``).
+A command's flag has precedence, then the environment (``CASEWRIGHT_PLANNER``), a TOML file, and the
+default. Domains may have their own settings (``domains/legal/data.py``).
 
-Importing this module imports pydantic-settings: commands import it where they use it.
+This module imports pydantic-settings, so commands import it only when they use it.
 """
 
 from __future__ import annotations
@@ -49,25 +49,25 @@ from casewright.serve.settings.file import (
 )
 
 PREFIX = "CASEWRIGHT_"
-#: Variables with the prefix that are no settings, such as those of single domains. Variables of
-#: installed packages are entry points of the group ``casewright.variables``.
+#: Variables with the prefix that are not settings, such as those of domains. Packages declare
+#: theirs as entry points of the group ``casewright.variables``.
 OTHERS = frozenset(
     {
         *(VARIABLE, "CASEWRIGHT_DEBUG", "CASEWRIGHT_ALQA"),
         *("CASEWRIGHT_LEGAL_CONTEXT", "CASEWRIGHT_LEGAL_EXTRACTOR"),
     }
 )
-#: Settings that are paths; in a file, relative to its folder.
+#: Settings that are paths, which in a file are relative to its folder.
 PATHS = (
     *("home", "cache_folder", "tokens_file", "threads_file", "corrections_file"),
     "plans_folder",
 )
-#: Settings that are never shown.
+#: Settings that are never displayed.
 SECRET = ("tokens", "threads_url")
 #: The shortest bearer token: a shorter one can be guessed.
 TOKEN_CHARACTERS = 16
 
-# The file's values, while a ``Settings`` is made from them.
+# The file's values while a ``Settings`` is constructed.
 _file: ContextVar[Mapping[str, Any]] = ContextVar("casewright_settings_file")
 
 
@@ -84,7 +84,7 @@ def _decoded(value: Any) -> Any:
 
 
 class Token(BaseModel):
-    """A bearer token with its tenant, and its end, if it has one."""
+    """Bearer token with its tenant and its expiry, if any."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", hide_input_in_errors=True)
 
@@ -97,9 +97,9 @@ Seconds = Annotated[float, Field(gt=0, allow_inf_nan=False)]
 
 
 class Settings(BaseSettings):
-    """The settings, made by ``load_settings``.
+    """Settings, loaded by ``load_settings``.
 
-    A field's description says which values it takes, for errors and ``casewright config``.
+    The description of a field states its values, for errors and ``casewright config``.
     """
 
     model_config = SettingsConfigDict(
@@ -228,14 +228,14 @@ class Settings(BaseSettings):
         dotenv_settings: PydanticBaseSettingsSource,
         file_secret_settings: PydanticBaseSettingsSource,
     ) -> tuple[PydanticBaseSettingsSource, ...]:
-        """Order the sources: arguments, the environment, the file."""
+        """Return the sources in order of precedence: arguments, the environment, the file."""
         file = InitSettingsSource(settings_cls, init_kwargs=dict(_file.get({})))
         return init_settings, env_settings, file
 
 
 @dataclass(frozen=True, slots=True)
 class Origin:
-    """The source of a value: its kind, and the flag, the variable, or the key and file."""
+    """Source of a value: its kind, and the flag, the variable, or the key and file."""
 
     kind: Literal["flag", "environment", "file", "default"]
     where: str = ""
@@ -246,7 +246,7 @@ class Origin:
 
 @dataclass(frozen=True, slots=True)
 class Loaded:
-    """The settings, the origin of each by its name, and the TOML file that was read, if any."""
+    """Settings, with the origin of each by name, and the TOML file, if one was read."""
 
     settings: Settings
     origins: Mapping[str, Origin]
@@ -262,9 +262,8 @@ def load_settings(config: Path | None = None, **flags: Any) -> Loaded:
         flags: The command's flags by the setting's name; ``None`` if not given.
 
     Raises:
-        InputError: The file cannot be read, names an unknown setting, or a value is wrong: the
-            message names it, its origin, and what to give. Or the file was found in this folder,
-            and names a path.
+        InputError: The file cannot be read, was found in this folder and names a path, or names an
+            unknown setting; or a value is invalid: the message names it, its origin and valid ones.
     """
     if unknown := flags.keys() - Settings.model_fields.keys():
         raise TypeError(f"no settings: {', '.join(sorted(unknown))}")
@@ -290,13 +289,13 @@ def load_settings(config: Path | None = None, **flags: Any) -> Loaded:
 def _as_input_error(
     error: ValidationError, origins: Mapping[str, Origin], values: Mapping[str, Any]
 ) -> InputError:
-    """Return the first of pydantic's errors as an ``InputError``, without secrets."""
+    """Return pydantic's first error as an ``InputError``, without secrets."""
     first = error.errors(include_url=False, include_input=False)[0]
     name = str(first["loc"][0])
     cause = first.get("ctx", {}).get("error")
     origin = origins[name]
     if isinstance(cause, InputError):
-        # The same message for a flag as in commands without settings.
+        # The same message for a flag as commands without settings have.
         return cause if origin.kind == "flag" else InputError(f"{origin}: {cause}")
     value = "what is given" if name in SECRET else cleaned(repr(values[name]), 80)
     fit = Settings.model_fields[name].description
@@ -304,8 +303,8 @@ def _as_input_error(
 
 
 def unknown_variables() -> dict[str, str]:
-    """Return environment variables that look like misspelled settings, with the one meant."""
-    # Compared without the prefix, which alone would make any two of them similar.
+    """Return environment variables that look like misspelled settings, with the nearest setting."""
+    # Compared without the common prefix, which would make all of them similar.
     known = {name.upper() for name in Settings.model_fields}
     known |= {name.removeprefix(PREFIX) for name in OTHERS | extensions("variable").keys()}
     misspelled = {}
@@ -320,7 +319,7 @@ def choose_folders(loaded: Loaded) -> None:
     """Set the folders of stores and caches for this process."""
     from casewright.stores import paths
 
-    # Those of the environment are read there at every use.
+    # Every use reads those of the environment there.
     home, cache_folder = (
         getattr(loaded.settings, name) if loaded.origins[name].kind in ("file", "flag") else None
         for name in ("home", "cache_folder")

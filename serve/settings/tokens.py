@@ -1,4 +1,4 @@
-"""The bearer tokens of the service, from the settings and from their own file."""
+"""Bearer tokens of the service, from the settings and from a file of tokens."""
 
 from __future__ import annotations
 
@@ -25,23 +25,23 @@ class _File(BaseModel):
 
 @dataclass(frozen=True, slots=True)
 class Grant:
-    """The rights of a token: requests of a tenant, until it expires, if it does."""
+    """Rights of a token: requests of a tenant, until the token's expiry, if any."""
 
     tenant: str
     expires: datetime | None = None
 
 
 class TokensFile:
-    """Reads the tokens of settings again after their file was changed, replaced or removed."""
+    """Reads the tokens of the settings again after a change or removal of their file."""
 
     def __init__(self, settings: Settings) -> None:
         self._settings = settings
         self._seen = self._stamp()
 
     def again(self) -> dict[str, Grant] | None:
-        """Return the present tokens; ``None`` if they are unchanged, or their file is unreadable.
+        """Return the current tokens; ``None`` if they are unchanged or their file is unreadable.
 
-        A file that is being written or is damaged revokes no tokens; the error is logged.
+        A file that is incomplete or damaged revokes no tokens; the error is logged.
         """
         if (stamp := self._stamp()) == self._seen:
             return None
@@ -63,7 +63,7 @@ class TokensFile:
 
 
 def read_tokens(settings: Settings) -> dict[str, Grant]:
-    """Return the grant of every bearer token in the settings and in ``tokens_file``."""
+    """Return the rights of every bearer token in the settings and in ``tokens_file``."""
     grants: dict[str, Grant] = {}
     for entry in (*settings.tokens, *_tokens_in(settings.tokens_file)):
         token = entry.token.get_secret_value()

@@ -193,7 +193,7 @@ def test_what_cannot_be_trained_is_refused_before_anything_is_written(
         (str(trained.folder), {}, "is an adapter"),
         (str(short), {}, r"training\.max_length \(2048\) is above .* \(64 tokens\)"),
         (str(tmp_path / "absent"), {}, "There is no folder"),
-        (str(tmp_path / "odd"), {}, r"no causal language model \(t5\)"),
+        (str(tmp_path / "odd"), {}, r"not a causal language model \(t5\)"),
         ("new", {"target_modules": ["q_prj"]}, "lora.target_modules: .*'q_prj'.*Did you mean 'q_p"),
         (str(tied), {"target_modules": ["norm"]}, "lora.target_modules: .*'norm'.* q_proj, "),
         (str(tied), {"modules_to_save": ["head"]}, "lora.modules_to_save: .* no layer 'head'"),

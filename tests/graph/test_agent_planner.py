@@ -93,7 +93,7 @@ def test_tools_that_cannot_be_called_yield_the_fallback_with_the_reason(
     model: LanguageModel,
 ) -> None:
     result = AgentPlanner(model).plan(asked(SHOP))
-    assert "none can be called" in result.fallback
+    assert "declared for planning only" in result.fallback
     assert str(result.plan) == "s1 = find(query=question)"
     assert result.attempts == 2
 
@@ -109,7 +109,7 @@ def test_a_single_tool_that_cannot_be_called_is_no_reason_to_stop(model: Languag
 
 @pytest.mark.parametrize(
     ("limit", "why"),
-    [({"seconds": 0}, "No plan was finished in time"), ({"tokens": 2}, "within 2 tokens")],
+    [({"seconds": 0}, "The plan was not finished in time"), ({"tokens": 2}, "within 2 tokens")],
     ids=["time", "tokens"],
 )
 def test_a_limit_yields_the_fallback_plan(

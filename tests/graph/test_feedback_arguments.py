@@ -65,7 +65,7 @@ def test_a_text_that_cannot_be_made_is_named(store: CaseStore, mode: str, text: 
 
 
 def test_a_loop_that_waits_for_a_person_has_no_result_yet() -> None:
-    with pytest.raises(InputError, match="waits for an answer"):
+    with pytest.raises(InputError, match="waits for a reply"):
         FeedbackResult.from_state({})
 
 

@@ -88,7 +88,7 @@ def test_an_edit_of_a_longer_plan_cannot_change_the_steps_that_have_run() -> Non
     bench.ask()
     (pause,) = bench.reply("s1 = work(a=question)")["__interrupt__"]
     assert pause.value["violations"] == [
-        "plan: The first 3 steps have run. Leave them as they are, in front."
+        "plan: The first 3 steps have run. Keep them unchanged at the beginning."
     ]
     answer = bench.reply(f"{PLAN}\ns4 = work(a=question)")["answer"]
     assert [step["tool"] for step in answer["steps"]] == ["find", "work", "work", "work"]
@@ -106,7 +106,7 @@ def test_a_plan_that_was_approved_is_mended_without_another_question() -> None:
 def test_added_steps_above_the_price_of_approval_wait() -> None:
     bench = Bench(approve={"calls": 4})
     (pause,) = bench.ask()["__interrupt__"]
-    assert "above what runs by itself: calls" in pause.value["why"]
+    assert "exceeds the limit without approval: calls" in pause.value["why"]
     assert bench.calls == {"find": 1, "work": 1}
 
 

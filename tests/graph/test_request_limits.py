@@ -89,8 +89,8 @@ def test_of_retries_a_request_lowers_the_attempts_alone() -> None:
 @pytest.mark.parametrize(
     ("limits", "message"),
     [
-        ({"row": 2}, "the limit 'row'. Limits of a request are steps"),
-        ({"retry": 2}, "the limit 'retry'"),
+        ({"row": 2}, "the unknown limit 'row'. Limits of a request are steps"),
+        ({"retry": 2}, "the unknown limit 'retry'"),
         ({"rows": 0}, "rows=0. Give a whole number above 0"),
         ({"rows": -1}, "rows=-1"),
         ({"rows": 2.5}, "rows=2.5"),
@@ -114,7 +114,7 @@ def test_a_wrong_budget_is_refused_by_its_name(ask: Ask, limits: Any, message: s
         ({"scope": ["C1"]}, "scope=list"),
         ({"tenant": ""}, "tenant=str ''"),
         ({"tenant": 7}, "tenant=int '7'"),
-        ({"tenant": "a", "scope": {"tenant": "b"}}, "two tenants: 'a', and in its scope 'b'"),
+        ({"tenant": "a", "scope": {"tenant": "b"}}, "'a' as tenant and 'b' in the scope"),
     ],
 )
 def test_a_context_that_is_none_is_refused(ask: Ask, given: Any, message: str) -> None:

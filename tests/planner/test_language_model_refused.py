@@ -35,8 +35,8 @@ def folder(saved: Path, tmp_path: Path) -> Path:
     [
         ({"name": "./nowhere"}, "no folder './nowhere'"),
         ({"name": Path("nowhere")}, "no folder 'nowhere'"),
-        ({"name": "no/such-model"}, "no model of that name could be had"),
-        ({"name": "not a name"}, "no model of that name could be had"),
+        ({"name": "no/such-model"}, "could not be fetched from Hugging Face"),
+        ({"name": "not a name"}, "could not be fetched from Hugging Face"),
         ({"name": " "}, "name is empty"),
         ({"dtype": "float8"}, "no dtype 'float8'. Give float32"),
         ({"dtype": "nn"}, "no dtype 'nn'"),
@@ -158,17 +158,17 @@ def edit(file: Path, **settings: Any) -> None:
         (truncated, "could not be loaded"),
         (incomplete, "lacks 1 of .* among them model.layers.0.mlp.up_proj.weight"),
         (other_shape, "lacks 6 .* shape, among them model.layers.0.mlp.down_proj.weight"),
-        (own_code, "needs code of its own"),
+        (own_code, "needs remote code"),
         (quantised, "bitsandbytes"),
         (no_tokenizer, "could not be loaded"),
         (tekken_alone, "tekken.json alone"),
         (broken_template, "chat template cannot be rendered"),
         (both, "both a model .* and an adapter"),
-        (seq2seq, "no causal language model .t5."),
+        (seq2seq, "not a causal language model .t5."),
         (encoder, "lacks .* of the network's weights"),
-        (two_sided, "not keep just keys and values"),
-        (state_space, "not keep just keys and values"),
-        (hybrid, "not keep just keys and values"),
+        (two_sided, "states other than keys and values"),
+        (state_space, "states other than keys and values"),
+        (hybrid, "states other than keys and values"),
     ],
     ids=lambda value: value.__name__ if callable(value) else "",
 )
@@ -259,7 +259,7 @@ def test_an_adapter_that_does_not_fit_is_refused(
 
 
 def test_an_adapter_whose_model_is_not_here_asks_for_it(lora: Path) -> None:
-    with pytest.raises(InputError, match=r"is for the model './elsewhere'.*beside the"):
+    with pytest.raises(InputError, match=r"is for the model './elsewhere'.*folders of both"):
         load_language_model(lora)
 
 

@@ -166,8 +166,8 @@ def test_a_prompt_is_encoded_in_several_threads_at_once() -> None:
     [
         ("{{ raise_exception('no user here') }}", "cannot be rendered.*no user here"),
         ("{% for m in messages %}{{ m['content'] ", "cannot be rendered"),
-        ("{% for m in messages %}{{ m['content'] | upper }}{% endfor %}", "not show .* as it is"),
-        ("{{ messages[0]['content'] }} {{ messages[0]['content'] }}", "not show .* once"),
+        ("{% for m in messages %}{{ m['content'] | upper }}{% endfor %}", "not contain .* unch"),
+        ("{{ messages[0]['content'] }} {{ messages[0]['content'] }}", "not contain .* once"),
     ],
     ids=["raises", "syntax", "upper", "twice"],
 )
@@ -210,7 +210,7 @@ def without_backend() -> Any:
 @pytest.mark.parametrize(
     ("tokenizer", "config", "why"),
     [
-        (lossy, {}, "cannot write any text"),
+        (lossy, {}, "cannot write every text"),
         (endless, {}, "no token that ends"),
         (without_backend, {}, "tokenizers library"),
         (kinds.mistral_like, {"vocab_size": 300}, "knows tokens 0 to 299"),

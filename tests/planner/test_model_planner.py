@@ -74,7 +74,7 @@ def test_a_deadline_yields_the_fallback_plan_with_the_reason(
     result = planner.plan(asked("do you sell wool socks"))
     assert time.perf_counter() - started < 5
     assert result.planner == shop_planner.name
-    assert "No plan was finished in time" in result.fallback
+    assert "The plan was not finished in time" in result.fallback
     assert str(result.plan) == 's1 = find(query="wool socks")'
     assert result.attempts == 2
 

@@ -99,7 +99,7 @@ def test_what_is_no_plan_is_kept_word_for_word_and_the_fallback_answers(
 def test_a_model_that_loops_ends_by_the_limit_with_what_it_wrote() -> None:
     looping = writing("s1 = find(query=question)!", ends=False)
     result = ModelPlanner(looping, constrained=False, tokens=50).plan(asked())
-    assert "No plan was finished within 50 tokens" in result.fallback
+    assert "The plan was not finished within 50 tokens" in result.fallback
     assert result.written.startswith("s1 = find(query=question)!!!!!")
     assert len(looping.encode_plan(result.written)) == 51
 
@@ -116,7 +116,7 @@ def test_a_deadline_ends_it_too() -> None:
     planner = ModelPlanner(looping, constrained=False, tokens=3000, seconds=0.5)
     result = planner.plan(asked())
     assert time.perf_counter() - started < 10
-    assert "No plan was finished in time" in result.fallback
+    assert "The plan was not finished in time" in result.fallback
     assert result.written
 
 

@@ -85,9 +85,9 @@ def test_changed_tools_are_refused_with_the_difference() -> None:
 @pytest.mark.parametrize(
     ("name", "parameters", "wrong"),
     [
-        ("../up", {}, "no name of a plan"),
+        ("../up", {}, "is not a name of a plan"),
         ("p", {"machine": "crane"}, "neither in the question nor"),
-        ("p", {"no name": "mill"}, "no name of a parameter"),
+        ("p", {"no name": "mill"}, "is not a parameter.s name"),
         ("p", {"months": ""}, "is empty"),
         ("p", {"a": "mill", "b": "mill"}, "neither in the question nor"),
     ],
@@ -125,7 +125,7 @@ def test_a_text_that_would_become_a_number_is_refused() -> None:
 )
 def test_a_damaged_file_is_an_input_error_that_names_it(text: str, tmp_path: Path) -> None:
     (tmp_path / "p.toml").write_bytes(text.encode("utf-8", "surrogatepass"))
-    with pytest.raises(InputError, match=r"p\.toml is no pinned plan"):
+    with pytest.raises(InputError, match=r"p\.toml is not a pinned plan"):
         read_pinned(tmp_path, "p")
 
 

@@ -96,7 +96,7 @@ def test_where_its_base_is_not_installed_the_error_gives_the_command(
 
 def test_one_that_was_trained_with_another_prompt_is_refused(adapter: Path, tmp_path: Path) -> None:
     other = changed(adapter, tmp_path / "other", "casewright.json", prompt_hash="another")
-    with pytest.raises(InputError, match="another form of the prompt"):
+    with pytest.raises(InputError, match="trained with another prompt"):
         load_shipped(other, device="cpu")
 
 

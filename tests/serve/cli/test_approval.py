@@ -84,7 +84,7 @@ def test_a_dry_run_prices_the_plan_and_calls_nothing(home: Path, plant: Path) ->
 
 def test_a_budget_bounds_the_calls_and_the_answer_says_so(home: Path, plant: Path) -> None:
     answer = result(ask(home, plant, WARM, "--budget", "read_sensor=0", "--json"))
-    assert "read_sensor was not planned with" in answer["missing"][0]
+    assert "read_sensor was hidden from the planner" in answer["missing"][0]
     assert "read_sensor" not in called(plant)
 
 
@@ -134,7 +134,7 @@ def test_all_questions_are_shown_before_the_replies_are_taken(home: Path, plant:
     [
         (["--budget", "calls"], "Write NAME=NUMBER"),
         (["--budget", "calls=0"], "calls=0"),
-        (["--budget", "sensor=1"], "which is no tool"),
+        (["--budget", "sensor=1"], "an unknown tool"),
         (["--approve-above", "cost=x"], "--approve-above"),
         (["--dry-run", "--approve"], "--dry-run runs nothing"),
     ],

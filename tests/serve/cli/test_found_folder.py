@@ -22,7 +22,7 @@ def test_neither_a_found_settings_file_nor_the_folder_it_names_runs_code(tmp_pat
     found = home.parent / "casewright.toml"
     found.write_text('home = "h"\ndomain = "documents"\n', encoding="utf-8")
     told = one_line_error(run(home, "ask", "hello", folder=home.parent))
-    assert told.startswith("home in casewright.toml names a place")
+    assert told.startswith("home in casewright.toml names a path")
     # Named, it is used, and pickles that lie there are not read.
     assert "local mode" in one_line_error(run(home, "ask", "hello", "--config", found))
     assert not (tmp_path / "ran").exists()

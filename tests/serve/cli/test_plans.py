@@ -45,7 +45,7 @@ def test_a_damaged_file_hides_no_other(plant: Path) -> None:
     (plant / "plans" / "bad.toml").write_text("format = 7")
     listed = plans(plant, "list", "--json")
     assert [plan["name"] for plan in result(listed)["plans"]] == ["warmth"]
-    assert "bad.toml is no pinned plan" in listed.stderr
+    assert "bad.toml is not a pinned plan" in listed.stderr
 
 
 def test_a_run_is_bounded_approved_and_saved_as_an_ask_is(plant: Path) -> None:
@@ -79,7 +79,7 @@ def test_changed_tools_are_refused_with_the_difference(plant: Path) -> None:
         (("pin", "warmth", *DOMAIN, STOP), "exists"),
         (("pin", "x", *DOMAIN), "Give the question too"),
         (("pin", "x", *DOMAIN, STOP, "--parameter", "a=crane"), "neither in the question"),
-        (("pin", "x", *DOMAIN, STOP, "--plan", "plant.py"), "is no plan"),
+        (("pin", "x", *DOMAIN, STOP, "--plan", "plant.py"), "is not a plan"),
         (("diff", "warmth"), "two plans, or one question"),
         (("diff", "warmth", "nowhere"), "cannot be read"),
     ],

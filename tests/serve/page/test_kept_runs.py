@@ -44,7 +44,7 @@ def test_run_that_the_page_saves_is_what_casewright_show_shows(
     assert shown.returncode == 0
     assert "s2 = broken(a=question)" in shown.stdout
     file.write_text(file.read_text(encoding="utf-8")[:-30], encoding="utf-8")
-    assert "no saved run" in one_line_error(run(home, "show", file))
+    assert "not a saved run" in one_line_error(run(home, "show", file))
 
 
 def test_answered_thread_is_opened_by_its_name(tab: Tab, plans: Served) -> None:

@@ -113,7 +113,7 @@ def test_file_that_was_found_here_and_not_named_leads_nowhere(
     (tmp_path / "here").mkdir()
     file = written(tmp_path / "casewright.toml", text)
     said = refused()
-    assert said.startswith(f"{text.partition(' ')[0]} in casewright.toml names a place")
+    assert said.startswith(f"{text.partition(' ')[0]} in casewright.toml names a path")
     assert "--config casewright.toml" in said
     assert load_settings(Path("casewright.toml")).file == Path("casewright.toml")
     monkeypatch.setenv("CASEWRIGHT_CONFIG", "casewright.toml")
