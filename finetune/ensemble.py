@@ -14,7 +14,7 @@ from casewright.finetune.evaluation import items_of
 from casewright.finetune.evaluation.verdict import judge, same_graph
 from casewright.planner import AnnotatedQuery, Plan
 from casewright.planner.ensemble import (
-    Candidate,
+    CandidatePlan,
     EnsembleCard,
     EnsemblePlanner,
     margin,
@@ -33,7 +33,7 @@ class Ranking:
     """The candidates for a message, and the number of its toolbox."""
 
     query: AnnotatedQuery
-    candidates: Sequence[Candidate]
+    candidates: Sequence[CandidatePlan]
     toolbox: int
 
     def right(self, plan: Plan) -> bool:
@@ -46,7 +46,7 @@ class Ranking:
         return self.candidates[0].confidence or 0.0
 
 
-class Choice(NamedTuple):
+class FittedCard(NamedTuple):
     """A card, and figures of what it was chosen by."""
 
     card: EnsembleCard
@@ -68,7 +68,7 @@ def rankings(planner: EnsemblePlanner, boxes: Sequence[CorpusToolbox]) -> list[R
     return results
 
 
-def choose(rankings: Sequence[Ranking]) -> Choice:
+def choose(rankings: Sequence[Ranking]) -> FittedCard:
     """Choose the weight by whole plans, the logistic curve, and both thresholds."""
     weight = max(WEIGHTS, key=lambda w: sum(r.right(_best(r, w)) for r in rankings))
     ranked = [ranked_by(each.candidates, weight) for each in rankings]
@@ -97,7 +97,7 @@ def choose(rankings: Sequence[Ranking]) -> Choice:
         figures[f"whole plans, {name}"] = round(float(whole), 4)
     alone = [each.alone >= card.sure for each in rankings]
     figures["planned by the parser alone"] = round(float(np.mean(alone)), 4)
-    return Choice(card, figures)
+    return FittedCard(card, figures)
 
 
 def _best(each: Ranking, weight: float) -> Plan:

@@ -81,7 +81,7 @@ class EnsembleCard:
 
 
 @dataclass(frozen=True, slots=True)
-class Candidate:
+class CandidatePlan:
     """A plan, and its log-probabilities by the parser and by the model.
 
     The parser's is that of its least likely candidate where the plan is the model's alone.
@@ -159,7 +159,7 @@ class EnsemblePlanner:
         """Return the same as ``plan``, from a thread of its own."""
         return await asyncio.wrap_future(start_daemon(lambda: self.plan(request)))
 
-    def candidates(self, request: PlanRequest) -> list[Candidate]:
+    def candidates(self, request: PlanRequest) -> list[CandidatePlan]:
         """Return the plans that are ranked, those of the parser first, in its order.
 
         Raises:
@@ -180,7 +180,7 @@ class EnsemblePlanner:
             return True
         return self._model.prompt_tokens(request) > LONGEST
 
-    def _candidates(self, request: PlanRequest, readings: Sequence[Reading]) -> list[Candidate]:
+    def _candidates(self, request: PlanRequest, readings: Sequence[Reading]) -> list[CandidatePlan]:
         by_plan = {reading.plan: reading for reading in reversed(readings)}
         scores = self._model.ranked(request, list(dict.fromkeys(r.plan for r in readings)))
         by_parser = {
@@ -190,7 +190,7 @@ class EnsemblePlanner:
         }
         least = min(by_parser.values(), default=0.0)
         return [
-            Candidate(
+            CandidatePlan(
                 plan,
                 by_parser.get(plan, least),
                 score,
@@ -199,7 +199,7 @@ class EnsemblePlanner:
             for plan, score in scores.items()
         ]
 
-    def _ranked(self, candidates: Sequence[Candidate]) -> Iterator[Reading]:
+    def _ranked(self, candidates: Sequence[CandidatePlan]) -> Iterator[Reading]:
         """Yield candidates as readings, the likeliest first."""
         card = self._card
         ranked = ranked_by(candidates, card.weight)
@@ -214,7 +214,7 @@ class EnsemblePlanner:
             yield Reading(plan, confidence, confidence < card.asks_below, because, score)
 
 
-def ranked_by(candidates: Sequence[Candidate], weight: float) -> list[tuple[Plan, float]]:
+def ranked_by(candidates: Sequence[CandidatePlan], weight: float) -> list[tuple[Plan, float]]:
     """Return plans with their scores, the highest first: the weighted sum of log-probabilities."""
     scored = [(each.plan, each.parser + weight * each.model) for each in candidates]
     return sorted(scored, key=lambda pair: -pair[1])
