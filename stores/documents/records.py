@@ -24,7 +24,7 @@ def table_records(text: str) -> list[Record]:
     first = text.partition("\n")[0]
     separator = max(SEPARATORS, key=first.count)
     reader = csv.reader(io.StringIO(text, newline=""), delimiter=separator)
-    header = next(reader, [])
+    header = [" ".join(name.split()) for name in next(reader, [])]
     return [
         (_row(header, row), reader.line_num) for row in reader if any(cell.strip() for cell in row)
     ]
@@ -38,7 +38,7 @@ def json_records(text: str) -> list[Record] | None:
         pass
     try:
         return [
-            ("; ".join(_lines(json.loads(line), "")), number)
+            ("; ".join(_lines(json.loads(line), "")).replace("\n", " "), number)
             for number, line in enumerate(text.split("\n"), 1)
             if line.strip()
         ]
@@ -50,7 +50,7 @@ def _row(head: list[str], row: list[str]) -> str:
     cells = [" ".join(cell.split()) for cell in row]
     names = [*head, *[""] * (len(row) - len(head))]
     return "; ".join(
-        f"{name.strip()}: {cell}" if name.strip() else cell
+        f"{name}: {cell}" if name else cell
         for name, cell in zip(names, cells, strict=False)
         if cell
     )

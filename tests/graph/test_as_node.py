@@ -127,9 +127,9 @@ def test_history_reaches_the_generator() -> None:
 
 
 def test_a_key_that_the_parent_does_not_have_is_named() -> None:
-    with pytest.raises(InputError, match=r"no 'question'.*'asked'"):
+    with pytest.raises(InputError, match=r"no key 'question'.*'asked'"):
         run("sync", parent_of(as_node(GRAPH)), ASKED)
-    with pytest.raises(InputError, match=r"write \['txt'\].*citations"):
+    with pytest.raises(InputError, match=r"names \['txt'\].*citations"):
         as_node(GRAPH, answer={"reply": "txt"})
 
 

@@ -138,10 +138,19 @@ def test_title_on_top_of_a_markdown_file_is_its_title(store: CaseStore, tmp_path
 
 
 def test_row_of_a_table_is_on_its_line_of_the_file(store: CaseStore, tmp_path: Path) -> None:
-    ingest(store, write(tmp_path / "docs", {"a.csv": 'part,oil\nmill,"red\nor blue"\nsaw,green\n'}))
+    table = 'part,"oil\nor fat"\nmill,"red\nor blue"\nsaw,green\n'
+    ingest(store, write(tmp_path / "docs", {"a.csv": table}))
     (chunk,) = chunks_of(store, "a.csv")
-    assert chunk["text"] == "- part: mill; oil: red or blue\n- part: saw; oil: green"
-    assert (chunk["first_line"], chunk["last_line"]) == (3, 4)
+    assert chunk["text"] == "- part: mill; oil or fat: red or blue\n- part: saw; oil or fat: green"
+    assert (chunk["first_line"], chunk["last_line"]) == (4, 5)
+
+
+def test_line_of_json_lines_stays_one_line(store: CaseStore, tmp_path: Path) -> None:
+    lines = '{"part": "mill", "oil": "red\\nor blue"}\n{"part": "saw"}\n'
+    ingest(store, write(tmp_path / "docs", {"a.jsonl": lines}))
+    (chunk,) = chunks_of(store, "a.jsonl")
+    assert (chunk["first_line"], chunk["last_line"]) == (1, 2)
+    assert "oil: red or blue" in chunk["text"]
 
 
 @pytest.mark.parametrize(

@@ -112,7 +112,7 @@ def test_a_question_in_words_names_position_roll_and_play(home: Path) -> None:
         (["--image", "cut.png", "--roll", "3-1"], "damaged or cut off"),
         (["--image", "blank.png", "--roll", "3-1"], "board"),
         (["--image", "sixteen.png", "--roll", "3-1"], "16 checkers"),
-        (["--roll", "3-1", "a question"], "are only allowed with --image"),
+        (["--roll", "3-1", "a question"], "go with --image"),
         (["What is the best play with 3-1?"], "position id"),
     ],
     ids=lambda value: " ".join(value) if isinstance(value, list) else "",

@@ -74,7 +74,7 @@ def test_a_question_in_words_is_answered_by_the_same_plans(home: Path) -> None:
         ([], "Give a question."),
         (["--domain", "math24"], "Give a question, or --image FILE"),
         (["--domain", "math24", "--image", "card.png", "and a question"], "without one"),
-        (["--domain", "math24", "a question", "--retain"], "are only allowed with --image"),
+        (["--domain", "math24", "a question", "--retain"], "go with --image"),
         (["--domain", "shopping", "--image", "card.png"], "no option --image"),
         (["--domain", "math24", "--image", "nowhere.png"], "nowhere.png"),
         (["--domain", "math24", "--image", "words.txt"], "cannot be read as an image"),

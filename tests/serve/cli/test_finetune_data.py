@@ -60,9 +60,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
         {
             "id": f"seed_task_{number}",
             "instruction": f"Which number comes after {number}? Say why.",
-            "instances": [
-                {"input": "", "output": f"It is {number + 1}. One more than {number} is that."}
-            ],
+            "output": f"It is {number + 1}. One more than {number} is that.",
         }
         for number in range(80)
     ]

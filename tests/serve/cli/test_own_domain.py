@@ -125,7 +125,7 @@ MISTAKES = {
     ),
     "a function that fails": (
         "domain = own_domain('plant', lambda: {}['key'], scopes={'hall': ['B']})",
-        "failed: KeyError: 'key'. Mend",
+        "failed: KeyError: 'key'. Correct the file.",
     ),
     "a function that ends the process": (
         "import sys; domain = own_domain('plant', lambda: sys.exit(3), scopes={'hall': ['B']})",

@@ -163,7 +163,8 @@ def warm(folder: Path) -> None:
     folder.mkdir()
     asyncio.run(once())
     for thread in threading.enumerate():
-        if thread is not threading.main_thread():
+        # Idle threads for calls stay; a forked process starts its own.
+        if thread is not threading.main_thread() and thread.name != "casewright-call":
             thread.join()
 
 
