@@ -110,11 +110,6 @@ def _loaded(name: str, adapter: str | None, device: str | None, dtype: str | Non
 _shipped = lru_cache(maxsize=1)(load_shipped)
 
 
-def _shipped_model(name: str, settings: ModelSettings) -> LanguageModel:
-    """Return the ensemble's language model, which does not depend on its parser."""
-    return local_model(SHIPPED, settings)
-
-
 _TAKES = frozenset({"adapter", "device", "dtype", "examples", "constrained"})
 CASE = NamedPlanner(_case, reads=True)
 #: The packaged plan parser, or one of ``casewright finetune adapt`` or ``finetune parser``.
@@ -125,7 +120,6 @@ LOCAL_MODEL = NamedPlanner(_writer, "FOLDER", takes=_TAKES, reads=True, model=lo
 BASE = NamedPlanner(_writer, takes=_TAKES, reads=True, model=local_model)
 #: The packaged adapter.
 ADAPTER = NamedPlanner(_writer, takes=_TAKES - {"adapter"}, reads=True, model=local_model)
-#: The ensemble of the packaged plan parser, or another one, and the adapter.
-TOGETHER = NamedPlanner(
-    _ensemble, "FOLDER", bare=True, takes=frozenset({"device", "dtype"}), model=_shipped_model
-)
+#: The ensemble of the packaged plan parser, or another one, and the adapter, which is loaded when
+#: the parser is first not sure.
+TOGETHER = NamedPlanner(_ensemble, "FOLDER", bare=True, takes=frozenset({"device", "dtype"}))
