@@ -127,33 +127,33 @@ class EnsemblePlanner:
             return model
 
     def plan(self, request: PlanRequest) -> PlanResult:
-        """Return the plan that both find likeliest; the parser's where the model fails."""
+        """Return the plan with the highest joint score; the parser's if the model fails."""
         started = time.perf_counter()
         if request.failures:
             return self._alone.plan(request)
-        readings = self._readings(request)
-        try:
-            if readings and self._decides(readings[0], request):
-                return first_valid(self.name, iter(readings), request, started)
-            candidates = self._candidates(request, readings)
-        except Exception as error:  # noqa: BLE001 - a planner never raises for its model
-            other = first_valid(self.name, iter(readings), request, started)
-            spent = milliseconds_since(started)
-            return in_place_of(self.name, error, other, milliseconds=spent)
-        return first_valid(self.name, self._ranked(candidates), request, started)
+        readings, error = self._outcome(request)
+        result = first_valid(self.name, readings, request, started)
+        if error is None:
+            return result
+        spent = milliseconds_since(started)
+        return in_place_of(self.name, error, result, milliseconds=spent)
 
     def readings(self, request: PlanRequest) -> Iterator[Reading]:
-        """Yield readings of a request, the likeliest first, for another planner; see ``Reuse``.
+        """Yield readings of a request, the most probable first, for another planner; see ``Reuse``.
 
-        They are the parser's where the model fails.
+        If the model fails, they are the parser's.
         """
+        return self._outcome(request)[0]
+
+    def _outcome(self, request: PlanRequest) -> tuple[Iterator[Reading], Exception | None]:
+        """Return readings, and the model's error if they are the parser's for that reason."""
         readings = self._readings(request)
         try:
             if readings and self._decides(readings[0], request):
-                return iter(readings)
-            return self._ranked(self._candidates(request, readings))
-        except Exception:  # noqa: BLE001 - a planner never raises for its model
-            return iter(readings)
+                return iter(readings), None
+            return self._ranked(self._candidates(request, readings)), None
+        except Exception as error:  # noqa: BLE001 - a planner never raises for its model
+            return iter(readings), error
 
     async def aplan(self, request: PlanRequest) -> PlanResult:
         """Return the same as ``plan``, from a thread of its own."""

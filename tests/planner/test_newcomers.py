@@ -8,9 +8,20 @@ from collections.abc import Iterator
 import pytest
 
 from casewright.domains import find_domain
-from casewright.planner import CasePlanner, PlanRequest, Reader, parse_plan
+from casewright.errors import InputError
+from casewright.planner import (
+    CasePlanner,
+    PlanRequest,
+    Reader,
+    named_planners,
+    parse_plan,
+    plan_store,
+)
+from casewright.planner.ensemble import EnsembleCard
+from casewright.planner.named import make_planner
 from casewright.planner.reuse import Reading
 from casewright.tools import Toolbox, ToolExample, tool_from_function
+from tests.support.encoders import HashingEncoder
 
 
 def prod_search(query: str) -> str:
@@ -68,3 +79,26 @@ def test_another_planner_may_be_given_for_tools_that_the_reader_lacks(reader: Re
     assert asyncio.run(planner.aplan(request)).plan == expected
     known = PlanRequest("do you sell wireless headphones", Toolbox([SEARCH]))
     assert planner.plan(known).plan == CasePlanner(None, reader).plan(known).plan
+
+
+def test_the_case_planner_asks_the_language_model_about_tools_that_the_reader_lacks(
+    reader: Reader, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked = []
+
+    def load(*name_and_settings: object) -> None:
+        asked.append(name_and_settings)
+        raise InputError("It cannot be loaded.")
+
+    never_sure = EnsembleCard(1.5, 2.0, 0.0, 0.1, 0.1, 0.2)
+    monkeypatch.setattr(EnsembleCard, "read", lambda: never_sure)
+    monkeypatch.setattr(named_planners, "is_runnable", lambda: True)
+    monkeypatch.setattr(named_planners, "local_model", load)
+    with plan_store([], HashingEncoder()) as store:
+        planner = make_planner("case", store, reader)
+        planner.plan(PlanRequest("do you sell wireless headphones", Toolbox([SEARCH])))
+        assert not asked
+        request = PlanRequest("what is left on gift card 7305", Toolbox([SEARCH, BALANCE]))
+        plan = planner.plan(request).plan
+    assert asked
+    assert plan == parse_plan('s1 = gift_card_balance(card_number="7305")')
