@@ -9,6 +9,16 @@ from typing import Any
 from casewright.errors import CasewrightError
 
 
+def clarification(planner: Mapping[str, Any]) -> str:
+    """Return a question to the user that follows from ``Answer.planner``; empty if it is sure."""
+    if not planner.get("asks_back"):
+        return ""
+    doubt = "The planner is not sure of this plan."
+    if not (alternatives := planner.get("alternatives")):
+        return f"{doubt} Please say it in other words."
+    return f"{doubt} Did you mean this instead?\n{alternatives[0]}"
+
+
 @dataclass(frozen=True, slots=True)
 class Answer:
     """The answer of one run.
@@ -37,6 +47,11 @@ class Answer:
     usage: Mapping[str, Any] = field(default_factory=dict)
     run_id: str = ""
     refused: bool = False
+
+    @property
+    def clarification(self) -> str:
+        """The question which of two plans was meant; empty if the planner is sure."""
+        return clarification(self.planner)
 
     def to_json(self) -> dict[str, Any]:
         """Return the JSON-plain form, as the state holds it."""

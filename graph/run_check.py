@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import Field as DataclassField
 from dataclasses import fields
 from functools import cache
-from typing import Annotated, Any, get_type_hints
+from typing import Annotated, Any, NotRequired, get_type_hints
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, create_model, with_config
 from typing_extensions import TypedDict
@@ -30,6 +30,8 @@ _STRICT = ConfigDict(strict=True, extra="allow", allow_inf_nan=False)
 class _Planning(TypedDict):
     name: str
     fallback: str
+    asks_back: NotRequired[bool]
+    alternatives: NotRequired[list[str]]
 
 
 @with_config(_STRICT)

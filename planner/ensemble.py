@@ -153,7 +153,13 @@ class EnsemblePlanner:
                 return iter(readings), None
             return self._ranked(self._candidates(request, readings)), None
         except Exception as error:  # noqa: BLE001 - a planner never raises for its model
-            return iter(readings), error
+            return map(self._unconfirmed, readings), error
+
+    def _unconfirmed(self, reading: Reading) -> Reading:
+        """Return a reading of the parser that asks back below the ensemble's threshold."""
+        confidence = reading.confidence
+        unsure = confidence is not None and confidence < self._card.asks_below
+        return reading._replace(asks_back=reading.asks_back or unsure)
 
     async def aplan(self, request: PlanRequest) -> PlanResult:
         """Return the same as ``plan``, from a thread of its own."""

@@ -116,4 +116,4 @@ def first_valid(
             milliseconds=milliseconds_since(started),
         )
     plan, spent = fallback_plan(request), milliseconds_since(started)
-    return PlanResult(plan, name, attempts + 1, reason, spent, confidence=0.0)
+    return PlanResult(plan, name, attempts + 1, reason, spent, confidence=0.0, asks_back=True)

@@ -109,90 +109,78 @@ def _attend(
         result, _ = plain(module, query, key, value, attention_mask, dropout, scaling, **settings)
         return result, None
     size = query.shape[1] // key.shape[1]
-    scale = query.shape[-1] ** -0.5 if scaling is None else scaling
-    keys, values = (part[0].repeat_interleave(size, 0) for part in (key, value))
-    out: Any = PackedAttention.apply
-    states = out(query[0] * scale, keys, values, head_tokens, padded, places)
-    return states.transpose(0, 1)[None].contiguous(), None
+    keys, values = (part.repeat_interleave(size, 1) for part in (key, value))
+    attend_parts: Any = PackedAttention.apply
+    states = attend_parts(query, keys, values, head_tokens, scaling, padded, places)
+    return states.transpose(1, 2).contiguous(), None
 
 
 class PackedAttention(torch.autograd.Function):
     """The attention, with the gradients of both parts.
 
-    Takes query, key and value (H, L, D), the query scaled; the number of the head's tokens; and
-    ``places_of`` the tails. Returns (H, L, D).
+    Takes query, key and value (1, H, L, D); the number of the head's tokens; the factor of the
+    scores; and ``places_of`` the tails. Returns (1, H, L, D).
     """
 
     @staticmethod
     def forward(ctx: Any, *inputs: Any) -> Tensor:
-        """Attend, and keep the weights for the gradients."""
-        query, key, value, head, padded, places = inputs
-        keys, values, tails = key[:, :head], value[:, :head], query[:, head:]
-        own_keys, own_values = _pad(key[:, head:], padded), _pad(value[:, head:], padded)
-        scores = _causal(torch.bmm(query[:, :head], keys.mT))
-        of_head = nn.softmax(scores, -1)
-        head_states = torch.bmm(of_head, values)
-        of_tails, total = _softmax(torch.bmm(tails, keys.mT))
-        within, own_total = _softmax(_causal(_pad(tails, padded) @ own_keys.mT))
+        """Attend, and keep the log-sum-exp of each token's scores for the gradients."""
+        query, key, value, head, scale, padded, places = inputs
+        parts = query, key, value
+        of_head, heads, tails, own = _blocks(parts, head, padded)
+        head_states, head_sums = _flash(*of_head, is_causal=True, scale=scale)
+        states, sums = _flash(tails, *heads, scale=scale)
+        own_states, own_sums = _flash(*own, is_causal=True, scale=scale)
+        own_sums = _unpad(own_sums[..., None], places)
         # The share of a tail's attention that the head has.
-        share = torch.sigmoid(total - _unpad(own_total, places)).to(query.dtype)
-        states = share * torch.bmm(of_tails, values)
-        states += (1 - share) * _unpad(within @ own_values, places)
-        saved = (query, key, value, of_head, of_tails, within, share, states, head_states)
-        ctx.save_for_backward(*saved, padded, places)
-        return torch.cat([head_states, states], 1)
+        share = torch.sigmoid(sums[..., None] - own_sums).to(query.dtype)
+        states = share * states + (1 - share) * _unpad(own_states, places)
+        sums = torch.logaddexp(sums[..., None], own_sums)
+        ctx.save_for_backward(*parts, head_states, head_sums, states, sums, padded, places)
+        ctx.scale = scale
+        return torch.cat([head_states, states], 2)
 
     @staticmethod
     def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, ...]:
-        """Return the gradients of query, key and value."""
-        query, key, value, of_head, of_tails, within, share, states, head_states, padded, places = (
-            ctx.saved_tensors
+        """Return the gradients of query, key and value.
+
+        Each block's are those of attention alone, given the states and sums of both blocks.
+        """
+        *parts, head_states, head_sums, states, sums, padded, places = ctx.saved_tensors
+        head = head_states.shape[2]
+        of_head, heads, tails, own = _blocks(parts, head, padded)
+        above, below = gradients[0][:, :, :head], gradients[0][:, :, head:]
+        scale = ctx.scale
+        to_tails = (below, tails, *heads, states, sums[..., 0])
+        to_own = (_pad(below, padded), *own, _pad(states, padded), _pad(sums, padded)[..., 0])
+        first = _flash_gradients(above, *of_head, head_states, head_sums, 0.0, True, scale=scale)
+        second = _flash_gradients(*to_tails, 0.0, False, scale=scale)
+        third = [_unpad(g, places) for g in _flash_gradients(*to_own, 0.0, True, scale=scale)]
+        joined = (
+            torch.cat([first[0], second[0] + third[0]], 2),
+            *(torch.cat([first[n] + second[n], third[n]], 2) for n in (1, 2)),
         )
-        head = head_states.shape[1]
-        keys, values, tails = key[:, :head], value[:, :head], query[:, head:]
-        above, below = gradients[0][:, :head], gradients[0][:, head:]
-        delta = (below * states).sum(-1, keepdim=True)
-        first, second = below * share, _pad(below * (1 - share), padded)
-        d_head = _d_scores(of_head, above, values, (above * head_states).sum(-1, keepdim=True))
-        d_tails = _d_scores(of_tails, first, values, delta * share)
-        own_values = _pad(value[:, head:], padded)
-        d_own = _d_scores(within, second, own_values, _pad(delta * (1 - share), padded))
-        of_own_keys = d_own @ _pad(key[:, head:], padded)
-        d_query = torch.bmm(d_tails, keys) + _unpad(of_own_keys, places)
-        d_key = torch.bmm(d_head.mT, query[:, :head]) + torch.bmm(d_tails.mT, tails)
-        d_value = torch.bmm(of_head.mT, above) + torch.bmm(of_tails.mT, first)
-        return (
-            torch.cat([torch.bmm(d_head, keys), d_query], 1),
-            torch.cat([d_key, _unpad(d_own.mT @ _pad(tails, padded), places)], 1),
-            torch.cat([d_value, _unpad(within.mT @ second, places)], 1),
-            *(None, None, None),
-        )
+        return *joined, None, None, None, None
+
+
+_flash: Any = torch.ops.aten._scaled_dot_product_flash_attention_for_cpu
+_flash_gradients: Any = torch.ops.aten._scaled_dot_product_flash_attention_for_cpu_backward
+
+
+def _blocks(
+    parts: Sequence[Tensor], head: int, padded: Tensor
+) -> tuple[Sequence[Tensor], Sequence[Tensor], Tensor, Sequence[Tensor]]:
+    """Return the head's parts, its keys and values, the tails' queries, and the padded tails."""
+    of_head = [part[:, :, :head] for part in parts]
+    tails = [part[:, :, head:] for part in parts]
+    return of_head, of_head[1:], tails[0], [_pad(part, padded) for part in tails]
 
 
 def _pad(tails: Tensor, padded: Tensor) -> Tensor:
-    """Return tails (H, N, D) as (H, n, T, D), zero where there is no token."""
-    return nn.pad(tails, (0, 0, 0, 1))[:, padded]
+    """Return tails (1, H, N, D) as (n, H, T, D), zero where there is no token."""
+    return nn.pad(tails[0], (0, 0, 0, 1))[:, padded].transpose(0, 1)
 
 
 def _unpad(tails: Tensor, places: Tensor) -> Tensor:
-    """Return tails (H, n, T, D) as (H, N, D)."""
-    return tails.flatten(1, 2)[:, places]
-
-
-def _causal(scores: Tensor) -> Tensor:
-    """Mask the scores of later tokens."""
-    size = scores.shape[-1]
-    later = torch.ones(size, size, dtype=torch.bool, device=scores.device).triu(1)
-    return scores.masked_fill_(later, float("-inf"))
-
-
-def _softmax(scores: Tensor) -> tuple[Tensor, Tensor]:
-    """Return the weights, and the log-sum-exp of each row in 32 bits."""
-    logs = nn.log_softmax(scores, -1, dtype=torch.float32)
-    total = scores[..., :1].float() - logs[..., :1]
-    return logs.exp_().to(scores.dtype), total
-
-
-def _d_scores(weights: Tensor, gradient: Tensor, values: Tensor, delta: Tensor) -> Tensor:
-    """Return the gradient of the scores, by that of the states; reuses the large product."""
-    return torch.matmul(gradient, values.mT).sub_(delta).mul_(weights)
+    """Return tails (n, H, T, D) as (1, H, N, D)."""
+    return tails.transpose(0, 1).flatten(1, 2)[None, :, places]

@@ -140,8 +140,18 @@ def _print(report: dict[str, Any]) -> None:
         echo(visible(f"{plan['id']}: {plan['query']}"))
         echo(visible(indented("right", plan["right_plan"])))
         echo(visible(indented("wrote", plan["plan"] or plan["note"])))
+        if reason := _doubt(plan):
+            echo(visible(indented("", reason)))
     for note in report["notes"]:
         echo(note)
+
+
+def _doubt(plan: dict[str, Any]) -> str:
+    """Return the confidence of a wrong plan, and the reason of a fallback plan."""
+    parts = [] if plan["confidence"] is None else [f"confidence {plan['confidence']:.2f}"]
+    parts += ["it asks back"] if plan["asks_back"] else []
+    parts += [f"a fallback plan: {plan['note']}"] if plan["plan"] and plan["note"] else []
+    return "; ".join(parts)
 
 
 def indented(title: str, plan: str) -> str:

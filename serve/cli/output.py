@@ -64,6 +64,8 @@ def print_answer(answer: Mapping[str, Any], question: str = "") -> None:
     from rich.console import Console
     from rich.table import Table
 
+    from casewright.graph.answer import clarification
+
     def escape(text: str) -> str:
         return markup.escape(visible(text))
 
@@ -81,6 +83,8 @@ def print_answer(answer: Mapping[str, Any], question: str = "") -> None:
         )
     console.print("[bold]Plan[/bold]")
     console.print(steps)
+    if doubt := clarification(answer["planner"]):
+        console.print(escape(f"\n{doubt}"))
     for step in answer["steps"]:
         lines = [line for report in step["reports"] if (line := _feedback_line(report))]
         if lines:

@@ -93,9 +93,10 @@ def plan(
     echo(str(result.plan))
     if result.fallback:
         echo(f"A fallback plan: {result.fallback}", err=True)
-    if result.asks_back:
-        readings = "".join(f"\nOr:\n{plan}" for plan in result.alternatives[:1])
-        echo(f"Not sure that this is meant.{readings}", err=True)
+    from casewright.graph.answer import clarification
+
+    if doubt := clarification(result.doubt()):
+        echo(doubt, err=True)
     if result.written:
         echo(f"What was written:\n{visible(result.written)}", err=True)
 

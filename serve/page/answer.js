@@ -43,7 +43,16 @@ function worded(answer) {
 function plannedBy(planner) {
   if (!planner) return "";
   const attempts = planner.attempts > 1 ? `, in ${planner.attempts} attempts` : "";
-  return `Written by the planner ${planner.name}${attempts}.${planner.fallback ? ` Fell back: ${planner.fallback}` : ""}`;
+  const fallback = planner.fallback ? ` Fell back: ${planner.fallback}` : "";
+  return `Written by the planner ${planner.name}${attempts}.${fallback}${clarification(planner)}`;
+}
+
+/** The question which of two plans was meant, if the planner is not sure. */
+function clarification(planner) {
+  if (!planner.asks_back) return "";
+  const other = planner.alternatives?.[0];
+  const question = other ? `Did you mean this instead? ${String(other).replaceAll("\n", "; ")}` : "Please say it in other words.";
+  return ` It is not sure of this plan. ${question}`;
 }
 
 export { drawAnswer, plannedBy };

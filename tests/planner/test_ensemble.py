@@ -133,6 +133,9 @@ def test_where_the_parser_is_sure_the_model_is_not_even_loaded() -> None:
     assert (sure.plan, sure.fallback, sure.confidence) == (PLANS[0], "", 0.95)
     unsure = EnsemblePlanner(Parsed(PLANS, scores, 0.5), load, CARD).plan(asked())
     assert (unsure.plan, unsure.fallback) == (PLANS[0], "ensemble: There is no model.")
+    assert not unsure.asks_back
+    doubtful = EnsemblePlanner(Parsed(PLANS, scores, 0.1), load, CARD).plan(asked())
+    assert (doubtful.plan, doubtful.asks_back) == (PLANS[0], True)
 
 
 def test_a_model_out_of_time_leaves_the_parser_its_plan(mistral: LanguageModel) -> None:

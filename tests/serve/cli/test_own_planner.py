@@ -194,6 +194,7 @@ def test_eval_says_how_good_by_class_and_lists_wrong_plans_beside_right_ones(
     assert "0.500 [" in shown
     assert "does: does the lathe vibrate" in shown
     assert 'right s1 = find_machine(query="lathe")' in shown
+    assert f"confidence {wrong['confidence']:.2f}" in shown
 
 
 def test_plugin_is_an_entry_point_of_the_package() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -152,6 +153,16 @@ def test_show_prints_for_people_the_question_and_what_ask_printed(
     assert "Planned by case" in asked.stdout
 
 
+def test_answer_of_an_unsure_planner_asks_which_plan_was_meant(tmp_path: Path) -> None:
+    other = "s1 = no_evidence()"
+    planner = {"name": "case", "fallback": "", "asks_back": True, "alternatives": [other]}
+    file = tmp_path / "run.json"
+    save_run(file, replace(ANSWER, planner=planner), GALAXY)
+    assert f"Did you mean this instead?\n{other}\n" in run(tmp_path, "show", file).stdout
+    save_run(file, replace(ANSWER, planner=planner | {"asks_back": False}), GALAXY)
+    assert "Did you mean" not in run(tmp_path, "show", file).stdout
+
+
 def test_saved_run_holds_neither_context_nor_who_asked(home: Path, tmp_path: Path) -> None:
     file = tmp_path / "run.json"
     context = json.dumps({"product_id": "P021", "session": "the-secret-session"})
@@ -213,6 +224,10 @@ UNREADABLE = {
         "evidence.0.source",
     ),
     "no times": (changed(usage={}), "usage.planning_ms"),
+    "no alternatives": (
+        changed(planner={"name": "case", "fallback": "", "alternatives": 1}),
+        "planner.alternatives",
+    ),
     "no planner": (changed(planner={"name": "case"}), "planner.fallback"),
     "more lines than steps": (changed(plan="s1 = a()\ns2 = b()"), "plan does not have the 1 steps"),
     "foreign citation": (changed(citations=["E9"]), "cites 'E9'"),
