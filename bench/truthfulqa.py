@@ -66,8 +66,12 @@ SELECTORS: Mapping[str, MarginalSelector] = {
     "relevance, diversity, bias": RELEVANCE_DIVERSITY_BIAS,
 }
 NAMES = (PRIMER, *SELECTORS)
-#: Beside the paper's six: answers that surprise the model come first (its section 4.3).
-REVERSED = {"relevance, diversity, reversed bias": MarginalSelector(0.75, 1.05)}
+#: Beside the paper's six: answers that surprise the model come first (its section 4.3); and, with
+#: "relevance, diversity" (0.75) and "relevance" (1), the curve over λ_d (its Figure 1).
+BESIDE: Mapping[str, MarginalSelector] = {
+    "relevance, diversity, reversed bias": MarginalSelector(0.75, 1.05),
+    **{f"relevance, diversity, λ_d {d:g}": MarginalSelector(d, 1.0) for d in (0.0, 0.25, 0.5)},
+}
 #: The retriever on whose answers the labels are shuffled, and how often they are.
 _LAST, SHUFFLES = "relevance, diversity, bias", 20
 READING = CaseReading("question")
@@ -184,7 +188,7 @@ def measure_truthfulqa(study: Study, encoder: Encoder) -> Report:
             "questions": count,
             "retrievers": {
                 name: {"lambda_d": s.lambda_d, "lambda_b": s.lambda_b}
-                for name, s in {**SELECTORS, **REVERSED}.items()
+                for name, s in {**SELECTORS, **BESIDE}.items()
             },
             "seed": study.seed,
         },
@@ -206,7 +210,7 @@ def _shown(
     if pairs is not None:
         primer = tuple(Demonstration(c.problem["question"], str(c.solution)) for c in pairs)
         yield PRIMER, [Shown(primer)] * len(questions)
-    for name, selector in {**SELECTORS, **REVERSED}.items():
+    for name, selector in {**SELECTORS, **BESIDE}.items():
         yield name, shown_by(store, selector, questions, study.k, READING)
     random_cases = shown_at_random(store, questions, study.k, READING, study.seed)
     yield "cases drawn at random", random_cases

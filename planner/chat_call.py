@@ -51,6 +51,10 @@ def chat_model(name: str, **settings: Any) -> BaseChatModel:
         raise InputError(
             f"{name!r} names no chat model. Write provider:model, for example openai:gpt-4o-mini."
         )
+    if provider == "local":
+        from casewright.planner.local_chat import local_chat
+
+        return local_chat(model, **settings)
     server = _server_settings(settings) if provider == "openai" else {}
     try:
         from langchain.chat_models import init_chat_model

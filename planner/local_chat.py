@@ -8,7 +8,14 @@ from typing import Any
 from langchain_core.language_models import SimpleChatModel
 from langchain_core.messages import BaseMessage
 
+from casewright.planner.named import LOCAL, ModelSettings, local_model
 from casewright.planner.prompt import Prompt
+
+
+def local_chat(name: str, *, temperature: float = 0, max_tokens: int = 256) -> LocalChat:
+    """Return the local model of a folder or name as a chat model; see ``named.local_model``."""
+    model = local_model(f"{LOCAL}{name}", ModelSettings())
+    return LocalChat(model=model, temperature=temperature, tokens=max_tokens)
 
 
 class LocalChat(SimpleChatModel):
@@ -17,7 +24,7 @@ class LocalChat(SimpleChatModel):
     Attributes:
         model: A ``LanguageModel``.
         tokens: Maximal number of tokens of an answer.
-        temperature: Temperature of the sampling.
+        temperature: Temperature of the sampling; 0 takes the likeliest tokens.
     """
 
     model: Any
@@ -51,8 +58,10 @@ class LocalChat(SimpleChatModel):
                 ids,
                 attention_mask=torch.ones_like(ids),
                 max_new_tokens=self.tokens,
-                do_sample=True,
-                temperature=self.temperature,
+                do_sample=self.temperature > 0,
+                temperature=self.temperature or None,
+                top_p=None,
+                top_k=None,
                 eos_token_id=list(self.model.ends),
                 pad_token_id=self.model.ends[0],
             )

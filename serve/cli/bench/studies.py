@@ -70,17 +70,21 @@ def bench_encoder(
     data: Annotated[
         Path | None, Option(help="A folder with sets of bench legal and feedback.")
     ] = None,
+    against: Annotated[
+        str | None,
+        Option(help="Another encoder's name or folder; the integer weights by default."),
+    ] = None,
     only: OnlySet = None,
     limit: SetLimit = None,
     texts: Annotated[int, Option(min=1, help="Texts that the speed is measured by.")] = 512,
 ) -> Report:
-    """Compare the packaged encoder in float32 with its integer weights: retrieval and speed.
+    """Compare the packaged encoder with its integer weights, or another: retrieval and speed.
 
     Without --data the shipped legal cases and code are searched.
     """
     from casewright.bench.encoder import measure_encoder
 
-    return measure_encoder(data, only=only, limit=limit, texts=texts)
+    return measure_encoder(data, against=against, only=only, limit=limit, texts=texts)
 
 
 @measures(app, "feedback")

@@ -12,7 +12,7 @@ from typer import Option, Typer
 
 from casewright.errors import InputError
 from casewright.serve.cli.extended import FinetuneGroup
-from casewright.serve.cli.finetune import data, ensemble, evaluate, parser, queries, train
+from casewright.serve.cli.finetune import data, encoder, ensemble, evaluate, parser, queries, train
 from casewright.serve.cli.options import AsJson, DomainName
 from casewright.serve.cli.output import print_json, print_rows, print_table
 
@@ -24,7 +24,7 @@ app = Typer(
     help="Make training data for a planner, train and evaluate it; train the case planner's reader "
     "or the judge of relevance feedback.",
 )
-for part in (data, train, parser, ensemble, evaluate, queries):
+for part in (data, train, parser, ensemble, encoder, evaluate, queries):
     app.add_typer(part.app)
 
 #: Licences of the sets that a judge may be trained on, which are stored with the judge.

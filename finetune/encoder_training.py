@@ -1,0 +1,122 @@
+"""Contrastive training of an encoder on one's own cases (CBR-RAG's outlook, section 7).
+
+The shortest text of a case, such as its question or title, is to be nearer to the case's other
+texts than to those of other cases. No annotation is needed.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+from casewright.errors import InputError
+from casewright.stores import Case, CaseSchema
+from casewright.stores.encoders.minilm import packaged_minilm
+from casewright.stores.encoders.onnx_export import quiet
+from casewright.stores.progress import note
+
+Pair = tuple[str, str]
+#: The nearest texts, beyond the case's own, of which the hard negatives are taken. One that is
+#: nearer than 95 % of the right text may be right too.
+NEAREST, MARGIN = 30, 0.05
+#: Fewest pairs: a batch needs others to compare with.
+FEWEST = 8
+
+
+@dataclass(frozen=True, slots=True)
+class EncoderSettings:
+    """The settings of a training; ``tokens`` are read of each text, ``pairs`` are the most."""
+
+    epochs: int = 2
+    batch: int = 16
+    rate: float = 2e-5
+    tokens: int = 128
+    negatives: int = 1
+    pairs: int | None = None
+    seed: int = 0
+
+
+def case_pairs(schema: CaseSchema, cases: Iterable[Case]) -> Iterator[Pair]:
+    """Yield the shortest of a case's texts with each other one, by facets and solution."""
+    for case in cases:
+        read = [facet for facet in schema.facets if facet.takes_text and facet.reads(case.problem)]
+        texts = [f.describe({n: case.problem[n] for n in f.components}) for f in read if f.describe]
+        texts += [case.solution] if isinstance(case.solution, str) else []
+        first, *others = sorted(dict.fromkeys(filter(str.strip, texts)), key=len) or [""]
+        yield from ((first, other) for other in others)
+
+
+def train_encoder(
+    pairs: Sequence[Pair], target: Path, settings: EncoderSettings | None = None
+) -> dict[str, Any]:
+    """Train the packaged encoder, write it as a sentence-transformers model, and return facts.
+
+    The loss compares each text with those of its batch, and with the hard negatives that the
+    untrained encoder finds (``MultipleNegativesRankingLoss``).
+
+    Raises:
+        InputError: There are too few pairs.
+        DependencyError: The packaged encoder is not installed.
+    """
+    settings = settings or EncoderSettings()
+    if len(pairs) < FEWEST:
+        raise InputError(
+            f"The cases have {len(pairs)} pairs of texts, and {FEWEST} are needed: cases with two "
+            "texts each, such as a question and its support."
+        )
+    from datasets import Dataset
+    from sentence_transformers import (
+        SentenceTransformer,
+        SentenceTransformerTrainer,
+        SentenceTransformerTrainingArguments,
+    )
+    from sentence_transformers.sentence_transformer.losses import MultipleNegativesRankingLoss
+    from sentence_transformers.util import mine_hard_negatives
+
+    chosen = random.Random(settings.seed).sample(pairs, min(len(pairs), settings.pairs or 10**9))
+    columns = dict(zip(("anchor", "positive"), map(list, zip(*chosen, strict=True)), strict=True))
+    with quiet(), TemporaryDirectory() as folder:
+        model = SentenceTransformer(str(packaged_minilm()), device="cpu")
+        longest, model.max_seq_length = model.max_seq_length, settings.tokens
+        data = mine_hard_negatives(
+            Dataset.from_dict(columns),
+            model,
+            num_negatives=settings.negatives,
+            range_max=NEAREST,
+            relative_margin=MARGIN,
+            output_format="n-tuple",
+            verbose=False,
+        )
+        note(f"Training on {len(data):,} of {len(pairs):,} pairs, with hard negatives …")
+        trainer = SentenceTransformerTrainer(
+            model=model,
+            train_dataset=data,
+            loss=MultipleNegativesRankingLoss(model),
+            args=SentenceTransformerTrainingArguments(
+                folder,
+                num_train_epochs=settings.epochs,
+                per_device_train_batch_size=settings.batch,
+                learning_rate=settings.rate,
+                warmup_ratio=0.1,
+                seed=settings.seed,
+                use_cpu=True,
+                save_strategy="no",
+                report_to="none",
+                disable_tqdm=True,
+            ),
+        )
+        result = trainer.train()
+        model.max_seq_length = longest
+        model.save(str(target))
+    return {
+        **asdict(settings),
+        "pairs": len(pairs),
+        "pairs_with_hard_negatives": len(data),
+        "steps": result.global_step,
+        "loss": result.training_loss,
+        "seconds": result.metrics["train_runtime"],
+    }
