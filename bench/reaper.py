@@ -290,9 +290,9 @@ def _row_lines(
     with plan_store(cases, ground.uncached) as store:
         shots = row.data.tevo.shots
         planners: dict[str, Planner] = {
-            TRAINED: _writer(model, store, shots),
-            TRAINED + FREE: _writer(model, store, shots, constrained=False),
-            RANDOM: _writer(random_twin(model, trial.seed), store, shots),
+            TRAINED: writer(model, store, shots),
+            TRAINED + FREE: writer(model, store, shots, constrained=False),
+            RANDOM: writer(random_twin(model, trial.seed), store, shots),
             CASES: CasePlanner(store),
         }
         for line in measured(frozen, planners, trial.seed):
@@ -337,14 +337,14 @@ def _first_table(
         if source.adapter is not None:
             models.append((BASE, load_language_model(source.base), paper["untuned"]))
         for name, model, own in models:
-            bound = _writer(model, store, shots, **settings)
-            free = _writer(model, store, shots, constrained=False, **settings)
+            bound = writer(model, store, shots, **settings)
+            free = writer(model, store, shots, constrained=False, **settings)
             yield from lines(name, {name: bound, name + FREE: free}, own)
         if source.adapter is None:
             why = "the planner is no adapter, which would name its base"
             yield _line(table=FIRST, row=BASE, planner=BASE, note=why)
         for seed in range(trial.seed, trial.seed + SEEDS):
-            twin = _writer(random_twin(tuned, seed), store, shots, **settings)
+            twin = writer(random_twin(tuned, seed), store, shots, **settings)
             yield from lines(f"{RANDOM}, seed {seed}", {RANDOM: twin}, {})
         if (reader := ground.domain.open_reader()) is not None:
             name = "case planner with its reader"
@@ -356,7 +356,8 @@ def _first_table(
             yield from lines(CLASSIFIERS, {CLASSIFIERS: classifiers}, paper["ensemble"])
 
 
-def _writer(model: LanguageModel, store: CaseStore, examples: int, **settings: Any) -> ModelPlanner:
+def writer(model: LanguageModel, store: CaseStore, examples: int, **settings: Any) -> ModelPlanner:
+    """Return the planner that writes by a model, with plan cases of a store in its prompt."""
     options = {"batch": BATCH, "seconds": SECONDS, **settings}
     return ModelPlanner(model, plan_cases=store, examples=examples, **options)
 

@@ -17,12 +17,12 @@ import numpy as np
 from casewright.bench.legal.data import QaSet, find_sets
 from casewright.bench.legal.retrieval import Scores, strangers
 from casewright.bench.report import Report, published
-from casewright.domains.legal.cases import context_text, qa_schema
+from casewright.domains.legal.cases import QA_COMPONENTS, context_text, entities_text, qa_schema
 from casewright.errors import CasewrightError, told
 from casewright.graph import Evidence, ExtractiveGenerator, GenerationRequest
 from casewright.planner.chat_call import ask
 from casewright.planner.chat_planner import model_name
-from casewright.stores import CaseStore, Encoder
+from casewright.stores import Case, CaseStore, Encoder
 from casewright.stores.progress import progress_bar
 
 if TYPE_CHECKING:
@@ -60,6 +60,8 @@ SETTINGS = (
         for form, words in FORMS.items()
     ),
 )
+#: The nearest cases as one, with each part once (an aggregation, the paper's outlook in section 7).
+MERGED = Setting("3 × full case, merged into one", 3, "merged")
 #: The control: cases that are not the question's.
 CONTROL = Setting(OTHERS, 3, "full")
 
@@ -169,6 +171,8 @@ def measure_answers(
             figures[f"ratio_three_full_cases_over_no_cases_{data.name}"] = three / none
         if others > 0:
             figures[f"ratio_three_full_cases_over_anothers_{data.name}"] = three / others
+        pair = _paired(cosines[MERGED.name], cosines[THREE_FULL])
+        rows.append({"context": f"{data.name}: merged, over {THREE_FULL}", **asdict(pair)})
         if (tested := anova([cosines[setting.name] for setting in SETTINGS])) is not None:
             figures[f"anova_f_{data.name}"], figures[f"anova_p_{data.name}"] = tested
         if against is not None:
@@ -195,7 +199,8 @@ def measure_answers(
         notes=[
             f"Answers by {answerer.name}; cosine to the reference answer by {encoder.name}. "
             "difference, t and p: to no cases, or to the same with another encoder's cases, "
-            f"paired, one-tailed; anova: one-way, over all contexts but {OTHERS}. paper: CBR-RAG, "
+            f"paired, one-tailed; anova: one-way, over all contexts but {OTHERS} and the merged "
+            "cases. paper: CBR-RAG, "
             "Table 4: Mistral-7B on ALQA by three encoders, cosines by Mistral; of its tests it "
             "prints that AnglEBERT's three full cases are better than none and than LegalBERT's at "
             "95 %, and than BERT's single full case at 90 %.",
@@ -250,21 +255,35 @@ def _cosines(
         store.add(data.cases)
         best = [[h.case for h in store.search(q.text, max(COUNTS))] for q in questions]
     answers: dict[str, list[str]] = {}
-    total = len(questions) * (len(SETTINGS) + 1)
+    total = len(questions) * (len(SETTINGS) + 2)
     with progress_bar(f"Answering {data.name}", total, show=None) as advance:
-        for setting in (*SETTINGS, CONTROL):
+        for setting in (*SETTINGS, MERGED, CONTROL):
             shown = best
             if setting is CONTROL:
                 shown = [best[other] for other in strangers(len(questions))[0]]
             answers[setting.name] = []
             for question, cases in zip(questions, shown, strict=True):
-                texts = [context_text(case, setting.form) for case in cases[: setting.count]]
+                near = cases[: setting.count]
+                texts = [merged_text(near)] if setting is MERGED else []
+                texts = texts or [context_text(case, setting.form) for case in near]
                 answers[setting.name].append(answerer.answer(question.text, texts))
                 advance(1)
     references = _units(encoder, [question.reference for question in questions])
     return {
         name: (_units(encoder, texts) * references).sum(axis=1) for name, texts in answers.items()
     }
+
+
+def merged_text(cases: Sequence[Case]) -> str:
+    """Return cases as the text of one, which names each distinct part once, the best first."""
+    parts = {
+        name: dict.fromkeys(entities_text(c.problem[name]) for c in cases if name in c.problem)
+        for name in QA_COMPONENTS
+    }
+    parts["answer"] = dict.fromkeys(str(case.solution) for case in cases)
+    entities = ", ".join(parts["entities"]).split(", ")
+    parts["entities"] = {", ".join(dict.fromkeys(filter(None, entities))): None}
+    return "\n".join(f"{name}: {' '.join(texts)}" for name, texts in parts.items())
 
 
 def _units(encoder: Encoder, texts: Sequence[str]) -> Scores:

@@ -21,6 +21,7 @@ from casewright.bench.legal.retrieval import (
     Trial,
     Weighting,
     best_weighting,
+    blend,
     label_of,
     paired_difference,
     random_f1_at_k,
@@ -32,6 +33,8 @@ from casewright.stores import Encoder
 #: The mean over the sets, each of them counting the same.
 ALL = "all sets"
 SHUFFLED, CHANCE = "labels shuffled", "random order, expected"
+#: Weighted cosine of a question and its k-th case, by the paper's best weighting: mean, deciles.
+COSINES, DECILES = "cosine of the k-th case", (10, 90)
 #: The name of the paper's figures beside ours.
 SOURCE = "CBR-RAG, section 6, F1@k"
 #: Rows of one set: a ranking's name, and its F1@k, array (len(KS),).
@@ -98,6 +101,11 @@ def _on_all_questions(trials: Sequence[Trial]) -> dict[str, Rows]:
         rows = {label_of(w): trial.scores(w).mean(axis=0) for w in WEIGHTINGS}
         rows[SHUFFLED] = shuffled_f1_at_k(partial(trial.ranks, PAPERS_BEST), len(trial.parents))
         rows[CHANCE] = random_f1_at_k(len(trial))
+        ranked = np.sort(blend(trial.cosines(), PAPERS_BEST), axis=1)
+        near = ranked[:, [-min(k, len(trial)) for k in KS]]
+        rows[COSINES] = near.mean(axis=0)
+        for share in DECILES:
+            rows[f"{COSINES}, {share} %"] = np.percentile(near, share, axis=0)
         groups[trial.data.name] = rows
     return _with_mean(groups)
 

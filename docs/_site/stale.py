@@ -33,6 +33,7 @@ MEASURED = {
     "replan": "planner graph domains/shopping",
     "selection": "stores",
     "serve": "serve graph bench/service.py",
+    "small-talk": "planner",
     "soak": "stores graph serve",
     "stores": "stores",
     "truthfulqa": "finetune/demonstrations stores",

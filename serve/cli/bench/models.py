@@ -165,3 +165,17 @@ def bench_reaper(
     except KeyboardInterrupt:
         echo("Stopped. The same command goes on.", err=True)
         raise
+
+
+@measures(app, "small-talk", plots=False)
+def bench_small_talk(
+    limit: Annotated[int, Option(min=1, help="Most messages of each of the two classes.")] = 100,
+    model: Annotated[
+        bool, Option("--model/--no-model", help="Also ask the packaged language model.")
+    ] = True,
+    seed: Seed = 0,
+) -> Report:
+    """Plan for REAPER's second class without evidence, human_small_talk, learned from examples."""
+    from casewright.bench.small_talk import measure_small_talk
+
+    return measure_small_talk(limit, seed, model=model)

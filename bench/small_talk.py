@@ -1,0 +1,84 @@
+"""REAPER's second class without evidence, ``human_small_talk``, learned from examples (section 5.5).
+
+The small talk is the part of the domain's queries of the class ``no_evidence`` whose ids
+``small_talk.json`` names. One half is asked, the other half are the examples.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import replace
+from importlib.util import find_spec
+from pathlib import Path
+from random import Random
+from typing import Any
+
+from casewright.bench.harness import Ground, read_ground
+from casewright.bench.reaper import CASES, PAPER, Line, measured, writer
+from casewright.bench.report import Report
+from casewright.finetune.evaluation import items_of
+from casewright.planner import CasePlanner, Planner, plan_store
+from casewright.planner.language_model import load_language_model
+from casewright.planner.named import CLASSIFIERS, make_planner
+from casewright.planner.parse import parse_plan
+from casewright.planner.shipped import SHIPPED, is_runnable, shipped_examples, shipped_planner
+from casewright.tools import tool_from_record
+
+#: The tool, and the ids of its queries; the class that they had.
+FILE, NO_EVIDENCE = Path(__file__).with_name("small_talk.json"), "no_evidence"
+COLUMNS = ("examples", "planner", "class", "count", "tools", "f1", "published")
+NOTES = (
+    "Asked are half of the small talk, as many other messages without evidence, and the frozen "
+    "questions of the other classes. The planners know the tool by its description, and by the "
+    "examples among their plan cases: nothing is trained but the classifiers.",
+    "published: REAPER, section 5.5, a Mistral-7B trained on 286 messages of the class.",
+)
+
+
+def measure_small_talk(limit: int = 100, seed: int = 0, *, model: bool = True) -> Report:
+    """Ask the planners without an example of the class, and with all of them.
+
+    Args:
+        limit: Most messages of each of the two classes.
+        model: Also ask the packaged language model, if it can run.
+    """
+    ground = read_ground("shopping")
+    rows = list(_lines(ground, limit, seed, model=model and is_runnable()))
+    figures = {
+        f"f1_{row['class']}_{row['examples']}_examples_{row['planner'].replace(' ', '_')}": row[
+            "f1"
+        ]
+        for row in rows
+    }
+    return Report("small-talk", {"limit": limit, "seed": seed}, figures, rows, NOTES)
+
+
+def _lines(ground: Ground, limit: int, seed: int, *, model: bool) -> Iterator[Line]:
+    told = json.loads(FILE.read_text(encoding="utf-8"))
+    tool = tool_from_record(told["tool"])
+    toolbox, plan = ground.toolbox.with_(tool), parse_plan(f"s1 = {tool.name}()")
+    queries = ground.domain.queries()
+    talk = [replace(q, plan=plan, label=tool.name) for q in queries if q.record.id in told["ids"]]
+    other = [q for q in queries if q.label == NO_EVIDENCE and q.record.id not in told["ids"]]
+    talk, other = (Random(seed).sample(part, len(part)) for part in (talk, other))
+    half = len(talk) // 2
+    frozen = [q for q in ground.measuring() if q.label != NO_EVIDENCE]
+    asked = items_of([*talk[:half][:limit], *other[:half][:limit], *frozen[:limit]], toolbox)
+    network = load_language_model(shipped_planner()) if model else None
+    for count in (0, len(talk) - half):
+        known = [q for q in queries if q.label != NO_EVIDENCE]
+        known += [*other[half:], *talk[half : half + count]]
+        with plan_store(known, ground.encoder) as store:
+            planners: dict[str, Planner] = {CASES: CasePlanner(store)}
+            if network is not None:
+                shots = shipped_examples(shipped_planner())
+                planners[SHIPPED] = writer(network, store, shots)
+            if find_spec("sklearn") is not None:
+                parts: dict[str, Any] = {"queries": list(known).copy, "encoder": ground.encoder}
+                planners[CLASSIFIERS] = make_planner(CLASSIFIERS, store, **parts)
+            for line in measured(asked, planners, seed):
+                if line["class"] in (tool.name, NO_EVIDENCE):
+                    trained = count and line["class"] == tool.name
+                    more = {"published": PAPER["small_talk"] if trained else None}
+                    yield {**{n: line.get(n) for n in COLUMNS}, "examples": count, **more}
