@@ -1,4 +1,4 @@
-"""REAPER's second class without evidence, ``human_small_talk``, learned from examples (section 5.5).
+"""REAPER's second class without evidence, ``human_small_talk``, by examples (section 5.5).
 
 The small talk is the part of the domain's queries of the class ``no_evidence`` whose ids
 ``small_talk.json`` names. One half is asked, the other half are the examples.

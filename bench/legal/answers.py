@@ -257,7 +257,7 @@ def _cosines(
     answers: dict[str, list[str]] = {}
     total = len(questions) * (len(SETTINGS) + 2)
     with progress_bar(f"Answering {data.name}", total, show=None) as advance:
-        for setting in (*SETTINGS, MERGED, CONTROL):
+        for setting in (*SETTINGS, CONTROL, MERGED):
             shown = best
             if setting is CONTROL:
                 shown = [best[other] for other in strangers(len(questions))[0]]

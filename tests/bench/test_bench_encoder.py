@@ -19,6 +19,13 @@ def test_both_encoders_are_measured_on_the_same_cases() -> None:
     assert all(row["texts a second"] > 0 for row in speeds)
 
 
+def test_another_encoder_is_compared_question_by_question() -> None:
+    report = measure_encoder(None, against="minilm", only="shipped", limit=4, texts=1)
+    row = report.rows[0]
+    assert row["fp32"] == row["minilm"] > 0.1
+    assert [row["points"], row["points from"], row["points to"]] == [0, 0, 0]
+
+
 def test_a_set_that_is_not_there_is_refused() -> None:
     with pytest.raises(InputError, match="no set"):
         measure_encoder(None, only="somewhere")

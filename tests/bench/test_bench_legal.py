@@ -85,6 +85,17 @@ def test_controls_stand_beside_and_are_near_each_other(report: Report) -> None:
     assert figures["ratio_papers_best_weighting_over_random_order"] > 1.5
 
 
+def test_later_cases_are_less_alike_and_deciles_enclose_the_mean(report: Report) -> None:
+    rows = rows_of(report)
+    mean, low, high = (
+        [rows[f"hotpotqa: cosine of the k-th case{part}"][f"k{k}"] for k in KS]
+        for part in ("", ", 10 %", ", 90 %")
+    )
+    assert mean == sorted(mean, reverse=True)
+    assert mean[0] > mean[1]
+    assert all(a <= b <= c for a, b, c in zip(low, mean, high, strict=True))
+
+
 def test_best_weighting_is_shown_on_the_other_half_beside_the_papers(report: Report) -> None:
     rows, figures = rows_of(report), report.figures
     best = tuple(

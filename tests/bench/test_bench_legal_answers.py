@@ -20,8 +20,10 @@ from casewright.bench.legal.answers import (
     compare,
     compare_encoders,
     measure_answers,
+    merged_text,
 )
 from casewright.bench.legal.data import find_sets
+from casewright.domains.legal.cases import qa_case
 from casewright.errors import CasewrightError
 from casewright.serve.cli.commands import app
 from tests.serve.helpers import run
@@ -90,7 +92,7 @@ def test_answers_are_compared_with_and_without_cases(folder: Path) -> None:
     report = measure_answers(folder, encoder, model, only="hotpotqa")
     rows = {row["context"]: row for row in report.rows}
     assert list(rows)[:7] == [f"hotpotqa: {setting.name}" for setting in SETTINGS]
-    assert len(model.asked) == 8 * len(TOWNS)
+    assert len(model.asked) == 9 * len(TOWNS)
     for setting in SETTINGS:
         row = rows[f"hotpotqa: {setting.name}"]
         if setting.count == 3:
@@ -164,7 +166,7 @@ def test_control_shows_the_cases_of_another_question(folder: Path) -> None:
     report = measure_answers(folder, HashingEncoder(512), model, only="hotpotqa")
     assert report.rows[7]["context"] == "hotpotqa: 3 × full case, of another question"
     own = {text.rpartition("Question: ")[2]: text for text in model.asked[5 * 8 : 6 * 8]}
-    controls = {text.rpartition("Question: ")[2]: text for text in model.asked[7 * 8 :]}
+    controls = {text.rpartition("Question: ")[2]: text for text in model.asked[7 * 8 : 8 * 8]}
     assert own.keys() == controls.keys()
     for question, (first_item, two) in zip(own, TOWNS, strict=True):
         assert f"question: What is {first_item}?" in own[question]
@@ -184,6 +186,19 @@ def test_forms_differ_in_what_they_show(folder: Path) -> None:
     assert "entities:" not in by_form["qsa"]
     assert "answer:" in by_form["qsa"]
     assert "answer:" not in by_form["support"]
+
+
+def test_merged_cases_name_each_distinct_part_once() -> None:
+    cases = [
+        qa_case("Who sat?", "Oduya sat.", ["Oduya", "Wexcombe"], "Oduya."),
+        qa_case("Who sat?", "Desai lost.", ["Oduya", "Desai"], "Oduya."),
+    ]
+    assert merged_text(cases).split("\n") == [
+        "question: Who sat?",
+        "support: Oduya sat. Desai lost.",
+        "entities: Oduya, Wexcombe, Desai",
+        "answer: Oduya.",
+    ]
 
 
 def test_without_a_chat_model_the_command_quotes_and_says_so(folder: Path, tmp_path: Path) -> None:

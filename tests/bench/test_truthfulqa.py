@@ -146,6 +146,13 @@ def test_a_reversed_bias_shows_other_cases_than_the_bias(report: dict[str, Any])
     assert shares == {"lambda_d": 0.75, "lambda_b": 1.05}
 
 
+def test_the_less_relevance_weighs_the_less_alike_are_the_cases(report: dict[str, Any]) -> None:
+    names = [f"relevance, diversity, λ_d {d}" for d in (0, 0.25, 0.5)]
+    curve = [row(report, name)["cosine of pairs"] for name in (*names, "relevance")]
+    assert curve == sorted(curve)
+    assert curve[0] < curve[-1]
+
+
 def test_a_lower_limit_asks_the_first_questions_of_a_higher_one(
     data: Path, model: Path, work: Path, report: dict[str, Any]
 ) -> None:

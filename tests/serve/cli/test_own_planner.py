@@ -13,13 +13,13 @@ import pytest
 from langchain_core.language_models import FakeListChatModel
 
 from casewright.domains import find_domain
-from casewright.planner import parse_plan, read_annotated
+from casewright.planner import chat_model, parse_plan, read_annotated
 from casewright.planner.local_chat import LocalChat
 from casewright.serve.cli import draft as draft_command
 from casewright.stores import default_encoder
 from tests.layout.sources import ROOT
 from tests.serve.helpers import one_line_error, result, run
-from tests.support.tiny_mistral import tiny_mistral
+from tests.support.tiny_mistral import save_tiny, tiny_mistral
 
 pytest_plugins = ["pytester"]
 HEAT = 's1 = find_machine(query="{0}")\ns2 = read_sensor(machine_id=s1.machine_id, sensor="{1}")'
@@ -117,6 +117,14 @@ def test_chat_model_writes_drafts_and_what_cannot_be_run_is_left_out(
 def test_local_model_answers_as_a_chat_model() -> None:
     chat = LocalChat(model=tiny_mistral(), tokens=4)
     assert isinstance(chat.invoke([("system", "Write."), ("user", "a question")]).content, str)
+
+
+def test_local_model_is_named_as_other_chat_models_and_answers_the_same_again(
+    tmp_path: Path,
+) -> None:
+    chat = chat_model(f"local:{save_tiny(tmp_path / 'tiny')}", max_tokens=6)
+    first, second = (chat.invoke([("user", "a question")]).content for _ in range(2))
+    assert first == second
 
 
 def test_correction_is_an_annotated_message_that_is_planned_by_at_once(

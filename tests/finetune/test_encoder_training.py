@@ -1,0 +1,54 @@
+"""The encoder is trained on texts of one's own cases, and may be searched by."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from casewright.domains.legal.cases import qa_case, qa_schema
+from casewright.errors import InputError
+from casewright.finetune.encoder_training import EncoderSettings, case_pairs, train_encoder
+from casewright.stores.encoders.minilm import MiniLMEncoder
+from casewright.stores.encoders.sources import named_encoder
+from tests.serve.helpers import run
+from tests.support.encoders import HashingEncoder
+
+TOWNS = ("Kiel", "Bonn", "Ulm", "Trier", "Jena", "Essen", "Worms", "Aachen", "Lingen", "Emden")
+
+
+def test_shortest_text_of_a_case_is_paired_with_each_other_one_once() -> None:
+    case = qa_case("Who sat?", "Member Oduya sat there.", ["Member Oduya"], "Member Oduya")
+    assert list(case_pairs(qa_schema(HashingEncoder()), [case])) == [
+        ("Who sat?", "Member Oduya"),
+        ("Who sat?", "Member Oduya sat there."),
+    ]
+
+
+def test_too_few_pairs_are_refused_before_anything_is_loaded(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="1 pairs of texts, and 8"):
+        train_encoder([("a", "b")], tmp_path / "encoder")
+
+
+def test_trained_encoder_has_texts_of_one_case_nearer_and_can_be_named(tmp_path: Path) -> None:
+    pairs = [(f"Where is number {n}?", f"The {n}th inn is in {t}.") for n, t in enumerate(TOWNS)]
+    target = tmp_path / "encoder"
+    facts = train_encoder(pairs, target, EncoderSettings(epochs=3, batch=5, rate=1e-3))
+    assert facts["steps"] > 0
+
+    def margin(encoder: object) -> float:
+        questions, texts = (encoder.embed(list(part)) for part in zip(*pairs, strict=True))  # type: ignore[attr-defined]
+        cosines = questions @ texts.T
+        return float(np.mean(np.diag(cosines)) - np.mean(cosines))
+
+    assert margin(named_encoder(str(target))) > margin(MiniLMEncoder())
+
+
+def test_command_needs_cases_and_a_new_folder(tmp_path: Path) -> None:
+    done = run(tmp_path, "finetune", "encoder", "--output", tmp_path / "new")
+    assert done.returncode == 2
+    assert "Give --domain or --data" in done.stderr
+    done = run(tmp_path, "finetune", "encoder", "--domain", "legal", "--output", tmp_path)
+    assert done.returncode == 2
+    assert "is there already" in done.stderr
