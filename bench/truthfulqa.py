@@ -11,22 +11,18 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
 import numpy as np
 
-from casewright.bench.harness import mean, p50, take_turns, timed
+from casewright.bench.harness import mean, p50
 from casewright.bench.report import Report, published
 from casewright.errors import InputError
 from casewright.finetune.demonstrations import (
-    Asked,
     Demonstration,
     JudgedQuestion,
-    Likelihood,
-    ModelScorer,
     RecordedScorer,
     measure_quality,
     open_scorer,
@@ -82,8 +78,6 @@ PAPER = {
     "MC2": "MC2 (TruthfulQA's MC3)",
     "MC3": "mass (TruthfulQA's MC2)",
 }
-#: Questions that the two ways of scoring are timed on, and how often.
-_TIMED, REPEATS = 2, 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -179,7 +173,6 @@ def measure_truthfulqa(study: Study, encoder: Encoder) -> Report:
     logprobs = {name: flat[n * count : (n + 1) * count] for n, name in enumerate(shown)}
     rows = _rows(study, questions, shown, logprobs)
     retrievers = [row for row in rows if row["retriever"] in NAMES]
-    note("Timing the two ways of scoring …")
     return Report(
         bench="truthfulqa",
         settings={
@@ -193,7 +186,6 @@ def measure_truthfulqa(study: Study, encoder: Encoder) -> Report:
             "seed": study.seed,
         },
         figures={
-            **_speed(scorer, prompts[count:]),
             "study_seconds": seconds,
             "study_answers_scored_in_this_run": float(new),
         },
@@ -284,31 +276,6 @@ def _row(
         "cosine of pairs": cosine,
         "questions": questions,
         "triples": len(margins) * questions // len(verdicts),
-    }
-
-
-def _speed(scorer: ModelScorer, prompts: Sequence[Asked]) -> dict[str, float]:
-    """Return the times of scoring answers with the KV cache of their question, and without."""
-    sample = prompts[:: max(1, len(prompts) // _TIMED)][:_TIMED]
-    answers = sum(len(prompt.answers) for prompt in sample)
-
-    def scored(by: ModelScorer, prompts: Sequence[Asked]) -> tuple[list[float], float]:
-        scores, spent = timed(partial(dict[int, Sequence[Likelihood]], by.score(prompts)))
-        logprobs = [s.logprob for number in range(len(prompts)) for s in scores[number]]
-        # Milliseconds of one answer are seconds of a thousand.
-        return logprobs, spent / answers
-
-    scorers = {"states_reused": scorer, "each_whole": scorer.without_reuse()}
-    ways = {name: partial(scored, by) for name, by in scorers.items()}
-    runs = take_turns(ways, [sample], REPEATS, "Timing", warm=0)
-    reused, whole = (p50([seconds for _, seconds in times]) for times in runs.values())
-    pairs = zip(*(times[-1][0] for times in runs.values()), strict=True)
-    return {
-        "seconds_per_1000_answers_states_reused": reused,
-        "seconds_per_1000_answers_each_whole": whole,
-        "ratio_each_whole_over_states_reused": whole / reused,
-        "largest_difference_of_logprobs": max(abs(a - b) for a, b in pairs),
-        "answers_timed": float(answers),
     }
 
 

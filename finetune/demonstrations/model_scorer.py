@@ -67,10 +67,6 @@ class ModelScorer:
         """The model's name, with the beginning of its fingerprint."""
         return f"{self.name} {self.fingerprint[:12]}"
 
-    def without_reuse(self) -> ModelScorer:
-        """Return a scorer of the same model that reads a context again with each answer."""
-        return ModelScorer(self._model, batch_tokens=self._batch_tokens, reuse=False)
-
     def key(self, question: Asked) -> str:
         """Return a digest of the weights, the context and the answers."""
         context = context_of(question.question, question.demonstrations)

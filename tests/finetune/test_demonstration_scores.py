@@ -139,7 +139,7 @@ def test_any_texts_are_scored_alike_with_and_without_reuse(
 
 
 def test_fewer_tokens_are_read_where_answers_share_their_context(model: LanguageModel) -> None:
-    shared, whole = ModelScorer(model), ModelScorer(model).without_reuse()
+    shared, whole = ModelScorer(model), ModelScorer(model, reuse=False)
     many = [Asked("how long is it?" * 5, tuple(f"about {n}" for n in range(8)))]
     assert shared.tokens(many) * 4 < whole.tokens(many)
 
