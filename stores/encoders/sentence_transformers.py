@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import zlib
 from collections.abc import Sequence
 from contextlib import nullcontext
 from pathlib import Path
@@ -58,6 +59,9 @@ class SentenceTransformersEncoder:
             raise _refusal(model, error) from error
         key = Path(model).name.lower()
         self.name = f"sentence-transformers/{model}"
+        if (weights := Path(model, "model.safetensors")).is_file():
+            # One that is trained anew in the same folder is another encoder.
+            self.name += f"@{zlib.crc32(weights.read_bytes()):08x}"
         self.cue = CUES.get(key, "")
         # Older versions have only the second method.
         dimension = getattr(self._model, "get_embedding_dimension", None)

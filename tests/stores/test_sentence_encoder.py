@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from safetensors.numpy import load_file, save_file
 
 from casewright.errors import InputError
 from casewright.stores import CachedEncoder, CaseSchema, CaseStore, as_encoder, text_facet
@@ -36,11 +37,11 @@ def bert(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def pickled(bert: Path) -> Path:
     """The same checkpoint as pytorch_model.bin only, as AnglE's authors published theirs."""
     import torch
-    from safetensors.torch import load_file
+    from safetensors import torch as tensors
 
     folder = copied(bert, f"pickled/{ANGLE}")
     weights = folder / "model.safetensors"
-    torch.save(load_file(weights), folder / "pytorch_model.bin")
+    torch.save(tensors.load_file(weights), folder / "pytorch_model.bin")
     weights.unlink()
     return folder
 
@@ -138,6 +139,14 @@ def test_prompt_that_is_for_neither_queries_nor_texts_is_not_used(bert: Path) ->
     )
     np.testing.assert_allclose(encoder.embed(TEXTS), plain.embed(TEXTS), atol=1e-6)
     np.testing.assert_allclose(encoder.embed_queries(TEXTS), plain.embed(TEXTS), atol=1e-6)
+
+
+def test_folder_with_other_weights_is_another_encoder(bert: Path) -> None:
+    folder = copied(bert, "trained-anew")
+    name = SentenceTransformersEncoder(str(folder)).name
+    weights = folder / "model.safetensors"
+    save_file({key: 1.5 * value for key, value in load_file(weights).items()}, weights)
+    assert SentenceTransformersEncoder(str(folder)).name != name
 
 
 def test_store_searches_by_a_plain_checkpoint(bert: Path) -> None:
