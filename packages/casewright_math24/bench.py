@@ -303,10 +303,14 @@ def by_plans(fixed: Sequence[Class]) -> Answer:
 
 
 def by_chat(model: BaseChatModel) -> Answer:
-    """Return an answerer that calls a chat model, and corrects its first attempt."""
+    """Return an answerer that calls a chat model, and corrects its first attempt.
+
+    The same messages are sent once: a row of two attempts begins as that of one.
+    """
     chat = chat_text(model)
+    replies = cache(lambda *messages: chat(messages))
     return lambda problem, kind, plans, most: _solved(
-        tries(chat, prompt(problem, kind, plans), problem), problem, most
+        tries(lambda m: replies(*m), prompt(problem, kind, plans), problem), problem, most
     )
 
 

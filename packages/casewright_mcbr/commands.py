@@ -12,7 +12,9 @@ from casewright.errors import InputError
 
 ChatModel = Annotated[
     str | None,
-    typer.Option("--chat", help="Also ask a chat model, as provider:model.", metavar="NAME"),
+    typer.Option(
+        "--chat", help="Also ask a chat model: provider:model, or local:smollm2.", metavar="NAME"
+    ),
 ]
 OutputFolder = Annotated[
     Path,

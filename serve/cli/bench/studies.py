@@ -34,7 +34,10 @@ def bench_legal(
         bool, Option("--answers", help="Measure answers in place of retrieval.")
     ] = False,
     generator: Annotated[
-        str, Option(help="extractive, or a chat model as provider:model.", metavar="NAME")
+        str,
+        Option(
+            help="extractive, or a chat model: provider:model, or local:smollm2.", metavar="NAME"
+        ),
     ] = "extractive",
     against: Annotated[
         str | None, Option(help="With --answers: another encoder to compare with.", metavar="MODEL")
