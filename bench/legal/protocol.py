@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from casewright.bench.harness import panels
+from casewright.bench.harness import finish
 from casewright.bench.legal.data import find_sets
 from casewright.bench.legal.retrieval import (
     KS,
@@ -35,12 +35,10 @@ ALL = "all sets"
 SHUFFLED, CHANCE = "labels shuffled", "random order, expected"
 #: Weighted cosine of a question and its k-th case, by the paper's best weighting: mean, deciles.
 COSINES, DECILES = "cosine of the k-th case", (10, 90)
-#: The name of the paper's figures beside ours.
-SOURCE = "CBR-RAG, section 6, F1@k"
+#: The paper's encoders.
+ENCODERS = ("BERT", "LegalBERT", "AnglEBERT")
 #: Rows of one set: a ranking's name, and its F1@k, array (len(KS),).
 Rows = dict[str, Scores]
-#: Rows of a heat map: the label and the F1 at every k of each.
-Panel = dict[str, Sequence[float]]
 #: Numbers of a set's questions: the development half and the test half.
 Halves = tuple[list[int], list[int]]
 
@@ -72,11 +70,9 @@ def measure_legal(
         "ratio_papers_best_weighting_over_random_order": papers / chance,
         **figures,
     }
-    paper_panels: dict[str, Panel] = {}
-    for name, table in published("cbr_rag")["f1_at_k"].items():
-        panel: Panel = {label_of(w): row for w, row in zip(WEIGHTINGS, table, strict=True)}
-        paper_panels[f"{SOURCE}: {name} on ALQA"] = panel
-        rows |= {f"paper, {name}: {label}": np.array(scores) for label, scores in panel.items()}
+    for name in ENCODERS:
+        table = zip(WEIGHTINGS, published("cbr_rag")["f1_at_k"][name], strict=True)
+        rows |= {f"paper, {name}: {label_of(w)}": np.array(scores) for w, scores in table}
     return Report(
         bench="legal",
         settings={"sets": sizes, "encoder": encoder.name, "best_here": list(best)},
@@ -90,7 +86,7 @@ def measure_legal(
             for name, scores in rows.items()
         ],
         notes=_notes(encoder),
-        draw=lambda axes: _draw(axes, [_panels(groups, sizes), paper_panels]),
+        draw=lambda axes: _draw(axes, list(groups.values())[-1], rows),
     )
 
 
@@ -185,16 +181,6 @@ def _difference(name: str, ours: Sequence[Scores], theirs: Sequence[Scores]) -> 
     return {name: mean, f"{name}_low_95": low, f"{name}_high_95": high}
 
 
-def _panels(groups: Mapping[str, Rows], sizes: Mapping[str, Mapping[str, int]]) -> dict[str, Panel]:
-    result: dict[str, Panel] = {}
-    for name, rows in groups.items():
-        title = f"{name}: mean of the sets"
-        if size := sizes.get(name):
-            title = f"{name}: {size['cases']:,} cases, {size['questions']} questions"
-        result[title] = {label_of(w): list(rows[label_of(w)]) for w in WEIGHTINGS}
-    return result
-
-
 def _notes(encoder: Encoder) -> list[str]:
     return [
         "Weights are of question, support, entities. F1@k = 2h/(k+2), where h of the two parents "
@@ -209,32 +195,10 @@ def _notes(encoder: Encoder) -> list[str]:
     ]
 
 
-def _draw(axes: Any, columns: Sequence[Mapping[str, Panel]]) -> None:
-    """Draw heat maps of F1@k, weightings down and k across: ours on the left, the paper's right.
-
-    Maps in one column share their colour scale.
-    """
-    figure, height = axes.figure, max(map(len, columns))
-    grid = panels(axes, len(columns), height, (7.4, 2.9))
-    for across, column in enumerate(columns):
-        top = max(max(scores) for panel in column.values() for scores in panel.values())
-        for down, (title, panel) in enumerate(column.items()):
-            _draw_panel(grid[down][across], title, panel, top)
-        for down in range(len(column), height):
-            grid[down][across].set_axis_off()
-    figure.suptitle("F1@k, two parent cases a question: weights of question, support, entities")
-
-
-def _draw_panel(axes: Any, title: str, panel: Panel, top: float) -> None:
-    values = list(panel.values())
-    axes.imshow(values, cmap="viridis", vmin=0, vmax=top, aspect="auto")
-    axes.set_xticks(range(len(KS)), [str(k) for k in KS], fontsize=9)
-    axes.set_yticks(range(len(values)), list(panel), fontsize=9)
-    axes.set_xlabel("k", fontsize=9)
-    axes.set_title(title, fontsize=10)
-    style = {"ha": "center", "va": "center", "fontsize": 8}
-    for row, scores in enumerate(values):
-        for column, score in enumerate(scores):
-            # Light cells need dark digits.
-            colour = "black" if score > 0.6 * top else "white"
-            axes.text(column, row, f"{score:.3f}", color=colour, **style)
+def _draw(axes: Any, ours: Rows, rows: Rows) -> None:
+    """Draw F1@k of the paper's six weightings on the last set or the mean, and the paper's best."""
+    best = f"paper, {ENCODERS[-1]}: {label_of(PAPERS_BEST)}"
+    lines = {label_of(w): ours[label_of(w)] for w in WEIGHTINGS} | {best: rows[best]}
+    for name, scores in lines.items():
+        axes.plot(KS, scores, marker=".", linestyle="--" if name == best else "-", label=name)
+    finish(axes, "Weights of question, support, entities", xlabel="k", ylabel="F1@k")
