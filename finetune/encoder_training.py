@@ -76,42 +76,50 @@ def train_encoder(
     )
     from sentence_transformers.sentence_transformer.losses import MultipleNegativesRankingLoss
     from sentence_transformers.util import mine_hard_negatives
+    from transformers import PrinterCallback
+
+    from casewright.finetune.training.log import TrainingLog, telling_callback
 
     chosen = random.Random(settings.seed).sample(pairs, min(len(pairs), settings.pairs or 10**9))
     columns = dict(zip(("anchor", "positive"), map(list, zip(*chosen, strict=True)), strict=True))
-    with quiet(), TemporaryDirectory() as folder:
-        model = SentenceTransformer(str(packaged_minilm()), device="cpu")
-        longest, model.max_seq_length = model.max_seq_length, settings.tokens
-        data = mine_hard_negatives(
-            Dataset.from_dict(columns),
-            model,
-            num_negatives=settings.negatives,
-            range_max=NEAREST,
-            relative_margin=MARGIN,
-            output_format="n-tuple",
-            verbose=False,
+    note(f"Training the encoder on {len(chosen):,} of {len(pairs):,} pairs of texts …")
+    with TemporaryDirectory() as folder:
+        with quiet():
+            model = SentenceTransformer(str(packaged_minilm()), device="cpu")
+            longest, model.max_seq_length = model.max_seq_length, settings.tokens
+            data = mine_hard_negatives(
+                Dataset.from_dict(columns),
+                model,
+                num_negatives=settings.negatives,
+                range_max=NEAREST,
+                relative_margin=MARGIN,
+                output_format="n-tuple",
+                verbose=False,
+            )
+        arguments = SentenceTransformerTrainingArguments(
+            folder,
+            num_train_epochs=settings.epochs,
+            per_device_train_batch_size=settings.batch,
+            learning_rate=settings.rate,
+            warmup_steps=0.1,
+            seed=settings.seed,
+            use_cpu=True,
+            save_strategy="no",
+            report_to="none",
+            disable_tqdm=True,
         )
-        note(f"Training on {len(data):,} of {len(pairs):,} pairs, with hard negatives …")
         trainer = SentenceTransformerTrainer(
             model=model,
+            args=arguments,
             train_dataset=data,
             loss=MultipleNegativesRankingLoss(model),
-            args=SentenceTransformerTrainingArguments(
-                folder,
-                num_train_epochs=settings.epochs,
-                per_device_train_batch_size=settings.batch,
-                learning_rate=settings.rate,
-                warmup_ratio=0.1,
-                seed=settings.seed,
-                use_cpu=True,
-                save_strategy="no",
-                report_to="none",
-                disable_tqdm=True,
-            ),
+            callbacks=[telling_callback(TrainingLog(Path(folder, "log.jsonl"), 0), show=None)],
         )
+        trainer.remove_callback(PrinterCallback)
         result = trainer.train()
         model.max_seq_length = longest
-        model.save(str(target))
+        with quiet():
+            model.save(str(target))
     return {
         **asdict(settings),
         "pairs": len(pairs),
