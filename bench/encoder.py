@@ -53,7 +53,7 @@ def measure_encoder(
     """
     second = "int8" if against is None else against
     encoders = {"fp32": default_encoder(), second: named_encoder(against or "minilm-int8")}
-    sets = list(find_data_sets(data, only, limit))
+    sets = list(_sets(data, only, limit))
     rows: list[dict[str, Any]] = []
     for data_set in tracked("Searching the sets", sets):
         scores = {name: dict(_retrieval(data_set, encoder)) for name, encoder in encoders.items()}
@@ -81,8 +81,7 @@ def measure_encoder(
     )
 
 
-def find_data_sets(data: Path | None, only: str | None, limit: int | None) -> Iterator[Any]:
-    """Yield the sets of ``bench legal`` and of ``bench feedback`` that a folder holds."""
+def _sets(data: Path | None, only: str | None, limit: int | None) -> Iterator[Any]:
     problems = []
     for find in (find_legal_sets, find_sets):
         try:
