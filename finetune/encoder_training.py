@@ -44,7 +44,7 @@ def case_pairs(schema: CaseSchema, cases: Iterable[Case]) -> Iterator[Pair]:
     """Yield the shortest of a case's texts with each other one, by facets and solution."""
     for case in cases:
         read = [facet for facet in schema.facets if facet.takes_text and facet.reads(case.problem)]
-        texts = [f.describe({n: case.problem[n] for n in f.components}) for f in read if f.describe]
+        texts = [f.describe({n: case.problem[n] for n in f.components}) for f in read]
         texts += [case.solution] if isinstance(case.solution, str) else []
         first, *others = sorted(dict.fromkeys(filter(str.strip, texts)), key=len) or [""]
         yield from ((first, other) for other in others)
