@@ -31,6 +31,7 @@ def test_too_few_pairs_are_refused_before_anything_is_loaded(tmp_path: Path) -> 
         train_encoder([("a", "b")], tmp_path / "encoder")
 
 
+@pytest.mark.slow
 def test_trained_encoder_has_texts_of_one_case_nearer_and_can_be_named(tmp_path: Path) -> None:
     pairs = [(f"Where is number {n}?", f"The {n}th inn is in {t}.") for n, t in enumerate(TOWNS)]
     target = tmp_path / "encoder"
