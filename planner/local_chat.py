@@ -8,13 +8,13 @@ from typing import Any
 from langchain_core.language_models import SimpleChatModel
 from langchain_core.messages import BaseMessage
 
-from casewright.planner.named import LOCAL, ModelSettings, local_model
+from casewright.planner.language_model import load_language_model
 from casewright.planner.prompt import Prompt
 
 
 def local_chat(name: str, *, temperature: float = 0, max_tokens: int = 256) -> LocalChat:
-    """Return the local model of a folder or name as a chat model; see ``named.local_model``."""
-    model = local_model(f"{LOCAL}{name}", ModelSettings())
+    """Return a local model as a chat model; for the name see ``load_language_model``."""
+    model = load_language_model(name)
     return LocalChat(model=model, temperature=temperature, tokens=max_tokens)
 
 
