@@ -41,33 +41,6 @@ def scope_of(known: Scopes, values: Mapping[str, str], *, listed: bool = False) 
     return scope
 
 
-def command_scope(
-    known: Scopes, texts: Sequence[str] | None, short: Mapping[str, str], tenant: str | None
-) -> dict[str, str]:
-    """Return the scope in a command line, with the tenant.
-
-    Args:
-        known: Scope field to its values.
-        texts: Texts of the form ``FIELD=VALUE``.
-        short: Values of fields that have their own options.
-        tenant: The tenant, which tools read from the scope.
-    """
-    scope: dict[str, str] = {}
-    for text in [*(texts or ()), *(f"{field}={value}" for field, value in short.items())]:
-        field, sign, value = text.partition("=")
-        if not (field and sign and value):
-            raise InputError(f"--scope {text} has no value. Write FIELD=VALUE.")
-        if field in scope:
-            raise InputError(f"The scope field {field!r} is given twice. Give it once.")
-        scope[field] = value
-    scope = scope_of(known, scope, listed=True)
-    if tenant is None:
-        return scope
-    if not tenant.strip():
-        raise InputError("--tenant is empty. Name the tenant whose cases the tools look up.")
-    return {**scope, "tenant": tenant}
-
-
 def like_a_tenant(known: Scopes, tenants: Collection[str]) -> list[str]:
     """Return the scope fields that may identify a tenant, sorted; empty if there are no tenants.
 

@@ -118,7 +118,7 @@ def test_people_are_told_the_cost_before_and_the_call_to_write_after(
     assert whole.returncode == 0
     assert "Use λ_d = 1 and λ_b = " in whole.stdout
     assert "MarginalSelector(lambda_d=1, lambda_b=" in whole.stdout
-    assert "All of it was scored before." in run(home, "calibrate", *options).stderr
+    assert "All answers have their scores already." in run(home, "calibrate", *options).stderr
 
 
 def test_questions_of_a_file_are_asked_instead_of_the_cases(
