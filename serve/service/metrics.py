@@ -1,4 +1,4 @@
-"""Prometheus metrics of this process, at ``/metrics``. No label holds text of a client."""
+"""Prometheus metrics of this process, at ``/metrics``. No label contains a client's text."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ if TYPE_CHECKING:
 
 #: Upper bounds of the histograms' buckets, in seconds.
 BUCKETS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0)
-#: Statuses of requests that were refused before any work.
+#: Statuses of requests refused before their work.
 REFUSED = (400, 401, 413, 422, 503)
 router = APIRouter(tags=["health"], dependencies=[Security(HTTPBearer(auto_error=False))])
 
 
 class Metrics:
-    """The metrics of one service; ``tools`` are the names that a label may have."""
+    """The metrics of a service; ``tools`` are the valid names in labels."""
 
     def __init__(self, tools: Iterable[str] = ()) -> None:
         self._tools = frozenset(tools)
@@ -73,7 +73,7 @@ class Metrics:
         self._seconds.labels(name).observe(milliseconds / 1000)
 
     def event(self, event: Mapping[str, Any]) -> None:
-        """Count one of the graph's events. A tool may write some of its own, which are left out."""
+        """Count an event of the graph; other events, which a tool may write, are ignored."""
         match event:
             case {"event": "plan", "planner": {"milliseconds": milliseconds}}:
                 self.phase("planning", milliseconds)
@@ -85,7 +85,7 @@ class Metrics:
 
 
 class Counted:
-    """Middleware that counts requests by route and status, refused ones too."""
+    """Middleware that counts requests, also refused ones, by route and status."""
 
     def __init__(self, app: ASGIApp, *, metrics: Metrics) -> None:
         self._app = app
@@ -106,10 +106,10 @@ class Counted:
 
 
 def _route(scope: Scope) -> str:
-    """Return the template of a request's route; ``other`` if there is none."""
+    """Return the template of a request's route; ``other`` without a route."""
     if (route := scope.get("route")) is not None:
         return str(route.path)
-    # A middleware has refused it.
+    # A middleware has refused the request.
     return next(templates(scope["app"], scope["path"]), "other")
 
 
@@ -123,6 +123,6 @@ def _route(scope: Scope) -> str:
     summary="Metrics",
 )
 async def metrics(request: Request) -> Response:
-    """Return the metrics of this process, of all tenants together."""
+    """Return the metrics of this process for all tenants together."""
     body = generate_latest(request.app.state.metrics.registry)
     return Response(body, headers={"Content-Type": MEDIA_TYPE})

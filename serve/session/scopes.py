@@ -23,7 +23,7 @@ def demo_scope(known: Scopes) -> dict[str, str]:
 def scope_of(known: Scopes, values: Mapping[str, str], *, listed: bool = False) -> dict[str, str]:
     """Return a request's scope, completed by the first values of the domain's fields.
 
-    A field without listed values accepts any value and is required. Errors list the values only if
+    A field without listed values accepts any value and is required. Errors list values only if
     ``listed`` is true, since a service must not reveal its users.
 
     Raises:
@@ -59,7 +59,6 @@ def check_whole(known: Scopes, scope: Mapping[str, str]) -> None:
     """Raise ``InputError`` if a scope field is missing."""
     if missing := sorted(known.keys() - scope.keys()):
         raise InputError(
-            f"The scope does not say who asks: give it with {', '.join(missing)} "
-            f"(--scope {missing[0]}=VALUE on the command line). It is not kept from one request to "
-            "the next."
+            f"The scope lacks {', '.join(missing)}: give all fields in each request "
+            f"(--scope {missing[0]}=VALUE on the command line)."
         )

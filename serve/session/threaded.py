@@ -23,7 +23,7 @@ class _ThreadedPlanner:
 
     async def aplan(self, request: PlanRequest) -> PlanResult:
         loop = asyncio.get_running_loop()
-        # In a copy of this context, for the parent span.
+        # A copy of this context has the parent span.
         plan = copy_context().run
         return await loop.run_in_executor(self._threads, plan, self._planner.plan, request)
 
