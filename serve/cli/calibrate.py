@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -112,11 +112,9 @@ def calibrate(
         raise InputError("--component and --group go with --store. Leave them out.")
     with _open_store(cases, domain, store) as case_store:
         reading = CaseReading.of(case_store, component, PLAN_GROUP if domain else group)
-        scorer = RecordedScorer(
-            open_scorer(model, adapter=adapter, device=device, dtype=dtype),
-            scores or data_folder() / "calibrate" / "scores.sqlite",
-        )
-        try:
+        language_model = open_scorer(model, adapter=adapter, device=device, dtype=dtype)
+        file = scores or data_folder() / "calibrate" / "scores.sqlite"
+        with closing(RecordedScorer(language_model, file)) as scorer:
             lambdas_b = _with_quality(case_store, scorer, reading, wanted_b, measured=not estimate)
             sweep = Sweep(k, lambdas_d, lambdas_b, measure, limit, seed)
             prepared = prepare(case_store, scorer, judged, sweep, reading=reading)
@@ -126,8 +124,6 @@ def calibrate(
                     print_json(asdict(prepared.cost))
                 return
             calibration = run(prepared, scorer)
-        finally:
-            scorer.close()
     _show(calibration, plot, as_json=as_json)
 
 

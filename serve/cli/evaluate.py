@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -64,12 +65,9 @@ def measured(
 
     name = planner or default_planner(find_domain(domain))
     check_planners([name], model)
-    questions = file_questions(source, None, domain, None)
-    try:
+    with closing(file_questions(source, None, domain, None)) as questions:
         questions.check([name])
         return evaluated(questions, [name], model), questions.notes
-    finally:
-        questions.close()
 
 
 def _report(evaluation: Evaluation, notes: Sequence[str]) -> dict[str, Any]:

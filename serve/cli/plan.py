@@ -141,10 +141,8 @@ def _answers(records: list[bytes], toolbox: Toolbox, planner: Planner) -> Iterat
     for start in range(0, len(records), batch):
         pairs = [_read(line, toolbox, planner) for line in records[start : start + batch]]
         requests = [request for _, request in pairs if request is not None]
-        if isinstance(planner, BatchPlanner):
-            results = iter(planner.plan_many(requests))
-        else:
-            results = iter([planner.plan(request) for request in requests])
+        many = isinstance(planner, BatchPlanner)
+        results = iter(planner.plan_many(requests) if many else map(planner.plan, requests))
         for answer, request in pairs:
             if request is not None:
                 result = next(results)

@@ -240,24 +240,15 @@ def diff(
         folder = _plans_folder(config, plans_folder)
         first, second = (_filed(text, folder) for text in compared)
     steps = diff_plans(first.plan, second.plan)
+    details = ("planner", "confidence", "because")
     sides = [
-        {
-            "planner": filed.planner,
-            "confidence": filed.confidence,
-            "because": filed.because,
-            "plan": str(filed.plan),
-        }
+        {**{name: getattr(filed, name) for name in details}, "plan": str(filed.plan)}
         for filed in (first, second)
     ]
     if as_json:
-        print_json(
-            {
-                "first": sides[0],
-                "second": sides[1],
-                "same": all(step.change == "same" for step in steps),
-                "steps": [step.to_json() for step in steps],
-            }
-        )
+        same = all(step.change == "same" for step in steps)
+        compared_steps = [step.to_json() for step in steps]
+        print_json({"first": sides[0], "second": sides[1], "same": same, "steps": compared_steps})
         return
     for sign, side in zip("-+", sides, strict=True):
         confidence = side["confidence"]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from fastapi import APIRouter, Request, Response, Security
@@ -29,31 +30,22 @@ class Metrics:
 
     def __init__(self, tools: Iterable[str] = ()) -> None:
         self._tools = frozenset(tools)
-        self.registry = registry = CollectorRegistry()
-        self._requests = Counter(
-            "casewright_requests", "Requests.", ["route", "status"], registry=registry
-        )
-        self._refused = Counter(
-            "casewright_refused_requests", "Refused requests.", ["status"], registry=registry
-        )
-        self._running = Gauge("casewright_runs_in_flight", "Runs at work.", registry=registry)
+        self.registry = CollectorRegistry()
+        counter = partial(Counter, namespace="casewright", registry=self.registry)
+        gauge = partial(Gauge, namespace="casewright", registry=self.registry)
+        self._requests = counter("requests", "Requests.", ["route", "status"])
+        self._refused = counter("refused_requests", "Refused requests.", ["status"])
+        self._running = gauge("runs_in_flight", "Runs at work.")
         self._seconds = Histogram(
             "casewright_phase_seconds",
             "Seconds of a run's planning, execution and generation.",
             ["phase"],
             buckets=BUCKETS,
-            registry=registry,
+            registry=self.registry,
         )
-        self._calls = Counter(
-            "casewright_tool_calls", "Ended steps of plans.", ["tool", "status"], registry=registry
-        )
-        threads = Gauge("casewright_tool_threads", "Threads of calls at work.", registry=registry)
-        threads.set_function(running_calls)
-        abandoned = Gauge(
-            "casewright_abandoned_tool_threads",
-            "Threads of calls that nobody waits for any more.",
-            registry=registry,
-        )
+        self._calls = counter("tool_calls", "Ended steps of plans.", ["tool", "status"])
+        gauge("tool_threads", "Threads of calls at work.").set_function(running_calls)
+        abandoned = gauge("abandoned_tool_threads", "Threads of calls that no run waits for.")
         abandoned.set_function(abandoned_calls)
 
     @contextmanager

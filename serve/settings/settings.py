@@ -93,7 +93,8 @@ class Token(BaseModel):
     expires: AwareDatetime | None = None
 
 
-Seconds = Annotated[float, Field(gt=0, allow_inf_nan=False)]
+Amount = Annotated[float, Field(gt=0, allow_inf_nan=False)]
+Count = Annotated[int, Field(ge=1)]
 
 
 class Settings(BaseSettings):
@@ -140,39 +141,30 @@ class Settings(BaseSettings):
     )
     tokens_file: Path | None = Field(None, description="a TOML file of [[tokens]]")
     without_tokens: bool = Field(False, description="true to serve this machine only, or false")
-    max_body_bytes: int = Field(
-        1_048_576, ge=1, description="bytes of the largest request, from 1 on"
+    max_body_bytes: Count = Field(1_048_576, description="bytes of the largest request, from 1 on")
+    max_concurrency: Count = Field(32, description="questions answered at a time, from 1 on")
+    max_concurrency_per_tenant: Count | None = Field(
+        None, description="questions of one tenant answered at a time, from 1 on; half by default"
     )
-    max_concurrency: int = Field(32, ge=1, description="questions answered at a time, from 1 on")
-    max_concurrency_per_tenant: int | None = Field(
-        None,
-        ge=1,
-        description="questions of one tenant answered at a time, from 1 on; half by default",
-    )
-    max_tool_threads: int = Field(256, ge=1, description="threads of tools that block, from 1 on")
-    max_connections: int = Field(1000, ge=1, description="open connections, from 1 on")
-    max_connections_per_address: int = Field(
-        256, ge=1, description="open connections of one address, from 1 on"
-    )
-    max_calls: int | None = Field(None, ge=1, description="calls of tools of a run, from 1 on")
-    max_cost: Seconds | None = Field(
+    max_tool_threads: Count = Field(256, description="threads of tools that block, from 1 on")
+    max_connections: Count = Field(1000, description="open connections, from 1 on")
+    max_connections_per_address: Count = Field(256, description="connections by address, from 1 on")
+    max_calls: Count | None = Field(None, description="calls of tools of a run, from 1 on")
+    max_cost: Amount | None = Field(
         None, description="cost of a run's calls by the tools' declarations, above 0"
     )
     approve: Literal["declared", "always"] = Field(
         "declared", description="plans that wait for approval: declared or always"
     )
-    header_seconds: Seconds = Field(10.0, description="seconds a connection may be idle, above 0")
-    request_seconds: Seconds = Field(60.0, description="seconds a request may take, above 0")
-    shutdown_seconds: Seconds = Field(30.0, description="seconds for open requests to end, above 0")
+    header_seconds: Amount = Field(10.0, description="seconds a connection may be idle, above 0")
+    request_seconds: Amount = Field(60.0, description="seconds a request may take, above 0")
+    shutdown_seconds: Amount = Field(30.0, description="seconds for open requests to end, above 0")
     threads_file: Path | None = Field(None, description="a SQLite file for conversations")
     threads_url: SecretStr | None = Field(
         None, description="a database for conversations: postgresql://USER@HOST/NAME"
     )
-    thread_days: float | None = Field(
-        None,
-        gt=0,
-        allow_inf_nan=False,
-        description="days after which answered conversations are deleted, above 0",
+    thread_days: Amount | None = Field(
+        None, description="days after which answered conversations are deleted, above 0"
     )
     share_port: bool = Field(
         False, description="true to share the port with other services, or false"
