@@ -141,8 +141,10 @@ def _answers(records: list[bytes], toolbox: Toolbox, planner: Planner) -> Iterat
     for start in range(0, len(records), batch):
         pairs = [_read(line, toolbox, planner) for line in records[start : start + batch]]
         requests = [request for _, request in pairs if request is not None]
-        many = isinstance(planner, BatchPlanner)
-        results = iter(planner.plan_many(requests) if many else map(planner.plan, requests))
+        if isinstance(planner, BatchPlanner):
+            results = iter(planner.plan_many(requests))
+        else:
+            results = iter([planner.plan(request) for request in requests])
         for answer, request in pairs:
             if request is not None:
                 result = next(results)
