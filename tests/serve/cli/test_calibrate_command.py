@@ -219,7 +219,7 @@ def rows(file: Path) -> dict[str, int]:
         (["--cases", "empty.jsonl"], "is empty"),
         (["--cases", "one.jsonl"], "at least two"),
         (["--cases", "towns.jsonl", "--group", "x"], "go with --store"),
-        (["--cases", "towns.jsonl", "--lambda-d", "a,b"], "no list of numbers"),
+        (["--cases", "towns.jsonl", "--lambda-d", "a,b"], "not a list of numbers"),
         (["--cases", "towns.jsonl", "--lambda-d", "0,2"], "from 0 to 1"),
         (["--cases", "towns.jsonl", "--measure", "joy"], "no measure 'joy'"),
         (["--cases", "towns.jsonl", "--scores", "."], "cannot be read or written"),

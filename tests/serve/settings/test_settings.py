@@ -167,14 +167,14 @@ def test_file_that_is_no_text_or_not_there_is_told(tmp_path: Path) -> None:
     file = tmp_path / "bad.toml"
     file.write_bytes(b"\xff\xfe")
     assert "are not TOML" in refused(file)
-    assert "--config: none.toml is no file" in refused(Path("none.toml"))
+    assert "--config: none.toml is not a file" in refused(Path("none.toml"))
 
 
 def test_named_file_of_the_variable_that_is_not_there_is_told(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setenv("CASEWRIGHT_CONFIG", "none.toml")
-    assert refused().startswith("CASEWRIGHT_CONFIG: none.toml is no file")
+    assert refused().startswith("CASEWRIGHT_CONFIG: none.toml is not a file")
 
 
 def test_bad_variable_is_told_by_its_name(monkeypatch: pytest.MonkeyPatch) -> None:
