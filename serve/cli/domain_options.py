@@ -136,7 +136,7 @@ def _option(domain: Domain, name: str, help_text: str, metavar: str) -> Any:
             metavar=metavar or None,
             callback=keep,
             expose_value=False,
-            rich_help_panel=f"Of the domain {domain.name}",
+            rich_help_panel=f"Options of the domain {domain.name}",
         ),
     ]
 

@@ -31,7 +31,7 @@ Scope = Annotated[
         help="Who asks; repeatable; by default the domain's first values.", metavar="FIELD=VALUE"
     ),
 ]
-Tenant = Annotated[str | None, Option(help="The tenant for the tools.", metavar="NAME")]
+Tenant = Annotated[str | None, Option(help="The tenant whose cases tools read.", metavar="NAME")]
 ConfigFile = Annotated[
     Path | None, Option(help="A TOML file of settings; see casewright config.", metavar="FILE")
 ]
