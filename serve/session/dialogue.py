@@ -1,4 +1,4 @@
-"""A conversation with a compiled graph: one question after the other."""
+"""A conversation with a compiled graph."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ MAX_TURNS = 20
 
 
 class Dialogue:
-    """Conversation with a graph in one scope. It keeps the turns, since the graph does not.
+    """A conversation with a graph in one scope; it keeps the turns, since the graph does not.
 
     Args:
         graph: The graph, with a checkpointer if ``replies`` is given.

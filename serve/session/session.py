@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 @dataclass
 class Session:
-    """Open domain with its planner."""
+    """An open domain with its planner."""
 
     domain: Domain
     opened: OpenDomain

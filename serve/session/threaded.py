@@ -11,7 +11,7 @@ from casewright.planner import ChatPlanner, Planner, PlanRequest, PlanResult
 
 
 class _ThreadedPlanner:
-    """Planner that computes in a thread, since even the case planner blocks for milliseconds."""
+    """A planner that computes in a thread, since even the case planner blocks for milliseconds."""
 
     def __init__(self, planner: Planner, threads: Executor) -> None:
         self._planner = planner
@@ -29,7 +29,7 @@ class _ThreadedPlanner:
 
 
 class _ThreadedGenerator:
-    """Generator that computes in a thread."""
+    """A generator that computes in a thread."""
 
     def __init__(self, generator: Generator, threads: Executor) -> None:
         self._generator = generator
