@@ -116,10 +116,8 @@ def _labelled_sets(
     data: Path | None, only: str | None, limit: int | None
 ) -> Iterator[list[LabelledSet]]:
     """Open the sets of a folder, with temporary stores."""
-    from casewright.finetune import judge_data
     from casewright.finetune.judge_data import LabelledSet
     from casewright.finetune.judge_sets.find import find_sets
-    from casewright.finetune.judge_sets.sets import is_training
     from casewright.stores import default_encoder
     from casewright.stores.feedback import NeighbourStrategy, SentenceStrategy, Strategy
 
@@ -127,22 +125,11 @@ def _labelled_sets(
     with ExitStack() as stack:
         path = Path(stack.enter_context(TemporaryDirectory(prefix="casewright-judge-")))
         sets: list[LabelledSet] = []
-        if data is not None and judge_data.is_labelled_folder(data):
-            if only not in (None, data.name):
-                raise InputError(
-                    f"There is no set {only!r} here. {data} holds {data.name!r} alone."
-                )
-            cases, questions = judge_data.read_labelled(data)
-            # Checked before anything is encoded.
-            parts = judge_data.halves(data.name, questions[:limit], is_training)
-            labelled_store = judge_data.labelled_store(cases, encoder, path / "labelled")
-            sets.append(LabelledSet(data.name, stack.enter_context(labelled_store), *parts))
-        else:
-            for labelled in find_sets(data, only, limit):
-                training, test = (labelled.half(training=half) for half in (True, False))
-                store = stack.enter_context(labelled.store(encoder, path / labelled.name))
-                code = labelled.kind == "code"
-                strategy: Strategy = NeighbourStrategy() if code else SentenceStrategy()
-                facts = {"licence": _LICENCES.get(labelled.name, ""), **labelled.settings}
-                sets.append(LabelledSet(labelled.name, store, training, test, (strategy,), facts))
+        for labelled in find_sets(data, only, limit):
+            training, test = (labelled.half(training=half) for half in (True, False))
+            store = stack.enter_context(labelled.store(encoder, path / labelled.name))
+            code = labelled.kind == "code"
+            strategy: Strategy = NeighbourStrategy() if code else SentenceStrategy()
+            facts = {"licence": _LICENCES.get(labelled.name, ""), **labelled.settings}
+            sets.append(LabelledSet(labelled.name, store, training, test, (strategy,), facts))
         yield sets
