@@ -187,13 +187,12 @@ def judge_figures(
     model: JudgeModel,
     controls: Sequence[JudgeModel],
 ) -> dict[str, float]:
-    """Return figures of a set and strategy, with probabilities in the states of the judge's loops.
+    """Return figures of a set and strategy on questions that the model was not trained on.
 
-    Args:
-        questions: Questions that the model was not trained on.
-        controls: Judges trained on shuffled labels, at least one: their mean AUC is over the
-            judge's states; the gain is that of the first control. Controls know the share of
-            relevant candidates in first and in later rounds, so their AUC may be above 0.5.
+    Probabilities are those in the states of the judge's loops. The controls are judges trained on
+    shuffled labels, at least one: the AUC is their mean, the gain that of the first control. They
+    know the share of relevant candidates in first and in later rounds, so their AUC may be above
+    0.5.
     """
     score, best, shuffled = (
         loop_score(walker, questions, marks)

@@ -29,8 +29,7 @@ def read_records(
 ) -> Iterator[tuple[int, Model]]:
     """Yield the records of a file of JSON Lines or with one JSON list, with their numbers from 1.
 
-    Raises:
-        InputError: The file cannot be read or is malformed; names the line or record, and the mend.
+    ``InputError`` for a file that cannot be read or is malformed names the record, and the mend.
     """
     for number, location, value in read_values(path):
         try:
@@ -40,11 +39,7 @@ def read_records(
 
 
 def read_values(path: Path) -> Iterator[tuple[int, str, Any]]:
-    """Yield number, location and decoded value of each record of a file as in ``read_records``.
-
-    Raises:
-        InputError: The file cannot be read, or is no JSON; names the line.
-    """
+    """Yield number, location and decoded value of each record of a file; see ``read_records``."""
     text = read_text(path)
     if text.lstrip().startswith("[") and path.suffix == ".json":
         values = _decoded(text, f"{path}", "The file must be one JSON list of objects.")

@@ -299,10 +299,8 @@ def train_classifiers(
 ) -> ClassifierPlanner:
     """Return a planner that is trained on queries; equal queries give equal planners.
 
-    Queries that add a tool which their plan uses, or that remove a tool, are left out.
-
-    Args:
-        weights: The weights ``ensemble`` and ``words`` of a previous training on these queries.
+    Queries that add a tool which their plan uses, or that remove a tool, are left out. ``weights``
+    are the weights ``ensemble`` and ``words`` of a previous training on these queries.
 
     Raises:
         InputError: The remaining queries have fewer than two plans, or the weights do not fit.

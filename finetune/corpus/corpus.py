@@ -152,8 +152,8 @@ def _record(query: AnnotatedQuery) -> dict[str, Any]:
         **query.record.model_dump(mode="json", exclude_defaults=True),
         "plan": str(query.plan),
         "class": query.label,
-        **({"must": {k: list(v) for k, v in query.must.items()}} if query.must else {}),
-        **({"accept": [list(tools) for tools in query.accept]} if query.accept else {}),
+        **({"must": dict(query.must)} if query.must else {}),
+        **({"accept": query.accept} if query.accept else {}),
     }
 
 

@@ -140,11 +140,9 @@ def code_set(corpus: CodeCorpus) -> FeedbackSet:
 def described_set(corpus: CodeCorpus, written: Mapping[str, str] | None = None) -> FeedbackSet:
     """Return the set whose questions describe their function.
 
-    A function that the installed version of its package lacks, or has in one chunk, is omitted and
-    counted in the settings; ``InputError`` if all are omitted.
-
-    Args:
-        written: Questions by file and symbol; by default the packaged questions.
+    ``written`` are questions by file and symbol, by default the packaged ones. A function that the
+    installed version of its package lacks, or has in one chunk, is omitted and counted in the
+    settings; ``InputError`` if all are omitted.
     """
     if written is None:
         written = written_questions()
@@ -192,11 +190,8 @@ def _question(function: Function, *, unique: bool) -> LabelledQuestion:
 def read_code(packages: Iterable[tuple[str, str]] = PACKAGES) -> CodeCorpus:
     """Return the split code of installed packages; the settings list missing packages.
 
-    Args:
-        packages: Distributions and their package folders.
-
-    Raises:
-        DependencyError: tree-sitter is not installed.
+    ``packages`` are distributions and their package folders. ``DependencyError`` without
+    tree-sitter.
     """
     if importlib.util.find_spec("tree_sitter") is None:
         raise DependencyError(
@@ -250,9 +245,7 @@ def _read(
 def definitions(source: bytes) -> list[PythonDefinition]:
     """Return the definitions in a file in order, with duplicates, by Python's parser.
 
-    Raises:
-        SyntaxError: The file is not Python of this version.
-        ValueError: The file has zero bytes.
+    ``SyntaxError`` or ``ValueError`` if the file is not Python of this version.
     """
     return list(_walk(ast.parse(source).body, ""))
 

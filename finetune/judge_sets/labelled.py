@@ -38,9 +38,7 @@ def labelled_set(folder: Path) -> FeedbackSet:
 
     A case has ``id``, ``text`` and optionally ``title``; a question has ``id``, ``question`` and
     ``relevant``, a list of case ids. A case's metadata has its id in the file as ``key``.
-
-    Raises:
-        InputError: A file is missing, or a line is malformed; the message has its number.
+    ``InputError`` if a file is missing, or names the number of a malformed line.
     """
     cases: dict[str, Case] = {}
     for _, case in _lines(folder / CASES, _Case):

@@ -93,9 +93,7 @@ def multihop_set(file: Path, name: str) -> FeedbackSet:
     """Return the set of a file in the form of HotpotQA or MuSiQue, with a case for each paragraph.
 
     Cases are ordered by title and text, so that their order does not reveal the labels.
-
-    Raises:
-        InputError: A line has another form, or a question has no unique id or too few paragraphs.
+    ``InputError`` if a line has another form, or a question no unique id or too few paragraphs.
     """
     items = read_items(file)
     cases = {
@@ -138,10 +136,8 @@ def scifact_set(folder: Path) -> FeedbackSet:
     """Return the claims of SciFact that cite abstracts, with cited and some other abstracts.
 
     Claims and abstracts are ordered by the SHA-256 of their ids. The set is easier than with all
-    abstracts.
-
-    Raises:
-        InputError: A line has another form, a claim's id is not unique, or an abstract is missing.
+    abstracts. ``InputError`` if a line has another form, an id is not unique, or an abstract is
+    missing.
     """
     corpus = dict(read_lines(folder / CORPUS, _abstract, "SciFact's abstracts"))
     claims = _claims(folder)

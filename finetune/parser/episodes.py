@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 from itertools import chain
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from casewright.finetune.corpus import CorpusToolbox
 from casewright.finetune.examples.composing import composed
@@ -246,8 +246,7 @@ def parts_of(source: Source, count: int, rng: random.Random) -> list[Source]:
 TOGETHER, HELD = 12, 4
 
 
-@dataclass(frozen=True, slots=True)
-class BroughtAlong:
+class BroughtAlong(NamedTuple):
     """Messages whose records add tools: sources for training, and held-out messages."""
 
     training: list[Source]

@@ -123,8 +123,7 @@ def make_base(
 def find_base(name: str) -> ModelSource:
     """Return the folders of a base, given by its folder or its name at Hugging Face.
 
-    Raises:
-        InputError: The model does not exist, or is an adapter.
+    ``InputError`` if the model does not exist, or is an adapter.
     """
     source = find_source(name, None)
     if source.adapter is not None:
@@ -141,11 +140,8 @@ def check_settings(
     """Raise ``InputError`` if a recipe does not fit its base, without loading weights.
 
     The base may be unreadable, unable to decode plans, or limited to shorter texts; it may lack a
-    layer of the recipe, or share it. (PEFT ignores an unknown name in ``modules_to_save``.)
-
-    Args:
-        source: ``None`` for a new base.
-        max_length: Maximum number of tokens of an example.
+    layer of the recipe, or share it. (PEFT ignores an unknown name in ``modules_to_save``.) The
+    ``source`` of a new base is ``None``.
     """
     import torch
 
@@ -200,9 +196,7 @@ def load_base(
 ) -> LanguageModel:
     """Load a base for a training, also one that was trained with another prompt.
 
-    Raises:
-        InputError: The base cannot be loaded; see ``load_language_model``.
-        DependencyError: A required package is not installed.
+    See ``load_language_model`` for errors.
     """
     settings: dict[str, Any] = {"attn_implementation": placement.attention}
     if four_bit:
@@ -230,8 +224,7 @@ class WarmStart:
 def find_start(folder: Path, model: ModelSection, lora: LoraSection) -> WarmStart:
     """Return the adapter in a folder; ``load_start`` checks its layers.
 
-    Raises:
-        InputError: The folder has no trained adapter, or one with another base, rank or scale.
+    ``InputError`` without a trained adapter, or if its base, rank or scale is another.
     """
     missing = [n for n in (ADAPTER, ADAPTER_WEIGHTS, CARD) if not (folder / n).is_file()]
     if missing:
@@ -270,8 +263,7 @@ def sha256(file: Path) -> str:
 def load_start(network: Any, start: WarmStart) -> None:
     """Load an adapter's weights into a network of PEFT.
 
-    Raises:
-        InputError: The file is damaged, or has other layers than the network's adapter.
+    ``InputError`` if the file is damaged, or has other layers than the network's adapter.
     """
     from peft import get_peft_model_state_dict, set_peft_model_state_dict
     from safetensors import SafetensorError

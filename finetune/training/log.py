@@ -69,11 +69,8 @@ def reporting_callback(
 ) -> TrainerCallback:
     """Return a callback that advances a bar, writes the log, and stops a bad or late training.
 
-    Args:
-        file: The log file; ``None`` in all processes but the first, which also show no bar.
-        show: As in ``progress_bar``.
-        minutes: The training ends, as if it was finished, after the first step that ends this long
-            after the call.
+    In all processes but the first, ``file`` is ``None``, and there is no bar; ``show`` is as in
+    ``progress_bar``. The training ends after the first step that ends ``minutes`` after this call.
     """
     from transformers import TrainerCallback
 

@@ -91,11 +91,6 @@ class Run:
         return self.output / CHECKPOINTS
 
     @property
-    def new_base(self) -> Path:
-        """The folder for a new base."""
-        return self.output / BASE
-
-    @property
     def base_name(self) -> str:
         """The base's name, without the path of a folder on this machine."""
         base = Path(self.model.base).expanduser()
@@ -123,12 +118,12 @@ class Run:
     ) -> dict[str, Any]:
         """Return the finished model's card.
 
-        Args:
-            base_card: The card of a base that Casewright trained: this model has learned from its
-                data too. The card of the adapter to start from already includes it.
+        ``base_card`` is the card of a base that Casewright trained: the model has learned from its
+        data too. The card of an adapter to start from already includes the base's card.
         """
         earlier = base_card if self.start is None else self.start.card
         names = ("base", "data", "recipe", "metrics", TRAINED_BEFORE, FROM)
+        before = {name: earlier[name] for name in names if name in earlier} if earlier else {}
         sections = self._sections
         return {
             "casewright": __version__,
@@ -139,11 +134,7 @@ class Run:
                 "manifest_hash": manifest_hash(self.data.manifest),
                 "manifest": dict(self.data.manifest),
             },
-            **(
-                {TRAINED_BEFORE: {n: earlier[n] for n in names if n in earlier}}
-                if earlier is not None
-                else {}
-            ),
+            **({TRAINED_BEFORE: before} if before else {}),
             **({FROM: self.start.sha256} if self.start else {}),
             "recipe": {**sections, "model": {**sections["model"], "base": self.base_name}},
             "metrics": dict(metrics),
@@ -152,9 +143,7 @@ class Run:
     def finished(self, *, resume: bool) -> dict[str, Any] | None:
         """Return the training's card if the output folder holds the finished training.
 
-        Raises:
-            InputError: The folder is a file, has files without ``resume``, or holds another
-                training.
+        ``InputError`` if the folder is a file, has files without ``resume``, or another training.
         """
         # The other processes may find files that the first one has just written.
         if rank():

@@ -84,11 +84,6 @@ class TokenRows:
         """Number of tokens of all rows."""
         return sum(len(row.input_ids) for row in self.rows)
 
-    @property
-    def supervised(self) -> int:
-        """Number of supervised tokens."""
-        return sum(sum(row.completion_mask) for row in self.rows)
-
 
 def token_row(
     example: TrainingExample, model: LanguageModel, shown: ShownPlans | None = None
@@ -227,8 +222,7 @@ def collate_heads(batch: Sequence[Mapping[str, Any]], length: int = 0) -> dict[s
 def pack_heads(network: Any) -> None:
     """Let a network attend to the rows of ``collate_heads``; its attention to others is unchanged.
 
-    Raises:
-        InputError: The network's attention cannot be replaced.
+    ``InputError`` if the network's attention cannot be replaced.
     """
     from casewright.finetune.training.packed_attention_network import NAME, register
 

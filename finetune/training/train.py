@@ -29,7 +29,7 @@ from casewright.finetune.training.base import (
 from casewright.finetune.training.log import LOG, check_learned, reporting_callback, silence
 from casewright.finetune.training.model_card import save_merged, save_trained, write_cards
 from casewright.finetune.training.placement import Placement, find_placement, rank
-from casewright.finetune.training.run import RUN, Run, checkpoints_of, last_whole, steps_of
+from casewright.finetune.training.run import BASE, RUN, Run, checkpoints_of, last_whole, steps_of
 from casewright.finetune.training.tokens import TokenRows, token_rows
 from casewright.finetune.training.trainer import figures_of, make_trainer
 from casewright.planner.language_model.card import read_card
@@ -125,7 +125,7 @@ def _train(
         load_start(trainer.model, run.start)
     with trainer.accelerator.main_process_first():
         checkpoint, damaged = last_whole(run.checkpoints)
-        # Only the first process finds damaged checkpoints.
+        # The other processes come later and find no damaged checkpoints.
         for folder in damaged:
             note(f"{folder} is damaged, or was not finished, and is removed.")
             shutil.rmtree(folder)
@@ -147,8 +147,7 @@ def _train(
             "training.gradient_accumulation, which makes the same steps."
         ) from error
     after = trainer.evaluate().get("eval_loss")
-    history = trainer.state.log_history
-    before = next((entry["eval_loss"] for entry in history if "eval_loss" in entry), None)
+    before = trainer.state.log_history[0].get("eval_loss")
     if log:
         check_learned(before, after, base.network.config.vocab_size)
     facts = {
@@ -176,14 +175,14 @@ def _base(run: Run, source: ModelSource | None, placement: Placement) -> Languag
             _begin(run)
     four_bit = run.model.quantisation == "4bit"
     return load_base(
-        source or ModelSource(run.new_base), run.model.base, placement, four_bit=four_bit
+        source or ModelSource(run.output / BASE), run.model.base, placement, four_bit=four_bit
     )
 
 
 def _begin(run: Run) -> None:
     """Make the output folder with the training's fingerprint, and a new base."""
     try:
-        for leftover in (run.checkpoints, run.new_base):
+        for leftover in (run.checkpoints, run.output / BASE):
             shutil.rmtree(leftover, ignore_errors=True)
         run.checkpoints.mkdir(parents=True)
         text = json.dumps(run.fingerprint, ensure_ascii=False, indent=1)
@@ -194,7 +193,7 @@ def _begin(run: Run) -> None:
             "Give a folder that you may write to."
         ) from error
     if run.model.made is not None:
-        make_base(run.model.made, run.data.train, run.training.seed, run.new_base)
+        make_base(run.model.made, run.data.train, run.training.seed, run.output / BASE)
 
 
 def _rows(run: Run, base: LanguageModel) -> tuple[TokenRows, TokenRows]:

@@ -105,7 +105,7 @@ def figures_of(trainer: SFTTrainer, rows: TokenRows, validation: TokenRows) -> d
         "tokens_training": rows.tokens,
         # The tokens that the network read: a head once for all examples of a step.
         "tokens_seen": trainer.state.num_input_tokens_seen,
-        "tokens_supervised": rows.supervised,
+        "tokens_supervised": sum(sum(row.completion_mask) for row in rows.rows),
         "tokens_longest_example": rows.longest,
         "parameters": sum(part.numel() for part in parts),
         "parameters_trained": sum(part.numel() for part in parts if part.requires_grad),
@@ -129,10 +129,7 @@ def mean_token_loss(trainer: SFTTrainer, rows: Any) -> float:
     """Return the mean cross-entropy of a supervised token, in nats.
 
     All tokens of all rows have the same weight: batches, packing and the number of processes do not
-    change the mean.
-
-    Args:
-        rows: Rows of ``input_ids`` and ``labels``, or rows of one head each; not empty.
+    change the mean. A row has ``input_ids`` and ``labels``, or one head; there is at least one row.
     """
     import torch
     from accelerate.utils import send_to_device
