@@ -129,15 +129,11 @@ def _targets(episode: Episode, words: int) -> dict[str, Tensor]:
 
 def _option(argument: Argument, parts: tuple[NDArray[np.bool_], ...], results: int) -> int:
     """Return an argument's option; ``IGNORED`` if it is masked, as in a truncated message."""
-    plain, choices, context, _ = parts
+    choices, context, steps = np.cumsum([len(part) for part in parts[:3]]).tolist()
+    starts = {CHOICE: choices, CONTEXT: context, STEP: steps + argument.step * results}
     index = argument.kind
-    if argument.kind == CHOICE:
-        index = len(plain) + argument.node
-    elif argument.kind == CONTEXT:
-        index = len(plain) + len(choices) + argument.node
-    elif argument.kind == STEP:
-        before = len(plain) + len(choices) + len(context)
-        index = before + argument.step * results + argument.node
+    if index in starts:
+        index = starts[index] + argument.node
     return index if np.concatenate(parts)[index] else IGNORED
 
 

@@ -132,8 +132,8 @@ def mean_token_loss(trainer: SFTTrainer, rows: Any) -> float:
     change the mean. A row has ``input_ids`` and ``labels``, or one head; there is at least one row.
     """
     import torch
-    from accelerate.utils import send_to_device
 
+    send_to_device: Any = import_module("accelerate.utils").send_to_device
     accelerator, size = trainer.accelerator, trainer.args.per_device_eval_batch_size
     network: Any = trainer.model
     device = accelerator.device
