@@ -145,6 +145,11 @@ def test_data_of_which_nothing_can_be_learned_is_a_users_error(labelled: Labelle
         train_judge([empty], progress=False)
 
 
+def test_a_labelled_folder_is_one_set_without_those_of_code(tmp_path: Path) -> None:
+    (towns,) = find_sets(folder(tmp_path))
+    assert (towns.name, len(towns.cases), len(towns.questions)) == (tmp_path.name, 60, 30)
+
+
 def test_a_half_without_questions_is_a_users_error(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="1 questions to train with and 0 to test with"):
         find_sets(folder(tmp_path), limit=1)
