@@ -12,7 +12,8 @@ from typing import Any
 Row = Mapping[str, Any]
 
 
-def _without_table(rows: Sequence[Row]) -> list[dict[str, Any]]:
+def without_table(rows: Sequence[Row]) -> list[dict[str, Any]]:
+    """Return rows without the name of their table."""
     return [{name: cell for name, cell in row.items() if name != "table"} for row in rows]
 
 
@@ -34,7 +35,7 @@ class Report:
     notes: Sequence[str] = ()
     draw: Callable[[Any], None] | None = field(default=None, repr=False)
     titles: Mapping[str, str] = field(default_factory=dict)
-    cells: Callable[[Sequence[Row]], Sequence[Row]] = field(default=_without_table, repr=False)
+    cells: Callable[[Sequence[Row]], Sequence[Row]] = field(default=without_table, repr=False)
 
     def to_json(self) -> dict[str, Any]:
         """Return the JSON-plain form."""

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from casewright.bench.report import Report
+from casewright.bench.report import Report, without_table
 from casewright.bench.unseen_planners import ToolboxPlanner, maker, names_with_controls
 from casewright.errors import InputError
 from casewright.finetune.corpus import CorpusToolbox, Split, read_corpus
@@ -226,11 +226,7 @@ def _report(
     return Report(
         bench="unseen",
         settings={
-            "planners": list(trial.planners),
-            "split": trial.split,
-            "cases": trial.cases,
-            "limit": trial.limit,
-            "seed": trial.seed,
+            **{n: getattr(trial, n) for n in ("planners", "split", "cases", "limit", "seed")},
             "toolboxes": len(sets[0].known),
             "refused": {data.name: dict(data.refused) for data in sets if data.refused},
         },
@@ -278,19 +274,16 @@ def figures_of(
 
 def with_intervals(rows: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
     """Return a table's rows with each interval in the cell of its share or difference."""
-    return [_with_interval(row) for row in rows]
-
-
-def _with_interval(row: Mapping[str, Any]) -> dict[str, Any]:
-    cells = {name: value for name, value in row.items() if name != "table"}
-    if "difference" in cells:
-        low, high = cells.pop("low"), cells.pop("high")
-        cells["difference"] = f"{cells['difference']:+.3f} [{low:+.3f}, {high:+.3f}]"
-        return {**cells, "figure": COLUMNS[cells["figure"]]}
-    for name in COLUMNS.values() if "whole plans low" in cells else ():
-        low, high = cells.pop(f"{name} low"), cells.pop(f"{name} high")
-        cells[name] = f"{cells[name]:.3f} [{low:.3f}, {high:.3f}]"
-    return cells
+    table = without_table(rows)
+    for row in table:
+        if "difference" in row:
+            low, high = row.pop("low"), row.pop("high")
+            row["difference"] = f"{row['difference']:+.3f} [{low:+.3f}, {high:+.3f}]"
+            row["figure"] = COLUMNS[row["figure"]]
+        for name in COLUMNS.values() if "whole plans low" in row else ():
+            low, high = row.pop(f"{name} low"), row.pop(f"{name} high")
+            row[name] = f"{row[name]:.3f} [{low:.3f}, {high:.3f}]"
+    return table
 
 
 @dataclass(frozen=True, slots=True)

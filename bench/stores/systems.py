@@ -188,6 +188,8 @@ def _cosine(x: Vectors, y: Vectors) -> float:
 
 #: Points of one write.
 BATCH = 1000
+#: Numbers of cases and their scores, best first.
+Scored = tuple[NDArray[np.int64], NDArray[np.float64]]
 
 
 class Point(NamedTuple):
@@ -196,13 +198,6 @@ class Point(NamedTuple):
     number: int
     score: float
     payload: Mapping[str, Any]
-
-
-class Scored(NamedTuple):
-    """Numbers of cases and their scores, best first."""
-
-    numbers: NDArray[np.int64]
-    scores: NDArray[np.float64]
 
 
 class NamedVectors(System):
@@ -321,7 +316,7 @@ class NamedVectors(System):
         import qdrant_edge as edge
 
         return [
-            Scored(
+            (
                 np.fromiter(map(attrgetter("id"), points), np.int64, len(points)),
                 np.fromiter(map(attrgetter("score"), points), np.float64, len(points)),
             )
@@ -332,10 +327,10 @@ class NamedVectors(System):
         self, query: Query, used: Weights, lists: list[Scored]
     ) -> tuple[list[float], list[Scored]]:
         """Add each vector's scores of the other vectors' candidates."""
-        union = np.unique(np.concatenate([scored.numbers for scored in lists]))
+        union = np.unique(np.concatenate([numbers for numbers, _ in lists]))
         requests, shares = [], list(used.values())
-        for (name, share), scored in zip(used.items(), lists, strict=True):
-            missing = np.setdiff1d(union, scored.numbers, assume_unique=True).tolist()
+        for (name, share), (numbers, _) in zip(used.items(), lists, strict=True):
+            missing = np.setdiff1d(union, numbers, assume_unique=True).tolist()
             if missing:
                 requests.append(self._nearest(query, name, len(missing), missing))
                 shares.append(share)
@@ -350,13 +345,10 @@ def _sums(
     shares: Sequence[float], lists: Sequence[Scored], count: int
 ) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
     """Return cases and the weighted sums of their scores."""
-    weighted = [share * scored.scores for share, scored in zip(shares, lists, strict=True)]
-    if len(lists[0].numbers) == count:
-        # All cases are in every list.
-        totals = np.zeros(count)
-        for scored, values in zip(lists, weighted, strict=True):
-            totals[scored.numbers] += values
-        return np.arange(count), totals
-    listed = np.concatenate([scored.numbers for scored in lists])
+    listed = np.concatenate([numbers for numbers, _ in lists])
+    weighted = [share * scores for share, (_, scores) in zip(shares, lists, strict=True)]
+    if len(lists[0][0]) == count:
+        # Every list has all cases.
+        return np.arange(count), np.bincount(listed, np.concatenate(weighted), count)
     numbers, positions = np.unique(listed, return_inverse=True)
     return numbers, np.bincount(positions, np.concatenate(weighted))
