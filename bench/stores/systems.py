@@ -29,7 +29,6 @@ from casewright.bench.stores.data import (
     Query,
     Vectors,
     Weights,
-    query_of,
     texts_of,
 )
 from casewright.errors import DependencyError
@@ -219,7 +218,7 @@ class NamedVectors(System):
         self._shard = edge.EdgeShard.create(str(self._folder), config)
         for start in range(0, cases.shape[1], BATCH):
             points = [
-                edge.Point(n, query_of(cases, n), texts_of(n))
+                edge.Point(n, {name: cases[f, n] for f, name in enumerate(FACETS)}, texts_of(n))
                 for n in range(start, min(start + BATCH, cases.shape[1]))
             ]
             self._shard.update(edge.UpdateOperation.upsert_points(points))
@@ -311,7 +310,7 @@ class NamedVectors(System):
             with_vector=False,
         )
 
-    def _search(self, requests: Sequence[Any]) -> list[Scored]:
+    def _search(self, requests: list[Any]) -> list[Scored]:
         """Search in one batch."""
         import qdrant_edge as edge
 
@@ -345,10 +344,15 @@ def _sums(
     shares: Sequence[float], lists: Sequence[Scored], count: int
 ) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
     """Return cases and the weighted sums of their scores."""
-    listed = np.concatenate([numbers for numbers, _ in lists])
     weighted = [share * scores for share, (_, scores) in zip(shares, lists, strict=True)]
     if len(lists[0][0]) == count:
         # Every list has all cases.
-        return np.arange(count), np.bincount(listed, np.concatenate(weighted), count)
+        totals = np.zeros(count)
+        for (numbers, _), values in zip(lists, weighted, strict=True):
+            totals[numbers] += values
+        return np.arange(count), totals
+    listed = np.concatenate([numbers for numbers, _ in lists])
     numbers, positions = np.unique(listed, return_inverse=True)
-    return numbers, np.bincount(positions, np.concatenate(weighted))
+    totals = np.zeros(len(numbers))
+    np.add.at(totals, positions, np.concatenate(weighted))
+    return numbers, totals
