@@ -223,8 +223,8 @@ def measure_chat(
     if server.parameters is not None:
         notes.insert(
             0,
-            f"The model has {server.parameters:,} random parameters and cannot plan. The figures "
-            "measure transport and control flow: requests, answers, repair and fallback.",
+            f"A random model of {server.parameters:,} parameters answered: it cannot plan. The "
+            "figures measure transport and control flow: requests, answers, repair and fallback.",
         )
     return Report(
         bench="chat",

@@ -415,7 +415,7 @@ def _notes(trial: DecodingTrial) -> list[str]:
         return [
             *notes,
             "The weights are random: the times are those of a trained model, the contents mean "
-            "nothing. For shares of right tools give --model.",
+            "nothing, so there is no share of right tools. Give --model for it.",
         ]
     return [
         *notes,

@@ -30,7 +30,7 @@ _REMEMBERED = (
     "The shipped planners were trained on these queries, which are also plan cases: the figures "
     "measure memory. --queries measuring selects queries that no planner has seen."
 )
-_NO_CASES = "These questions have no plan cases: planners know the tools' examples alone."
+_NO_CASES = "There are no plan cases for these: planners know the tools' examples alone."
 
 
 @dataclass(frozen=True, slots=True)
