@@ -1,4 +1,4 @@
-"""Speed and retrieval of the packaged encoder, in float32 and with integer weights."""
+"""Speed and retrieval quality of the packaged encoder, in float32 and with integer weights."""
 
 from __future__ import annotations
 
@@ -20,25 +20,25 @@ from casewright.finetune.judge_sets.sets import FeedbackSet
 from casewright.stores.encoders.minilm import MiniLMEncoder
 from casewright.stores.encoders.onnx_graph import fitting_bits
 
-#: Cases that are retrieved for recall and nDCG; timed runs over the texts.
+#: The k of recall and nDCG; timed runs over the texts.
 K, RUNS = 10, 3
 NOTES = (
-    "F1: mean over the k of CBR-RAG's table, by the paper's best weighting. Recall and nDCG: of "
+    "F1: mean over the k of CBR-RAG's table, with the paper's best weighting. Recall and nDCG: of "
     f"the first {K} cases, over all questions of the set. points: int8 less fp32, times 100.",
-    "texts a second: questions of the sets, in batches of similar length, by one process; the "
-    f"median of {RUNS} runs after one that is not timed. Integer weights have 8 bits where the "
-    "processor has VNNI, and 7 elsewhere.",
+    "texts a second: questions of the sets in batches of similar length, in one process; median "
+    f"of {RUNS} runs after an untimed run. Integer weights have 8 bits on a processor with VNNI, "
+    "and 7 on others.",
 )
 
 
 def measure_encoder(
     data: Path | None, *, only: str | None = None, limit: int | None = None, texts: int = 512
 ) -> Report:
-    """Embed the same texts by both, and search the same cases.
+    """Embed the same texts with both forms of the encoder, and search the same cases.
 
     Args:
-        data: A folder with the sets of ``bench legal`` and ``bench feedback``; the shipped legal
-            cases, and code, without it.
+        data: A folder with the sets of ``bench legal`` and ``bench feedback``; ``None`` takes the
+            shipped legal cases, and code.
 
     Raises:
         InputError: The set does not exist.
@@ -77,7 +77,7 @@ def _sets(data: Path | None, only: str | None, limit: int | None) -> Iterator[An
         try:
             yield from find(data, only, limit)
         except InputError as error:
-            # A folder may hold the sets of one of them alone.
+            # A folder may hold the sets of one bench alone.
             problems.append(error)
     if len(problems) == 2:
         raise problems[-1]
