@@ -363,7 +363,7 @@ def measured(
     free = {label: planner for label, planner in planners.items() if label.endswith(FREE)}
     evaluation = evaluate(items, planners, removal=free, seed=seed)
     for label, outcomes in evaluation.outcomes.items():
-        failed = [o.answered.error for o in outcomes if o.answered.error]
+        failed = [o.error for o in outcomes if o.error]
         failed += [o.result.fallback for o in outcomes if o.result and FAILED in o.result.fallback]
         if failed:
             raise InputError(

@@ -156,7 +156,7 @@ def _flipped(outcomes: Sequence[PlanOutcome], before: Mapping[str, bool]) -> Ite
         yield f"{change}  {name}: {outcome.item.query.query}"
         if not now:
             result = outcome.result
-            wrote = outcome.answered.error if result is None else str(result.plan)
+            wrote = outcome.error if result is None else str(result.plan)
             yield indented("right", str(outcome.item.query.plan))
             yield indented("wrote", wrote)
 

@@ -192,7 +192,7 @@ def set_questions(name: str, data: Path | None) -> Questions:
         raise InputError(f"--set {name} is read from a folder. Give it with --data DIR.")
     converted = read_nestful(data) if name == "nestful" else read_tau2(data)
     counts = converted.to_json()
-    why = "; ".join(f"{count} × {reason}" for reason, count in converted.reasons.items())
+    why = "; ".join(f"{count} × {reason}" for reason, count in counts["refused"].items())
     note = (
         f"{name}: {counts['converted']} of {counts['records']} records convert to the plan "
         f"language. Refused: {why or 'none'}."
