@@ -24,8 +24,8 @@ class PoolFigures:
 
     Attributes:
         coverage: Mean over the large pool of the highest similarity to the sample.
-        coverage_with_initial: The same with the initial pool added to the sample.
-        mean_similarity: Mean over all pairs of the sample, if there are any.
+        coverage_with_initial: The same for the sample with the initial pool.
+        mean_similarity: Mean over all pairs of the sample; ``None`` for one query.
         near_duplicates: Share of the sample's queries with a similarity above 0.9 to another one.
     """
 
@@ -55,7 +55,7 @@ def pool_figures(sample: Vectors, large: Vectors, by_initial: Floats) -> PoolFig
     )
 
 
-#: Texts of one batch for the encoder; between batches, the progress bar moves.
+#: Number of texts in a batch for the encoder; the progress bar moves between batches.
 BATCH = 512
 
 
@@ -65,9 +65,9 @@ class SampledPool:
 
     Attributes:
         sheet: The sample as records to annotate.
-        read: Number of queries in the large pool's file, repeated and initial ones included.
-        figures: Figures by the sample's name: ``initial``, the method, ``random``.
+        read: Number of queries in the large pool's file, with repetitions and initial queries.
         distinct: Number of different queries in the large pool that are not in the initial pool.
+        figures: Figures by the sample's name: ``initial``, the method, ``random``.
     """
 
     sheet: Sequence[Mapping[str, Any]]
@@ -79,7 +79,7 @@ class SampledPool:
     seconds: Mapping[str, float]
 
     def rows(self) -> list[dict[str, Any]]:
-        """Return the figures as rows; figures that were not measured are null."""
+        """Return the figures as rows, with null for a missing figure."""
         return [
             {"pool": name, **asdict(figures), "seconds": self.seconds.get(name)}
             for name, figures in self.figures.items()
@@ -125,12 +125,12 @@ def sample_pool(
     seed: int = 0,
     compare: bool = False,
 ) -> SampledPool:
-    """Sample the large pool; measure the sample, the initial pool and a random sample.
+    """Return a sample of the large pool, and figures of it, the initial pool and a random sample.
 
     Args:
         initial: Records with a ``query``, at least one.
         large: Records with a ``query``; texts that differ only in case and spaces count as one,
-            and those of the initial pool are left out.
+            and texts of the initial pool are omitted.
         method: One of ``METHODS``.
         size: By default the number of different texts in the initial pool.
         compare: Measure every method that can draw ``size`` queries; stderr names the others.

@@ -151,7 +151,7 @@ def _read_steps() -> list[str]:
 
 def _proposals(tools: OwnTools, generator: str, count: int, seed: int, seconds: float) -> Drafts:
     from casewright.finetune.folds import SAME_GROUP
-    from casewright.finetune.queries.drafts import template_drafts, worth_a_look
+    from casewright.finetune.queries.drafts import template_drafts, usable_drafts
     from casewright.finetune.queries.query_writer import SeenQuestions
 
     records = [draft.record() for draft in template_drafts(tools.toolbox, tools.queries, seed)]
@@ -159,7 +159,7 @@ def _proposals(tools: OwnTools, generator: str, count: int, seed: int, seconds: 
     seen.add([*(query.query for query in tools.queries), *tools.apart])
     if generator != TEMPLATE:
         records = _written(tools, generator, records[:count], count, seconds)
-    return worth_a_look(records, tools.toolbox, seen, count)
+    return usable_drafts(records, tools.toolbox, seen, count)
 
 
 def _written(
@@ -175,7 +175,7 @@ def _written(
     writer = QueryWriter(
         chat, tools.toolbox, queries, tools.encoder, apart=tools.apart, seconds=seconds
     )
-    kinds = len(writer.wanted)
+    kinds = len(writer.kinds)
     note(f"Asking {generator} for messages of {kinds} kinds of plans …")
     with progress_bar("Writing", kinds, show=sys.stderr.isatty()) as advance:
         report = writer.write(-(-count // max(1, kinds)), advance)

@@ -75,7 +75,7 @@ def test_the_same_words_count_once_unless_their_plans_differ() -> None:
     twice = [*QUERIES[:3], *annotated(["A RED  lamp"]), *annotated([text(0)], "s1 = desk()")]
     found = choose_queries(twice, SamplingSettings(method="random", size=4), ENCODER, 0)
     assert [query.query for query in found] == [text(0), text(1), text(2), text(0)]
-    with pytest.raises(InputError, match="5 queries are to be drawn from 4"):
+    with pytest.raises(InputError, match="5 queries cannot be drawn: the large pool has 4"):
         choose_queries(twice, SamplingSettings(method="random", size=5), ENCODER, 0)
 
 
