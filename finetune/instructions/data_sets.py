@@ -1,4 +1,4 @@
-"""Instructions of any data set of the ``datasets`` library: a name, or a local folder or file."""
+"""Instructions of data sets that the library ``datasets`` reads, by name or from local files."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import Any, Literal
 from casewright.errors import DependencyError, InputError, told
 from casewright.finetune.instructions.instruction import Instruction
 
-#: What a column holds; an ``input`` is the text that an instruction is about.
+#: Kinds of columns; an ``input`` is the text that an instruction is about.
 Column = Literal["prompt", "input", "answer", "messages"]
 #: Usual columns of prompt and answer, in order of preference: Alpaca, Dolly, TRL's
 #: prompt/completion, question answering.
@@ -39,10 +39,10 @@ def columns_of(names: Collection[str], columns: Mapping[Column, str]) -> Mapping
 
     Args:
         names: The data set's columns.
-        columns: The user's mapping, with the same keys; if empty, usual names are looked for.
+        columns: The user's mapping with the same keys; an empty mapping means the usual names.
 
     Raises:
-        InputError: A mapped column does not exist, or no usual names do.
+        InputError: The data set lacks a mapped column, or has no usual names.
     """
     if columns:
         if absent := sorted(set(columns.values()) - set(names)):
@@ -64,7 +64,7 @@ def columns_of(names: Collection[str], columns: Mapping[Column, str]) -> Mapping
 
 
 def pair_of(row: Mapping[str, Any], columns: Mapping[Column, str]) -> tuple[str, str]:
-    """Return a row's prompt and answer, empty if missing; ``InputError`` for a wrong dialogue."""
+    """Return a row's prompt and answer, or empty texts; raise ``InputError`` for a bad dialogue."""
     if "messages" in columns:
         return _first_exchange(row.get(columns["messages"]))
     prompt, answer = _text(row.get(columns["prompt"])), _text(row.get(columns["answer"]))
@@ -82,7 +82,7 @@ def _first_exchange(messages: Any) -> tuple[str, str]:
         if role in _MODELS:
             return "\n\n".join(prompts), content
         if role not in _ASKING:
-            # A tool call: the answer is not a text.
+            # After a tool call, the answer is no text.
             break
         prompts.append(content)
     return "", ""
@@ -99,7 +99,7 @@ def read_data_set(
     split: str = "train",
     columns: Mapping[Column, str] | None = None,
 ) -> Iterator[Instruction]:
-    """Yield the rows of a data set, as a stream; no code of its repository is run.
+    """Yield the rows of a data set as a stream, without running code of its repository.
 
     Args:
         path: A name on the hub such as ``tatsu-lab/alpaca``, a folder, or a file of JSON Lines,
@@ -108,7 +108,7 @@ def read_data_set(
         columns: See ``columns_of``.
 
     Raises:
-        InputError: The data set cannot be found or read, or has none of the columns.
+        InputError: The data set cannot be found or read, or lacks the columns.
         DependencyError: The library is not installed.
     """
     name = Path(path).name if Path(path).exists() else str(path)
@@ -149,7 +149,7 @@ def _load(path: str, split: str) -> Any:
 
 @contextmanager
 def _as_input_errors(path: str, split: str) -> Iterator[None]:
-    """Raise ``InputError`` for any error of the library, which does not log it."""
+    """Turn any error of the library into ``InputError``, and keep the library from logging it."""
     logger = logging.getLogger("datasets")
     before = logger.level
     logger.setLevel(logging.CRITICAL + 1)
