@@ -225,6 +225,25 @@ def corpus_examples(
     """Return the examples of all toolboxes."""
     if not settings.copies:
         return CorpusExamples([], [], {})
+
+    def posed(
+        box: CorpusToolbox,
+        queries: Sequence[AnnotatedQuery],
+        copies: int,
+        tevo: TevoSettings,
+        ttg: TtgSettings,
+    ) -> list[TrainingExample]:
+        # Plan cases of a prompt are other messages of its toolbox.
+        neighbours = Neighbours([*box.queries, *queries], encoder)
+        posing = Posing(box.toolbox, tevo, box.pools, neighbours)
+        return without_duplicates(
+            # The toolbox's name: guests of two toolboxes may be the same message.
+            replace(example, id=f"{box.name}:{example.id}@{copy}")
+            for copy, group, rng in pose_queries(queries, posing, encoder, seed=seed, copies=copies)
+            for evolved in group
+            for example in tasks_of(evolved, ttg, rng)
+        )
+
     boxes = training_toolboxes()
     train: list[TrainingExample] = []
     all_queries: list[AnnotatedQuery] = []
@@ -240,7 +259,7 @@ def corpus_examples(
                 *with_decoys(box.queries, settings.decoys, rng),
             ]
             all_queries += queries
-            train += _pose(box, queries, settings.copies, tevo, ttg, encoder, seed)
+            train += posed(box, queries, settings.copies, tevo, ttg)
             advance(1)
     as_served = tevo.model_copy(update={"enabled": False})
     planning = TtgSettings(tasks_per_query=1)
@@ -248,7 +267,7 @@ def corpus_examples(
     for box in read_corpus("validation"):
         count = min(settings.validation, len(box.queries))
         chosen = random.Random(f"{seed}:held:{box.name}").sample(box.queries, count)
-        validation += _pose(box, chosen, 1, as_served, planning, encoder, seed)
+        validation += posed(box, chosen, 1, as_served, planning)
     facts = {
         "toolboxes": len(boxes),
         "queries": len(all_queries),
@@ -257,23 +276,3 @@ def corpus_examples(
         "sha256": hashlib.sha256(queries_hash(all_queries).encode()).hexdigest(),
     }
     return CorpusExamples(train, validation, facts)
-
-
-def _pose(
-    box: CorpusToolbox,
-    queries: Sequence[AnnotatedQuery],
-    copies: int,
-    tevo: TevoSettings,
-    ttg: TtgSettings,
-    encoder: Encoder,
-    seed: int,
-) -> list[TrainingExample]:
-    # Plan cases of a prompt are other messages of its toolbox.
-    posing = Posing(box.toolbox, tevo, box.pools, Neighbours([*box.queries, *queries], encoder))
-    return without_duplicates(
-        # The toolbox's name: guests of two toolboxes may be the same message.
-        replace(example, id=f"{box.name}:{example.id}@{copy}")
-        for copy, group, rng in pose_queries(queries, posing, encoder, seed=seed, copies=copies)
-        for evolved in group
-        for example in tasks_of(evolved, ttg, rng)
-    )

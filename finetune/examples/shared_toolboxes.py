@@ -123,12 +123,12 @@ class _Deal:
         if not self._adding or (self._waiting and self._rng.random() >= share):
             return [self._waiting.popleft()] if self._waiting else []
         results = [self._adding.popleft()]
-        if not results[0].record.tools_removed:
 
-            def fits(query: AnnotatedQuery) -> bool:
-                return not query.record.tools_removed and self._added.may_join(query, results)
+        def fits(query: AnnotatedQuery) -> bool:
+            removed = query.record.tools_removed or results[0].record.tools_removed
+            return not removed and self._added.may_join(query, results)
 
-            _move(self._adding, results, most, fits)
+        _move(self._adding, results, most, fits)
         return results
 
     def joining(

@@ -149,16 +149,12 @@ def draw_renaming(
         name = tool.name
         if name not in {*fixed, NO_EVIDENCE.name} and rng.random() < settings.rename_tools:
             name = _draw(pool.names, taken, rng) or tool.name
-            taken.add(key_of(name))
         parameters: dict[str, str] = {}
         inner = {key_of(parameter.name) for parameter in tool.parameters}
         for parameter in tool.parameters:
             offer = pool.parameters.get(parameter.name)
-            if offer is None or rng.random() >= settings.rename_parameters:
-                continue
-            if new := _draw(offer.names, inner, rng):
-                parameters[parameter.name] = new
-                inner.add(key_of(new))
+            if offer is not None and rng.random() < settings.rename_parameters:
+                parameters[parameter.name] = _draw(offer.names, inner, rng) or parameter.name
         names[tool.name] = ToolNames(name, parameters, results[tool.name])
     return Renaming(names)
 
@@ -166,7 +162,6 @@ def draw_renaming(
 def _draw_results(
     tools: Sequence[ToolSpec], pools: Mapping[str, ToolPool], share: float, rng: random.Random
 ) -> dict[str, dict[str, str]]:
-    """Draw names by tool and field."""
     results: dict[str, dict[str, str]] = {tool.name: {} for tool in tools}
     taken = {tool.name: set(map(key_of, tool.results)) for tool in tools}
     for result in dict.fromkeys(result for tool in tools for result in tool.results):
@@ -188,10 +183,12 @@ def _draw_results(
     return results
 
 
-def _draw(names: Sequence[str], taken: Collection[str], rng: random.Random) -> str:
-    """Draw a name that is not taken; empty without such a name."""
+def _draw(names: Sequence[str], taken: set[str], rng: random.Random) -> str:
+    """Draw a name that is not taken, and add it to ``taken``; empty without such a name."""
     free = [name for name in names if key_of(name) not in taken]
-    return rng.choice(free) if free else ""
+    name = rng.choice(free) if free else ""
+    taken.add(key_of(name))
+    return name
 
 
 @dataclass(frozen=True, slots=True)
@@ -309,7 +306,6 @@ def pose(
 
 
 def _shot(case: AnnotatedQuery, names: Renaming) -> PlanExample:
-    """Return a query as a plan case of serving."""
     fields = sorted(name for name, value in case.record.context.items() if value is not None)
     return PlanExample(case.query, str(names.plan(case.plan)), context=tuple(fields))
 

@@ -257,6 +257,20 @@ def toolset_examples(
     Raises:
         InputError: A set cannot be read, or has no usable query.
     """
+
+    def examples_of(toolset: Toolset, copies: int, rng: random.Random) -> Iterator[TrainingExample]:
+        neighbours = Neighbours(toolset.queries, encoder) if tevo.samples_queries else None
+        groups = ToolsetGroups(toolset, encoder, tevo.queries_per_toolbox)
+        count = len(toolset.queries) * copies
+        with progress_bar(f"Making examples of {toolset.name}", count) as advance:
+            for copy in range(1, copies + 1):
+                for queries, toolbox in groups.deal(rng):
+                    drawn = DrawnToolbox(toolbox, Renaming(), changed=tevo.enabled)
+                    posing = Posing(toolbox, tevo, neighbours=neighbours)
+                    for evolved in pose(queries, drawn, posing, rng):
+                        yield from tasks_of(evolved, ttg, rng, copy)
+                    advance(len(queries))
+
     results: list[TrainingExample] = []
     facts = []
     seen: set[str] = set()
@@ -264,7 +278,7 @@ def toolset_examples(
         rng = random.Random(f"{seed}:toolset:{number}")
         refused: Counter[str] = Counter()
         toolset = Toolset.read(source, measuring, seen, rng, refused)
-        examples = without_duplicates(_examples_of(toolset, source.copies, tevo, ttg, encoder, rng))
+        examples = without_duplicates(examples_of(toolset, source.copies, rng))
         results += examples
         origin = READERS[source.reader]
         # An evaluation set whose questions and tools are omitted is not contaminated.
@@ -282,26 +296,3 @@ def toolset_examples(
             }
         )
     return results, facts
-
-
-def _examples_of(
-    toolset: Toolset,
-    copies: int,
-    tevo: TevoSettings,
-    ttg: TtgSettings,
-    encoder: Encoder,
-    rng: random.Random,
-) -> list[TrainingExample]:
-    neighbours = Neighbours(toolset.queries, encoder) if tevo.samples_queries else None
-    groups = ToolsetGroups(toolset, encoder, tevo.queries_per_toolbox)
-    results = []
-    count = len(toolset.queries) * copies
-    with progress_bar(f"Making examples of {toolset.name}", count) as advance:
-        for copy in range(1, copies + 1):
-            for queries, toolbox in groups.deal(rng):
-                drawn = DrawnToolbox(toolbox, Renaming(), changed=tevo.enabled)
-                posing = Posing(toolbox, tevo, neighbours=neighbours)
-                for item in pose(queries, drawn, posing, rng):
-                    results += tasks_of(item, ttg, rng, copy)
-                advance(len(queries))
-    return results

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Collection, Iterator, Mapping
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Literal
 
@@ -13,19 +12,15 @@ from casewright.finetune.instructions.instruction import Instruction
 
 #: Kinds of columns; an ``input`` is the text that an instruction is about.
 Column = Literal["prompt", "input", "answer", "messages"]
-#: Usual columns of prompt and answer, in order of preference: Alpaca, Dolly, TRL's
+#: Usual columns of prompts and of their answers, in order of preference: Alpaca, Dolly, TRL's
 #: prompt/completion, question answering.
-_PAIRS = (
-    ("instruction", "output"),
-    ("instruction", "response"),
-    ("instruction", "answer"),
-    ("prompt", "completion"),
-    ("prompt", "response"),
-    ("question", "answer"),
-    ("question", "response"),
-    ("query", "response"),
-    ("input", "output"),
-)
+_ANSWERS = {
+    "instruction": ("output", "response", "answer"),
+    "prompt": ("completion", "response"),
+    "question": ("answer", "response"),
+    "query": ("response",),
+    "input": ("output",),
+}
 _INPUTS = ("input", "context")
 _DIALOGUES = ("messages", "conversations", "conversation")
 _ASKING = ("system", "user", "human", "prompter")
@@ -53,8 +48,8 @@ def columns_of(names: Collection[str], columns: Mapping[Column, str]) -> Mapping
     for name in _DIALOGUES:
         if name in names:
             return {"messages": name}
-    for prompt, answer in _PAIRS:
-        if prompt in names and answer in names:
+    for prompt, answers in _ANSWERS.items():
+        if prompt in names and (answer := next((a for a in answers if a in names), None)):
             about = next((n for n in _INPUTS if n in names and n not in (prompt, answer)), None)
             return {"prompt": prompt, "answer": answer, **({"input": about} if about else {})}
     raise InputError(
@@ -113,7 +108,11 @@ def read_data_set(
     """
     name = Path(path).name if Path(path).exists() else str(path)
     used: Mapping[Column, str] | None = None
-    with _as_input_errors(str(path), split):
+    logger = logging.getLogger("datasets")
+    before = logger.level
+    # The library logs the errors that it raises.
+    logger.setLevel(logging.CRITICAL + 1)
+    try:
         for number, row in enumerate(_load(str(path), split), 1):
             try:
                 used = used or columns_of(row, columns or {})
@@ -125,6 +124,16 @@ def read_data_set(
                 yield Instruction(id_, id_, prompt, answer)
             else:
                 refuse("empty answer" if prompt else "empty prompt")
+    except (InputError, DependencyError):
+        raise
+    except Exception as error:  # network, files and formats raise anything
+        raise InputError(
+            f"The data set {str(path)!r} (split {split!r}) cannot be read: "
+            f"{told(error).rstrip('.')}. Give a name such as tatsu-lab/alpaca with access to the "
+            "hub, or a local folder or file."
+        ) from error
+    finally:
+        logger.setLevel(before)
 
 
 def _load(path: str, split: str) -> Any:
@@ -145,23 +154,3 @@ def _load(path: str, split: str) -> Any:
     if not local.exists() and (local.is_absolute() or local.suffix.lower() in BUILDERS):
         raise InputError(f"{path} does not exist. Give a file, a folder, or a data set's name.")
     return load_dataset(path, split=split, streaming=True)
-
-
-@contextmanager
-def _as_input_errors(path: str, split: str) -> Iterator[None]:
-    """Turn any error of the library into ``InputError``, and keep the library from logging it."""
-    logger = logging.getLogger("datasets")
-    before = logger.level
-    logger.setLevel(logging.CRITICAL + 1)
-    try:
-        yield
-    except (InputError, DependencyError):
-        raise
-    except Exception as error:  # network, files and formats raise anything
-        raise InputError(
-            f"The data set {path!r} (split {split!r}) cannot be read: {told(error).rstrip('.')}. "
-            "Give a name such as tatsu-lab/alpaca with access to the hub, or a local folder or "
-            "file."
-        ) from error
-    finally:
-        logger.setLevel(before)

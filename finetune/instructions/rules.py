@@ -101,13 +101,10 @@ def _with_constraints(
     return f"{ends}\n\n{joined}"
 
 
-def _is_prose(answer: str) -> bool:
+def _is_prose(answer: str, least: int = _SOME_WORDS) -> bool:
     letters = sum(char.isalpha() or char.isspace() for char in answer)
-    return not _MARKED.search(answer) and letters >= 0.75 * len(answer)
-
-
-def _some_prose(answer: str) -> bool:
-    return len(answer.split()) >= _SOME_WORDS and _is_prose(answer)
+    enough = letters >= 0.75 * len(answer) and len(answer.split()) >= least
+    return enough and not _MARKED.search(answer)
 
 
 def has_word(answer: str, word: str) -> bool:
@@ -147,24 +144,24 @@ def _is_json(parameters: Mapping[str, Any], answer: str) -> bool:
 
 def _at_most_words(question: str, answer: str, rng: random.Random) -> Proposal:
     count = len(answer.split())
-    if count > _MOST_WORDS or not _is_prose(answer):
+    if count > _MOST_WORDS or not _is_prose(answer, 0):
         return None
     step = 1 if count <= 5 else 5 if count <= 50 else 10
     return {"n": max(2, -(-count // step) * step)}, answer
 
 
 def _no_commas(question: str, answer: str, rng: random.Random) -> Proposal:
-    return ({}, answer) if "," not in answer and _some_prose(answer) else None
+    return ({}, answer) if "," not in answer and _is_prose(answer) else None
 
 
 def _includes(question: str, answer: str, rng: random.Random) -> Proposal:
     new = _new_words(answer, question)
-    return ({"word": rng.choice(new)}, answer) if new and _some_prose(answer) else None
+    return ({"word": rng.choice(new)}, answer) if new and _is_prose(answer) else None
 
 
 def _excludes(question: str, answer: str, rng: random.Random) -> Proposal:
     new = _new_words(question, answer)
-    return ({"word": rng.choice(new)}, answer) if new and _some_prose(answer) else None
+    return ({"word": rng.choice(new)}, answer) if new and _is_prose(answer) else None
 
 
 def _new_words(text: str, other: str) -> list[str]:

@@ -172,14 +172,10 @@ def _fields(text: str, components: Mapping[str, str]) -> Iterator[str]:
         structure = components.get(reference[0], "")
     if not structure.startswith("Object{"):
         return
-    depth, name = 0, ""
-    for char in structure.removeprefix("Object{"):
-        depth += (char in "{[") - (char in "}]")
-        if depth < 0 or (depth == 0 and char == ","):
-            if (field := name.partition(":")[0].strip()).isidentifier():
-                yield field
-            name = ""
-            if depth < 0:
-                return
-        else:
-            name += char
+    flat, nested = structure.removeprefix("Object{"), 1
+    while nested:
+        flat, nested = re.subn(r"[{\[][^{}\[\]]*[}\]]", "", flat)
+    fields, *_ = re.split(r"(?<=[}\]])", flat, maxsplit=1)
+    for declared in re.findall(r"([^,}\]]*)[,}\]]", fields):
+        if (field := declared.partition(":")[0].strip()).isidentifier():
+            yield field

@@ -186,19 +186,17 @@ def _item(id_: str, task: Mapping[str, Any], shop: _Shop, toolbox: Toolbox) -> E
 
 @dataclass
 class _Replay:
-    """The arguments and the rows of the steps so far."""
+    """The steps so far: the texts of their arguments, and their rows."""
 
     shop: _Shop
     question: str
-    arguments: list[set[str]] = field(default_factory=list)
-    rows: list[Sequence[Row]] = field(default_factory=list)
+    steps: list[tuple[set[str], Sequence[Row]]] = field(default_factory=list)
 
     def step(self, tool: str, arguments: Mapping[str, Any]) -> Step:
         values = {name: self._value(name, value) for name, value in arguments.items()}
         if "address1" in arguments:
             values |= self._address(arguments)
-        self.arguments.append({str(value) for value in arguments.values()})
-        self.rows.append(self.shop.rows(tool, arguments))
+        self.steps.append((set(map(str, arguments.values())), self.shop.rows(tool, arguments)))
         return Step(tool, tuple(values.items()))
 
     def _value(self, name: str, value: Any) -> Value:
@@ -222,12 +220,11 @@ class _Replay:
 
         A step is no source of its own arguments.
         """
-        for number, rows in enumerate(self.rows, 1):
-            if any(str(value) in self.arguments[number - 1] for value in fields.values()):
-                continue
-            for index, row in enumerate(rows):
-                if all(row.get(name) == value for name, value in fields.items()):
-                    return StepRef(number, next(iter(fields)), index)
+        for number, (arguments, rows) in enumerate(self.steps, 1):
+            if arguments.isdisjoint(map(str, fields.values())):
+                for index, row in enumerate(rows):
+                    if fields.items() <= row.items():
+                        return StepRef(number, next(iter(fields)), index)
         return None
 
     def _stated(self, value: Any) -> Literal:
