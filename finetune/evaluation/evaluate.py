@@ -84,7 +84,6 @@ def evaluate(
     """Return the figures of every planner's plans for every question.
 
     Args:
-        items: Questions with gold plans.
         planners: Label in tables to planner; the others are compared with the first.
         constrained: Labels of planners that a grammar or a check keeps from naming tools outside
             the toolbox; the figures that follow from that get the note "by construction".
@@ -92,7 +91,6 @@ def evaluate(
             ``None`` omits this figure.
         groups: One number for each item; the bootstrap gives items of one group equal weights.
         seed: The seed of the resamples and of the removed tools.
-        resamples: Number of resamples of the bootstrap.
 
     Raises:
         InputError: There is no item or no planner, ``removal`` names an unknown planner, or the

@@ -52,10 +52,8 @@ class Resamples:
     class. Figures of two planners over the same resamples are paired.
 
     Attributes:
-        items: Number of items.
         groups: One number for each item: items of one group, such as near-duplicates, have equal
             weights. If empty, each item is a group.
-        count: Number of resamples.
     """
 
     items: int

@@ -26,12 +26,10 @@ class Verdict:
     """Comparison of one predicted plan with its annotated query.
 
     Attributes:
-        gold: The query's class.
-        predicted: The class of the predicted plan.
+        gold, predicted: The classes of the query and of the predicted plan.
         tools: The tool sequence is the gold sequence, or another accepted one.
         arguments: Tools and every argument are right.
         paper: The paper would measure this plan's arguments.
-        milliseconds: Planning time.
     """
 
     gold: str
@@ -66,7 +64,6 @@ def judge(query: AnnotatedQuery, plan: Plan, milliseconds: float = 0.0) -> Verdi
 
 
 def _arguments_right(query: AnnotatedQuery, number: int, gold: Step, step: Step) -> bool:
-    """Return whether a step has the arguments of the gold step of this number."""
     values = dict(step.arguments)
     return dict(gold.arguments).keys() == values.keys() and all(
         _value_right(value, values[name], query.must.get(f"s{number}.{name}", ()))
@@ -172,7 +169,6 @@ def _refined(edges: tuple[_Edges, _Edges], colours: _Colours) -> _Colours:
 
 
 def _signatures(edges: _Edges, colours: Sequence[int]) -> list[Hashable]:
-    """Return the colours of the steps, each with the colours of the neighbours."""
     neighbours: list[Counter[Hashable]] = [Counter() for _ in colours]
     for (referred, referring), labels in edges.items():
         # A plan that is not valid may refer to a missing step.

@@ -175,7 +175,7 @@ def _manifest(
     examples = [example for side in sides.values() for example in side]
     generic = [example for example in examples if _is_instruction(example)]
     planning = len(examples) - len(generic)
-    sets = {entry["reader"] for entry in facts.toolsets}
+    sets, box = {entry["reader"] for entry in facts.toolsets}, inputs.toolbox
     pools = {name: pool.model_dump(mode="json") for name, pool in inputs.pools.items()}
     return {
         "format": FORMAT,
@@ -190,10 +190,7 @@ def _manifest(
             "sha256": queries_hash(facts.chosen),
             "classes": _counts(query.label for query in facts.chosen),
         },
-        "toolbox": {
-            "fingerprint": inputs.toolbox.fingerprint(),
-            "tools": list(inputs.toolbox.names),
-        },
+        "toolbox": {"fingerprint": box.fingerprint(), "tools": list(box.names)},
         "pools": hashlib.sha256(json.dumps(pools, sort_keys=True).encode()).hexdigest(),
         "examples": {
             name: {
@@ -223,7 +220,6 @@ def _manifest(
 
 
 def _is_instruction(example: TrainingExample) -> bool:
-    """Return whether an example is a generic instruction, not a task of a query."""
     return example.task.partition(":")[0] == INSTRUCTION
 
 

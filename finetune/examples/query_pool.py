@@ -29,12 +29,15 @@ def query_pool(
 ) -> QueryPool:
     """Return checked annotated queries without the questions of evaluations, ``measuring``.
 
-    Raises:
-        InputError: Two queries have one id, an id or class is not Unicode, a gold plan is not valid
-            for its request, or no query is left; names the query.
+    Raises ``InputError`` if two queries have one id, an id or class is not Unicode, a gold plan is
+    not valid for its request, or no query is left; the message
+    names the query.
     """
     forbidden = {plain(question) for question in measuring}
-    named = [_with_id(query, number) for number, query in enumerate(queries, 1)]
+    named = []
+    for number, query in enumerate(queries, 1):
+        id_ = f"query-{number}" if query.record.id is None else str(query.record.id)
+        named.append(replace(query, record=query.record.model_copy(update={"id": id_})))
     usable = [query for query in named if plain(query.query) not in forbidden]
     seen: set[str] = set()
     for query in usable:
@@ -73,11 +76,6 @@ def queries_hash(queries: Sequence[AnnotatedQuery]) -> str:
         for query in queries
     ]
     return hashlib.sha256(json.dumps(facts, sort_keys=True).encode()).hexdigest()
-
-
-def _with_id(query: AnnotatedQuery, number: int) -> AnnotatedQuery:
-    name = f"query-{number}" if query.record.id is None else str(query.record.id)
-    return replace(query, record=query.record.model_copy(update={"id": name}))
 
 
 def validation_items(groups: Sequence[Hashable], share: float, *, seed: int = 0) -> frozenset[int]:

@@ -91,8 +91,7 @@ class Toolset:
     ) -> Self:
         """Read a set without questions in ``measuring`` or ``seen``; update ``seen``, ``refused``.
 
-        Raises:
-            InputError: The set cannot be read, or has no usable query.
+        Raises ``InputError`` if the set cannot be read, or has no usable query.
         """
         records = tool_queries(source.reader, Path(source.path), refused)
         evaluated = []
@@ -252,10 +251,8 @@ def toolset_examples(
     """Return the examples of all sets, and each set's entry in the manifest.
 
     TEvo varies only examples and plan cases, which are queries of the same set. ``measuring`` are
-    questions to omit, as ``plain`` returns them.
-
-    Raises:
-        InputError: A set cannot be read, or has no usable query.
+    questions to omit, as ``plain`` returns them. Raises ``InputError`` if a set cannot be read, or
+    has no usable query.
     """
 
     def examples_of(toolset: Toolset, copies: int, rng: random.Random) -> Iterator[TrainingExample]:

@@ -104,9 +104,8 @@ def write_training_set(data: TrainingSet, folder: Path, *, force: bool = False) 
 def read_training_set(folder: Path) -> TrainingSet:
     """Return the set of a folder.
 
-    Raises:
-        InputError: The folder holds no set, a file's hash is not the manifest's, or the set was
-            made with another template of the planner's prompt; names the file.
+    Raises ``InputError`` if the folder holds no set, a file's hash is not the manifest's, or the
+    set was made with another template of the planner's prompt; the message names the file.
     """
     file = folder / MANIFEST
     try:

@@ -32,12 +32,11 @@ BUILDERS = {".jsonl": "json", **{f".{name}": name for name in ("json", "parquet"
 def columns_of(names: Collection[str], columns: Mapping[Column, str]) -> Mapping[Column, str]:
     """Return column names by ``prompt``, ``answer`` and optionally ``input``; or by ``messages``.
 
+    Raises ``InputError`` if the data set lacks a mapped column, or has no usual names.
+
     Args:
         names: The data set's columns.
         columns: The user's mapping with the same keys; an empty mapping means the usual names.
-
-    Raises:
-        InputError: The data set lacks a mapped column, or has no usual names.
     """
     if columns:
         if absent := sorted(set(columns.values()) - set(names)):

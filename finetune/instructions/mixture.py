@@ -113,9 +113,15 @@ def instructions(
     wanted = round(count * settings.evolved)
     rng.shuffle(pool)
     plain, rest = pool[: count - wanted], pool[count - wanted :]
-    chosen = _with_unique_ids([*plain, *_evolved(settings, [*rest, *plain], wanted, rng)])
-    rng.shuffle(chosen)
-    return Taken([item.to_example() for item in chosen], len(pool))
+    chosen: dict[str, Instruction] = {}
+    repeated: Counter[str] = Counter()
+    for item in (*plain, *_evolved(settings, [*rest, *plain], wanted, rng)):
+        repeated[item.id] += 1
+        id_ = item.id if item.id not in chosen else f"{item.id}#{repeated[item.id]}"
+        chosen[id_] = replace(item, id=id_)
+    examples = [item.to_example() for item in chosen.values()]
+    rng.shuffle(examples)
+    return Taken(examples, len(pool))
 
 
 def _pool(
@@ -164,14 +170,3 @@ def _evolved(
             "Lower share or evolved, or add sources."
         )
     return list(evolved.values())
-
-
-def _with_unique_ids(instructions: Sequence[Instruction]) -> list[Instruction]:
-    """Return the instructions with a number after each repeated id."""
-    seen: Counter[str] = Counter()
-    unique = []
-    for item in instructions:
-        seen[item.id] += 1
-        number = seen[item.id]
-        unique.append(item if number == 1 else replace(item, id=f"{item.id}#{number}"))
-    return unique

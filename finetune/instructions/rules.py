@@ -81,24 +81,16 @@ class Rule:
         parameters, answer = proposal
         wording = rng.choice(WORDINGS[self.kind]).format(**parameters)
         constraints = (*instruction.constraints, Constraint(self.kind, parameters, wording))
+        joined = (" " if rng.random() < 0.7 else "\n").join(c.wording for c in constraints)
+        before = original.rstrip().endswith(_CUE) or rng.random() < _BEFORE
         return replace(
             instruction,
             id=f"{instruction.id.partition('~')[0]}~{'+'.join(c.kind for c in constraints)}",
-            prompt=_with_constraints(original, constraints, rng),
+            prompt=f"{joined}\n\n{original}" if before else f"{original.rstrip()}\n\n{joined}",
             answer=answer,
             constraints=constraints,
             original=original,
         )
-
-
-def _with_constraints(
-    original: str, constraints: tuple[Constraint, ...], rng: random.Random
-) -> str:
-    joined = (" " if rng.random() < 0.7 else "\n").join(item.wording for item in constraints)
-    ends = original.rstrip()
-    if ends.endswith(_CUE) or rng.random() < _BEFORE:
-        return f"{joined}\n\n{original}"
-    return f"{ends}\n\n{joined}"
 
 
 def _is_prose(answer: str, least: int = _SOME_WORDS) -> bool:

@@ -88,14 +88,12 @@ def facility_location(vectors: Vectors, size: int, *, chosen: Vectors | None = N
     The picks S maximise f(S), the sum over the pool's queries of the highest similarity to a pick,
     or 0 for negative similarities. f is monotone and submodular, so the greedy picks reach at least
     (1 - 1/e) of the best value (Nemhauser, Wolsey and Fisher 1978). Of gains that are equal to six
-    decimals, the lower row is picked. Time grows with the square of the pool's size.
+    decimals, the lower row is picked. Time grows with the square of the pool's size. Raises
+    ``InputError`` if the pool is no array of vectors, or smaller than ``size``.
 
     Args:
         vectors: The pool, array (N, d).
         chosen: Earlier picks of any pool, array (n, d).
-
-    Raises:
-        InputError: The pool is no array of vectors, or smaller than ``size``.
     """
     earlier = vectors[:0] if chosen is None else chosen
     check_pools(vectors, earlier)
@@ -195,6 +193,8 @@ def sample(
 ) -> list[int]:
     """Return the rows of a method's sample of a large pool, ascending.
 
+    Raises ``InputError`` if a pool is empty or no array of vectors, or there are too few queries.
+
     Args:
         method: ``dqs`` draws from the large pool without its extremes, ``dqs_large`` from the whole
             pool, ``dqs_extremes`` from its extremes; ``facility_location`` picks queries that the
@@ -202,9 +202,6 @@ def sample(
         initial: Array (n, d).
         large: Array (N, d), without equal queries.
         extremes: The share of the large pool that is extreme at either end.
-
-    Raises:
-        InputError: A pool is empty or no array of vectors, or there are too few queries.
     """
     if method == "random":
         return _draw(len(large), size, [seed, _RANDOM])
@@ -229,10 +226,7 @@ def choose_queries(
     """Return the annotated queries to learn from, in the given order.
 
     Except for the method ``all``, queries that differ only in case and spaces and have the same
-    plan count once.
-
-    Raises:
-        InputError: There are fewer queries than the settings ask for.
+    plan count once. Raises ``InputError`` if there are fewer queries than the settings ask for.
     """
     if settings.method == "all":
         return list(queries)

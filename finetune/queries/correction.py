@@ -30,13 +30,12 @@ def corrected(
 ) -> dict[str, Any]:
     """Return a question with its correct plan as an annotated message's record.
 
+    Raises ``InputError`` if the plan is not valid for the question, or the question is not valid.
+
     Args:
         plan: The plan's text.
         history: The turns before the question.
         tenant: The author, or empty; a message replaces no message of another tenant.
-
-    Raises:
-        InputError: The plan is not valid for the question, or the question is not valid.
     """
     record: dict[str, Any] = {"query": question, "context": dict(context or {})}
     record |= {"history": [dict(turn) for turn in history]} if history else {}
@@ -50,12 +49,11 @@ def corrected(
 def keep_correction(file: Path, record: Mapping[str, Any], most: int | None = None) -> Outcome:
     """Add an annotated message to a file, or replace the message with the same ``message_key``.
 
+    Raises ``InputError`` if the file cannot be read or written, has other lines, or is full.
+
     Args:
         file: JSON Lines of annotated messages; created if missing.
         most: Limit on the file's bytes.
-
-    Raises:
-        InputError: The file cannot be read or written, has other lines, or is full.
     """
     try:
         with Lock(file.with_name(f".{file.name}.lock"), timeout=SECONDS):

@@ -21,11 +21,8 @@ def read_queries(path: Path) -> list[dict[str, Any]]:
 
     The file is a JSON list or JSON Lines of texts or records, or text with one query a line.
     Records keep their other fields; the file's name and the line number replace a missing id and
-    extend a repeated id.
-
-    Raises:
-        InputError: The file cannot be read or has no query, or a query is not valid; names the
-            line.
+    extend a repeated id. Raises ``InputError`` if the file cannot be read or has no query, or a
+    query is not valid; the message names the line.
     """
     results = []
     taken: set[str] = set()
@@ -121,10 +118,8 @@ def write_new(path: Path, lines: Iterable[str]) -> None:
 class ResumedLines:
     """A JSON Lines file of queries to append to; ``records`` are the records of earlier runs.
 
-    The incomplete last line of a killed run is removed.
-
-    Raises:
-        InputError: The file cannot be read or written, or has a line that is no query.
+    The incomplete last line of a killed run is removed. Raises ``InputError`` if the file cannot be
+    read or written, or has a line that is no query.
     """
 
     def __init__(self, path: Path) -> None:

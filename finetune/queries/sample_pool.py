@@ -127,6 +127,8 @@ def sample_pool(
 ) -> SampledPool:
     """Return a sample of the large pool, and figures of it, the initial pool and a random sample.
 
+    Raises ``InputError`` if there are too few queries, or no such method.
+
     Args:
         initial: Records with a ``query``, at least one.
         large: Records with a ``query``; texts that differ only in case and spaces count as one,
@@ -134,9 +136,6 @@ def sample_pool(
         method: One of ``METHODS``.
         size: By default the number of different texts in the initial pool.
         compare: Measure every method that can draw ``size`` queries; stderr names the others.
-
-    Raises:
-        InputError: There are too few queries, or no such method.
     """
     sampling = next((name for name in METHODS if name == method), None)
     if sampling is None:

@@ -185,8 +185,7 @@ def planned(
 ) -> Query:
     """Return a query with the plan of these calls, or ``no_evidence()`` without calls.
 
-    Raises:
-        Unfit: The question is not valid, or the calls are no valid plan for the toolbox.
+    Raises ``Unfit`` if the question is not valid, or the calls are no valid plan for the toolbox.
     """
     plan = _plan_of(calls, toolbox)
     valid_request(question, toolbox, plan)

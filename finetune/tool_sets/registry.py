@@ -64,12 +64,11 @@ def reader(name: str) -> Reader:
 def tool_queries(name: str, path: Path, refused: Counter[str] | None = None) -> list[Query]:
     """Return the queries of a set, with their gold plans and toolboxes.
 
+    Raises ``InputError`` if the reader is unknown, or its data cannot be read.
+
     Args:
         name: A key of ``READERS``.
         refused: Counter of the reasons for omitted records; updated.
-
-    Raises:
-        InputError: The reader is unknown, or its data cannot be read.
     """
     counts = Counter() if refused is None else refused
     queries = []

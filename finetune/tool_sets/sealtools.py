@@ -38,6 +38,11 @@ class _Tool(Record):
     required: list[str] | None = None
     responses: dict[str, Any] | None = None
 
+    def function(self) -> dict[str, Any]:
+        schema = {"properties": self.parameters or {}, "required": self.required or []}
+        facts = {"name": self.api_name, "description": self.api_description}
+        return {**facts, "parameters": schema, "response": {"properties": self.responses or {}}}
+
 
 class _Item(Record):
     id: str
@@ -64,7 +69,7 @@ def _planned(item: _Item, declared: Mapping[str, _Tool]) -> Query:
         # Some items' values belong to another question.
         raise Unfit("a text that has nothing of the question")
     names = sorted({*item.retrieved_apis, *(call.tool for call in calls)})
-    functions = [_function(declared[name]) for name in names if name in declared]
+    functions = [declared[name].function() for name in names if name in declared]
     toolbox = make_toolbox(map(function_tool, functions))
     return planned(f"sealtools:{item.id}", item.query, toolbox, calls, "sealtools")
 
@@ -95,15 +100,5 @@ def _resolved(value: Any, responses: Mapping[str, StepRef]) -> Any:
 
 def _foreign(value: Any, question: str) -> bool:
     """Return true for a text without a word of the question."""
-    if not isinstance(value, str):
-        return False
-    return not any(word in question.casefold() for word in _WORD.findall(value.casefold()))
-
-
-def _function(tool: _Tool) -> dict[str, Any]:
-    return {
-        "name": tool.api_name,
-        "description": tool.api_description,
-        "parameters": {"properties": tool.parameters or {}, "required": tool.required or []},
-        "response": {"properties": tool.responses or {}},
-    }
+    words = _WORD.findall(value.casefold()) if isinstance(value, str) else [""]
+    return not any(word in question.casefold() for word in words)

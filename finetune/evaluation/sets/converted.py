@@ -51,8 +51,7 @@ class Converted:
 def to_item(id_: str, question: str, toolbox: Toolbox, plan: Plan) -> EvaluationItem:
     """Return the item of a record's question and gold plan, of the plan's class.
 
-    Raises:
-        Unfit: The plan is not valid for the question, or the question is not valid.
+    Raises ``Unfit`` if the plan is not valid for the question, or the question is not valid.
     """
     request = valid_request(question, toolbox, plan, max_steps=16)
     record = QueryRecord(id=id_, query=question)

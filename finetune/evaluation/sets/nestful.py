@@ -119,10 +119,8 @@ class _Record(Record):
 def read_nestful(folder: Path) -> Converted:
     """Convert the records of a folder that holds version 1, version 2 or both.
 
-    A record of version 1 has all tools of its subset, a record of version 2 its own tools.
-
-    Raises:
-        InputError: The folder holds neither version, or a file cannot be read.
+    A record of version 1 has all tools of its subset, a record of version 2 its own tools. Raises
+    ``InputError`` if the folder holds neither version, or a file cannot be read.
     """
     files = [(folder / f"{name}-dev.jsonl", folder / f"{name}-spec.json") for name in SUBSETS]
     existing = [pair for pair in [*files, (folder / VERSION_2, None)] if pair[0].exists()]
@@ -206,9 +204,8 @@ def _scalar(value: Any, numbers: Mapping[str, int]) -> Scalar:
     if isinstance(value, (str, bool, int, float)):
         with unfit_on(PlanError, reason="a value that no plan can hold"):
             return Literal(value)
-    if value is None:
-        raise Unfit("a value that is null")
-    raise Unfit("a value that is an object, or a list in a list")
+    kind = "null" if value is None else "an object, or a list in a list"
+    raise Unfit(f"a value that is {kind}")
 
 
 def _reference(text: str, numbers: Mapping[str, int]) -> StepRef:

@@ -146,12 +146,11 @@ _NUMBER = re.compile(r"[0-9]+(?:\.[0-9]+)?")
 def read_tau2(folder: Path, split: str = "test") -> Converted:
     """Convert the tasks of one of upstream's splits.
 
+    Raises ``InputError`` if a file cannot be read or is malformed, or the split does not exist.
+
     Args:
         folder: Holds ``tasks.json``, ``db.json`` and ``split_tasks.json``.
         split: ``test``, ``train`` or ``base``, which is both.
-
-    Raises:
-        InputError: A file cannot be read or is malformed, or the split does not exist.
     """
     shop = _Shop(folder / "db.json")
     # The tools of gold actions; the file has no functions to run.
