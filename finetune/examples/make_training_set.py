@@ -97,9 +97,9 @@ def make_training_set(data: DataSection, inputs: Ingredients, encoder: Encoder) 
     """
     facts = _Facts(query_pool(inputs.queries, inputs.toolbox, inputs.measuring))
     planning = _planning(facts, data, inputs, encoder) if data.ttg.tasks_per_query else []
-    taken = instructions(data.instructions, data.seed, refused=facts.refused)
-    facts.instructions = taken.pool
-    mixed = [*planning, *taken.examples]
+    generic = instructions(data.instructions, data.seed, refused=facts.refused)
+    facts.instructions = generic.pool
+    mixed = [*planning, *generic.examples]
     random.Random(f"{data.seed}:mixture").shuffle(mixed)
     planning_ids = {example.id for example in planning}
     sides: dict[str, list[TrainingExample]] = {TRAIN: [], VALIDATION: []}

@@ -30,8 +30,7 @@ def query_pool(
     """Return checked annotated queries without the questions of evaluations, ``measuring``.
 
     Raises ``InputError`` if two queries have one id, an id or class is not Unicode, a gold plan is
-    not valid for its request, or no query is left; the message
-    names the query.
+    not valid for its request, or no query is left; the message names the query.
     """
     forbidden = {plain(question) for question in measuring}
     named = []

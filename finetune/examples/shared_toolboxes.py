@@ -117,9 +117,9 @@ class _Deal:
     def founders(self) -> list[AnnotatedQuery]:
         """Remove and return the queries to draw the next toolbox for; empty without queries."""
         most = min(FOUNDERS, self._size)
-        left = len(self._adding) + len(self._waiting)
+        remaining = len(self._adding) + len(self._waiting)
         # At this probability both queues run empty together.
-        share = -(-len(self._adding) // most) / max(1, -(-left // self._size))
+        share = -(-len(self._adding) // most) / max(1, -(-remaining // self._size))
         if not self._adding or (self._waiting and self._rng.random() >= share):
             return [self._waiting.popleft()] if self._waiting else []
         results = [self._adding.popleft()]

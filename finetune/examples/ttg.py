@@ -238,8 +238,8 @@ def _without(plan: Plan, tool: str) -> Plan | None:
     """Return the plan of the sub-queries that do not call a tool; ``None`` if all call it."""
     fed = {ref.step for step in plan.steps for ref in step.references()}
     parts = [feeders(plan, last) for last in set(range(1, len(plan.steps) + 1)) - fed]
-    left = [part for part in parts if all(plan.steps[n - 1].tool != tool for n in part)]
-    return sub_plan(plan, set().union(*left)) if left else None
+    possible = [part for part in parts if all(plan.steps[n - 1].tool != tool for n in part)]
+    return sub_plan(plan, set().union(*possible)) if possible else None
 
 
 def _reduced(toolbox: Toolbox, removed: str) -> Toolbox:
@@ -293,10 +293,10 @@ def tasks_of(
     evolved: Evolved, settings: TtgSettings, rng: random.Random, copy: int = 1
 ) -> list[TrainingExample]:
     """Return a query's training examples: planning as in serving, then secondary tasks."""
-    wanted, part = divmod(settings.tasks_per_query, 1)
+    count, part = divmod(settings.tasks_per_query, 1)
     if part and rng.random() < part:
-        wanted += 1
-    if not wanted:
+        count += 1
+    if not count:
         return []
     query_id = evolved.query.record.id
     source = evolved.query.query if query_id is None else str(query_id)
@@ -307,7 +307,7 @@ def tasks_of(
     subject = Subject(evolved, Prompt(head, render_tail(evolved.request, ())))
     names = list(dict.fromkeys(settings.tasks))
     for name in rng.sample(names, len(names)):
-        if len(posed) >= wanted:
+        if len(posed) >= count:
             break
         if (task := TASKS[name](subject, rng)) is not None:
             posed.append((name, task))

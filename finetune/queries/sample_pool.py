@@ -144,23 +144,23 @@ def sample_pool(
     initial_texts = [initial_texts[row] for row in choose.distinct(initial_texts)]
     texts = [str(record["query"]) for record in large]
     new = choose.distinct(texts, initial_texts)
-    wanted = size or len(initial_texts)
-    if wanted > len(new):
+    count = size or len(initial_texts)
+    if count > len(new):
         raise InputError(
-            f"{wanted:,} queries cannot be sampled: the pool has {len(new):,} different queries "
+            f"{count:,} queries cannot be sampled: the pool has {len(new):,} different queries "
             "that are not in the initial pool. Give a larger pool, or a smaller --size."
         )
     started = time.perf_counter()
     pools = _embed(initial_texts, encoder), _embed([texts[row] for row in new], encoder)
     seconds = {"embedding": time.perf_counter() - started}
-    note(f"Sampling {wanted:,} of {len(new):,} queries …")
+    note(f"Sampling {count:,} of {len(new):,} queries …")
     by_initial = choose.best_similarity(pools[1], pools[0])
     figures = {"initial": pool_figures(*pools, by_initial)}
     chosen: list[int] = []
     for name in METHODS if compare else dict.fromkeys((sampling, METHODS[-1])):
         started = time.perf_counter()
         try:
-            rows = choose.sample(name, *pools, wanted, extremes=extremes, seed=seed)
+            rows = choose.sample(name, *pools, count, extremes=extremes, seed=seed)
         except InputError as error:
             if name == sampling:
                 raise

@@ -2,7 +2,7 @@
 
 A record's gold output is a list of calls whose arguments refer to the outputs of earlier calls,
 ``$var1.field$``; they become steps whose arguments refer to ``s1.field``. The last call,
-``var_result``, only names the values to return, and is left out.
+``var_result``, only names the values to return, and is omitted.
 """
 
 from __future__ import annotations
