@@ -10,6 +10,7 @@ from typing import Any
 
 from casewright.errors import InputError, PlanError, ToolError
 from casewright.planner import (
+    MAX_STEPS,
     AnnotatedQuery,
     ListValue,
     Literal,
@@ -192,10 +193,12 @@ def planned(
     return AnnotatedQuery(QueryRecord(id=id_, query=question), plan, label), toolbox
 
 
-def valid_request(question: str, toolbox: Toolbox, plan: Plan, **limits: int) -> PlanRequest:
+def valid_request(
+    question: str, toolbox: Toolbox, plan: Plan, max_steps: int = MAX_STEPS
+) -> PlanRequest:
     """Return the request that a gold plan is valid for; raise ``Unfit`` if there is none."""
     with unfit_on(InputError, reason=NO_QUESTION):
-        request = PlanRequest(question, toolbox, **limits)
+        request = PlanRequest(question, toolbox, max_steps=max_steps)
     for violation in request.violations(plan):
         raise Unfit(next(reason for rule, reason in _REASONS if rule in violation.rule))
     return request

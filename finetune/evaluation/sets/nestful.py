@@ -74,8 +74,9 @@ def _parameter(name: str, declared: Mapping[str, Any], *, required: bool) -> Par
     facts = str(declared.get("type", "")).lower()
     first = facts.removeprefix("typing.").partition("[")[0].strip()
     kind = _KINDS.get(first, "any")
-    sources, choices = _SOURCES.get(kind, _ANY), ()
-    if first in ("", "string", "str", "enum") and (choices := _choices(declared)):
+    sources = _SOURCES.get(kind, _ANY)
+    choices = _choices(declared) if first in ("", "string", "str", "enum") else ()
+    if choices:
         kind, sources = "string", set()
     description = str(declared.get("description", ""))
     all_sources = frozenset({*sources, Source.STEP})
