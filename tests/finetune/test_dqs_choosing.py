@@ -170,7 +170,7 @@ def test_a_comparison_leaves_out_a_method_that_cannot_draw_as_many(
     records = [{"id": str(n), "query": text(n)} for n in range(80)]
     made = sample_pool(records[:2], records, ENCODER, size=20, compare=True)
     assert set(made.figures) == {"initial", *METHODS} - {"dqs_extremes"}
-    assert "dqs_extremes is not compared: 20 queries are to be" in capsys.readouterr().err
+    assert "dqs_extremes is not compared: 20 queries cannot be drawn" in capsys.readouterr().err
     with pytest.raises(InputError, match="Raise the extremes"):
         sample_pool(records[:2], records, ENCODER, method="dqs_extremes", size=20)
 
