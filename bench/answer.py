@@ -1,4 +1,4 @@
-"""The time of an answer: warm in one process, and from a cold start of the command line."""
+"""The time of an answer, warm in one process and from a cold start of the command line."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ from casewright.stores import CaseStore
 
 #: Cold starts of each command.
 STARTS = 5
+#: The stages of an answer, by which its usage counts milliseconds.
 PARTS = ("planning", "execution", "generation")
 
 
 def measure_answer(domain_name: str, count: int) -> Report:
-    """Time whole answers (plan, look-ups, wording) to annotated queries, and cold starts.
+    """Return the times of whole answers (plan, look-ups, wording), and of cold starts.
 
-    Questions are encoded without a cache. The queries are among the plan cases: accuracy is not
-    measured.
+    Questions are encoded without a cache. Accuracy is not measured: the queries are plan cases.
     """
     rows: list[dict[str, Any]] = []
     with open_ground(domain_name) as ground, CaseStore(plan_schema(ground.uncached)) as plans:
@@ -73,8 +73,8 @@ def measure_answer(domain_name: str, count: int) -> Report:
             for steps, group in by_steps.items()
         ],
         notes=[
-            "Milliseconds at the median, by the number of steps of the plan; cpu is the process's "
-            "computing time, of all its threads."
+            "Medians in milliseconds, by the number of the plan's steps; cpu is the computing time "
+            "of all threads of the process."
         ],
         draw=lambda axes: _draw(axes, by_steps),
     )

@@ -1,4 +1,4 @@
-"""The plans of a chat model over HTTP beside the case planner's: calls, tokens, time, accuracy."""
+"""A chat model's plans over HTTP beside the case planner's: calls, tokens, time, accuracy."""
 
 from __future__ import annotations
 
@@ -15,11 +15,12 @@ from http.client import HTTPException
 from importlib.util import find_spec
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from urllib.request import ProxyHandler, build_opener
 from uuid import UUID
 
 from langchain_core.callbacks import BaseCallbackHandler
+from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import HumanMessage
 
 from casewright.bench.harness import finish, mean, p50, p95, read_ground, running, timings
@@ -32,15 +33,12 @@ from casewright.planner.chat_call import ask, failure
 from casewright.planner.named import CASE_PLANNER, make_planner
 from casewright.tools import Toolbox
 
-if TYPE_CHECKING:
-    from langchain_core.language_models import BaseChatModel
-
-#: The random model's name, and the most tokens that it writes: those of a long plan.
+#: The random model's name, and its limit of written tokens: those of a long plan.
 RANDOM, RANDOM_TOKENS = "random-mistral", 64
-#: Timed completions of one token, after untimed ones: a server's first are slower.
+#: The numbers of timed completions of one token, and of untimed ones before: the first are slow.
 ROUND_TRIPS, WARM = 20, 2
 #: The packages that `transformers serve` needs beside transformers, and the server's code: it ends
-#: when its standard input closes, as it does when the parent is killed.
+#: when its standard input closes, which the parent's death causes.
 NEEDED = ("fastapi", "openai", "uvicorn")
 SERVER = """\
 import os, sys, threading
@@ -50,17 +48,17 @@ main()
 """
 COLUMNS = (
     "calls and tokens are means of a plan, tokens by the server's count. valid_at_first, "
-    "valid_repaired: shares of plans that are the planner's own; the others are fallbacks, which "
-    "the case planner wrote, those of no_answer because a call failed or was late. tools_own: "
-    "share of all plans that are the planner's own and have the right tools; tools: with the "
-    "fallbacks. one_token_ms is a whole round trip by the same client; chat_ms_outside_calls what "
-    "a plan takes beside its calls: plan cases, prompt, checks, fallback."
+    "valid_repaired: shares of plans that the chat model wrote; the others are the case planner's, "
+    "as fallback, those of no_answer because a call failed or was late. tools_own: share of all "
+    "plans that the chat model wrote with the right tools; tools: share with the fallbacks. "
+    "one_token_ms is a whole round trip with the same client; chat_ms_outside_calls is a plan's "
+    "time outside of its calls: plan cases, prompt, checks, fallback."
 )
 
 
 @dataclass(slots=True)
 class Call:
-    """A call of a chat model, by ``time.perf_counter``; an abandoned call has no end."""
+    """The ``time.perf_counter`` of a chat model's call; an abandoned call has no end."""
 
     started: float
     ended: float | None = None
@@ -68,7 +66,7 @@ class Call:
 
 
 class CallLog(BaseCallbackHandler):
-    """A LangChain callback that logs a model's calls in order."""
+    """A LangChain callback that records a model's calls in order."""
 
     def __init__(self) -> None:
         self._calls: dict[UUID, Call] = {}
@@ -94,12 +92,12 @@ class CallLog(BaseCallbackHandler):
 
 @dataclass(frozen=True, slots=True)
 class Planned:
-    """The plan of one query.
+    """The plan of a query.
 
     Attributes:
-        call_ms: Milliseconds in calls.
-        fallback: Why the plan is not the planner's own; empty if it is.
-        unanswered: The last call failed, or timed out.
+        fallback: The reason for a fallback's plan; empty for the planner's plan.
+        unanswered: True if the last call failed or timed out.
+        right: True if the tools are the gold plan's.
     """
 
     milliseconds: float
@@ -120,7 +118,7 @@ class Served:
     parameters: int | None = None
 
     def client(self, tokens: int | None, **settings: Any) -> BaseChatModel:
-        """Return a LangChain client; ``tokens`` are the most of an answer, if given."""
+        """Return a LangChain client; ``tokens`` limits an answer."""
         limit = {} if tokens is None else {"max_tokens": tokens}
         return chat_model(f"openai:{self.name}", base_url=self.url, **limit, **settings)
 
@@ -135,19 +133,19 @@ class Served:
         try:
             return timings(call, WARM + ROUND_TRIPS)[WARM:]
         except Exception as error:  # a server may fail in any way
-            raise InputError(f"{failure(client, error)}. Look at --url and --model.") from error
+            raise InputError(f"{failure(client, error)}. Check --url and --model.") from error
 
 
 @contextmanager
 def served(url: str | None, model: str | None, texts: Iterable[str]) -> Iterator[Served]:
-    """Yield the model of a URL; without one, a random model, its tokenizer trained on the texts.
+    """Yield the model at a URL, or without one a random model with a tokenizer of the texts.
 
     Raises:
         InputError: Only one of ``url`` and ``model`` is given.
         CasewrightError: The local server cannot be started, or fails.
     """
     if (url is None) != (model is None):
-        raise InputError("--url and --model go together: where the server is, and what it serves.")
+        raise InputError("--url and --model go together: a server's address, and its model's name.")
     if url is not None and model is not None:
         yield Served(url, model)
         return
@@ -163,8 +161,8 @@ def local_server(folder: Path, *, seconds: float = 120.0) -> Iterator[str]:
     """Run `transformers serve` for a model's folder, and yield the URL of its API.
 
     Raises:
-        DependencyError: A package that it needs is not installed.
-        CasewrightError: It does not start in time, or ends early.
+        DependencyError: A package of ``NEEDED`` is not installed.
+        CasewrightError: The server does not start in time, or ends early.
     """
     if missing := [name for name in NEEDED if find_spec(name) is None]:
         raise DependencyError(
@@ -175,7 +173,7 @@ def local_server(folder: Path, *, seconds: float = 120.0) -> Iterator[str]:
         port = str(free.getsockname()[1])
     command = [sys.executable, "-c", SERVER, "serve", folder.name]
     command += ["--host", "127.0.0.1", "--port", port, "--device", "cpu"]
-    # Without a proxy, even if the environment names one.
+    # An environment's proxy does not apply to this machine.
     opener = build_opener(ProxyHandler({}))
 
     def address(log: str) -> str | None:
@@ -185,13 +183,10 @@ def local_server(folder: Path, *, seconds: float = 120.0) -> Iterator[str]:
         return None
 
     with TemporaryDirectory(prefix="casewright-caches-") as caches:
-        # It downloads nothing, and its caches are in a temporary folder.
+        # The server downloads nothing, and its caches are in a temporary folder.
         settings = {"HF_HUB_OFFLINE": "1", "HF_HUB_DISABLE_UPDATE_CHECK": "1", "HF_HOME": caches}
-        environment = {**os.environ, **settings}
-        with running(command, address, seconds=seconds, cwd=folder.parent, env=environment) as (
-            url,
-            _,
-        ):
+        options: dict[str, Any] = {"cwd": folder.parent, "env": {**os.environ, **settings}}
+        with running(command, address, seconds=seconds, **options) as (url, _):
             yield url
 
 
@@ -204,10 +199,10 @@ def measure_chat(
     tokens: int | None = None,
     seconds: float = 30.0,
 ) -> Report:
-    """Plan for the same measuring queries by a chat model over HTTP and by the case planner.
+    """Plan for the same queries with a chat model over HTTP and with the case planner.
 
-    Without a URL, a local server has a small model of random weights, which cannot plan: then
-    transport and control flow are measured, and no quality.
+    Without a URL, a local server has a small model of random weights, which cannot plan: the report
+    then measures transport and control flow, not quality.
     """
     ground = read_ground(domain_name)
     known, measuring = ground.domain.queries(), ground.measuring(queries)
@@ -228,8 +223,8 @@ def measure_chat(
     if server.parameters is not None:
         notes.insert(
             0,
-            f"A random model of {server.parameters:,} parameters answered: it cannot plan. Only "
-            "transport and control flow are measured: requests, answers, repair and fallback.",
+            f"A random model of {server.parameters:,} parameters answered: it cannot plan. The "
+            "figures measure transport and control flow: requests, answers, repair and fallback.",
         )
     return Report(
         bench="chat",
@@ -256,7 +251,7 @@ def measure_chat(
 def _plan_all(
     planner: Planner, queries: Sequence[AnnotatedQuery], toolbox: Toolbox, log: CallLog
 ) -> list[Planned]:
-    """Return the plans of the queries in turn, after an untimed plan of the first."""
+    """Return the plans of the queries in turn, after an untimed plan of the first query."""
     planner.plan(queries[0].record.request(toolbox))
     plans = []
     for query in queries:
@@ -278,7 +273,7 @@ def _plan_all(
 
 
 def _row(plans: Sequence[Planned]) -> dict[str, Any]:
-    """Return a planner's row: means over its plans, and shares of them."""
+    """Return a planner's row of means and shares over its plans."""
     times = [plan.milliseconds for plan in plans]
     shares = {
         "valid_at_first": [not plan.fallback and plan.calls < 2 for plan in plans],
@@ -303,5 +298,5 @@ def _draw(axes: Any, planned: Mapping[str, Sequence[Planned]], trips: Sequence[f
     times = {name: [plan.milliseconds for plan in plans] for name, plans in planned.items()}
     for name, milliseconds in {**times, "a call of one token": trips}.items():
         axes.ecdf(milliseconds, label=name)
-    axes.set(xlabel="milliseconds", ylabel="share that takes no longer")
+    axes.set(xlabel="milliseconds", ylabel="share of plans")
     finish(axes, "Time to a plan", xscale="log")

@@ -1,4 +1,4 @@
-"""The accuracy of planners on follow-ups: with their history, none, or another conversation's."""
+"""The accuracy of planners on follow-ups with their history, no history, or an unrelated one."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from casewright.tools import Toolbox
 
 
 def measure_conversations(domain_name: str) -> Report:
-    """Plan for the follow-ups of the conversations that are for measuring only.
+    """Plan for the follow-ups of a domain's conversations for measuring.
 
     Raises:
         InputError: The domain has no such conversations.
@@ -30,7 +30,7 @@ def measure_conversations(domain_name: str) -> Report:
     conversations = [c for c in domain.conversations() if c.measuring]
     if not conversations:
         raise InputError(
-            f"Domain {domain_name!r} has no conversations for measuring. Try --domain shopping."
+            f"Domain {domain_name!r} has no conversations for measuring. Give --domain shopping."
         )
     follow_ups = [turn for conversation in conversations for turn in conversation.follow_ups]
     kinds, queries = [kind for kind, _ in follow_ups], [query for _, query in follow_ups]
@@ -60,17 +60,16 @@ def measure_conversations(domain_name: str) -> Report:
         figures=figures,
         rows=rows,
         notes=[
-            "Turns after the first of conversations that took no part in training, tuning or plan "
+            "All turns but the first of conversations without part in training, tuning or plan "
             "cases. Tools and arguments as in bench frozen. Another's history is that of the next "
             "conversation of the same length. share_unchanged: of the queries of bench frozen, "
-            "which stand alone, the share whose plan stays as it is when a conversation on "
-            "something else went before."
+            "which stand alone, the share whose plan an unrelated history does not change."
         ],
     )
 
 
 def _histories(conversations: Sequence[Conversation]) -> dict[str, list[Sequence[Turn]]]:
-    """Return the turns before each follow-up: its own, none, another conversation's."""
+    """Return each follow-up's histories by name: its own, none, another conversation's."""
     histories: list[Sequence[Turn]] = []
     others: list[Sequence[Turn]] = []
     for number, conversation in enumerate(conversations):
@@ -89,7 +88,7 @@ def _histories(conversations: Sequence[Conversation]) -> dict[str, list[Sequence
 def _rows(
     head: dict[str, str], kinds: Sequence[str], verdicts: Sequence[Verdict]
 ) -> Iterator[dict[str, Any]]:
-    """Yield a row for each kind of follow-up, then one for all."""
+    """Yield a row for each kind of follow-up, then a row for all."""
     for kind in [*sorted(set(kinds)), "all"]:
         subset = [v for v, of in zip(verdicts, kinds, strict=True) if kind in (of, "all")]
         shares = {"tools": share_right(subset), "arguments": mean([v.arguments for v in subset])}

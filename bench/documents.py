@@ -1,8 +1,8 @@
-"""Questions about trees of documents: right and rightly cited answers, and refusals.
+"""Answers to questions about trees of documents: right answers, right citations, refusals.
 
-A folder holds the trees, each a folder, and ``questions.jsonl``: an object a line, with ``tree``,
-``question``, and for those that the tree answers ``file``, its path in the tree, and ``words``,
-which a right answer has, all of them. A question without ``file`` is off-topic.
+A folder holds the trees, each a folder, and ``questions.jsonl`` with an object a line: ``tree`` and
+``question``, and if the tree answers the question, the path ``file`` in the tree and the ``words``
+of a right answer. A question without ``file`` is off-topic.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 
+from casewright.bench.answer import PARTS
 from casewright.bench.harness import mean, p50, tracked
 from casewright.bench.report import Report
 from casewright.domains.documents.domain import CANDIDATES, DOMAIN, PASSAGES, open_documents
@@ -48,24 +49,25 @@ class DocumentQuestion(Record):
 
 
 def read_questions(data: Path) -> list[DocumentQuestion]:
-    """Return the questions of a folder, ordered by tree.
+    """Return the questions in a folder, sorted by tree.
 
     Raises:
-        InputError: The folder has no readable questions, or not the trees and files of one.
+        InputError: The questions cannot be read, or a tree or file of a question does not exist.
     """
     mend = 'A line is {"tree": "…", "question": "…", "file": "…", "words": ["…"]}.'
     questions = []
-    for number, found in read_records(data / FILE, DocumentQuestion, mend):
-        if not (data / found.tree / found.file).exists() or bool(found.file) != bool(found.words):
+    for number, record in read_records(data / FILE, DocumentQuestion, mend):
+        file = data / record.tree / record.file
+        if not file.exists() or bool(record.file) != bool(record.words):
             raise InputError(
                 f"{data / FILE}, line {number} names no tree, or a file without words. {mend}"
             )
-        questions.append(found)
+        questions.append(record)
     return sorted(questions, key=lambda question: question.tree)
 
 
 def measure_documents(data: Path, encoder: Encoder, generators: Sequence[str]) -> Report:
-    """Ask every question as ``casewright ask`` does, with each of the generators."""
+    """Answer every question as ``casewright ask`` does, with each generator."""
     rows: list[dict[str, Any]] = []
     misses: list[dict[str, Any]] = []
     for tree, store, questions in _stored(data, encoder):
@@ -80,16 +82,11 @@ def measure_documents(data: Path, encoder: Encoder, generators: Sequence[str]) -
                 for question in tracked(f"{tree}, {name}", questions)
             ]
             rows.append(_row(tree, name, answers))
+            head = {"table": "misses", "tree": tree, "generator": name}
             misses += [
-                {
-                    "table": "misses",
-                    "tree": tree,
-                    "generator": name,
-                    "question": q.question,
-                    "why": w,
-                }
-                for q, answer in answers
-                if (w := _wrong(q, answer))
+                {**head, "question": question.question, "why": why}
+                for question, answer in answers
+                if (why := _wrong(question, answer))
             ]
         opened.close()
     figures = {
@@ -98,9 +95,9 @@ def measure_documents(data: Path, encoder: Encoder, generators: Sequence[str]) -
         for figure in ("right", "right_and_cited", "refused", "letters")
     }
     notes = (
-        "right: the answer has all the words; right_and_cited: and cites the file; refused: of the "
-        "off-topic questions; letters and ms: medians of the answered questions. Figures: means "
-        "over the trees.",
+        "right: the answer has all words; right_and_cited: it also cites the file; refused: share "
+        "of the off-topic questions; letters and ms: medians over the answered questions. Figures "
+        "are means over the trees.",
     )
     titles = {"trees": "documents", "misses": "wrong answers"}
     return Report("documents", {"data": str(data)}, figures, [*rows, *misses], notes, titles=titles)
@@ -109,8 +106,8 @@ def measure_documents(data: Path, encoder: Encoder, generators: Sequence[str]) -
 def fit(data: Path, encoder: Encoder) -> SufficiencyJudge:
     """Train the judge of sufficiency on all questions of a folder.
 
-    The questions of each tree are off-topic in the others. The threshold is the one that keeps
-    the most of the answerable questions and refuses the most of the others, both as shares.
+    A tree's questions are off-topic in the other trees. The threshold maximises the sum of two
+    shares: the kept answerable questions, and the refused off-topic ones.
     """
     from sklearn.linear_model import LogisticRegression
 
@@ -127,24 +124,24 @@ def fit(data: Path, encoder: Encoder) -> SufficiencyJudge:
     model = LogisticRegression(C=100.0, class_weight="balanced").fit(rows, answered)
     weights = {FEATURE: round(float(model.coef_[0, 0]), 3)}
     regression = Regression(weights, round(float(model.intercept_[0]), 3), 0.5)
-    found = regression.probabilities(rows, [FEATURE])
-    shares = [
-        (mean(found[answered] >= least) + mean(found[~answered] < least), least)
+    chances = regression.probabilities(rows, [FEATURE])
+    sums = [
+        (mean(chances[answered] >= least) + mean(chances[~answered] < least), least)
         for least in np.arange(0.05, 0.96, 0.01)
     ]
-    best = round(float(np.mean([least for share, least in shares if share == max(shares)[0]])), 2)
+    best = round(float(np.mean([least for total, least in sums if total == max(sums)[0]])), 2)
     training = {
         "trees": sorted({question.tree for question in questions}),
         "answerable": int(answered.sum()),
         "others": int((~answered).sum()),
-        "kept": round(mean(found[answered] >= best), 3),
-        "refused": round(mean(found[~answered] < best), 3),
+        "kept": round(mean(chances[answered] >= best), 3),
+        "refused": round(mean(chances[~answered] < best), 3),
     }
     return SufficiencyJudge(Regression(weights, regression.bias, best), training)
 
 
 def _stored(data: Path, encoder: Encoder) -> Iterator[tuple[str, Path, list[DocumentQuestion]]]:
-    """Yield each tree with its store, after encoding what changed, and its questions."""
+    """Yield each tree, its up-to-date store, and its questions."""
     for tree, members in groupby(read_questions(data), key=lambda question: question.tree):
         folder = (data / tree).resolve()
         name = f"{tree}-{hashlib.sha256(f'{folder} {encoder.name}'.encode()).hexdigest()[:8]}"
@@ -157,25 +154,25 @@ def _stored(data: Path, encoder: Encoder) -> Iterator[tuple[str, Path, list[Docu
 def _row(
     tree: str, generator: str, answers: Sequence[tuple[DocumentQuestion, Answer]]
 ) -> dict[str, Any]:
-    asked = [(question, answer) for question, answer in answers if question.file]
+    on_topic = [(question, answer) for question, answer in answers if question.file]
     off_topic = [answer for question, answer in answers if not question.file]
-    answered = [answer for _, answer in asked if not answer.refused]
+    answered = [answer for _, answer in on_topic if not answer.refused]
     return {
         "table": "trees",
         "tree": tree,
         "generator": generator,
-        "questions": len(asked),
-        "right": mean([_right(*pair) for pair in asked]),
-        "right_and_cited": mean([_right(*pair) and _cited(*pair) for pair in asked]),
+        "questions": len(on_topic),
+        "right": mean([_right(*pair) for pair in on_topic]),
+        "right_and_cited": mean([_right(*pair) and _cited(*pair) for pair in on_topic]),
         "off_topic": len(off_topic),
         "refused": mean([answer.refused for answer in off_topic]),
         "letters": p50([len(answer.text) for answer in answered] or [0]),
-        "ms": p50([_milliseconds(answer) for answer in answered] or [0]),
+        "ms": p50([sum(a.usage[f"{part}_ms"] for part in PARTS) for a in answered] or [0]),
     }
 
 
 def _wrong(question: DocumentQuestion, answer: Answer) -> str:
-    """Return what is wrong with an answer; empty if nothing is."""
+    """Return the fault of an answer; empty for a right one."""
     if not question.file:
         return "" if answer.refused else "answered, and off-topic"
     if answer.refused:
@@ -192,11 +189,5 @@ def _right(question: DocumentQuestion, answer: Answer) -> bool:
 
 def _cited(question: DocumentQuestion, answer: Answer) -> bool:
     cited = [item["source"] for item in answer.evidence if item["id"] in answer.citations]
-    # A source goes on with lines, a page, or headings.
+    # Lines, a page, or headings follow the file in a source.
     return any(f"/{question.file}{end}" in f"{source}," for source in cited for end in (",", " ("))
-
-
-def _milliseconds(answer: Answer) -> float:
-    return float(
-        sum(answer.usage[f"{part}_ms"] for part in ("planning", "execution", "generation"))
-    )

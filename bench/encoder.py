@@ -20,7 +20,7 @@ from casewright.finetune.judge_sets.sets import FeedbackSet
 from casewright.stores import CachedEncoder, default_encoder
 from casewright.stores.encoders.sources import named_encoder
 
-#: Cases that are retrieved for recall and nDCG; timed runs over the texts.
+#: The k of recall and nDCG; timed runs over the texts.
 K, RUNS = 10, 3
 NOTES = (
     "F1: mean over the k of CBR-RAG's table, by the paper's best weighting. Recall and nDCG: of "
@@ -87,7 +87,7 @@ def _sets(data: Path | None, only: str | None, limit: int | None) -> Iterator[An
         try:
             yield from find(data, only, limit)
         except InputError as error:
-            # A folder may hold the sets of one of them alone.
+            # A folder may hold the sets of one bench alone.
             problems.append(error)
     if len(problems) == 2:
         raise problems[-1]

@@ -1,4 +1,4 @@
-"""The results of gold plans' steps: what a domain's stores hold for its annotated queries."""
+"""The outcomes of the gold plans of annotated queries: results that a domain's stores hold."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from casewright.domains.gold_plans import ends_by_tool, run_gold_plans, whole_sh
 
 
 def measure_evidence(domain_name: str) -> Report:
-    """Run the gold plan of every annotated query, and count how the steps of each tool end."""
+    """Run the gold plan of every annotated query, and count the outcomes of each tool's steps."""
     with open_ground(domain_name) as ground:
         runs = run_gold_plans(ground.domain, ground.opened, ground.encoder)
     table, left_out = ends_by_tool(runs), len(ground.domain.queries()) - len(runs)
@@ -23,9 +23,9 @@ def measure_evidence(domain_name: str) -> Report:
         },
         rows=table,
         notes=[
-            "How the steps of the annotated queries' own plans end, each plan run for the asker "
-            "for whom most of its steps end done. elsewhere: of the empty steps, those that find "
-            "something for another asker: some queries ask for things of several customers. "
-            "Whole plans: every step done. Left out: queries that bring tools of their own."
+            "Outcomes of the steps of gold plans; each plan runs for the user for whom most of its "
+            "steps are done. elsewhere: empty steps that return results for another user, since "
+            "some queries ask about several customers. Whole plans: every step is done. Left out: "
+            "queries that declare tools of their own."
         ],
     )

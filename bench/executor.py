@@ -1,4 +1,4 @@
-"""The time of plans over their critical path, by the executor and by LangGraph's ``Send``."""
+"""Times of plans over their critical path, by the executor and by LangGraph's ``Send``."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ from casewright.planner.fixed import FixedPlanner
 
 
 def measure_executor(dags: int, seed: int) -> Report:
-    """Run random plans of 1 to 12 steps of 50 to 150 ms: by this graph, async and blocking.
+    """Return the times of random plans: 1 to 12 steps of 50 to 150 ms, async and blocking.
 
-    The whole graph is timed, with a planner that knows the plan: LangGraph's overhead counts.
+    A planner returns the known plan, and the whole graph is timed, with LangGraph's overhead.
     """
     rng = random.Random(seed)
     plans = [random_dag(rng) for _ in range(dags)]
@@ -53,13 +53,12 @@ def measure_executor(dags: int, seed: int) -> Report:
             "ratio_casewright_blocking_over_critical_path_p50": p50(blocking),
             "ratio_send_waves_over_critical_path_p50": p50(waves),
             "ratio_send_waves_over_casewright_p50": p50(waves / nonblocking),
-            # Where every step of a wave is over when the next may start, waves lose nothing.
             "share_of_plans_with_a_costly_barrier": mean([_is_costly(dag) for dag in plans]),
         },
         rows=rows,
         notes=[
-            "Each plan ran by all three in turn, in one process. Columns: wall time of the whole "
-            "graph over the critical path, at the median; async, blocking, and Send waves."
+            "All three ran each plan in turn, in one process. Columns: median wall time of the "
+            "whole graph over the critical path, for async, blocking, and Send waves."
         ],
         draw=lambda axes: _draw(axes, ratios),
     )
@@ -96,7 +95,7 @@ class _State(TypedDict, total=False):
 
 
 def send_waves(dag: Dag) -> Any:
-    """Return LangGraph's usual graph of a plan: it runs waves of steps by ``Send``."""
+    """Return a graph that runs a plan in waves of steps by ``Send``, as is usual in LangGraph."""
     waves = dag.waves()
 
     async def step(state: dict[str, int]) -> dict[str, list[int]]:

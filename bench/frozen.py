@@ -1,4 +1,4 @@
-"""The accuracy of the shipped planners on queries that are for measuring only."""
+"""The accuracy of the shipped planners on the queries for measuring."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def shipped_planners() -> tuple[str, ...]:
 
 
 def measure_frozen(domain_name: str) -> Report:
-    """Plan for the queries that were written after the planners were frozen."""
+    """Return the accuracy on the queries that were written after the planners were frozen."""
     ground = read_ground(domain_name)
     domain, encoder = ground.domain, ground.encoder
     frozen, known = ground.measuring(), domain.queries()
@@ -50,7 +50,7 @@ def measure_frozen(domain_name: str) -> Report:
         figures=figures,
         rows=rows,
         notes=[
-            "The queries took no part in training, tuning or plan cases. A neighbour is a query "
-            f"to learn from whose similarity is above {SAME_GROUP}."
+            "The queries took no part in training, tuning or plan cases. A neighbour is a training "
+            f"query with a similarity above {SAME_GROUP}."
         ],
     )

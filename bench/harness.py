@@ -1,4 +1,4 @@
-"""The shared parts of the benches: domain, verdicts, times, plot panels, servers."""
+"""Parts that several benches share: domain, verdicts, times, plot panels, servers."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from casewright.planner.request import Planner, Turn
 from casewright.stores import CachedEncoder, default_encoder
 from casewright.stores.encoders.cache import UncachedQuestions
 from casewright.stores.paths import data_folder
-from casewright.stores.progress import note, progress_bar
+from casewright.stores.progress import note, progress_bar, told_progress
 from casewright.tools import Toolbox
 
 if TYPE_CHECKING:
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 Work = TypeVar("Work")
 Result = TypeVar("Result")
-#: Lines of a failed server's log that are printed; seconds between its SIGTERM and its SIGKILL.
+#: The printed lines of a failed server's log; seconds between a server's SIGTERM and SIGKILL.
 LOG_LINES, GRACE_SECONDS = 30, 5.0
 
 
@@ -56,24 +56,24 @@ class Ground:
         return UncachedQuestions(self.encoder)
 
     def measuring(self, count: int = 1) -> list[AnnotatedQuery]:
-        """Return the measuring queries; ``InputError`` if there are fewer than ``count``."""
+        """Return the queries for measuring; ``InputError`` if there are fewer than ``count``."""
         queries = self.domain.measuring_queries()
         if len(queries) < count:
             raise InputError(
-                f"Domain {self.domain.name!r} has {len(queries) or 'no'} queries for measuring "
-                "only. Take --domain shopping, or ask for fewer."
+                f"Domain {self.domain.name!r} has {len(queries) or 'no'} queries for measuring. "
+                "Give --domain shopping, or ask for fewer queries."
             )
         return queries
 
 
 @contextmanager
 def open_ground(name: str, *, uncached: bool = False) -> Iterator[Ground]:
-    """Open a domain's stores for the block; ``uncached`` also encodes tool arguments anew."""
+    """Open a domain's stores for the block; with ``uncached`` no text's vector is cached."""
     from casewright.domains import find_domain
 
     domain, encoder = find_domain(name), default_encoder()
-    used = UncachedQuestions(encoder) if uncached else encoder
-    opened = domain.open(data_folder() / domain.name, used, False)
+    searching = UncachedQuestions(encoder) if uncached else encoder
+    opened = domain.open(data_folder() / domain.name, searching, False)
     try:
         yield Ground(domain, opened, encoder)
     finally:
@@ -81,7 +81,7 @@ def open_ground(name: str, *, uncached: bool = False) -> Iterator[Ground]:
 
 
 def read_ground(name: str) -> Ground:
-    """Return a domain to plan for, its stores closed: its tools cannot be called."""
+    """Return a domain for planning alone: its stores are closed, its tools cannot be called."""
     with open_ground(name) as ground:
         return ground
 
@@ -92,7 +92,7 @@ def first_scope(domain: Domain) -> dict[str, str]:
 
 
 def tracked(label: str, items: Sequence[Work]) -> Iterator[Work]:
-    """Yield the items, and show the progress; see ``progress_bar``."""
+    """Yield the items, and show the progress."""
     with progress_bar(label, len(items)) as advance:
         for item in items:
             yield item
@@ -141,18 +141,16 @@ def take_turns(
     warmed: Collection[str] = (),
     warm: int = 1,
 ) -> dict[str, list[Result]]:
-    """Run every system on every item, interleaved in rotating order: they share any other load.
+    """Return each system's results on all items, in the order of ``work``, ``repeats`` times.
 
-    Before, each runs on the first ``warm`` items without a result; ``warmed`` systems on all.
-
-    Returns:
-        The results by system, in the order of the work, ``repeats`` times.
+    The systems take turns at each item, in rotating order, so that other load affects all alike.
+    First each system runs on the first ``warm`` items without a result; ``warmed`` systems on all.
     """
     names = list(systems)
     results: dict[str, list[Result]] = {name: [] for name in names}
     warm_up = [(name, item) for name in names for item in (work if name in warmed else work[:warm])]
     count = len(warm_up) + len(names) * len(work) * repeats
-    with slow_progress(description, count) as advance:
+    with told_progress(description, count) as advance:
         for name, item in warm_up:
             systems[name](item)
             advance(1)
@@ -165,13 +163,8 @@ def take_turns(
     return results
 
 
-def slow_progress(description: str, total: int) -> AbstractContextManager[Callable[[int], None]]:
-    """Return a progress bar for few slow items; see ``progress_bar``."""
-    return progress_bar(description, total, show=sys.stderr.isatty() or None)
-
-
 def timed(work: Callable[[], Result], device: torch.device | None = None) -> tuple[Result, float]:
-    """Return the result of a call and its milliseconds, GPU work included."""
+    """Return the result of a call and its milliseconds, with those of work on a GPU."""
     synchronize(device)
     started = time.perf_counter()
     result = work()
@@ -194,7 +187,7 @@ def resident_bytes(pid: int | str = "self") -> int | None:
 
 
 def panels(axes: Any, across: int, down: int, size: tuple[float, float]) -> Any:
-    """Replace matplotlib axes by a grid of panels of ``size`` inches, array (down, across)."""
+    """Replace matplotlib axes by panels of ``size`` inches; return them as array (down, across)."""
     figure = axes.figure
     axes.remove()
     figure.set_size_inches(size[0] * across, size[1] * down)
@@ -204,7 +197,7 @@ def panels(axes: Any, across: int, down: int, size: tuple[float, float]) -> Any:
 def grouped_bars(
     axes: Any, labels: Sequence[str], bars: Mapping[str, Sequence[float]], **style: Any
 ) -> None:
-    """Draw a group of bars over each label, one for each name of ``bars``."""
+    """Draw a group of bars at each label, with one bar for each name in ``bars``."""
     positions, width = np.arange(len(labels)), 0.8 / len(bars)
     for number, (name, heights) in enumerate(bars.items()):
         shift = width * (number - (len(bars) - 1) / 2)
@@ -214,7 +207,7 @@ def grouped_bars(
 
 
 def finish(axes: Any, title: str, **settings: Any) -> None:
-    """Give a plot of lines its title, grid, legend, and other settings."""
+    """Set title, grid, legend and other settings of a line plot."""
     axes.set(title=title, **settings)
     axes.grid(alpha=0.3)
     axes.legend()
@@ -239,15 +232,15 @@ def running(
 ) -> Iterator[tuple[str, int]]:
     """Run a server for the block; yield its address and its process id.
 
-    Its standard input is a pipe that closes when this process ends. When it fails, the end of its
-    log is printed to stderr.
+    The server's standard input is a pipe that closes when this process ends. The end of a failed
+    server's log is printed to stderr.
 
     Args:
-        address: Returns the address from the server's log so far; ``None`` while it is not up.
+        address: Returns the address from the server's log so far; ``None`` until the server is up.
         may_end: The block may end the server itself.
 
     Raises:
-        CasewrightError: The server does not start in time, or ends by itself.
+        CasewrightError: The server does not start within ``seconds``, or ends by itself.
     """
     with TemporaryDirectory(prefix="casewright-server-") as folder:
         log = Path(folder) / "log"
@@ -260,7 +253,7 @@ def running(
             if (code := process.poll()) is not None and not may_end:
                 raise CasewrightError(f"The server ended by itself, with code {code}.")
         except CasewrightError:
-            lines = _read(log).splitlines()[-LOG_LINES:]
+            lines = log.read_text("utf-8", "replace").splitlines()[-LOG_LINES:]
             note("The end of the server's log:\n" + "\n".join(lines))
             raise
         finally:
@@ -280,7 +273,7 @@ def serving(
     """Run ``casewright serve`` for a domain on a free port; see ``running``."""
     command = [sys.executable, "-P", "-m", "casewright", "serve", "--without-tokens"]
     command += ["--host", "127.0.0.1", "--port", "0", "--domain", domain, *options]
-    # The user's own settings of a service must not change what is measured.
+    # The user's settings of a service must not change the figures.
     environment = {**os.environ, "CASEWRIGHT_LOG_LEVEL": "warning", "CASEWRIGHT_RETAIN": "off"}
 
     def address(log: str) -> str | None:
@@ -300,11 +293,7 @@ def _address(
     while time.perf_counter() < deadline:
         if (code := process.poll()) is not None:
             raise CasewrightError(f"The server ended with code {code} before it was up.")
-        if url := address(_read(log)):
+        if url := address(log.read_text("utf-8", "replace")):
             return url
         time.sleep(0.1)
     raise CasewrightError(f"The server was not up within {seconds:g} s.")
-
-
-def _read(log: Path) -> str:
-    return log.read_text(encoding="utf-8", errors="replace")

@@ -1,10 +1,10 @@
-"""A whole plan in one call beside the step-by-step agent, with one model, by the plan's steps."""
+"""The times of a whole plan in one call and of a step-by-step agent, with the same model."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -16,16 +16,13 @@ from casewright.domains.gold_plans import run_plan, scopes_of
 from casewright.errors import GrammarError
 from casewright.graph import RunContext, build_graph
 from casewright.graph.step_agent import CHARACTERS, ROWS, AgentRun, StepAgent, agent_prompt
-from casewright.planner import parse_plan, render_prompt
-from casewright.planner.decoding import Decoder
+from casewright.planner import AnnotatedQuery, PlanRequest, parse_plan, render_prompt
+from casewright.planner.decoding import Decoder, Written
 from casewright.planner.fixed import FixedPlanner
 from casewright.planner.grammar import DONE, PlanGrammar
-
-if TYPE_CHECKING:
-    from casewright.planner import AnnotatedQuery, PlanRequest
-    from casewright.planner.decoding import Written
-    from casewright.planner.language_model import LanguageModel
-    from casewright.tools import Toolbox
+from casewright.planner.language_model import LanguageModel
+from casewright.planner.language_model.device import find_device
+from casewright.tools import Toolbox
 
 ONE_CALL, AGENT, STATELESS = "one call", "step agent", "step agent, stateless"
 #: The systems' names in figures.
@@ -35,17 +32,17 @@ STEPS = (1, 2, 3, 4)
 #: Runs by system, in the order of the questions, ``repeats`` times.
 Runs = Mapping[str, Sequence[AgentRun]]
 _NOTES = (
-    "The same model, grammar and decoder for all; the prompt's head is kept, forced tokens take no "
-    "model step. The plans are those of annotated queries whose every step finds something: the "
-    "network's logits are computed at each step, and a script then chooses what goes on with the "
-    "plan. The systems take turns question by question, in one process.",
-    "step agent: asked for one step at a time, sees what each found, until it writes that it is "
-    "done; it keeps its conversation's key/value states. Stateless: every call reads all behind "
-    "the head anew.",
-    "prompt_tokens are read behind the head; model_ms hold the grammars too; over_one_call: the "
-    "median of their ratios question by question. One call's tools run as the graph runs them, at "
-    "the same time where they can; the agent's one after the other. memory_limit_ms: the weights "
-    "that the model steps read, over the measured bandwidth.",
+    "All systems use the same model, grammar and decoder, with the cached head of the prompt; "
+    "forced tokens take no model step. The plans are those of annotated queries whose every step "
+    "finds something: each step computes the network's logits, and a script then chooses the "
+    "plan's next token. The systems take turns at each question, in one process.",
+    "step agent: each call asks for one step after the results of the earlier ones, until the "
+    "agent writes that it is done; it caches its conversation's key/value states. Stateless: every "
+    "call reads all tokens behind the head again.",
+    "prompt_tokens are read behind the head; model_ms includes the grammars; over_one_call: median "
+    "of the ratios by question. The graph runs one call's tools, in parallel where possible; the "
+    "agent's tools run one after the other. memory_limit_ms: the bytes of weights that the model "
+    "steps read, over the measured bandwidth.",
 )
 
 
@@ -54,9 +51,9 @@ class Question:
     """A question, and the scripts of its plan.
 
     Attributes:
-        scope: A user's scope for whom every step of the plan finds something.
-        script: Of the plan in one call.
-        steps: The scripts of its steps, a call each, and of the word that ends them.
+        scope: The scope of a user for whom every step of the plan finds something.
+        script: The script of the plan in one call.
+        steps: The scripts of the steps, one for each call, and of the word that ends the plan.
     """
 
     query: AnnotatedQuery
@@ -67,15 +64,15 @@ class Question:
 
 
 def measure_latency(trial: WritingTrial) -> Report:
-    """Ask the same questions by one call and by the agent, with the domain's own tools.
+    """Return the times of one call and of the agent on the same questions, with a domain's tools.
 
-    ``trial.plans`` is for each number of steps.
+    ``trial.plans`` is the number of questions for each number of steps.
 
     Raises:
         InputError: The model cannot be loaded, or the domain has no queries with such plans.
     """
-    trial.model.check_device()
-    # The tools' arguments are encoded each time, as they would be for a new question.
+    find_device(trial.model.device)
+    # Tools' arguments are encoded each time, as for a new question.
     with open_ground(trial.domain, uncached=True) as ground:
         writer, toolbox = Writer(trial, ground), ground.toolbox
         queries = shuffled_queries(ground.domain.queries(), trial.seed)
@@ -83,7 +80,7 @@ def measure_latency(trial: WritingTrial) -> Report:
         questions = list(_questions(trial, writer.model, toolbox, queries, scopes))
         if not questions:
             raise trial.no_tasks()
-        systems = _Systems(writer.model, toolbox).named()
+        systems = _systems(writer.model, toolbox)
         warmed = list(systems) if writer.warms else ()
         runs = take_turns(systems, questions, trial.repeats, "Asking", warmed)
     writer.measure_again()
@@ -121,7 +118,7 @@ def _questions(
 ) -> Iterator[Question]:
     """Yield questions in the order of the queries, as many for each number of steps.
 
-    Queries are left out if their plans cannot be written, or find nothing in any scope.
+    Queries are excluded if the grammar refuses their plans, or a step finds nothing in each scope.
     """
     scripts, grammar = ScriptWriter(model), PlanGrammar(model.grammar_tokenizer)
     missing = dict.fromkeys(STEPS, trial.plans)
@@ -146,32 +143,24 @@ def _questions(
                 break
 
 
-class _Systems:
-    """The compared systems, which share a model, a decoder and a grammar."""
+def _systems(
+    model: LanguageModel, toolbox: Toolbox
+) -> Mapping[str, Callable[[Question], AgentRun]]:
+    """Return the systems by name; they share a model, a decoder and a grammar."""
+    grammar, decoder = PlanGrammar(model.grammar_tokenizer), Decoder(model)
+    # Each run's context has its own planner.
+    graph = build_graph(toolbox, FixedPlanner(parse_plan("s1 = no_evidence()")))
 
-    def __init__(self, model: LanguageModel, toolbox: Toolbox) -> None:
-        self._model = model
-        self._grammar = PlanGrammar(model.grammar_tokenizer)
-        self._decoder = Decoder(model)
-        # Each run has a planner of its own in its context.
-        self._graph = build_graph(toolbox, FixedPlanner(parse_plan("s1 = no_evidence()")))
-
-    def named(self) -> Mapping[str, Callable[[Question], AgentRun]]:
-        """Return the systems by their names."""
-        return {ONE_CALL: self._one_call, AGENT: self._agent(False), STATELESS: self._agent(True)}
-
-    def _one_call(self, question: Question) -> AgentRun:
-        """Write the plan in one call, then let the graph run it."""
-        prompt = self._model.encode(render_prompt(question.request))
+    def one_call(question: Question) -> AgentRun:
+        prompt = model.encode(render_prompt(question.request))
         choose = question.script.choose()
 
         def planned() -> tuple[Written, Any]:
-            matcher = self._grammar.plan(question.request)
-            written = self._decoder.write(prompt, matcher, choose=choose)
-            return written, parse_plan(self._model.decode(written.tokens))
+            written = decoder.write(prompt, grammar.plan(question.request), choose=choose)
+            return written, parse_plan(model.decode(written.tokens))
 
-        (written, plan), spent = timed(planned, self._model.device)
-        answer = self._graph.invoke(
+        (written, plan), spent = timed(planned, model.device)
+        answer = graph.invoke(
             {"question": question.query.query, "context": dict(question.request.context)},
             context=RunContext(scope=question.scope, planner=FixedPlanner(plan)),
         )["answer"]
@@ -186,19 +175,21 @@ class _Systems:
             tools_ms=answer["usage"]["execution_ms"],
         )
 
-    def _agent(self, stateless: bool) -> Callable[[Question], AgentRun]:
-        """Return the agent, which writes and runs one step after the other."""
-        agent = StepAgent(self._model, self._grammar, self._decoder, stateless=stateless)
+    def step_agent(*, stateless: bool) -> Callable[[Question], AgentRun]:
+        agent = StepAgent(model, grammar, decoder, stateless=stateless)
         return lambda question: agent.run(
             question.request,
-            self._model.encode(agent_prompt(render_prompt(question.request))),
+            model.encode(agent_prompt(render_prompt(question.request))),
             question.scope,
             [script.choose() for script in question.steps],
         )
 
+    agents = {AGENT: step_agent(stateless=False), STATELESS: step_agent(stateless=True)}
+    return {ONE_CALL: one_call, **agents}
+
 
 def _rows(parts: Mapping[int, Runs], step_limit: float) -> list[dict[str, Any]]:
-    """Return a row by number of steps and system; ``step_limit`` is the memory's ms a step."""
+    """Return a row for each number of steps and system; see ``Writer.step_limit``."""
     means = ("model_calls", "model_steps", "prompt_tokens", "written_tokens")
     return [
         {
@@ -246,12 +237,12 @@ def _values(runs: Sequence[AgentRun], column: str) -> np.ndarray[Any, np.dtype[n
 
 
 def _ratio(above: Sequence[AgentRun], below: Sequence[AgentRun], column: str) -> float:
-    """Return the median over the questions of their ratios."""
+    """Return the median of the ratios by question."""
     return p50(_values(above, column) / _values(below, column))
 
 
 def _draw(axes: Any, parts: Mapping[int, Runs]) -> None:
-    """Draw the time until the last look-up over the number of steps, a line for each system."""
+    """Draw a line for each system: the time until the last look-up by the number of steps."""
     counts = list(parts)
     for name, style in ((STATELESS, "^-"), (AGENT, "s-"), (ONE_CALL, "o-")):
         times = [p50(_values(parts[count][name], "total_ms")) for count in counts]

@@ -1,12 +1,14 @@
-"""The language model that a bench measures: a trained one, or random weights of a size."""
+"""The language model of a bench: a trained model, or random weights of a given size."""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import redirect_stderr
 from copy import deepcopy
 from dataclasses import dataclass, field
 from importlib import import_module
+from io import StringIO
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -25,34 +27,31 @@ if TYPE_CHECKING:
 
     from casewright.planner.language_model import LanguageModel
 
-#: The vocabulary of a random model's tokenizer, and the copies of the prompt's head that it is
-#: trained on: prompts and plans then have about as many tokens, and a grammar leaves about as many
-#: choices, as with Mistral's own.
+#: The vocabulary of a random model's tokenizer, and the copies of the prompt's head in its training
+#: texts: prompts and plans then have about as many tokens, and a grammar leaves about as many
+#: choices, as with Mistral's tokenizer.
 VOCABULARY, HEAD_COPIES = 4096, 20
 
 
 def _size(*numbers: int, **more: Any) -> dict[str, Any]:
-    names = (
-        *("vocab_size", "hidden_size", "num_hidden_layers", "num_attention_heads"),
-        *("num_key_value_heads", "intermediate_size"),
-    )
-    return {"max_position_embeddings": 8192, **dict(zip(names, numbers, strict=True)), **more}
+    names = "vocab_size hidden_size num_hidden_layers num_attention_heads num_key_value_heads"
+    settings = zip([*names.split(), "intermediate_size"], numbers, strict=True)
+    return {"max_position_embeddings": 8192, **dict(settings), **more}
 
 
-#: Mistral's settings by size; the largest is Mistral-7B v0.3. Random weights take the same time as
-#: trained ones.
+#: Mistral's settings by size; the largest is Mistral-7B v0.3.
 SIZES: Mapping[str, Mapping[str, Any]] = {
     "tiny": _size(8192, 32, 2, 4, 2, 64),
     "100m": _size(32_000, 768, 12, 12, 4, 3072),
     "7b": _size(32_768, 4096, 32, 32, 8, 14_336, rope_theta=1e6),
 }
-#: Bytes of the tensor that is read to measure the bandwidth: far more than caches hold.
+#: Bytes of the tensor that measures the bandwidth, larger than any cache.
 HOST_BYTES, DEVICE_BYTES = 2**28, 2**32
 
 
 @dataclass(frozen=True, slots=True)
 class ModelChoice:
-    """The model of a bench, by the command's options; random weights without a name.
+    """A bench's choice of a model; without a name, random weights.
 
     Raises:
         InputError: The size, device or dtype does not exist, or an adapter has no model.
@@ -69,19 +68,15 @@ class ModelChoice:
         if self.size not in SIZES:
             raise InputError(f"There is no size {self.size!r}. Sizes are: {', '.join(SIZES)}.")
         if self.adapter is not None and self.name in (None, SHIPPED):
-            raise InputError("--adapter belongs to a model. Give --model too.")
+            raise InputError("--adapter needs a model. Give --model too.")
         check_names(self.device, self.dtype)
         if self.random and self.dtype == "int8":
-            raise InputError("Random weights are not made in int8. Give another --dtype.")
+            raise InputError("Random weights have no int8 form. Give another --dtype.")
 
     @property
     def random(self) -> bool:
         """True if the weights are random."""
         return self.name is None
-
-    def check_device(self) -> None:
-        """Raise ``InputError`` if this machine lacks the device."""
-        find_device(self.device)
 
     def open(self, texts: Iterable[str]) -> LanguageModel:
         """Load the model, or make it with a tokenizer trained on the texts."""
@@ -102,37 +97,19 @@ class ModelChoice:
 def tokenizer_texts(toolbox: Toolbox, queries: Iterable[AnnotatedQuery]) -> Sequence[str]:
     """Return the training texts of a random model's tokenizer: the prompt's head, and questions.
 
-    Gold plans are left out: whole calls would become tokens, as in no real tokenizer.
+    Gold plans are excluded: they would make tokens of whole calls, as no real tokenizer has.
     """
     return [*[render_head(toolbox)] * HEAD_COPIES, *(query.query for query in queries)]
 
 
-def _described(model: LanguageModel) -> dict[str, Any]:
-    """Return the settings of a report that describe a model and its device."""
-    import torch
-
-    device = str(model.device)
-    if model.device.type == "cuda":
-        device = f"{device}: {torch.cuda.get_device_name(model.device)}"
-    return {
-        "model": model.name,
-        "parameters": sum(p.numel() for p in model.network.parameters()),
-        "network_vocabulary": model.grammar_tokenizer.vocab_size,
-        "tokenizer_vocabulary": len(model.tokenizer),
-        "dtype": str(model.network.dtype).removeprefix("torch."),
-        "device": device,
-        "threads": torch.get_num_threads(),
-    }
-
-
 def random_twin(model: LanguageModel, seed: int) -> LanguageModel:
-    """Return a model of the same architecture and tokenizer, its weights drawn by the seed."""
+    """Return a model of the same architecture and tokenizer with random weights."""
     import torch
 
     from casewright.planner.language_model import LanguageModel
 
     transformers: Any = import_module("transformers")
-    # Drawn on the CPU, whose numbers are the same wherever the twin then runs.
+    # The CPU draws the same numbers whatever the device of the model.
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
         network = transformers.AutoModelForCausalLM.from_config(
@@ -144,10 +121,8 @@ def random_twin(model: LanguageModel, seed: int) -> LanguageModel:
 
 
 def save_random_model(folder: Path, texts: Iterable[str]) -> int:
-    """Write a small random Mistral for a server, always the same; return its parameters."""
-    from transformers.utils import logging
-
-    # As Mistral's, which has no turn of the system: the system's text stands before the user's.
+    """Write a small Mistral of fixed random weights for a server; return its parameter count."""
+    # Like Mistral's template, which has no system turn: the system's text precedes the user's.
     template = (
         "{{ bos_token }}{% for m in messages %}"
         "{% if m['role'] == 'assistant' %} {{ m['content'] }}{{ eos_token }}"
@@ -156,20 +131,15 @@ def save_random_model(folder: Path, texts: Iterable[str]) -> int:
     tokenizer = train_tokenizer(texts, 1024, template)
     settings = _size(len(tokenizer), 64, 2, 4, 2, 128, max_position_embeddings=16_384)
     network = new_mistral(settings, tokenizer)
-    bars = logging.is_progress_bar_enabled()
-    # Half a megabyte is written at once.
-    logging.disable_progress_bar()
-    try:
+    # Without a progress bar.
+    with redirect_stderr(StringIO()):
         network.save_pretrained(folder)
-    finally:
-        if bars:
-            logging.enable_progress_bar()
     tokenizer.save_pretrained(folder)
     return sum(weights.numel() for weights in network.parameters())
 
 
 def weight_bytes(model: LanguageModel) -> int:
-    """Return the bytes of weights that a step reads: all but the embedding's unused rows."""
+    """Return the bytes of weights that a step reads: all but those of an untied embedding table."""
     network: Any = model.network
     read = sum(p.numel() * p.element_size() for p in network.parameters())
     table, head = network.get_input_embeddings().weight, network.get_output_embeddings()
@@ -179,21 +149,21 @@ def weight_bytes(model: LanguageModel) -> int:
 
 
 def measure_bandwidth(device: torch.device, size: int | None = None) -> float:
-    """Return the bytes a second that a device's memory gives at best, by reading and by copying.
+    """Return the highest memory bandwidth of a device in bytes a second, of reading and copying.
 
     Args:
-        size: Bytes of the tensor; by default larger than any cache. A copy moves twice as many.
+        size: Bytes of the tensor; by default larger than any cache.
     """
     import torch
 
     size = size or (DEVICE_BYTES if device.type == "cuda" else HOST_BYTES)
     source = torch.ones(size // 4, dtype=torch.float32, device=device)
     target = torch.empty_like(source)
-
     copying, reading = (
         min(timings(work, 3, device)) / 1000
         for work in (lambda: target.copy_(source), lambda: source.sum())
     )
+    # A copy reads and writes.
     return max(size / reading, 2 * size / copying)
 
 
@@ -208,7 +178,7 @@ class WritingTrial:
     seed: int = 0
 
     def no_tasks(self) -> InputError:
-        """Return the error that the domain has no annotated queries to plan for."""
+        """Return the error of a domain without annotated queries to plan for."""
         return InputError(
             f"Domain {self.domain!r} has no annotated queries whose plans can be written. "
             "Take --domain shopping."
@@ -216,14 +186,14 @@ class WritingTrial:
 
 
 class Writer:
-    """The model of a trial, and the bandwidth of the memory that holds its weights.
+    """The model of a trial, and the bandwidth of its device's memory.
 
     Raises:
         InputError: The model cannot be loaded.
 
     Attributes:
-        weight_bytes: Bytes of weights that a step reads.
-        bandwidth: Bytes a second.
+        weight_bytes: See ``weight_bytes``.
+        bandwidth: See ``measure_bandwidth``.
     """
 
     def __init__(self, trial: WritingTrial, ground: Ground) -> None:
@@ -237,24 +207,34 @@ class Writer:
 
     @property
     def warms(self) -> bool:
-        """True for a model on a GPU, which records each width of a step at its first call."""
+        """True for a model on a GPU, which records each step width at the first call."""
         return self.model.device.type == "cuda"
 
     @property
     def step_limit(self) -> float:
-        """The milliseconds that memory needs for the weights of a model step."""
+        """The milliseconds that the memory needs to read a model step's weights."""
         return 1000 * self.weight_bytes / self.bandwidth
 
     def measure_again(self) -> None:
-        """Measure the bandwidth once more, after the work, and keep the larger one."""
+        """Measure the bandwidth once more, after the work, and keep the larger value."""
         self.bandwidth = max(self.bandwidth, measure_bandwidth(self.model.device))
 
     @property
     def settings(self) -> dict[str, Any]:
         """The settings of a report that describe the model and the trial."""
-        trial = self._trial
+        import torch
+
+        trial, model, device = self._trial, self.model, str(self.model.device)
+        if self.warms:
+            device = f"{device}: {torch.cuda.get_device_name(model.device)}"
         return {
-            **_described(self.model),
+            "model": model.name,
+            "parameters": sum(p.numel() for p in model.network.parameters()),
+            "network_vocabulary": model.grammar_tokenizer.vocab_size,
+            "tokenizer_vocabulary": len(model.tokenizer),
+            "dtype": str(model.network.dtype).removeprefix("torch."),
+            "device": device,
+            "threads": torch.get_num_threads(),
             "load_average_at_start": round(self._load, 2),
             "repeats": trial.repeats,
             "seed": trial.seed,

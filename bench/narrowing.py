@@ -1,4 +1,4 @@
-"""The loss by narrowing large toolboxes: toolboxes of the corpus are joined, and planned with."""
+"""The loss of accuracy by narrowing large toolboxes, which are joined toolboxes of the corpus."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from casewright.bench.harness import p50, timed, tracked
+from casewright.bench.harness import mean, p50, timed, tracked
 from casewright.bench.report import Report
 from casewright.bench.unseen import draw_cases
 from casewright.bench.unseen_planners import Maker, maker
@@ -27,12 +27,12 @@ from casewright.stores.encoders.minilm import MiniLMEncoder
 from casewright.tools import NO_EVIDENCE, Toolbox
 
 NOTES = (
-    "A toolbox whose messages are asked, joined with others drawn from the training split. kept: "
-    f"among the {MOST} tools that narrowing keeps are all that the gold plan calls. right tools: "
-    "of what the planner then plans; alone: with the toolbox by itself. ms: to narrow, at the "
-    "median. kept is of all messages, the tools of the plans of the first ones of each toolbox.",
-    "The joined toolboxes are of as many applications, whose tools are alike, and a message does "
-    "not say which it is for: one application with as many tools is easier.",
+    "The toolbox of each message is joined with random ones of the training split. kept: the "
+    f"{MOST} tools that narrowing keeps include all tools of the gold plan. right tools: of the "
+    "plans with these tools; alone: of the plans with the message's toolbox alone. ms: median time "
+    "of narrowing. kept is over all messages, right tools over each toolbox's first messages.",
+    "Each joined toolbox is another application with similar tools, and no message names its "
+    "application: one application with as many tools is easier.",
 )
 
 
@@ -47,18 +47,17 @@ def measure_narrowing(
     seed: int = 0,
     encoder: CachedEncoder | None = None,
 ) -> Report:
-    """Plan for messages with their own toolbox alone, and joined with others.
+    """Plan for messages with their toolbox alone, and with joined toolboxes.
 
     Args:
-        joins: The numbers of toolboxes that are joined, in turn.
-        cases: Messages of each toolbox that are plan cases and not asked.
-        messages: Messages of each toolbox that are planned for; all without it.
+        joins: The numbers of joined toolboxes.
+        cases: Messages of each toolbox that are plan cases, and not measured.
+        messages: Messages of each toolbox to plan for; ``None`` for all.
         first: Tools of a toolbox whose first plan is timed with empty caches, with narrowing and
-            without; 0 leaves that out.
+            without; 0 for no such timing.
 
     Raises:
-        InputError: A toolbox has too few messages for these cases, or the planner does not exist.
-        DependencyError: A package that the planner needs is not installed.
+        InputError: A toolbox has too few messages for ``cases``, or the planner does not exist.
     """
     make = maker(planner, ModelSettings())
     encoder, boxes = encoder or default_encoder(), read_corpus(split)
@@ -90,15 +89,12 @@ def measure_narrowing(
 
 
 def _joined(box: CorpusToolbox, others: Sequence[CorpusToolbox]) -> Toolbox:
-    """Return a toolbox with the tools of others, except those with a name of its own."""
-    tools = {tool.name: tool for other in reversed(others) for tool in other.toolbox}
-    named_tools = {tool.name: tool for tool in box.toolbox}
-    return Toolbox(
-        {
-            **named_tools,
-            **{name: t for name, t in tools.items() if name not in named_tools},
-        }.values()
-    )
+    """Return a toolbox with the tools of others added, except those with a name in the toolbox."""
+    tools = {tool.name: tool for tool in box.toolbox}
+    for other in reversed(others):
+        new = {tool.name: tool for tool in other.toolbox if tool.name not in box.toolbox}
+        tools |= new
+    return Toolbox(tools.values())
 
 
 def _measured(
@@ -109,7 +105,7 @@ def _measured(
     make: Maker,
     messages: int | None,
 ) -> Iterator[tuple[int, dict[str, float]]]:
-    """Yield the figures of each message with each joined toolbox, by how many it joins."""
+    """Yield each message's figures with each joined toolbox, by the number of joined ones."""
     with plan_store(known, encoder) as store:
         planner = make(store)
         narrowing = {
@@ -143,18 +139,15 @@ def _right_tools(planner: Planner, query: AnnotatedQuery, toolbox: Toolbox) -> f
 
 
 def _row(rows: Sequence[Mapping[str, float]]) -> dict[str, Any]:
-    def mean(name: str) -> float:
-        values = [row[name] for row in rows if name in row]
-        return sum(values) / len(values)
-
-    means = {name: mean(name) for name in ("kept", "right tools", "alone")}
-    return {"tools": round(mean("tools")), **means, "ms": p50([row["ms"] for row in rows])}
+    names = ("tools", "kept", "right tools", "alone")
+    means = {name: mean([row[name] for row in rows if name in row]) for name in names}
+    return {**means, "tools": round(means["tools"]), "ms": p50([row["ms"] for row in rows])}
 
 
 def _first_plans(count: int, boxes: Sequence[CorpusToolbox], make: Maker) -> dict[str, float]:
-    """Return the seconds to the first plan with ``count`` tools, narrowed and with all."""
+    """Return the seconds of the first plan with ``count`` tools, narrowed and with all of them."""
     tools = [tool for box in boxes for tool in box.toolbox if tool.name != NO_EVIDENCE.name]
-    # As many as are wanted: each once more, under another name.
+    # Tools recur under other names until there are ``count``.
     named = [(tools[k % len(tools)], k) for k in range(count)]
     toolbox = Toolbox(replace(tool, name=f"{tool.name}_{k}") for tool, k in named)
     request = boxes[0].queries[0].record.request(toolbox)

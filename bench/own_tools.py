@@ -1,4 +1,4 @@
-"""The accuracy of planners on a user's own tools, by the annotated messages that they know."""
+"""The accuracy of planners on a user's own tools, by the number of known annotated messages."""
 
 from __future__ import annotations
 
@@ -37,21 +37,21 @@ from casewright.tools import Toolbox
 
 #: The files of a folder with a user's own tools.
 TOOLS, LEARN, TEST = "tools.py", "learn.jsonl", "test.jsonl"
-#: The default numbers of annotated messages that planners know.
+#: The default numbers of known annotated messages.
 CASES = (0, 5, 20, 60)
 NOTES = (
     "right tools: the plan's tool sequence is the gold one. whole plans: its graph is the gold "
     "plan's, by tools, references and every argument; an argument that the gold plan lacks is "
-    "wrong, and so is the whole question in the place of a short literal. Means over the draws of "
-    "cases. ms, cpu ms: medians, of the clock and of all cores.",
-    "Brackets are 95 % intervals of a Bayesian bootstrap over the messages of a folder, over the "
-    "toolboxes of the corpus. They have no width where every answer is right, or none.",
+    "wrong, and so is the whole question for a short literal. Means over the draws of cases. ms, "
+    "cpu ms: medians of wall time, and of computing time on all cores.",
+    "Brackets are 95 % intervals of a Bayesian bootstrap over a folder's messages, or over the "
+    "corpus's toolboxes. They have no width where all answers are right, or all are wrong.",
 )
 
 
 @dataclass(frozen=True, slots=True)
 class OwnFolder:
-    """A toolbox with messages."""
+    """A user's toolbox with annotated messages."""
 
     name: str
     toolbox: Toolbox
@@ -59,7 +59,7 @@ class OwnFolder:
     items: Sequence[EvaluationItem]
 
     def known(self, cases: int, seed: int) -> UnseenSet:
-        """Return the set with plan cases drawn from the messages to learn from."""
+        """Return the test messages, with plan cases drawn from the training messages."""
         cases_of = stratified(self.learn, cases, seed)
         classes = [(item.query.label,) for item in self.items]
         key = self.toolbox.fingerprint()
@@ -67,7 +67,7 @@ class OwnFolder:
 
 
 def own_folder(folder: Path) -> OwnFolder:
-    """Return a folder's toolbox, by running its ``tools.py``, and its two files of messages.
+    """Run a folder's ``tools.py``; return its toolbox with the folder's two files of messages.
 
     ``toolbox`` in ``tools.py`` is a ``Toolbox``, or a function that returns one.
 
@@ -80,7 +80,7 @@ def own_folder(folder: Path) -> OwnFolder:
         with own_code(f"--data {name}"):
             toolbox = toolbox()
     if not isinstance(toolbox, Toolbox):
-        raise InputError(f"--data {name} is a {type(toolbox).__name__}. Name a Toolbox so.")
+        raise InputError(f"--data {name} is a {type(toolbox).__name__}. Make it a Toolbox.")
     parts = []
     for name in (LEARN, TEST):
         try:
@@ -89,12 +89,12 @@ def own_folder(folder: Path) -> OwnFolder:
             raise InputError(f"--data {folder / name}: {error}") from error
     learn, test = parts
     if not test:
-        raise InputError(f"--data {folder / TEST} holds no message to measure on.")
+        raise InputError(f"--data {folder / TEST} has no message. Add annotated messages.")
     return OwnFolder(folder.resolve().name, toolbox, [item.query for item in learn], test)
 
 
 def stratified(queries: Sequence[AnnotatedQuery], count: int, seed: int) -> list[AnnotatedQuery]:
-    """Return a stratified sample by class; a smaller count gives a part of a larger one."""
+    """Return a sample stratified by class; a smaller count returns a subset."""
     rng = random.Random(seed)
     by_class: dict[str, list[AnnotatedQuery]] = defaultdict(list)
     for query in queries:
@@ -109,12 +109,12 @@ def stratified(queries: Sequence[AnnotatedQuery], count: int, seed: int) -> list
 
 @dataclass(frozen=True, slots=True)
 class OwnToolsTrial:
-    """The options of the command.
+    """The options of ``casewright bench own-tools``.
 
     Attributes:
         data: A folder with tools and messages; ``None`` measures on the corpus alone.
-        cases: The numbers of annotated messages that planners know, in turn.
-        split: The split of the corpus to measure on, too; ``None`` for none.
+        cases: The numbers of known annotated messages.
+        split: The split of the corpus; ``None`` measures on ``data`` alone.
     """
 
     planners: Sequence[str]
@@ -128,7 +128,7 @@ class OwnToolsTrial:
 
 @dataclass(frozen=True, slots=True)
 class _Run:
-    """A row's settings: a table, a number of known cases, and a set for each draw of them."""
+    """A row's table, its number of known cases, and a set for each draw of these."""
 
     table: str
     cases: int
@@ -136,20 +136,16 @@ class _Run:
 
 
 def measure_own_tools(trial: OwnToolsTrial, encoder: CachedEncoder | None = None) -> Report:
-    """Plan for every message by every planner, for each number and each draw of known cases.
+    """Plan for every message with every planner, for each number and draw of known cases.
 
     Controls are the plan parser and the fallback plan.
-
-    Raises:
-        InputError: A planner or a file does not exist, or there is nothing to measure on.
-        DependencyError: A package that a planner needs is not installed.
     """
     runs = _runs(trial)
     names = names_with_controls(trial.planners, base=False)
     makers = {name: maker(name, trial.settings) for name in names}
     encoder = encoder or default_encoder()
     rows: list[dict[str, Any]] = []
-    # The fallback plan knows no case.
+    # The fallback plan uses no case.
     pairs = [
         (name, run)
         for name, run in product(makers, runs)
@@ -180,11 +176,8 @@ def measure_own_tools(trial: OwnToolsTrial, encoder: CachedEncoder | None = None
     return Report(
         bench="own-tools",
         settings={
-            "planners": list(trial.planners),
+            **{name: getattr(trial, name) for name in ("planners", "cases", "seeds", "split")},
             "data": trial.data and str(trial.data),
-            "cases": list(trial.cases),
-            "seeds": trial.seeds,
-            "split": trial.split,
             "limit": trial.limit,
         },
         figures={
@@ -194,7 +187,7 @@ def measure_own_tools(trial: OwnToolsTrial, encoder: CachedEncoder | None = None
         },
         rows=rows,
         notes=NOTES,
-        titles={name: f"{name}, by annotated messages known" for name in tables},
+        titles={name: f"{name}, by known annotated messages" for name in tables},
         cells=with_intervals,
     )
 
@@ -211,7 +204,7 @@ def _runs(trial: OwnToolsTrial) -> list[_Run]:
     if trial.split is not None:
         fitting = _fitting(trial, min(len(box.queries) for box in read_corpus(trial.split)) - 1)
         for cases in fitting:
-            # The same messages are asked, however many of the others are known.
+            # The measured messages do not depend on the number of known ones.
             sets = [
                 replace(
                     corpus_set(trial.split, fitting[-1], seed),
@@ -221,16 +214,16 @@ def _runs(trial: OwnToolsTrial) -> list[_Run]:
             ]
             runs.append(_Run(trial.split, cases, sets))
     if not runs:
-        raise InputError("There is nothing to measure on. Give --data DIR, or --corpus.")
+        raise InputError("No messages are given. Give --data DIR, or --corpus.")
     return [replace(run, sets=[data.limited(trial.limit, 0) for data in run.sets]) for run in runs]
 
 
 def _fitting(trial: OwnToolsTrial, most: int) -> list[int]:
-    """Return the numbers of cases that exist: more would be the same under another name."""
+    """Return the numbers of cases up to ``most``, the number of existing ones."""
     return [cases for cases in sorted(set(trial.cases)) if cases <= most]
 
 
 def _clustered(values: Sequence[bool], groups: Sequence[int]) -> Figure:
-    """Return a share with the interval of a bootstrap over groups of equal weight."""
+    """Return a share with the interval of a bootstrap over equally weighted groups."""
     interval = percentile_interval(shares(values, Resamples(len(values), tuple(groups))))
     return Figure(sum(values) / len(values), *interval, len(values))

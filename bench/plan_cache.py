@@ -1,4 +1,4 @@
-"""The cache of plans of kept answers: hit rate, wrong reuse, and what a chat planner costs less."""
+"""The reuse of kept answers' plans: hit rate, wrong reuse, and saved costs of a chat planner."""
 
 from __future__ import annotations
 
@@ -33,10 +33,10 @@ from casewright.planner.plan_cases import EXAMPLES, similar_plans
 from casewright.stores import CaseStore, Encoder
 from casewright.tools import Toolbox
 
-#: Shares of the stream: questions as they stand, reworded, the nearest other annotated question,
-#: and with another text in the place of one that the plan looks up.
+#: Shares of the stream: annotated questions, reworded ones, the nearest other annotated question,
+#: and questions with another text in place of a literal of the plan.
 KINDS = {"as_is": 0.5, "reworded": 0.25, "neighbour": 0.125, "swapped": 0.125}
-#: A chat model's declared speed: seconds of a call beside its output, and output tokens a second.
+#: A chat model's assumed speed: seconds of a call without output, and output tokens a second.
 CALL_SECONDS, TOKENS_PER_SECOND = 0.5, 50.0
 REWORDINGS: Sequence[Callable[[str], str]] = (
     str.lower,
@@ -52,21 +52,21 @@ class Cache(Protocol):
     """Kept plans by their questions."""
 
     def reusing(self, planner: Planner) -> Planner:
-        """Return a planner that reuses kept plans, and asks the given one for the others."""
+        """Return a planner that reuses kept plans, and else calls the given planner."""
 
     def nearest(self, question: str) -> Plan | None:
-        """Return the plan of the nearest kept question, however far it is."""
+        """Return the plan of the nearest kept question at any distance."""
 
     def keep(self, question: str, plan: Plan) -> None:
-        """Keep a question with the plan that answered it."""
+        """Keep a question with the plan of its answer."""
 
     def close(self) -> None:
-        """Close it."""
+        """Close the cache."""
 
 
 @dataclass(frozen=True, slots=True)
 class StreamQuestion:
-    """A question of the stream; ``first`` if its words were not asked before."""
+    """A question of the stream; ``first`` if no earlier one has the same words."""
 
     query: AnnotatedQuery
     kind: str
@@ -75,9 +75,9 @@ class StreamQuestion:
 
 @dataclass(slots=True)
 class ChatPriced:
-    """Writes each question's annotated plan, at the price of a chat model's call.
+    """A planner that returns each question's gold plan at the price of a chat model's call.
 
-    Tokens are LangChain's approximate count of the prompt with its plan cases, and of the plan.
+    Tokens are LangChain's approximate counts of the prompt with its plan cases, and of the plan.
     """
 
     toolbox: Toolbox
@@ -87,7 +87,7 @@ class ChatPriced:
     _results: dict[str, PlanResult] = field(default_factory=dict)
 
     def plan(self, request: PlanRequest) -> PlanResult:
-        """Return the plan, with tokens and the milliseconds that the call is declared to take."""
+        """Return the plan with the call's tokens and assumed milliseconds."""
         question = request.question
         if question not in self._results:
             prompt = render_prompt(request, similar_plans(self.cases, request, EXAMPLES))
@@ -103,13 +103,13 @@ class ChatPriced:
         return self._results[question]
 
     async def aplan(self, request: PlanRequest) -> PlanResult:
-        """Return the same as ``plan``."""
+        """Return the result of ``plan``."""
         return self.plan(request)
 
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """One question's plan: reused or not, right or not, and its price."""
+    """A question's plan: reused or not, right or not, and its price."""
 
     question: StreamQuestion
     reused: bool
@@ -122,15 +122,13 @@ class Result:
 def measure_plan_cache(
     domain_name: str, questions: int, seed: int, opening: Callable[[Encoder], Cache]
 ) -> Report:
-    """Plan a stream of questions by a chat-priced planner behind caches.
+    """Plan a stream of a domain's queries with a chat-priced planner behind caches.
 
-    Each question is kept with the plan that it got, right or wrong, as if its user approved it;
-    of the control that always hits with its annotated one.
+    The cache keeps each question with its plan, right or wrong, as if the user had approved it. The
+    control that always hits keeps the gold plan.
 
     Args:
-        domain_name: The domain, whose annotated queries are asked without context.
         questions: The length of the stream.
-        seed: Of the stream.
         opening: Opens an empty cache.
 
     Raises:
@@ -140,7 +138,7 @@ def measure_plan_cache(
     known = ground.domain.queries()
     alone = [query for query in known if _alone(query)]
     if len(alone) < 2:
-        raise InputError(f"Domain {domain_name!r} has no queries without context. Try shopping.")
+        raise InputError(f"Domain {domain_name!r} has no queries without context. Give shopping.")
     stream = list(_stream(alone, questions, random.Random(seed), ground.encoder))
     gold = {question.query.query: question.query.plan for question in stream}
     with plan_store(known, ground.encoder) as cases:
@@ -175,11 +173,11 @@ def measure_plan_cache(
         },
         rows=rows,
         notes=[
-            "wrong_reuse: share of the reused plans of which a tool or an argument is wrong; "
-            "wrong: share of all questions. A planned question costs a call of a chat model, "
-            f"declared as {CALL_SECONDS:g} s and 1 s for {TOKENS_PER_SECOND:g} tokens of output; "
-            "it writes the annotated plan, so that whatever is wrong is reuse. ms_search: "
-            "the median search of a cache, measured. asked before: the same words."
+            "wrong_reuse: share of the reused plans with a wrong tool or argument; wrong: share of "
+            "all questions. A planned question costs a call of a chat model, assumed as "
+            f"{CALL_SECONDS:g} s and 1 s for {TOKENS_PER_SECOND:g} tokens of output. The model "
+            "writes the gold plan, so that only reuse can be wrong. ms_search: the median time of "
+            "a cache's search. asked before: the same words."
         ],
         titles={"caches": "plan-cache", "kinds": "kept answers, by kind of question"},
     )
@@ -194,7 +192,7 @@ def _alone(query: AnnotatedQuery) -> bool:
 def _stream(
     queries: Sequence[AnnotatedQuery], count: int, rng: random.Random, encoder: Encoder
 ) -> Iterator[StreamQuestion]:
-    """Yield questions by Zipf's law, a share of each kind."""
+    """Yield questions with frequencies by Zipf's law, and a share of each kind."""
     texts = [query.query for query in queries]
     vectors = units(encoder, texts)
     others: dict[tuple[str, str], list[str]] = defaultdict(list)
@@ -227,7 +225,7 @@ def _renamed(query: AnnotatedQuery, text: str) -> AnnotatedQuery:
 def _swapped(
     query: AnnotatedQuery, others: Mapping[tuple[str, str], Sequence[str]], rng: random.Random
 ) -> AnnotatedQuery:
-    """Return a query with another text in question and plan; the same if its plan takes none."""
+    """Return a query with another text in question and plan; the same if no literal is in both."""
     for index, parameter, text in text_literals(query.plan):
         other = rng.choice(others[query.plan.tools[index], parameter])
         words = re.compile(rf"(?<!\w){re.escape(text)}(?!\w)", re.IGNORECASE)
@@ -245,8 +243,8 @@ def _results(
     ground: Ground,
     opening: Callable[[Encoder], Cache],
 ) -> Iterator[Result]:
-    """Yield the results of a stream behind an empty cache, in order."""
-    # Searches are timed: no question may be encoded before.
+    """Yield the results of a stream in order; the cache is empty at the start."""
+    # Searches are timed, so no question may have a cached vector.
     cache = opening(ground.uncached)
     planner = cache.reusing(chat)
     try:
@@ -262,7 +260,7 @@ def _results(
             if name == "kept answers":
                 cache.keep(request.question, plan)
             elif name == "always hits":
-                # With the plans that it reuses itself, it would soon know the first one only.
+                # With reused plans, the cache would soon hold the first plan only.
                 cache.keep(request.question, planned.plan)
             yield Result(
                 question,
@@ -281,7 +279,7 @@ def _kind(question: StreamQuestion) -> str:
 
 
 def _row(name: str, results: Sequence[Result], misses: Sequence[Result]) -> dict[str, Any]:
-    """Return the row of a cache, beside the results of the one that always misses."""
+    """Return the row of a cache; ``misses`` are the results of the cache that always misses."""
     reused = [result for result in results if result.reused]
     wrong = sum(not result.right for result in reused)
 

@@ -1,4 +1,4 @@
-"""The accuracy of a planner on a domain's annotated queries, beside its baselines."""
+"""The accuracy of planners on a domain's annotated queries."""
 
 from __future__ import annotations
 
@@ -36,14 +36,14 @@ from casewright.stores.encoders.cache import UncachedQuestions
 from casewright.tools import Toolbox
 
 Queries = Sequence[AnnotatedQuery]
-#: A learning curve's point: number of queries, tool accuracy of one task, of several.
+#: A point of a learning curve: number of queries, tool accuracy on one task, on several.
 Point = tuple[int, float, float]
 #: The number of queries at the curve's first point; it doubles from there.
 FIRST_SIZE = 125
 
 
 def measure_planner(domain_name: str, planner: str, folds: int, *, curve: bool = False) -> Report:
-    """Cross-validate a planner: a fold's queries are in neither its training nor its plan cases.
+    """Return the cross-validated accuracy of a planner, which knows no query of the tested fold.
 
     A planner with a reader is trained for every fold. Controls: an untrained reader, the ensemble
     of classifiers if scikit-learn is installed, and the fallback plan of one step.
@@ -87,8 +87,8 @@ def measure_planner(domain_name: str, planner: str, folds: int, *, curve: bool =
             "tools: share of plans with the right tool sequence; arguments: and every argument "
             "right; arguments_paper: the same over plans with prod_search or shipment_status. "
             "Precision, recall and F1 of “all” are means over the classes. Milliseconds include "
-            "encoding the question, with no cache. A query and its neighbours above "
-            f"{SAME_GROUP} share a fold, so no plan is planned by a neighbour's."
+            "the encoding of the question, without a cache. A query and its neighbours above "
+            f"{SAME_GROUP} share a fold, so that no planner knows a neighbour."
         ],
         draw=(lambda axes: _draw_curve(axes, points)) if curve else lambda axes: _draw(axes, rows),
     )
@@ -105,7 +105,7 @@ class Trial:
     encoder: UncachedQuestions
 
     def cross_validated(self, name: str) -> list[Verdict]:
-        """Return the verdict on every query, by a planner that does not know its fold."""
+        """Return the verdict on every query, for a planner that does not know the query's fold."""
         verdicts_at: dict[int, Verdict] = {}
         for fold, part in enumerate(self.parts, 1):
             with self._planner(name, self._others(part)) as planner:
@@ -116,7 +116,7 @@ class Trial:
     def curve(self, name: str, verdicts: Sequence[Verdict]) -> list[Point]:
         """Return the accuracy on the first fold by the number of known queries.
 
-        ``verdicts`` of the cross-validation give the last point, where all are known.
+        The cross-validation's ``verdicts`` give the last point, where all other queries are known.
         """
         part = self.parts[0]
         known = self._others(part)
@@ -158,13 +158,13 @@ class Trial:
 def _trained(known: Queries, folder: Path, *, fit: bool) -> Reader:
     from casewright.finetune.reader_training import ReaderSettings, train_reader
 
-    settings = ReaderSettings() if fit else ReaderSettings(epochs=0)
+    settings = ReaderSettings(epochs=None if fit else 0)
     save_reader(folder, *train_reader(known, settings))
     return Reader(folder)
 
 
 def planner_figures(suffix: str, verdicts: Sequence[Verdict]) -> dict[str, float]:
-    """Return the accuracies of verdicts, each name with the suffix."""
+    """Return the accuracies of verdicts by name; each name ends with the suffix."""
     single, several = _one_and_several(verdicts)
     return {
         f"tool_accuracy{suffix}": share_right(verdicts),
@@ -200,4 +200,4 @@ def _draw_curve(axes: Any, points: Sequence[Point]) -> None:
     axes.set_xscale("log", base=2)
     axes.set_xticks(sizes, [str(size) for size in sizes])
     finish(axes, "Accuracy by the number of annotated queries", ylim=(0, 1))
-    axes.set(xlabel="annotated queries to learn from", ylabel="tools right")
+    axes.set(xlabel="known annotated queries", ylabel="tools right")

@@ -1,7 +1,7 @@
-"""REAPER's tables (Joshi et al. 2024) at a small model's size, beside the paper's own figures.
+"""REAPER's tables (Joshi et al. 2024) for a small model, beside the paper's figures.
 
-Table 1 asks the planners as they ship. Each row of Table 2, parts of the training data left out,
-and of Table 3, mixtures with generic instructions (section 4.3), is a training.
+Table 1 measures the shipped planners. Each row of Table 2, without parts of the training data, and
+of Table 3, with shares of generic instructions (section 4.3), is a training.
 """
 
 from __future__ import annotations
@@ -18,13 +18,7 @@ from casewright.bench.harness import Ground, read_ground
 from casewright.bench.models import random_twin
 from casewright.bench.report import Report, published
 from casewright.errors import InputError
-from casewright.finetune.evaluation import (
-    EvaluationItem,
-    as_row,
-    evaluate,
-    items_of,
-    score_classes,
-)
+from casewright.finetune.evaluation import EvaluationItem, as_row, evaluate, items_of, score_classes
 from casewright.finetune.evaluation.intervals import wilson
 from casewright.finetune.examples.data_section import DataSection
 from casewright.finetune.examples.make_training_set import Ingredients, make_training_set
@@ -54,48 +48,47 @@ Line = dict[str, Any]
 TABLES = FIRST, SECOND, THIRD = "1", "2", "3"
 TRAINED, RANDOM, CASES = "trained", "random weights", "case planner"
 SHIPPED, BASE = "shipped planner", "its base, not tuned"
-#: The columns of every line; those of no line are not shown.
+#: The columns of every line; empty columns are not printed.
 COLUMNS = (
     *("table", "row", "planner", "class", "grammar", "count", "tools", "low", "high", "arguments"),
     *("arguments_paper", "f1", "only_provided", "invalid", "ms_p50", "published", "examples"),
     *("tokens", "steps", "seconds", "note"),
 )
-#: The end of a planner's label if it writes without a grammar.
+#: The suffix of the label of a planner without a grammar.
 FREE = ", grammar off"
-#: Seconds until a batch times out, on slow machines too: figures must not depend on the machine.
+#: Seconds until a batch times out: figures must not depend on the machine's speed.
 SECONDS = 600.0
-#: Questions of a batch, unless a plan's own time is measured; random networks in Table 1.
+#: Questions of a batch, unless each plan is timed; random networks in Table 1.
 BATCH, SEEDS = 16, 3
-#: The share of the generic instructions, and the tasks of a query with planning itself: the
-#: paper's best mixture, which Table 2 begins with.
+#: The share of the generic instructions, and the tasks of a query, planning included: the paper's
+#: best mixture, the first row of Table 2.
 SHARE, TASKS = 1.0, 4
-#: The start of a result's ``fallback`` if the planner raised: nothing was measured.
+#: The start of a result's ``fallback`` after an error of the planner.
 FAILED = "It failed"
-#: Questions for a tool that only their prompt declares (section 5.5), and their class. The first is
-#: the paper's own; the others are this project's.
+#: Questions for a tool that only their prompt declares (section 5.5), and their class. The first
+#: question is the paper's.
 NEW_TOOL_QUERIES, NEW_TOOL = Path(__file__).with_name("compatible.jsonl"), "compatible_products"
 NO_INSTRUCTIONS = "no instructions were given (--instructions FOLDER)"
 PAPER = published("reaper")
 NOTES = (
     "tools: share of plans with the right tool sequence, with its 95 % interval (Wilson); "
     "arguments: and every argument right; arguments_paper: the same over plans with prod_search or "
-    "shipment_status. A plan by a fallback, or one that is not valid, counts as wrong. "
-    "only_provided: a needed tool was removed, the grammar off, and no other tool was named than "
-    "those that are there.",
+    "shipment_status. A fallback's plan and an invalid plan count as wrong. only_provided: with a "
+    "needed tool removed and the grammar off, the plan names provided tools alone.",
     "No question took part in training or in the plan cases. The case planner has the row's plan "
-    "cases and no reader; the plan parser, by which it plans then, has learned from all queries.",
-    f"{NEW_TOOL}: questions for a tool that no training saw; they are not counted in all.",
-    "published: the figures of REAPER's own Tables 1 to 3 (Joshi et al. 2024), of a Mistral-7B on "
-    "other data and 600 other questions; in brackets what it was trained on. Its only_provided is "
-    "1 less the share of plans that call prod_qna, which was removed.",
-    "Every row of Tables 2 and 3 is a training from the recipe's base, shorter than that of the "
-    "shipped planner. examples and tokens are those of its training set.",
+    "cases and no reader; it plans with the plan parser, which has learned from all queries.",
+    f"{NEW_TOOL}: questions for a tool that no training saw; all excludes them.",
+    "published: REAPER's Tables 1 to 3 (Joshi et al. 2024) for a Mistral-7B on other data and 600 "
+    "other questions; its training data is in brackets. Its only_provided is 1 less the share of "
+    "plans that call the removed prod_qna.",
+    "Every row of Tables 2 and 3 is a training from the recipe's base, shorter than the shipped "
+    "planner's. examples and tokens are those of its training set.",
 )
 
 
 @dataclass(frozen=True, slots=True)
 class ReaperTrial:
-    """The options of the command; an interrupted run continues with the trainings in ``folder``.
+    """The options of ``casewright bench reaper``; a stopped run continues from ``folder``.
 
     Raises:
         InputError: A table does not exist, or a number is too small.
@@ -114,12 +107,12 @@ class ReaperTrial:
         if wrong := [name for name in self.tables if name not in TABLES]:
             raise InputError(f"There is no table {wrong[0]!r}. Tables are: {', '.join(TABLES)}.")
         if self.limit < 1:
-            raise InputError(f"--limit is {self.limit}. Give 1 at least.")
+            raise InputError(f"--limit is {self.limit}. Give at least 1.")
 
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """A row of Table 2 or 3: the data of its training; ``None`` if instructions are missing."""
+    """A row of Table 2 or 3 with its training's data; ``None`` without the needed instructions."""
 
     table: str
     name: str
@@ -129,17 +122,16 @@ class Row:
 
 
 def measure_reaper(trial: ReaperTrial) -> Report:
-    """Ask the planners that ship, train the rows that are not trained yet, and ask those."""
+    """Measure the shipped planners, train the rows' untrained planners, and measure those."""
     recipe = Recipe.read(find_recipe(trial.recipe))
     name = recipe.data.domain
     if name is None or recipe.data.queries is not None:
         raise InputError(
-            f"{trial.recipe}: only a domain has frozen questions to measure by. Write data.domain "
-            "alone."
+            f"{trial.recipe}: only a domain has queries for measuring. Set data.domain without "
+            "data.queries."
         )
     if trial.steps is not None:
-        update = {"steps": trial.steps, "epochs": None}
-        section = recipe.training.model_copy(update=update)
+        section = recipe.training.model_copy(update={"steps": trial.steps, "epochs": None})
         recipe = recipe.model_copy(update={"training": section})
     ground = read_ground(name)
     frozen = items_of(ground.measuring()[: trial.limit], ground.toolbox)
@@ -172,20 +164,19 @@ def measure_reaper(trial: ReaperTrial) -> Report:
 
 
 def training_rows(data: DataSection, instructions: Path | None) -> list[Row]:
-    """Return the rows of Table 2, whose omissions add up, and those of Table 3.
+    """Return the rows of Table 2, with cumulative omissions, and the rows of Table 3.
 
     Args:
         instructions: A folder with files of generic instructions.
 
     Raises:
-        InputError: The folder holds none.
+        InputError: The folder has no such files.
     """
     sources = _sources(instructions)
 
     def row(table: str, name: str, slug: str, paper: Mapping[str, Any], **parts: Any) -> Row:
-        needed = parts.pop("needed", False)
-        made = None if needed and not sources else mixture(data, sources, **parts)
-        return Row(table, name, slug, paper, made)
+        missing = parts.pop("needed", False) and not sources
+        return Row(table, name, slug, paper, None if missing else mixture(data, sources, **parts))
 
     rows = [row(SECOND, "all parts", "all-parts", PAPER["table_1"]["reaper"])]
     omitted: dict[str, bool] = {}
@@ -210,7 +201,7 @@ def _sources(folder: Path | None) -> tuple[InstructionSource, ...]:
     files = [file for file in files if file.suffix in BUILDERS]
     if not files:
         raise InputError(
-            f"--instructions {folder} holds no file of generic instructions. Give a folder with "
+            f"--instructions {folder} has no file of generic instructions. Give a folder with "
             f"files that end in {', '.join(sorted(BUILDERS))}."
         )
     return tuple(InstructionSource(path=str(file)) for file in files)
@@ -226,12 +217,12 @@ def mixture(
     sampled: bool = True,
     tools_evolved: bool = True,
 ) -> DataSection:
-    """Return the recipe's data section with all parts but the omitted ones.
+    """Return the recipe's data section without the parts that are false.
 
     Args:
-        evolved: Give some instructions constraints.
-        sampled: Sample queries as the recipe says, not at random.
-        tools_evolved: Vary tools, names and descriptions.
+        evolved: Some instructions have constraints.
+        sampled: The recipe's method samples the queries; otherwise at random.
+        tools_evolved: Tools, names and descriptions vary.
     """
     changes: dict[str, dict[str, Any]] = {
         "instructions": {
@@ -248,13 +239,9 @@ def mixture(
 
 
 def _row_lines(
-    row: Row,
-    trial: ReaperTrial,
-    recipe: Recipe,
-    ground: Ground,
-    frozen: Sequence[EvaluationItem],
+    row: Row, trial: ReaperTrial, recipe: Recipe, ground: Ground, frozen: Sequence[EvaluationItem]
 ) -> Iterator[Line]:
-    """Yield a row's lines, of the trained planner and its controls; train it if necessary."""
+    """Yield the lines of a row's planner and its controls; train the planner if necessary."""
     from casewright.finetune.training.train import train
     from casewright.planner.language_model import load_language_model
 
@@ -270,7 +257,8 @@ def _row_lines(
         "data": row.data.model_dump(mode="json"),
         "recipe": recipe.model_dump(mode="json", exclude={"data"}),
     }
-    name = f"{row.slug}-{_digest(settings)}"
+    text = json.dumps(settings, sort_keys=True, default=str)
+    name = f"{row.slug}-{hashlib.sha256(text.encode()).hexdigest()[:12]}"
     data, output = trial.folder / "sets" / name, trial.folder / "planners" / name
     if not (data / MANIFEST).is_file():
         write_training_set(make_training_set(row.data, inputs, ground.encoder), data)
@@ -280,12 +268,12 @@ def _row_lines(
         "examples": metrics["examples_training"],
         "tokens": metrics["tokens_training"],
         "steps": metrics["steps"],
-        # The card of a resumed training has the seconds of its last part alone.
+        # The card of a resumed training has only the seconds of the last part.
         "seconds": None if metrics["resumed_after_steps"] else metrics["seconds_training"],
         "note": None if row.table == THIRD or row.data.instructions.sources else NO_INSTRUCTIONS,
     }
     model = load_language_model(output)
-    # The plan cases are the queries that the training learns from.
+    # The plan cases are the training's queries.
     cases = choose_queries(inputs.queries, row.data.sampling, ground.encoder, row.data.seed)
     with plan_store(cases, ground.uncached) as store:
         shots = row.data.tevo.shots
@@ -302,27 +290,27 @@ def _row_lines(
 
 
 def _ingredients(ground: Ground) -> Ingredients:
-    """Return what the training sets are made of: no question that is asked."""
+    """Return the ingredients of training sets, without the queries for measuring."""
     domain, toolbox = ground.domain, ground.toolbox
-    asked = [query.query for query in ground.measuring()]
-    pool = query_pool(domain.queries(), toolbox, asked).queries
-    # Items carry a class for every query, from its plan where the query has none.
+    measuring = [query.query for query in ground.measuring()]
+    pool = query_pool(domain.queries(), toolbox, measuring).queries
+    # An item's query has a class in any case, by default from its plan.
     queries = [item.query for item in items_of(pool, toolbox)]
     pools = read_pools(domain.tool_pools, toolbox) if domain.tool_pools else {}
-    return Ingredients(queries, toolbox, pools, measuring=asked)
+    return Ingredients(queries, toolbox, pools, measuring=measuring)
 
 
 def _first_table(
     trial: ReaperTrial, ground: Ground, frozen: Sequence[EvaluationItem]
 ) -> Iterator[Line]:
-    """Yield the lines of the planner that ships, its base, random networks, and the others."""
+    """Yield the lines of the shipped planner, its base, random networks, and other planners."""
     from casewright.planner.language_model import load_language_model
 
     folder = trial.planner if trial.planner is not None else shipped_planner()
     shots = shipped_examples(folder) if is_shipped(folder) else EXAMPLES
     source, known = find_source(folder, None), ground.domain.queries()
     paper = PAPER["table_1"]
-    # A plan's own milliseconds are among the figures.
+    # The time of each plan is a figure.
     settings: dict[str, Any] = {"batch": 1}
     new_tool = items_of(read_annotated(NEW_TOOL_QUERIES), ground.toolbox)
 
@@ -341,7 +329,7 @@ def _first_table(
             free = writer(model, store, shots, constrained=False, **settings)
             yield from lines(name, {name: bound, name + FREE: free}, own)
         if source.adapter is None:
-            why = "the planner is no adapter, which would name its base"
+            why = "the planner is not an adapter and names no base"
             yield _line(table=FIRST, row=BASE, planner=BASE, note=why)
         for seed in range(trial.seed, trial.seed + SEEDS):
             twin = writer(random_twin(tuned, seed), store, shots, **settings)
@@ -365,10 +353,10 @@ def writer(model: LanguageModel, store: CaseStore, examples: int, **settings: An
 def measured(
     items: Sequence[EvaluationItem], planners: Mapping[str, Planner], seed: int
 ) -> Iterator[Line]:
-    """Yield each planner's line for each class and for all.
+    """Yield each planner's lines for each class and for all.
 
-    Those whose labels end in ``FREE`` are also asked with a needed tool removed. A plan by a
-    fallback, or an invalid one, counts as wrong.
+    Planners whose labels end in ``FREE`` also plan with a needed tool removed. A fallback's plan
+    and an invalid plan count as wrong.
 
     Raises:
         InputError: A planner failed on a question.
@@ -376,12 +364,12 @@ def measured(
     free = {label: planner for label, planner in planners.items() if label.endswith(FREE)}
     evaluation = evaluate(items, planners, removal=free, seed=seed)
     for label, outcomes in evaluation.outcomes.items():
-        failed = [o.answered.error for o in outcomes if o.answered.error]
+        failed = [o.error for o in outcomes if o.error]
         failed += [o.result.fallback for o in outcomes if o.result and FAILED in o.result.fallback]
         if failed:
             raise InputError(
-                f"{len(failed)} of {len(outcomes)} questions were not answered by {label}, the "
-                f"first since: {failed[0]} Run the same command again."
+                f"{label} failed on {len(failed)} of {len(outcomes)} questions, first with: "
+                f"{failed[0]} Run the same command again."
             )
         wrong: dict[str, Any] = {"predicted": "", "tools": False, "arguments": False}
         verdicts = [o.verdict if o.own else replace(o.verdict, **wrong) for o in outcomes]
@@ -403,12 +391,12 @@ def measured(
 
 
 def _line(**cells: Any) -> Line:
-    """Return a line with all columns, ``None`` where it has no figure."""
+    """Return a line with all columns; missing cells are ``None``."""
     return {**dict.fromkeys(COLUMNS), "class": "all", **cells}
 
 
 def _paper(paper: Mapping[str, Any], line: Line) -> Line:
-    """Return the paper's figures for a line; following a list of tools goes without a grammar."""
+    """Return the paper's figures for a line; only_provided is of plans without a grammar."""
     if line["class"] != "all":
         rates = paper.get("classes", {}).get(line["class"]) if line["grammar"] != "off" else None
         if rates is None:
@@ -423,18 +411,13 @@ def _paper(paper: Mapping[str, Any], line: Line) -> Line:
     return {"published": f"{text}{trained}" if text else None}
 
 
-def _digest(value: Any) -> str:
-    text = json.dumps(value, sort_keys=True, default=str)
-    return hashlib.sha256(text.encode()).hexdigest()[:12]
-
-
 def _shown(lines: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
     names = [n for n in COLUMNS[1:] if any(line[n] is not None for line in lines)]
     return [{name: line[name] for name in names} for line in lines]
 
 
 def _overall(lines: Sequence[Line]) -> Iterator[tuple[str, Line]]:
-    """Yield the lines of all classes as served, each with its row's name in figures."""
+    """Yield the lines of all classes with the grammar, each with its row's name in figures."""
     for line in lines:
         if line["class"] == "all" and line["grammar"] != "off" and line["tools"] is not None:
             row = _slug(line["row"])
@@ -442,7 +425,7 @@ def _overall(lines: Sequence[Line]) -> Iterator[tuple[str, Line]]:
 
 
 def _figures(lines: Sequence[Line]) -> dict[str, float]:
-    """Return the figures of each planner as served, and the margins of those that were trained.
+    """Return the figures of each planner with the grammar, and the margins of trained planners.
 
     Margins are differences of tool accuracy to the case planner with the same plan cases, and to
     random weights under the same grammar.
@@ -468,7 +451,7 @@ def _slug(text: str) -> str:
 
 
 def draw_lines(axes: Any, lines: Sequence[Line]) -> None:
-    """Draw the tool accuracy of every row, or of Table 1's planners, as bars beside controls."""
+    """Draw the tool accuracy of every row, or of Table 1's planners, as bars with controls."""
     rows: dict[str, dict[str, float]] = {}
     for name, line in _overall(lines):
         rows.setdefault(name, {})[line["planner"]] = line["tools"]
@@ -479,6 +462,10 @@ def draw_lines(axes: Any, lines: Sequence[Line]) -> None:
         if points := [(row[planner], name) for name, row in trained.items() if planner in row]:
             axes.plot(*zip(*points, strict=True), mark, color="black", label=planner)
     axes.invert_yaxis()
-    axes.set(xlim=(0, 1), xlabel="share of right tool sequences", title="REAPER's tables, here")
+    axes.set(
+        xlim=(0, 1),
+        xlabel="share of right tool sequences",
+        title="REAPER's tables with a small model",
+    )
     if trained:
         axes.legend(loc="lower right")

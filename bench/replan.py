@@ -1,4 +1,4 @@
-"""The gain of mending: questions answered although a tool finds nothing or fails."""
+"""The gain of mending: the share of answers when a tool finds nothing or fails."""
 
 from __future__ import annotations
 
@@ -15,13 +15,7 @@ from casewright.errors import ToolError
 from casewright.graph import Answer, Limits, RunContext, build_graph
 from casewright.graph.evidence import collect
 from casewright.graph.mend import Mend
-from casewright.planner import (
-    AnnotatedQuery,
-    Plan,
-    Planner,
-    PlanRequest,
-    PlanResult,
-)
+from casewright.planner import AnnotatedQuery, Plan, Planner, PlanRequest, PlanResult
 from casewright.planner.continuing import as_question
 from casewright.planner.fallback import FallbackPlanner
 from casewright.planner.named import CASE_PLANNER, make_planner
@@ -40,7 +34,7 @@ SYSTEMS: Mapping[str, Mend] = {
 
 @dataclass(frozen=True, slots=True)
 class _Question:
-    """A query, who asks it, and the texts that its gold plan's last steps find first."""
+    """A query, its user's scope, and the first result of each last step of the gold plan."""
 
     query: AnnotatedQuery
     scope: Mapping[str, str]
@@ -48,7 +42,7 @@ class _Question:
 
 
 class _AnyTool:
-    """A control, which replans by calling one tool with the whole question."""
+    """A control whose new plan calls one tool with the whole question."""
 
     name = "any tool"
 
@@ -64,7 +58,7 @@ class _AnyTool:
 
 
 class _Widened(_AnyTool):
-    """A control: its replanning is the same plan, with the whole question where texts missed."""
+    """A control whose new plan is the old one, with the whole question in the failed calls."""
 
     def plan(self, request: PlanRequest) -> PlanResult:
         if not request.failures:
@@ -80,10 +74,10 @@ class _Widened(_AnyTool):
 
 
 def measure_replan(domain_name: str, seeds: int) -> Report:
-    """Answer the measuring queries, of whose plans one tool is made to find nothing or to fail.
+    """Answer the queries for measuring while one tool of each plan finds nothing, or fails.
 
     Args:
-        seeds: Draws of the tool, for every question.
+        seeds: The number of draws of the tool for every question.
     """
     with open_ground(domain_name) as ground:
         questions = list(_questions(ground))
@@ -125,9 +119,9 @@ def measure_replan(domain_name: str, seeds: int) -> Report:
         rows=rows,
         notes=[
             "Answered: the evidence has the first result of each last step of the gold plan. Miss: "
-            "one tool of the planner's plan, drawn by the seed, finds nothing for the arguments of "
-            "its first call; failure: it fails in every call. Controls: any tool with the whole "
-            "question; the same tool with the whole question."
+            "a random tool of the planner's plan finds nothing for the arguments of its first "
+            "call; failure: it fails in every call. Controls: any tool with the whole question; "
+            "the same tool with the whole question."
         ],
     )
 
@@ -147,14 +141,9 @@ def _questions(ground: Ground) -> Iterator[_Question]:
 
 
 def _answered(
-    question: _Question,
-    toolbox: Toolbox,
-    planner: Planner,
-    mend: Mend,
-    fault: Fault,
-    seed: int,
+    question: _Question, toolbox: Toolbox, planner: Planner, mend: Mend, fault: Fault, seed: int
 ) -> tuple[bool, int, bool, bool]:
-    """Return whether a question is answered, its calls, whether it was replanned, any evidence."""
+    """Return flag of a right answer, number of calls, flags of a new plan and of any evidence."""
     record = question.query.record
     tools = planner.plan(record.request(toolbox)).plan.tools
     drawn = random.Random(f"{record.id} {seed}").choice(tools)
@@ -171,12 +160,11 @@ def _answered(
     )
     answer = Answer.from_state(state)
     texts = {item["text"] for item in answer.evidence}
-    again = "mended" in answer.planner
-    return question.gold <= texts, len(calls), again, bool(texts)
+    return question.gold <= texts, len(calls), "mended" in answer.planner, bool(texts)
 
 
 def _watched(tool: ToolSpec, calls: list[str], fault: Fault) -> ToolSpec:
-    """Return a tool that notes its calls, and finds nothing or fails."""
+    """Return a tool that records its calls, and finds nothing or fails as ``fault`` says."""
     missed: list[Mapping[str, Any]] = []
 
     def run(arguments: Mapping[str, Any], context: CallContext) -> Any:

@@ -1,4 +1,4 @@
-"""The result of a bench: figures, tables, settings, notes, a plot; and papers' figures."""
+"""The report of a bench, and the tables that papers published."""
 
 from __future__ import annotations
 
@@ -12,7 +12,8 @@ from typing import Any
 Row = Mapping[str, Any]
 
 
-def _without_table(rows: Sequence[Row]) -> list[dict[str, Any]]:
+def without_table(rows: Sequence[Row]) -> list[dict[str, Any]]:
+    """Return rows without the name of their table."""
     return [{name: cell for name, cell in row.items() if name != "table"} for row in rows]
 
 
@@ -21,10 +22,10 @@ class Report:
     """The result of one bench.
 
     Attributes:
-        rows: The table; or lines of several tables, told apart by their ``table``.
+        rows: The rows of the table; each row of several tables names its own as ``table``.
         draw: Draws the plot onto matplotlib axes.
-        titles: Of several tables the titles by their rows' ``table``, in their order.
-        cells: Returns the rows of one table as they are shown.
+        titles: The titles of several tables by name, in order.
+        cells: Returns the printed rows of a table.
     """
 
     bench: str
@@ -34,20 +35,15 @@ class Report:
     notes: Sequence[str] = ()
     draw: Callable[[Any], None] | None = field(default=None, repr=False)
     titles: Mapping[str, str] = field(default_factory=dict)
-    cells: Callable[[Sequence[Row]], Sequence[Row]] = field(default=_without_table, repr=False)
+    cells: Callable[[Sequence[Row]], Sequence[Row]] = field(default=without_table, repr=False)
 
     def to_json(self) -> dict[str, Any]:
         """Return the JSON-plain form."""
-        return {
-            "bench": self.bench,
-            "settings": dict(self.settings),
-            "figures": dict(self.figures),
-            "rows": [dict(row) for row in self.rows],
-            "notes": list(self.notes),
-        }
+        names = ("bench", "settings", "figures", "rows", "notes")
+        return {name: getattr(self, name) for name in names}
 
     def tables(self) -> Iterator[tuple[str, Sequence[Row]]]:
-        """Yield title and rows of each table that has rows; of a single table always."""
+        """Yield title and rows of a single table, or of each of several tables that has rows."""
         if not self.titles:
             yield self.bench, self.rows
         for name, title in self.titles.items():
@@ -57,6 +53,6 @@ class Report:
 
 @cache
 def published(paper: str) -> dict[str, Any]:
-    """Return the tables that a paper printed, by the paper's name in ``published.toml``."""
+    """Return a paper's tables by the paper's name in ``published.toml``."""
     text = Path(__file__).with_name("published.toml").read_text(encoding="utf-8")
     return dict(tomllib.loads(text)[paper])

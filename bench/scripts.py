@@ -1,7 +1,7 @@
-"""Scripts by which a language model writes the gold plans of annotated queries.
+"""Scripts that make a language model write the gold plans of annotated queries.
 
 Random weights would write nonsense of any length. With a script, each step computes the network's
-logits and the likeliest allowed token, as greedy decoding does, and then writes the longest allowed
+logits and the likeliest allowed token, as in greedy decoding, and then writes the longest allowed
 token that continues the gold plan.
 """
 
@@ -11,7 +11,6 @@ import random
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,13 +19,11 @@ from casewright.errors import GrammarError
 from casewright.finetune.folds import similarity_groups
 from casewright.planner import AnnotatedQuery, PlanRequest, plan_store
 from casewright.planner.decoding import Choose, greedy
+from casewright.planner.decoding.matcher import Matcher
+from casewright.planner.grammar import PlanGrammar, PlanMatcher
+from casewright.planner.language_model import LanguageModel
 from casewright.stores import CaseStore, Encoder
 from casewright.tools import Toolbox
-
-if TYPE_CHECKING:
-    from casewright.planner.decoding.matcher import Matcher
-    from casewright.planner.grammar import PlanGrammar, PlanMatcher
-    from casewright.planner.language_model import LanguageModel
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,14 +31,14 @@ class Script:
     """The tokens of a text that a model writes under a grammar.
 
     Attributes:
-        choices: The tokens that are not forced, with the end token if the end is a choice.
+        choices: The tokens that the grammar does not force, and the end token if that is a choice.
     """
 
     tokens: tuple[int, ...]
     choices: tuple[int, ...]
 
     def choose(self) -> Choose:
-        """Return a choice function for one plan that writes these tokens, as slow as greedy."""
+        """Return a choice function that writes these tokens once, at the cost of ``greedy``."""
         choices: Iterator[int] = iter(self.choices)
 
         def follow(logits: NDArray[np.float32], matcher: Matcher) -> int:
@@ -52,7 +49,7 @@ class Script:
 
 
 class ScriptWriter:
-    """A writer of scripts for one model."""
+    """A maker of scripts for one model."""
 
     def __init__(self, model: LanguageModel) -> None:
         self._ends = model.ends
@@ -65,10 +62,10 @@ class ScriptWriter:
         self._longest = max(map(len, self._tokens))
 
     def script(self, matcher: PlanMatcher, text: str, *, forced: bool = True) -> Script:
-        """Return the script of a text; ``forced`` tokens are then no choices.
+        """Return the script of a text; without ``forced``, forced tokens are choices too.
 
         Args:
-            matcher: Of the text's grammar; it is used up.
+            matcher: The matcher of the text's grammar, which this call consumes.
 
         Raises:
             GrammarError: The grammar cannot write this text.
@@ -99,25 +96,20 @@ class ScriptWriter:
         """Return the longest allowed token (``allowed`` is sorted) that starts a text."""
         for length in range(min(self._longest, len(text)), 0, -1):
             for token in self._tokens.get(text[:length], ()):
-                at = int(np.searchsorted(allowed, token))
-                if at < len(allowed) and allowed[at] == token:
+                index = int(np.searchsorted(allowed, token))
+                if index < len(allowed) and allowed[index] == token:
                     return token
         raise GrammarError(f"The grammar cannot write {text[:40]!r}.")
 
 
 @dataclass(frozen=True, slots=True)
 class Task:
-    """A query, and the scripts of its plan with forced tokens and without."""
+    """A query, and the scripts of its plan with forced tokens and without them."""
 
     query: AnnotatedQuery
     request: PlanRequest
     forced: Script
     masked: Script
-
-    @property
-    def text(self) -> str:
-        """The plan."""
-        return str(self.query.plan)
 
 
 def make_tasks(
@@ -127,7 +119,7 @@ def make_tasks(
     queries: Iterable[AnnotatedQuery],
     count: int,
 ) -> tuple[list[Task], int]:
-    """Return up to ``count`` tasks of queries, and how many plans cannot be written."""
+    """Return up to ``count`` tasks, and the number of queries whose plans the grammar refuses."""
     scripts, tasks, refused = ScriptWriter(model), list[Task](), 0
     for query in queries:
         if len(tasks) == count:
@@ -144,7 +136,7 @@ def make_tasks(
 
 
 def shuffled_queries(queries: Iterable[AnnotatedQuery], seed: int) -> list[AnnotatedQuery]:
-    """Return in random order the queries with the domain's own tools: they share a prompt head."""
+    """Return in random order the queries without tools of their own: they share a prompt head."""
     plain = [q for q in queries if not (q.record.tools_extra or q.record.tools_removed)]
     random.Random(seed).shuffle(plain)
     return plain
@@ -154,7 +146,7 @@ def shuffled_queries(queries: Iterable[AnnotatedQuery], seed: int) -> list[Annot
 def other_plan_cases(
     queries: Sequence[AnnotatedQuery], questions: Sequence[AnnotatedQuery], encoder: Encoder
 ) -> Iterator[CaseStore]:
-    """Open a store of the queries' plans, without the ``similarity_groups`` of the questions."""
+    """Open a store of the plans of queries outside of the questions' ``similarity_groups``."""
     groups = similarity_groups([query.query for query in (*queries, *questions)], encoder)
     excluded = set(groups[len(queries) :])
     others = [q for q, group in zip(queries, groups, strict=False) if group not in excluded]

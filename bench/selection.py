@@ -21,14 +21,14 @@ Floats = NDArray[np.float64]
 SYSTEMS = ("casewright", "naive", "langchain")
 LAMBDAS = (0.5, 0.75, 0.95)
 DIMENSION, CLUSTERS, SPREAD = 384, 100, 1.0
-#: Picks and first candidates of the certified selections.
+#: The numbers of picks and of first candidates in certified selections.
 PICKS, CANDIDATES = 8, 20
 
 
 def measure_selection(
     domain_name: str, sizes: Sequence[tuple[int, int]], queries: int | None, repeats: int, seed: int
 ) -> Report:
-    """Time selections on the same candidates, and certify selections over a domain's queries."""
+    """Time selections from the same candidates, and certify selections of a domain's queries."""
     ground = read_ground(domain_name)
     questions = [query.query for query in ground.measuring()[:queries]]
     rows, figures = [], {}
@@ -58,19 +58,19 @@ def measure_selection(
         figures={**figures, **_certified(ground.encoder, known, questions)},
         rows=rows,
         notes=[
-            "Milliseconds at the median, in one process, on the same candidates: hits in, picks "
-            "out. Naive: Algorithm 1 as printed, in numpy, all similarities anew at every pick. "
-            "LangChain: maximal_marginal_relevance, whose relevance is a cosine without quality.",
+            "Median milliseconds in one process, from the same hits to picks. Naive: Algorithm 1 "
+            "as printed, in NumPy, with all similarities computed at every pick. LangChain: "
+            "maximal_marginal_relevance, whose relevance is a cosine without quality.",
             f"Certified: {PICKS} picks among the domain's annotated queries for each of its "
-            f"queries for measuring only; first from {CANDIDATES} candidates, then with every "
-            "case fetched that may have been picked. Exact: as the naive algorithm over all cases.",
+            f"queries for measuring, first from {CANDIDATES} candidates, then from all cases that "
+            "the picks may include. Exact: the naive algorithm's picks from all cases.",
         ],
         draw=lambda axes: _draw(axes, rows),
     )
 
 
 def read_sizes(text: str) -> list[tuple[int, int]]:
-    """Return candidates and picks of a text as ``1000:50,10000:100``; raises ``InputError``."""
+    """Return candidates and picks from a text like ``1000:50,10000:100``; raise ``InputError``."""
     try:
         pairs = [tuple(map(int, part.split(":"))) for part in text.split(",")]
         sizes = [(count, k) for count, k in pairs]
@@ -86,7 +86,7 @@ def read_sizes(text: str) -> list[tuple[int, int]]:
 def naive(
     vectors: Floats, scores: Floats, ids: Sequence[str], k: int, lambda_d: float
 ) -> list[int]:
-    """Return the rows that Algorithm 1 picks; it computes all similarities at every pick."""
+    """Return the rows of Algorithm 1's picks, with all similarities computed at every pick."""
     ties = np.array(
         sorted(range(len(ids)), key=lambda i: (-round(float(scores[i]), DECIMALS), ids[i]))
     )
@@ -109,7 +109,7 @@ def _timed(count: int, k: int, lambda_d: float, repeats: int, seed: int) -> dict
     schema, hits = _hits(query, vectors)
     scores = np.array([hit.score for hit in hits])
     ids = [hit.case.id for hit in hits]
-    # Arrays are faster for it than the lists that its signature names.
+    # LangChain's function is faster with arrays than with the lists of its signature.
     candidates: Any = [np.asarray(hit.vector, dtype=np.float64) for hit in hits]
     ours, picks = _median(partial(select, hits, k, schema, lambda_d=lambda_d), repeats)
     naive_ms, naive_rows = _median(
@@ -134,7 +134,7 @@ def _timed(count: int, k: int, lambda_d: float, repeats: int, seed: int) -> dict
 
 
 def _clustered(count: int, seed: int) -> tuple[Floats, Floats]:
-    """Return a query and unit vectors around some centres, as embeddings of texts lie."""
+    """Return a query and unit vectors in clusters, like embeddings of texts."""
     rng = np.random.default_rng(seed)
     centres = rng.normal(size=(CLUSTERS, DIMENSION))
     vectors = centres[rng.integers(CLUSTERS, size=count)]
@@ -144,7 +144,7 @@ def _clustered(count: int, seed: int) -> tuple[Floats, Floats]:
 
 
 class _NoEncoder:
-    """An encoder of a schema whose vectors are not made of text."""
+    """An encoder for a schema with given vectors."""
 
     name, dimension = "given", DIMENSION
 
@@ -153,7 +153,7 @@ class _NoEncoder:
 
 
 def _hits(query: Floats, vectors: Floats) -> tuple[CaseSchema, list[Hit]]:
-    """Return the vectors as the hits of one search, best first."""
+    """Return the schema, and the vectors as the hits of a search, best first."""
     rows = vectors.astype(np.float32)
     scores = [float(score) for score in rows.astype(np.float64) @ query]
     hits = [
@@ -171,7 +171,7 @@ def _median(work: Callable[[], Any], repeats: int) -> tuple[float, Any]:
 def _certified(
     encoder: Encoder, known: Sequence[str], questions: Sequence[str]
 ) -> dict[str, float]:
-    """Return the shares of selections that are certified or exact, and their times."""
+    """Return the shares of certified and of exact selections, and the times."""
     schema = CaseSchema("queries", (text_facet("query", encoder, inter=False),))
     figures: dict[str, float] = {}
     with tempfile.TemporaryDirectory() as folder, CaseStore(schema, folder) as store:
@@ -194,18 +194,19 @@ def _certified(
                     [hit.case.id for hit in selected.hits] == [ids[row] for row in exact]
                     for selected in (first, last)
                 ]
-                flags = (first.certified, same[0], last.certified, same[1])
-                rows.append((*flags, last.candidates, first_ms, last_ms))
+                shares = (first.certified, same[0], last.certified, same[1])
+                rows.append((*shares, last.candidates, first_ms, last_ms))
             columns = np.array(rows, dtype=np.float64).T
+            first_certified, first_exact, certified, exact_picks, fetched, first_ms, ms = columns
             values = {
-                f"certified_from_{CANDIDATES}_candidates": mean(columns[0]),
-                f"exact_from_{CANDIDATES}_candidates": mean(columns[1]),
-                "certified": mean(columns[2]),
-                "exact_where_certified": mean(columns[3][columns[2] == 1]),
-                "candidates_p50": p50(columns[4]),
-                "candidates_p95": p95(columns[4]),
-                f"ms_p50_from_{CANDIDATES}_candidates": p50(columns[5]),
-                "ms_p50_certified": p50(columns[6]),
+                f"certified_from_{CANDIDATES}_candidates": mean(first_certified),
+                f"exact_from_{CANDIDATES}_candidates": mean(first_exact),
+                "certified": mean(certified),
+                "exact_where_certified": mean(exact_picks[certified == 1]),
+                "candidates_p50": p50(fetched),
+                "candidates_p95": p95(fetched),
+                f"ms_p50_from_{CANDIDATES}_candidates": p50(first_ms),
+                "ms_p50_certified": p50(ms),
             }
             figures |= {f"{name}_lambda_{lambda_d}": value for name, value in values.items()}
     return figures

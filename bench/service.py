@@ -1,4 +1,4 @@
-"""The time of the service over HTTP beside the bare graph in one process, and its memory."""
+"""The times of the service over HTTP and of the bare graph in one process; the service's memory."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ from typing import Any
 import httpx
 import numpy as np
 
+from casewright.bench.answer import PARTS
 from casewright.bench.harness import first_scope, p50, resident_bytes, serving
 from casewright.bench.report import Report
 from casewright.errors import InputError
@@ -24,19 +25,19 @@ from casewright.graph.named import EXTRACTIVE
 from casewright.stores.progress import progress_bar
 
 CLIENTS = (1, 8, 32)
-#: The share of the requests after which memory is first read: caches are full by then.
+#: The share of the requests after which memory is first read, with full caches.
 WARM_UP = 0.1
-#: Answers a question; returns the milliseconds of the graph's stages, ``None`` without an answer.
+#: A function from a question to the milliseconds of the graph's stages; ``None`` without an answer.
 Ask = Callable[[str], Awaitable[float | None]]
 
 
 @dataclass(frozen=True, slots=True)
 class Load:
-    """The measured load of some questions.
+    """The measurements of a load of questions.
 
     Attributes:
-        cpu_seconds: CPU time of the process that answered.
-        stages: Milliseconds of each answer in its graph's stages.
+        cpu_seconds: CPU time of the answering process.
+        stages: Milliseconds of each answer in the graph's stages.
     """
 
     milliseconds: Sequence[float]
@@ -72,7 +73,7 @@ async def load(
     advance: Callable[[int], None] = lambda number: None,
     cpu: Callable[[], float] = time.process_time,
 ) -> Load:
-    """Ask the questions in order by concurrent clients; ``cpu`` returns the answering CPU time."""
+    """Ask the questions with concurrent clients; ``cpu`` returns the answerer's CPU seconds."""
     remaining = iter(questions)
     times: list[float] = []
     stages: list[float] = []
@@ -103,12 +104,12 @@ class Service:
     pid: int
 
     def cpu_seconds(self) -> float:
-        """Return its CPU time so far; 0 on a system without ``/proc``."""
+        """Return the process's CPU time so far; 0 on a system without ``/proc``."""
         try:
             line = Path(f"/proc/{self.pid}/stat").read_text(encoding="utf-8")
         except OSError:
             return 0.0
-        # The 14th and 15th field; the second one, in brackets, may hold spaces.
+        # The fields 14 and 15; field 2, in brackets, may hold spaces.
         fields = line.rpartition(")")[2].split()[11:13]
         return sum(map(int, fields)) / os.sysconf("SC_CLK_TCK")
 
@@ -119,8 +120,9 @@ def measure_service(
     """Return the times of questions to a domain, and the service's memory.
 
     Args:
-        requests: Requests that memory is watched over.
-        open_session: Opens the domain as a service does, by its name, for the bare graph.
+        each: Questions for each number of clients.
+        requests: Requests during which memory is measured.
+        open_session: Opens a domain by name as a service does, for the bare graph.
 
     Raises:
         InputError: The domain has no annotated queries.
@@ -135,8 +137,7 @@ def measure_service(
     bare = asyncio.run(_bare(open_session(domain), questions))
     with serving(domain) as (url, pid):
         service = Service(url, pid)
-        over_http = asyncio.run(_service(service, questions))
-        memory = asyncio.run(_memory(service, known, requests)) if requests else {}
+        over_http, memory = asyncio.run(_service(service, questions, known, requests))
     rows = [
         _row(clients, way, loads[clients])
         for clients in CLIENTS
@@ -148,11 +149,11 @@ def measure_service(
         figures={**_figures(bare, over_http), **memory},
         rows=rows,
         notes=[
-            "The clients and the bare graph run in this process, the service in one of its own, on "
-            "the same machine: they share its cores. Questions are asked in the same order. cpu_ms "
-            "is the computing time of an answer, of the process that answers; outside_ms is the "
-            "median of what an answer takes beside the stages that its usage tells: LangGraph, and "
-            "of the service also HTTP and waiting for a place."
+            "The clients and the bare graph run in this process, the service in another one on the "
+            "same cores. The order of questions is the same. cpu_ms is the computing time of an "
+            "answer in the answering process; outside_ms is the median time of an answer outside "
+            "of the stages in its usage: LangGraph, and for the service also HTTP and waiting for "
+            "a place."
         ],
         draw=lambda axes: _draw(axes, bare, over_http),
     )
@@ -172,35 +173,37 @@ async def _bare(session: Any, questions: Sequence[str]) -> dict[int, Load]:
         session.close()
 
 
-async def _service(service: Service, questions: Sequence[str]) -> dict[int, Load]:
-    async with _asking(service) as ask:
-        return await _each(ask, questions, "The service", service.cpu_seconds)
-
-
 async def _each(
     ask: Ask, questions: Sequence[str], label: str, cpu: Callable[[], float]
 ) -> dict[int, Load]:
-    # Untimed: what is loaded at the first questions, and the embedding of each question.
+    # Untimed: the first questions load models, and each question is embedded once.
     await load(ask, questions, max(CLIENTS))
     with progress_bar(label, len(CLIENTS) * len(questions), show=None) as advance:
         return {n: await load(ask, questions, n, advance, cpu) for n in CLIENTS}
 
 
-async def _memory(service: Service, known: Sequence[str], requests: int) -> dict[str, float]:
-    """Return the service's memory before, in the middle of and after so many requests."""
+async def _service(
+    service: Service, questions: Sequence[str], known: Sequence[str], requests: int
+) -> tuple[dict[int, Load], dict[str, float]]:
+    """Return the loads, and the memory before, in the middle of and after the requests."""
+    async with _asking(service) as ask:
+        loads = await _each(ask, questions, "The service", service.cpu_seconds)
+        return loads, await _memory(ask, service.pid, known, requests) if requests else {}
+
+
+async def _memory(ask: Ask, pid: int, known: Sequence[str], requests: int) -> dict[str, float]:
     first = max(1, int(requests * WARM_UP))
     middle = first + (requests - first) // 2
     questions = cycle(known)
     figures: dict[str, float] = {}
     errors = completed = 0
     with progress_bar("Watching memory", requests, show=None) as advance:
-        async with _asking(service) as ask:
-            for until in (first, middle, requests):
-                part = list(islice(questions, until - completed))
-                errors += (await load(ask, part, max(CLIENTS), advance)).errors
-                memory = (resident_bytes(service.pid) or 0) / 2**20
-                figures[f"service_memory_mb_after_{until}_requests"] = memory
-                completed = until
+        for until in (first, middle, requests):
+            part = list(islice(questions, until - completed))
+            errors += (await load(ask, part, max(CLIENTS), advance)).errors
+            memory = (resident_bytes(pid) or 0) / 2**20
+            figures[f"service_memory_mb_after_{until}_requests"] = memory
+            completed = until
     return {**figures, f"errors_in_{requests}_requests": float(errors)}
 
 
@@ -223,8 +226,7 @@ def _stages(answer: Mapping[str, Any]) -> float | None:
     """Return the milliseconds of the stages; ``None`` without an answer."""
     if not answer["text"]:
         return None
-    parts = ("planning_ms", "execution_ms", "generation_ms")
-    return float(sum(answer["usage"][part] for part in parts))
+    return float(sum(answer["usage"][f"{part}_ms"] for part in PARTS))
 
 
 def _row(clients: int, way: str, load_of: Load) -> dict[str, Any]:

@@ -1,6 +1,6 @@
 """RAGSys's study (Contal and McGoldrick 2024, section 4): six retrievers, four measures.
 
-On TruthfulQA's multiple-choice questions (Lin et al. 2022), each right answer of which is a case.
+The questions are TruthfulQA's multiple-choice ones (Lin et al. 2022); each right answer is a case.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ from casewright.stores.selectors import (
     RELEVANCE_DIVERSITY_BIAS,
 )
 
-#: TruthfulQA's file, of the first folder that holds it.
+#: TruthfulQA's file, and the folders that may hold it.
 FILE, _FOLDERS = "mc_task.json", ("", "v1", "data/v1")
 PRIMER = "fixed primer"
 SELECTORS: Mapping[str, MarginalSelector] = {
@@ -71,7 +71,7 @@ BESIDE: Mapping[str, MarginalSelector] = {
 #: The retriever on whose answers the labels are shuffled, and how often they are.
 _LAST, SHUFFLES = "relevance, diversity, bias", 20
 READING = CaseReading("question")
-#: Our column of each measure in the paper's tables, by the paper's name.
+#: Columns of this report by the paper's name of the measure.
 PAPER = {
     "DPO": "DPO, triples",
     "MC1": "MC1",
@@ -82,7 +82,7 @@ PAPER = {
 
 @dataclass(frozen=True, slots=True)
 class Study:
-    """The options of the command."""
+    """The options of ``casewright bench truthfulqa``."""
 
     data: Path
     model: str
@@ -97,25 +97,27 @@ class Study:
 
 
 def read_truthfulqa(folder: Path) -> list[JudgedQuestion]:
-    """Return the questions with their right answers, the best one first, and their wrong ones.
+    """Return the questions with right answers, the best one first, and wrong answers.
 
-    A question is asked without its own cases: those with its number in the field ``group``.
+    A question's own cases, with its number in the field ``group``, are never shown to it.
 
     Raises:
-        InputError: The folder has no such file, or it has another format.
+        InputError: The folder has no ``mc_task.json``, or the file has another format.
     """
     files = [folder / subfolder / FILE for subfolder in _FOLDERS]
     file = next((file for file in files if file.is_file()), None)
     if file is None:
         raise InputError(
             f"{folder} holds no {FILE}. Give the folder of TruthfulQA's data: {FILE} is in data/v1 "
-            "of its repository, github.com/sylinrl/TruthfulQA."
+            "of the repository github.com/sylinrl/TruthfulQA."
         )
     try:
         rows = json.loads(file.read_text(encoding="utf-8"))
         return [_question(row, number) for number, row in enumerate(rows)]
     except (OSError, ValueError, KeyError, TypeError, AttributeError, StopIteration) as error:
-        raise InputError(f"{file} is not TruthfulQA's file of that name. Fetch it anew.") from error
+        raise InputError(
+            f"{file} is not TruthfulQA's file of that name. Download it again."
+        ) from error
 
 
 def _question(row: dict[str, Any], number: int) -> JudgedQuestion:
@@ -136,7 +138,7 @@ def cases_of(questions: Sequence[JudgedQuestion]) -> list[Case]:
 
 
 def measure_truthfulqa(study: Study, encoder: Encoder) -> Report:
-    """Run the study.
+    """Return the measures of every retriever, and the times of the two ways of scoring.
 
     Raises:
         InputError: A file cannot be read, or the model is a chat model.
@@ -144,12 +146,12 @@ def measure_truthfulqa(study: Study, encoder: Encoder) -> Report:
     all_questions = read_truthfulqa(study.data)
     pairs = None if study.primer is None else read_demonstrations(study.primer)
     scorer = open_scorer(study.model, adapter=study.adapter, device=study.device, dtype=study.dtype)
-    # A lower limit takes the first of a higher one's, whose scores are cached.
+    # The questions of a lower limit are among a higher limit's, whose scores are cached.
     shuffled = random.Random(study.seed).sample(all_questions, len(all_questions))
     questions = shuffled[: study.limit]
     started = time.perf_counter()
     work = study.work or data_folder() / "truthfulqa"
-    # In a folder: in memory, a search with a condition looks through all cases in Python.
+    # A store on disk: in memory, a filtered search would loop over all cases in Python.
     with (
         closing(RecordedScorer(scorer, work / "scores.sqlite")) as recorded,
         TemporaryDirectory() as folder,
@@ -167,7 +169,7 @@ def measure_truthfulqa(study: Study, encoder: Encoder) -> Report:
             for cases, question in zip(row, questions, strict=True)
         ]
         new = sum(len(prompt.answers) for prompt in recorded.missing(prompts))
-        note(f"Scoring {new:,} answers that are not scored yet …")
+        note(f"Scoring {new:,} answers …")
         flat = score_all(recorded, prompts)
     seconds, count = time.perf_counter() - started, len(questions)
     logprobs = {name: flat[n * count : (n + 1) * count] for n, name in enumerate(shown)}
@@ -198,7 +200,7 @@ def measure_truthfulqa(study: Study, encoder: Encoder) -> Report:
 def _shown(
     study: Study, store: CaseStore, questions: Sequence[JudgedQuestion], pairs: list[Case] | None
 ) -> Iterator[tuple[str, list[Shown]]]:
-    """Yield each retriever with the demonstrations for each question; last a random draw."""
+    """Yield each retriever's name and demonstrations for each question; last a random draw."""
     if pairs is not None:
         primer = tuple(Demonstration(c.problem["question"], str(c.solution)) for c in pairs)
         yield PRIMER, [Shown(primer)] * len(questions)
@@ -221,7 +223,7 @@ def _rows(
         cosines = [cases.cosine for cases in shown[name] if cases.cosine is not None]
         cosine = mean(cosines) if cosines else None
         rows.append(_row(name, verdicts, cosine, len(questions)))
-    # A control: right and wrong shuffled among each question's answers.
+    # A control with shuffled labels among each question's answers.
     draw = np.random.default_rng(study.seed)
     control = []
     for _ in range(SHUFFLES):
@@ -248,15 +250,11 @@ def _published_rows(columns: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
 def _row(
     name: str, verdicts: Sequence[AnswerMeasures], cosine: float | None, questions: int
 ) -> dict[str, Any]:
-    """Return a retriever's measures as a row.
-
-    Args:
-        verdicts: Of each question, maybe several times over; all have wrong answers.
-    """
+    """Return a retriever's measures as a row; ``verdicts`` may have a question several times."""
     margins = np.concatenate([verdict.margins.ravel() for verdict in verdicts])
     per_question = np.array([verdict.margin for verdict in verdicts])
     ratios = np.array([verdict.mass_ratio for verdict in verdicts], dtype=np.float64)
-    # Draws of one question are no questions of their own.
+    # Several draws of a question count as one question.
     draws = per_question.reshape(-1, questions).mean(axis=0)
     low, high = interval_of(draws, Resamples(questions))
     return {
@@ -281,10 +279,10 @@ def _row(
 
 def _notes(model: str, rows: Sequence[dict[str, Any]]) -> list[str]:
     notes = [
-        f"The model is {model}. A small one knows little of these questions: what is studied is "
-        "the differences between retrievers, beside those published (RAGSys, Tables 1 and 2).",
-        "Each question is asked without cases of its own. Margin is Δ with its 95 % interval over "
-        "questions; DPO is log σ(Δ).",
+        f"The model is {model}. A small model knows few answers: compare the differences between "
+        "retrievers with the published ones (RAGSys, Tables 1 and 2).",
+        "No question is shown its own cases. Margin is Δ with its 95 % interval over questions; "
+        "DPO is log σ(Δ).",
     ]
     for name in ("margin", *PAPER.values()):
         ranked = sorted(rows, key=lambda row: -row[name])
@@ -293,12 +291,12 @@ def _notes(model: str, rows: Sequence[dict[str, Any]]) -> list[str]:
 
 
 def _draw(axes: Any, rows: Sequence[dict[str, Any]], model: str) -> None:
-    reach = [
+    spread = [
         [row["margin"] - row["margin from"] for row in rows],
         [row["margin to"] - row["margin"] for row in rows],
     ]
     names, middles = ([row[column] for row in rows] for column in ("retriever", "margin"))
-    axes.barh(names, middles, xerr=reach, capsize=3)
+    axes.barh(names, middles, xerr=spread, capsize=3)
     axes.axvline(0, color="grey", linewidth=0.8)
     axes.invert_yaxis()
     axes.set(xlabel="margin Δ, mean over questions, 95 % interval", title=f"TruthfulQA, {model}")

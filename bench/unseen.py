@@ -1,4 +1,4 @@
-"""The accuracy and the confidence of planners on toolboxes that nothing was trained on."""
+"""The accuracy and the confidence of planners on toolboxes that no training has seen."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from casewright.bench.report import Report
+from casewright.bench.report import Report, without_table
 from casewright.bench.unseen_planners import ToolboxPlanner, maker, names_with_controls
 from casewright.errors import InputError
 from casewright.finetune.corpus import CorpusToolbox, Split, read_corpus
@@ -31,28 +31,29 @@ from casewright.stores.encoders.cache import UncachedQuestions
 from casewright.tools import Toolbox
 
 CORPUS, SEALTOOLS, BFCL = "corpus", "sealtools", "bfcl"
-#: Seal-Tools' file of fields that its others do not have; the first is trained on.
+#: Seal-Tools' file of fields that its other files lack; the first of these is for training.
 OUT_OF_DOMAIN, IN_DOMAIN = FILES[2], FILES[:2]
 #: The class of messages whose tools are in no in-domain file.
 APART = "no tool of the in-domain files"
 ALL, DIFFERENCES, CONFIDENCE = "all", "differences", "confidence"
-#: Shares by the names of ``FIGURES`` in the evaluation, and their column names.
+#: Column names by the evaluation's names of shares.
 COLUMNS = {"tools": "right tools", "graph_arguments": "whole plans"}
-#: Shares of the messages, the surest first, whose accuracy is a row.
+#: Shares of the messages, in order of confidence, whose accuracy is a row.
 COVERAGES = (0.25, 0.5, 0.75, 0.9, 1.0)
-#: Bins of the calibration, of as many messages each.
+#: Bins of the calibration, of equal size.
 BINS = 8
 NOTES = (
     "right tools: the plan's tool sequence is the gold one. whole plans: its graph is the gold "
     "plan's, by tools, references and every argument; an argument that the gold plan lacks is "
-    "wrong. invalid: the planner gave no valid plan of its own; what stood in counts like any "
-    "other. ms: median; of plans that are decoded together, each one's share.",
-    "Brackets are 95 % intervals: Wilson's of shares, over messages; of differences a paired "
-    "Bayesian bootstrap's, over toolboxes. An open page's messages are also in their own class.",
+    "wrong. invalid: the planner wrote no valid plan; the fallback's plan is scored. ms: median; "
+    "for plans of one batch, a plan's share of the batch's time.",
+    "Brackets are 95 % intervals: Wilson's for shares, over messages; a paired Bayesian "
+    "bootstrap's for differences, over toolboxes. An open page's messages also have their own "
+    "class.",
 )
 PUBLIC_NOTE = (
-    "Public sets are planned for without plan cases. BFCL allows several values for some "
-    "arguments, of which one is taken for gold: its whole plans are counted too low."
+    "For public sets planners have no plan cases. BFCL allows several values for some arguments, "
+    "of which one is the gold value here: its share of whole plans is too low."
 )
 
 
@@ -75,7 +76,7 @@ class UnseenSet:
     refused: Mapping[str, int] = field(default_factory=dict)
 
     def limited(self, limit: int | None, seed: int) -> UnseenSet:
-        """Return a random sample of at most ``limit`` items, in their order."""
+        """Return a set with a random sample of at most ``limit`` items, in their order."""
         if limit is None or limit >= len(self.items):
             return self
         sample = sorted(random.Random(seed).sample(range(len(self.items)), limit))
@@ -88,40 +89,34 @@ class UnseenSet:
 
 
 def corpus_set(split: Split, cases: int, seed: int) -> UnseenSet:
-    """Return the messages of a split's toolboxes, but for ``cases`` of each that are plan cases."""
+    """Return the messages of a split's toolboxes, except ``cases`` plan cases of each."""
     items: list[EvaluationItem] = []
     groups: list[int] = []
     known = {}
     for number, box in enumerate(read_corpus(split)):
         known[box.toolbox.fingerprint()] = cases_of = draw_cases(box, cases, seed)
-        items_asked = items_of(
-            [query for query in box.queries if query not in cases_of], box.toolbox
-        )
-        items += items_asked
-        groups += [number] * len(items_asked)
+        others = [query for query in box.queries if query not in cases_of]
+        items += items_of(others, box.toolbox)
+        groups += [number] * len(others)
     return UnseenSet(CORPUS, items, [_classes(item.query) for item in items], groups, known)
 
 
 def draw_cases(box: CorpusToolbox, count: int, seed: int) -> list[AnnotatedQuery]:
-    """Return ``count`` random messages of a toolbox; a smaller count gives a part of these.
+    """Return ``count`` random messages of a toolbox; a smaller count returns a subset.
 
     Raises:
         InputError: No other message is left.
     """
     if count >= len(box.queries):
         raise InputError(
-            f"--cases {count} leaves nothing to ask: the toolbox {box.name} has "
-            f"{len(box.queries)} messages. Give fewer."
+            f"--cases {count} leaves no message to measure: the toolbox {box.name} has "
+            f"{len(box.queries)} messages. Give fewer cases."
         )
     return random.Random(f"{seed}:{box.name}").sample(box.queries, len(box.queries))[:count]
 
 
 def public_sets(folder: Path) -> list[UnseenSet]:
-    """Return Seal-Tools' out-of-domain file and BFCL, of a folder that holds a folder of each.
-
-    Raises:
-        InputError: A file is missing, cannot be read, or has another format.
-    """
+    """Return Seal-Tools' out-of-domain file and BFCL from a folder with a folder of each."""
     refused: Counter[str] = Counter()
     queries = tool_queries(SEALTOOLS, folder / SEALTOOLS / OUT_OF_DOMAIN, refused)
     sealtools = _public(SEALTOOLS, queries, refused)
@@ -156,7 +151,7 @@ def _classes(query: AnnotatedQuery) -> tuple[str, ...]:
 
 @dataclass(frozen=True, slots=True)
 class UnseenTrial:
-    """The options of the command."""
+    """The options of ``casewright bench unseen``."""
 
     planners: Sequence[str]
     split: Split = "measuring"
@@ -169,19 +164,15 @@ class UnseenTrial:
 
 
 def measure_unseen(trial: UnseenTrial, encoder: CachedEncoder | None = None) -> Report:
-    """Plan for every message of every set by every planner, and by controls.
+    """Plan for every message of every set with every planner and the controls.
 
     Controls are the plan parser with the same plan cases, the untuned base and the fallback plan.
-
-    Raises:
-        InputError: A planner or a set does not exist, or too few messages are left to ask.
-        DependencyError: A package that a planner needs is not installed.
     """
     names = names_with_controls(trial.planners, base=trial.base)
     sets = [corpus_set(trial.split, trial.cases, trial.seed)]
     sets += [] if trial.data is None else public_sets(trial.data)
     sets = [data.limited(trial.limit, trial.seed) for data in sets]
-    # First of all: a model that cannot be loaded is an error at once.
+    # A model that cannot be loaded is an error at once.
     makers = {name: maker(name, trial.settings) for name in names}
     with stores_of(sets, encoder or default_encoder()) as (stores, empty):
         planners: dict[str, Planner] = {
@@ -198,7 +189,7 @@ def measure_unseen(trial: UnseenTrial, encoder: CachedEncoder | None = None) -> 
 def stores_of(
     sets: Sequence[UnseenSet], encoder: CachedEncoder
 ) -> Iterator[tuple[dict[str, CaseStore], CaseStore]]:
-    """Open the stores of plan cases by toolbox, and an empty one."""
+    """Open the stores of plan cases by toolbox, and an empty store."""
     uncached = UncachedQuestions(encoder)
     known = {key: queries for data in sets for key, queries in data.known.items() if queries}
     with ExitStack() as stack:
@@ -219,11 +210,9 @@ def _report(
         for planner, shares in evaluations[data.name].figures.items()
         for name, words in COLUMNS.items()
     }
-    # The corpus alone: its messages are annotated by one rule.
+    # The corpus alone has messages with annotations by one rule.
     outcomes = evaluations[sets[0].name].outcomes
-    curves = {
-        name: c for name, answers in outcomes.items() if (c := confidences(answers)) is not None
-    }
+    curves = {name: c for name, answers in outcomes.items() if (c := confidences(answers))}
     for name, confidence in curves.items():
         rows += [{"table": CONFIDENCE, "planner": name, **row} for row in confidence.rows()]
         figures |= {f"{figure}, {name}": value for figure, value in confidence.figures().items()}
@@ -237,11 +226,7 @@ def _report(
     return Report(
         bench="unseen",
         settings={
-            "planners": list(trial.planners),
-            "split": trial.split,
-            "cases": trial.cases,
-            "limit": trial.limit,
-            "seed": trial.seed,
+            **{n: getattr(trial, n) for n in ("planners", "split", "cases", "limit", "seed")},
             "toolboxes": len(sets[0].known),
             "refused": {data.name: dict(data.refused) for data in sets if data.refused},
         },
@@ -274,7 +259,7 @@ def _rows(data: UnseenSet, evaluation: Evaluation) -> Iterator[dict[str, Any]]:
 def figures_of(
     outcomes: Sequence[PlanOutcome], share_of: Callable[[Sequence[bool]], Figure] = share
 ) -> dict[str, Any]:
-    """Return the figures of a planner's row; ``share_of`` gives a share its interval."""
+    """Return the figures of a planner's row; ``share_of`` computes a share with its interval."""
     times = [o.result.milliseconds for o in outcomes if o.result is not None]
     row: dict[str, Any] = {"messages": len(outcomes)}
     for name, right in (
@@ -289,28 +274,25 @@ def figures_of(
 
 def with_intervals(rows: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
     """Return a table's rows with each interval in the cell of its share or difference."""
-    return [_with_interval(row) for row in rows]
-
-
-def _with_interval(row: Mapping[str, Any]) -> dict[str, Any]:
-    cells = {name: value for name, value in row.items() if name != "table"}
-    if "difference" in cells:
-        low, high = cells.pop("low"), cells.pop("high")
-        cells["difference"] = f"{cells['difference']:+.3f} [{low:+.3f}, {high:+.3f}]"
-        return {**cells, "figure": COLUMNS[cells["figure"]]}
-    for name in COLUMNS.values() if "whole plans low" in cells else ():
-        low, high = cells.pop(f"{name} low"), cells.pop(f"{name} high")
-        cells[name] = f"{cells[name]:.3f} [{low:.3f}, {high:.3f}]"
-    return cells
+    table = without_table(rows)
+    for row in table:
+        if "difference" in row:
+            low, high = row.pop("low"), row.pop("high")
+            row["difference"] = f"{row['difference']:+.3f} [{low:+.3f}, {high:+.3f}]"
+            row["figure"] = COLUMNS[row["figure"]]
+        for name in COLUMNS.values() if "whole plans low" in row else ():
+            low, high = row.pop(f"{name} low"), row.pop(f"{name} high")
+            row[name] = f"{row[name]:.3f} [{low:.3f}, {high:.3f}]"
+    return table
 
 
 @dataclass(frozen=True, slots=True)
 class Confidences:
-    """One planner's plans with a confidence from 0 to 1, the surest first.
+    """A planner's confidence in each plan, from 1 to 0.
 
     Attributes:
-        right: True if the plan's graph with all arguments is the gold one.
-        asks: True if the planner asks back.
+        right: True for a plan whose graph with all arguments is the gold one.
+        asks: True where the planner asks back.
     """
 
     values: tuple[float, ...]
@@ -327,7 +309,7 @@ class Confidences:
         ]
 
     def rows(self) -> Iterator[dict[str, float]]:
-        """Yield by coverage the least confidence, and the share of right plans above it."""
+        """Yield the smallest confidence and the share of right plans by coverage."""
         for coverage in COVERAGES:
             size = max(1, round(coverage * len(self.values)))
             yield {
@@ -337,9 +319,9 @@ class Confidences:
             }
 
     def figures(self) -> dict[str, float]:
-        """Return the expected calibration error (Guo et al. 2017, bins of equal size), and shares.
+        """Return the expected calibration error (Guo et al. 2017, with bins of equal size).
 
-        The shares are of plans that ask back, and of wrong ones among these.
+        Also the share of plans that ask back, and the share of wrong plans among these.
         """
         error = sum(size * abs(value - share) for value, share, size in self.bins())
         count, asking = len(self.values), sum(self.asks)
@@ -351,7 +333,7 @@ class Confidences:
 
 
 def confidences(outcomes: Sequence[PlanOutcome]) -> Confidences | None:
-    """Return a planner's confidence in its plans; ``None`` if it gives none."""
+    """Return a planner's confidence in its plans; ``None`` for a planner without confidence."""
     plans = [
         (result.confidence, outcome.graph_arguments, result.asks_back)
         for outcome in outcomes
@@ -364,7 +346,7 @@ def confidences(outcomes: Sequence[PlanOutcome]) -> Confidences | None:
 
 def _draw(axes: Any, curves: Mapping[str, Confidences]) -> None:
     """Draw the reliability curve of each planner."""
-    axes.plot([0, 1], [0, 1], color="0.7", linestyle=":", label="as sure as right")
+    axes.plot([0, 1], [0, 1], color="0.7", linestyle=":", label="calibrated")
     for name, plans in curves.items():
         confidence, right, _ = zip(*plans.bins(), strict=True)
         axes.plot(confidence, right, marker="o", label=name)

@@ -1,4 +1,4 @@
-"""Planners for many toolboxes, each with the plan cases of the toolbox at hand."""
+"""Planners for many toolboxes, with the plan cases of each toolbox."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from casewright.planner.request import BatchPlanner
 from casewright.stores import CaseStore
 
 FALLBACK = "fallback plan"
-#: Seconds until a batch times out: long, since quality is measured and not time.
+#: Seconds until a batch times out: long, because the benches measure quality.
 SECONDS = 600.0
 #: Messages of a toolbox that a model decodes in one batch.
 BATCH = 8
@@ -32,10 +32,10 @@ Maker = Callable[[CaseStore], Planner]
 
 
 class ToolboxPlanner:
-    """A planner that delegates each request to a planner with its toolbox's plan cases.
+    """A planner that delegates each request to a planner with the toolbox's plan cases.
 
-    Only the last of these planners is kept: sort requests by toolbox. Toolboxes without a store,
-    by fingerprint, get the ``default`` one.
+    It caches the last of these planners alone: sort requests by toolbox. ``stores`` are by the
+    fingerprint of their toolbox; other toolboxes use ``default``.
 
     Attributes:
         cpu: CPU milliseconds, over all cores, of each plan outside of a batch.
@@ -59,7 +59,7 @@ class ToolboxPlanner:
         return result
 
     async def aplan(self, request: PlanRequest) -> PlanResult:
-        """Return the same without blocking the event loop."""
+        """Return the plan without blocking the event loop."""
         return await self._for(self._key_of(request)).aplan(request)
 
     def plan_many(self, requests: Sequence[PlanRequest]) -> list[PlanResult]:
@@ -88,12 +88,11 @@ def maker(name: str, settings: ModelSettings) -> Maker:
     """Return a function from a store of plan cases to a planner; its model is loaded once.
 
     Args:
-        settings: Of a language model. Without a number of examples, a model that was trained here
-            is shown as many plan cases as its training prompts showed.
+        settings: Settings of a language model. Without a number of examples, a model that was
+            trained here gets as many plan cases as its training prompts had.
 
     Raises:
-        InputError: There is no such planner or model, or it calls tools or has to learn first.
-        DependencyError: A package that it needs is not installed.
+        InputError: The planner or model does not exist, or the planner calls tools.
     """
     if name == FALLBACK:
         return lambda store: FallbackPlanner()
@@ -119,10 +118,10 @@ def maker(name: str, settings: ModelSettings) -> Maker:
 
 
 def names_with_controls(names: Sequence[str], *, base: bool) -> list[str]:
-    """Return the planners, and their controls: plan parser, fallback plan, untuned base.
+    """Return the planners' names with the controls: plan parser, fallback plan, untuned base.
 
     Raises:
-        InputError: A name is given twice.
+        InputError: A name occurs twice.
     """
     if twice := sorted({name for name in names if names.count(name) > 1}):
         raise InputError(f"The planner {twice[0]!r} is given twice. Give each --planner once.")

@@ -1,4 +1,4 @@
-"""Constants of the ensemble of plan parser and language model, chosen on held-out toolboxes."""
+"""The choice of the ensemble's constants on held-out toolboxes: plan parser and language model."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ from casewright.planner.ensemble import (
 )
 from casewright.stores.progress import progress_bar
 
-#: Weights of the model's log-probability that are tried.
+#: Candidate weights of the model's log-probability.
 WEIGHTS = (0.5, 1.0, 1.5, 2.0, 3.0)
-#: The share of a toolbox's messages that may be asked back.
+#: Maximum share of a toolbox's messages that are asked back.
 ASKED_BACK = 0.1
 
 
@@ -37,7 +37,7 @@ class Ranking:
     toolbox: int
 
     def right(self, plan: Plan) -> bool:
-        """Return whether a plan is the gold one."""
+        """Return true for the gold plan."""
         return same_graph(self.query, plan, arguments=True)
 
     @property
@@ -47,30 +47,30 @@ class Ranking:
 
 
 class FittedCard(NamedTuple):
-    """A card, and figures of what it was chosen by."""
+    """A card, and its figures on the held-out toolboxes."""
 
     card: EnsembleCard
     figures: dict[str, float]
 
 
 def rankings(planner: EnsemblePlanner, boxes: Sequence[CorpusToolbox]) -> list[Ranking]:
-    """Return the candidates for every message of some toolboxes, without plan cases."""
-    items = [
-        (number, item)
-        for number, box in enumerate(boxes)
-        for item in items_of(box.queries, box.toolbox)
-    ]
+    """Return the candidates for every message of the toolboxes, without plan cases."""
     results = []
-    with progress_bar("Ranking plans", len(items)) as advance:
-        for number, item in items:
-            results.append(Ranking(item.query, planner.candidates(item.request), number))
-            advance(1)
+    with progress_bar("Ranking plans", sum(len(box.queries) for box in boxes)) as advance:
+        for number, box in enumerate(boxes):
+            for item in items_of(box.queries, box.toolbox):
+                results.append(Ranking(item.query, planner.candidates(item.request), number))
+                advance(1)
     return results
 
 
 def choose(rankings: Sequence[Ranking]) -> FittedCard:
-    """Choose the weight by whole plans, the logistic curve, and both thresholds."""
-    weight = max(WEIGHTS, key=lambda w: sum(r.right(_best(r, w)) for r in rankings))
+    """Return the weight with the most whole plans, the logistic curve, and both thresholds."""
+
+    def whole_plans(weight: float) -> int:
+        return sum(each.right(ranked_by(each.candidates, weight)[0][0]) for each in rankings)
+
+    weight = max(WEIGHTS, key=whole_plans)
     ranked = [ranked_by(each.candidates, weight) for each in rankings]
     right = [each.right(plans[0][0]) for each, plans in zip(rankings, ranked, strict=True)]
     features = np.array([[plans[0][1], margin(plans)] for plans in ranked])
@@ -80,16 +80,16 @@ def choose(rankings: Sequence[Ranking]) -> FittedCard:
     by_toolbox: dict[int, list[float]] = {}
     for each, confidence in zip(rankings, confidences, strict=True):
         by_toolbox.setdefault(each.toolbox, []).append(confidence)
-    # By all of them together, a strange toolbox would be asked back far more often.
+    # One quantile of all messages would ask back far more messages of an unusual toolbox.
     asks_below = min(float(np.quantile(part, ASKED_BACK)) for part in by_toolbox.values())
     card = EnsembleCard(weight, _sure(rankings, right), intercept, score, margin_, asks_below)
-    own = {
+    plans_of = {
         "parser": [each.candidates[0].plan for each in rankings],
         "model": [max(each.candidates, key=lambda c: c.model).plan for each in rankings],
         "ensemble": [plans[0][0] for plans in ranked],
     }
     figures = {}
-    for name, plans in own.items():
+    for name, plans in plans_of.items():
         pairs = [*zip(rankings, plans, strict=True)]
         tools = np.mean([judge(each.query, plan).tools for each, plan in pairs])
         whole = np.mean([each.right(plan) for each, plan in pairs])
@@ -100,12 +100,8 @@ def choose(rankings: Sequence[Ranking]) -> FittedCard:
     return FittedCard(card, figures)
 
 
-def _best(each: Ranking, weight: float) -> Plan:
-    return ranked_by(each.candidates, weight)[0][0]
-
-
 def _sure(rankings: Sequence[Ranking], right: Sequence[bool]) -> float:
-    """Return the parser's least confidence from which its own plans are right as often."""
+    """Return the parser's least confidence from which its plans are as often right as these."""
     gain, least = 0, 1.0
     for each, ours in sorted(zip(rankings, right, strict=True), key=lambda pair: -pair[0].alone):
         gain += each.right(each.candidates[0].plan) - ours

@@ -10,7 +10,7 @@ from typing import Any
 from casewright.errors import InputError
 from casewright.planner import Prompt
 
-#: The task of planning itself; secondary tasks and instructions have other names.
+#: The name of the planning task; secondary tasks and instructions have other names.
 PLAN_TASK = "plan"
 _SEAM = "\n\n"
 
@@ -20,10 +20,10 @@ class TrainingExample:
     """A prompt and its completion.
 
     Attributes:
-        task: ``plan``, one of the secondary tasks, or ``instruction``.
+        task: ``plan``, a secondary task, or ``instruction``.
         source: A query's id, or a data set and an index in it.
-        prompt: Its head may be empty, as it is for instructions.
-        completion: The text to write, without the token that ends it.
+        prompt: The prompt; its head may be empty, as for instructions.
+        completion: The text to write, without the end token.
     """
 
     id: str
@@ -33,7 +33,7 @@ class TrainingExample:
     completion: str
 
     def to_row(self) -> dict[str, str | int]:
-        """Return a JSON-plain row without nulls; ``seam`` counts the characters of the head."""
+        """Return a row of JSON without nulls; ``seam`` is the number of characters of the head."""
         return {
             "id": self.id,
             "task": self.task,
@@ -45,11 +45,7 @@ class TrainingExample:
 
     @classmethod
     def from_row(cls, row: Mapping[str, Any]) -> TrainingExample:
-        """Read the result of ``to_row``.
-
-        Raises:
-            InputError: It is malformed.
-        """
+        """Return the example in a result of ``to_row``; ``InputError`` if the row is malformed."""
         try:
             texts = [row[name] for name in ("id", "task", "source", "prompt", "completion")]
             seam = row.get("seam", 0)
@@ -63,16 +59,13 @@ class TrainingExample:
         if seam and prompt[seam : seam + len(_SEAM)] != _SEAM:
             raise InputError(f"Training example {id_!r} has no blank line at its seam, {seam}.")
         tail = prompt[seam + len(_SEAM) :] if seam else prompt
-        # Many examples share one head: it is kept once.
-        head = sys.intern(prompt[:seam])
-        return cls(id_, task, source, Prompt(head, tail), completion)
+        # Many examples share one head: it is stored once.
+        return cls(id_, task, source, Prompt(sys.intern(prompt[:seam]), tail), completion)
 
 
 def without_duplicates(examples: Iterable[TrainingExample]) -> list[TrainingExample]:
-    """Return the examples, of those with one prompt and completion only the first."""
+    """Return the first example with each prompt and completion."""
     first: dict[tuple[str, str, str], TrainingExample] = {}
     for example in examples:
-        # Head and tail apart: many examples share one head.
-        key = (example.prompt.head, example.prompt.tail, example.completion)
-        first.setdefault(key, example)
+        first.setdefault((example.prompt.head, example.prompt.tail, example.completion), example)
     return list(first.values())

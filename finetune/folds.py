@@ -1,4 +1,4 @@
-"""Folds for cross-validation in which near-duplicates stay together."""
+"""Folds for cross-validation, with near-duplicates in one fold."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ from scipy.sparse.csgraph import connected_components
 from casewright.finetune.shots import BLOCK, units
 from casewright.stores import Encoder
 
-#: Questions this similar are one group.
+#: The similarity above which questions are one group.
 SAME_GROUP = 0.9
 
 
 def similarity_groups(
     texts: Sequence[str], encoder: Encoder, *, threshold: float = SAME_GROUP
 ) -> list[int]:
-    """Return a group number a text: texts joined by a chain of similarities above the threshold.
+    """Return the group number of each text; similarities above the threshold join texts.
 
-    Memory grows with the pairs above the threshold.
+    Memory grows with the number of pairs above the threshold.
     """
     if not texts:
         return []
@@ -38,14 +38,13 @@ def similarity_groups(
 
 
 def group_folds(groups: Sequence[int], folds: int, *, seed: int = 0) -> list[list[int]]:
-    """Deal groups to folds, the largest first, each to the smallest fold; return item indices."""
+    """Return item indices by fold; groups are added to the smallest fold, the largest first."""
     members: dict[int, list[int]] = defaultdict(list)
     for index, group in enumerate(groups):
         members[group].append(index)
     order = list(members.values())
     np.random.default_rng(seed).shuffle(order)
-    order.sort(key=len, reverse=True)
-    dealt: list[list[int]] = [[] for _ in range(folds)]
-    for group_members in order:
-        min(dealt, key=len).extend(group_members)
-    return [sorted(fold) for fold in dealt]
+    results: list[list[int]] = [[] for _ in range(folds)]
+    for indices in sorted(order, key=len, reverse=True):
+        min(results, key=len).extend(indices)
+    return [sorted(fold) for fold in results]

@@ -20,8 +20,8 @@ from casewright.stores.feedback import (
 )
 from casewright.stores.feedback.features import FIRST, LATER, feature_rows
 
-#: Cases of the first round and of every later one, rounds, and characters that are read of a case:
-#: a loop's defaults.
+#: Cases of the first round and of later rounds, rounds, and characters of a case: the defaults of a
+#: loop.
 FIRST_K, MORE_K, ROUNDS, CHARACTERS = 10, 5, 5, 4_000
 
 
@@ -31,7 +31,7 @@ class Round:
 
     Attributes:
         rows: Features, array (n, f).
-        labels: True for the relevant ones, array (n,).
+        labels: True for relevant candidates, array (n,).
     """
 
     later: bool
@@ -40,7 +40,7 @@ class Round:
     labels: NDArray[np.bool_]
 
 
-#: Judges the candidates of a round: array (n,) of bool, true for relevant.
+#: A function that judges the candidates of a round: array (n,) of bool, true for relevant.
 Marks = Callable[[Round], NDArray[np.bool_]]
 
 
@@ -50,7 +50,7 @@ def gold(state: Round) -> NDArray[np.bool_]:
 
 
 class Walker:
-    """Runs the loops of one set with one strategy; caches searches and features by state."""
+    """The loops of one set with one strategy, with a cache of searches and features by state."""
 
     def __init__(self, labelled: LabelledSet, strategy: Strategy) -> None:
         self.name = labelled.name
@@ -62,26 +62,25 @@ class Walker:
 
     def rounds(self, question: LabelledQuestion, marks: Marks) -> list[tuple[Round, list[str]]]:
         """Return each round of a question's loop, and the ids that were marked in it."""
-        known: list[tuple[Candidate, bool]] = []
+        judged: list[tuple[Candidate, bool]] = []
         results: list[tuple[Round, list[str]]] = []
         for number in range(1, ROUNDS + 1):
-            hits = self._search(question, known)
             batch = [
-                Candidate(hit.hit, case_text(hit.hit.case)[:CHARACTERS], hit.nearness, number)
-                for hit in hits
+                Candidate(found.hit, case_text(found.hit.case)[:CHARACTERS], found.nearness, number)
+                for found in self._search(question, judged)
             ]
             if not batch:
                 break
-            state = self._round(question, [c for c, mark in known if mark], batch)
+            state = self._round(question, [c for c, mark in judged if mark], batch)
             marked = marks(state).tolist()
-            known += zip(batch, marked, strict=True)
+            judged += zip(batch, marked, strict=True)
             results.append((state, [i for i, mark in zip(state.ids, marked, strict=True) if mark]))
             if not any(marked):
                 break
         return results
 
     def single(self, question: LabelledQuestion, count: int) -> list[str]:
-        """Return the ids of a single search for this many cases."""
+        """Return the ids of a single search for ``count`` cases."""
         return [item.hit.case.id for item in self._question(question).best(count)]
 
     def _question(self, question: LabelledQuestion) -> Question:
@@ -92,15 +91,15 @@ class Walker:
         return self._questions[question.id]
 
     def _search(
-        self, question: LabelledQuestion, known: Sequence[tuple[Candidate, bool]]
+        self, question: LabelledQuestion, judged: Sequence[tuple[Candidate, bool]]
     ) -> list[Found]:
-        relevant = [candidate for candidate, mark in known if mark]
-        key = (question.id, tuple(c.id for c in relevant), tuple(c.id for c, _ in known))
+        relevant = [candidate for candidate, mark in judged if mark]
+        key = (question.id, tuple(c.id for c in relevant), tuple(c.id for c, _ in judged))
         if key not in self._hits:
-            feedback = Feedback(relevant, [candidate for candidate, mark in known if not mark])
+            feedback = Feedback(relevant, [candidate for candidate, mark in judged if not mark])
             encoded = self._question(question)
             self._hits[key] = (
-                self.strategy.search(encoded, feedback, MORE_K) if known else encoded.best(FIRST_K)
+                self.strategy.search(encoded, feedback, MORE_K) if judged else encoded.best(FIRST_K)
             )
         return self._hits[key]
 
@@ -116,18 +115,18 @@ class Walker:
         return self._rounds[key]
 
 
-#: Bins of equal width of the calibration error.
+#: Number of bins of the calibration error.
 BINS = 10
 
 
 def probabilities(model: JudgeModel, state: Round) -> NDArray[np.float64]:
     """Return a model's probabilities that a round's candidates are relevant, array (n,)."""
-    by, names = (model.later, LATER) if state.later else (model.first, FIRST)
-    return by.probabilities(state.rows, names)
+    regression, names = (model.later, LATER) if state.later else (model.first, FIRST)
+    return regression.probabilities(state.rows, names)
 
 
 def by_model(model: JudgeModel) -> Marks:
-    """Return the marks of a model: true for probabilities that reach its thresholds."""
+    """Return the marks of a model: true for probabilities of at least its threshold."""
 
     def marks(state: Round) -> NDArray[np.bool_]:
         threshold = (model.later if state.later else model.first).threshold
@@ -138,14 +137,14 @@ def by_model(model: JudgeModel) -> Marks:
 
 @dataclass(frozen=True, slots=True)
 class LoopScore:
-    """Results of loops; means over questions.
+    """Results of loops, as means over questions.
 
     Attributes:
         judged: Number of candidates.
-        recall: Share of the relevant cases among them.
-        single: The recall of a single search for as many.
-        marked_recall: Share of the relevant cases that was marked.
-        precision: Share of the marked candidates that is relevant.
+        recall: Share of the relevant cases that were candidates.
+        single: The recall of a single search for as many cases.
+        marked_recall: Share of the relevant cases that were marked.
+        precision: Share of the marked candidates that are relevant.
     """
 
     judged: float
@@ -156,26 +155,26 @@ class LoopScore:
 
     @property
     def gain(self) -> float:
-        """Recall less that of single searches, in points."""
+        """Recall minus the recall of single searches, in points."""
         return 100 * (self.recall - self.single)
 
     @property
     def f1(self) -> float:
-        """Harmonic mean of recall and precision of the marks."""
+        """Harmonic mean of the marks' recall and precision."""
         both = self.marked_recall + self.precision
         return 2 * self.marked_recall * self.precision / both if both else 0.0
 
 
 def loop_score(walker: Walker, questions: Sequence[LabelledQuestion], marks: Marks) -> LoopScore:
-    """Run the loop of every question with these marks."""
+    """Return the results of the loops of all questions with these marks."""
     rows, right, count = [], 0, 0
     for question in questions:
         rounds = walker.rounds(question, marks)
         seen = [id_ for state, _ in rounds for id_ in state.ids]
         marked = {id_ for _, ids in rounds for id_ in ids}
         relevant = question.relevant
-        ways = (seen, walker.single(question, len(seen)), marked)
-        rows.append([len(seen), *(len(relevant.intersection(way)) / len(relevant) for way in ways)])
+        parts = (seen, walker.single(question, len(seen)), marked)
+        rows.append([len(seen), *(len(relevant.intersection(p)) / len(relevant) for p in parts)])
         right += len(relevant & marked)
         count += len(marked)
     judged, recall, single, marked_recall = np.mean(rows, axis=0).tolist()
@@ -188,13 +187,12 @@ def judge_figures(
     model: JudgeModel,
     controls: Sequence[JudgeModel],
 ) -> dict[str, float]:
-    """Return figures of a set and strategy; probabilities are those of the judge's own states.
+    """Return figures of a set and strategy on questions that the model was not trained on.
 
-    Args:
-        questions: None that the model was trained on.
-        controls: Judges trained on shuffled labels, at least one: their mean AUC is over the
-            judge's states; the gain is that of the first. They know how often a candidate is
-            relevant, in first rounds and in later ones, so that their AUC may be above 0.5.
+    Probabilities are those in the states of the judge's loops. The controls are judges trained on
+    shuffled labels, at least one: the AUC is their mean, the gain that of the first control. They
+    know the share of relevant candidates in first and in later rounds, so their AUC may be above
+    0.5.
     """
     score, best, shuffled = (
         loop_score(walker, questions, marks)

@@ -15,7 +15,6 @@ from casewright import __version__
 from casewright.errors import DependencyError, InputError
 from casewright.finetune.judge_data import LabelledSet
 from casewright.finetune.judge_states import (
-    LoopScore,
     Marks,
     Round,
     Walker,
@@ -30,22 +29,22 @@ from casewright.stores.feedback.offline_judge import Regression
 from casewright.stores.progress import progress_bar
 
 #: Significant digits of a weight. More are noise: the last digit of an embedding depends on its
-#: batch, so that a text from the cache may differ in it from one that is encoded.
+#: batch, so a cached embedding may differ from a new one.
 DIGITS = 4
-#: C of the L2 penalty, on standardised features.
+#: Inverse of the L2 penalty (scikit-learn's ``C``), on standardised features.
 INVERSE_PENALTY = 0.03
-#: Times that the states of the judge's own loops are added to those of the labels' loops
+#: Passes that add the states of the judge's loops to the states of the labels' loops
 #: (DAgger: Ross, Gordon and Bagnell 2011).
 PASSES = 1
-#: Thresholds of the first round and of later ones, before any are chosen.
+#: Thresholds of the first round and of later rounds in these passes.
 START = (0.25, 0.2)
 FIRST_THRESHOLDS = (0.2, 0.3, 0.4)
 LATER_THRESHOLDS = (0.1, 0.2, 0.3)
-#: Folds of the training questions, to choose thresholds by.
+#: Folds of the training questions, to choose thresholds.
 FOLDS = 3
-#: Points of gain within which thresholds are alike; the better F1 is taken.
+#: Points of gain within which the better F1 decides between thresholds.
 SLACK = 0.5
-#: Judges trained on shuffled labels, as controls.
+#: Number of controls: judges trained on shuffled labels.
 CONTROLS = 5
 
 
@@ -59,20 +58,18 @@ class _State:
 
 
 def train_judge(sets: Sequence[LabelledSet], *, progress: bool | None = None) -> JudgeModel:
-    """Train a judge on the training questions, and measure it on the others.
+    """Return a judge that is trained on the training questions, with figures of the test questions.
 
-    All sets weigh alike. Thresholds are chosen by cross-validation over the training questions:
-    the highest mean gain over single searches that judge as many, and of those within the slack
-    the best F1 of what is called relevant. Equal data makes an equal model.
+    All sets have the same weight. Cross-validation over the training questions chooses the
+    thresholds: the highest mean gain over single searches for as many cases, and within the slack
+    the best F1 of the marks. Equal data makes an equal model. The model's ``training`` has the
+    figures of each set and strategy: see ``judge_figures``.
 
     Args:
         progress: Show a bar on stderr; ``None`` shows it on a terminal.
 
-    Returns:
-        The model; its ``training`` has the figures of each set and strategy, see ``judge_figures``.
-
     Raises:
-        InputError: No candidate is relevant, or all.
+        InputError: No candidate is relevant, or all are.
         DependencyError: scikit-learn is not installed.
     """
     walkers = [(item, Walker(item, strategy)) for item in sets for strategy in item.strategies]
@@ -95,7 +92,7 @@ def train_judge(sets: Sequence[LabelledSet], *, progress: bool | None = None) ->
             advance(len(item.test))
     facts = {
         "casewright": __version__,
-        # Lists, as JSON has them: a model is the same once written and read.
+        # Lists as in JSON: a model is the same after it is written and read.
         "settings": {
             "inverse_penalty": INVERSE_PENALTY,
             "passes": PASSES,
@@ -138,9 +135,10 @@ def _fit(states: Sequence[_State]) -> JudgeModel:
 
 
 def _regression(states: Sequence[_State], names: Sequence[str], where: str) -> Regression:
-    """Fit standardised features, and return the weights of the raw features."""
+    """Return a regression on standardised features, with the weights of the raw features."""
     try:
         from sklearn.linear_model import LogisticRegression
+        from sklearn.preprocessing import StandardScaler
     except ImportError as error:
         raise DependencyError(
             "Training a judge needs scikit-learn. Run: pip install 'casewright[finetune]'"
@@ -149,25 +147,19 @@ def _regression(states: Sequence[_State], names: Sequence[str], where: str) -> R
     if labels.all() or not labels.any():
         raise InputError(
             f"No judge can be trained: of {len(labels)} candidates of {where}, {labels.sum()} are "
-            "relevant. It needs some that are and some that are not; give more questions, and "
+            "relevant. A judge needs both relevant and other candidates; give more questions, and "
             "cases that answer none."
         )
     rows = np.concatenate([state.round.rows for state in states])
-    sizes: Counter[str] = Counter()
-    for state in states:
-        sizes[state.labelled] += len(state.round.labels)
-    # Every set weighs alike, and a candidate 1 in the mean.
-    even = len(labels) / len(sizes)
-    weights = np.concatenate(
-        [np.full(len(state.round.labels), even / sizes[state.labelled]) for state in states]
-    )
-    mean, spread = rows.mean(axis=0), rows.std(axis=0)
-    varies = spread > 1e-9
-    scaled = np.where(varies, (rows - mean) / np.where(varies, spread, 1.0), 0.0)
+    owners = [state.labelled for state in states for _ in state.round.labels]
+    sizes = Counter(owners)
+    # Every set has the same weight, and the mean weight of a candidate is 1.
+    weights = [len(labels) / len(sizes) / sizes[owner] for owner in owners]
+    scaler = StandardScaler().fit(rows)
     result = LogisticRegression(C=INVERSE_PENALTY, max_iter=3000)
-    result.fit(scaled, labels, sample_weight=weights)
-    raw = np.where(varies, result.coef_[0] / np.where(varies, spread, 1.0), 0.0)
-    bias = float(result.intercept_[0] - raw @ mean)
+    result.fit(scaler.transform(rows), labels, sample_weight=weights)
+    raw = result.coef_[0] / scaler.scale_
+    bias = float(result.intercept_[0] - raw @ scaler.mean_)
     facts = {name: _rounded(weight) for name, weight in zip(names, raw.tolist(), strict=True)}
     return Regression(facts, _rounded(bias), 0.5)
 
@@ -184,7 +176,7 @@ def _with(model: JudgeModel, thresholds: tuple[float, float]) -> JudgeModel:
 def _thresholds(
     walkers: Sequence[tuple[LabelledSet, Walker]], states: Sequence[_State]
 ) -> tuple[float, float]:
-    """Return the best thresholds on questions that a fold's model was not trained on."""
+    """Return the best thresholds by cross-validation."""
     models = [
         _fit([s for s in states if _fold(s.labelled, s.question) != number])
         for number in range(FOLDS)
@@ -195,25 +187,23 @@ def _thresholds(
         results = [_cross_validated(labelled, walker, marks) for labelled, walker in walkers]
         gain, f1 = np.mean(results, axis=0)
         scores[thresholds] = float(gain), float(f1)
-    best = max(gain for gain, _ in scores.values())
-    near = {pair: f1 for pair, (gain, f1) in scores.items() if gain >= best - SLACK}
-    return max(near, key=lambda pair: near[pair])
+    least = max(scores.values())[0] - SLACK
+    return max(scores, key=lambda pair: (scores[pair][0] >= least, scores[pair][1]))
 
 
 def _cross_validated(
     labelled: LabelledSet, walker: Walker, marks: Sequence[Marks]
 ) -> tuple[float, float]:
-    """Return gain and F1, mean over all training questions, each by its own fold's marks."""
-    parts: list[tuple[int, LoopScore]] = []
+    """Return gain and F1, as means over the training questions with the marks of their folds."""
+    scores, counts = [], []
     for number, fold_marks in enumerate(marks):
         held = [q for q in labelled.training if _fold(labelled.name, q.id) == number]
         if held:
-            parts.append((len(held), loop_score(walker, held, fold_marks)))
-    counts = [count for count, _ in parts]
-    return (
-        float(np.average([part.gain for _, part in parts], weights=counts)),
-        float(np.average([part.f1 for _, part in parts], weights=counts)),
-    )
+            score = loop_score(walker, held, fold_marks)
+            scores.append((score.gain, score.f1))
+            counts.append(len(held))
+    gain, f1 = np.average(scores, axis=0, weights=counts).tolist()
+    return gain, f1
 
 
 def _fold(labelled: str, question: str) -> int:
@@ -222,7 +212,7 @@ def _fold(labelled: str, question: str) -> int:
 
 
 def _control(states: Sequence[_State], model: JudgeModel, seed: int) -> JudgeModel:
-    """Return a judge of shuffled labels that marks as many candidates as the model."""
+    """Return a judge trained on shuffled labels that marks as many candidates as the model."""
     control = _fit(_shuffled(states, seed))
     thresholds = []
     for later, names, ours, theirs in (
@@ -236,7 +226,7 @@ def _control(states: Sequence[_State], model: JudgeModel, seed: int) -> JudgeMod
 
 
 def _shuffled(states: Sequence[_State], seed: int) -> list[_State]:
-    """Return the states with the labels of their candidates permuted, set by set."""
+    """Return the states with candidates' labels permuted within each set and kind of round."""
     draw = np.random.default_rng(seed)
     results = list(states)
     for key in dict.fromkeys((state.labelled, state.round.later) for state in states):

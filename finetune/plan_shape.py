@@ -1,4 +1,4 @@
-"""Properties of a plan apart from its literals: its shape, its class, the sources of arguments."""
+"""Properties of a plan without its literals: its shape, its class, the sources of arguments."""
 
 from __future__ import annotations
 
@@ -17,20 +17,25 @@ def shape(plan: Plan) -> str:
 
 
 def plan_class(plan: Plan) -> str:
-    """Return the class of a plan: the one tool whose results no step needs, or ``multi_step``."""
-    needed = {reference.step for step in plan.steps for reference in step.references()}
-    last = [step.tool for number, step in enumerate(plan.steps, 1) if number not in needed]
+    """Return the class of a plan: its only last tool, or ``multi_step`` for several."""
+    last = last_tools(plan)
     return last[0] if len(last) == 1 else MULTI_STEP
 
 
+def last_tools(plan: Plan) -> list[str]:
+    """Return the tools of the steps whose results no other step needs."""
+    needed = {reference.step for step in plan.steps for reference in step.references()}
+    return [step.tool for number, step in enumerate(plan.steps, 1) if number not in needed]
+
+
 def feeds(plan: Plan) -> list[str]:
-    """Return the sources of arguments that are references: ``tool.parameter<source`` each."""
+    """Return the source of each argument that is a reference, as ``tool.parameter<source``."""
     results = set()
     for step in plan.steps:
         for name, value in step.arguments:
             if isinstance(value, ContextRef):
                 results.add(f"{step.tool}.{name}<context")
             elif isinstance(value, StepRef) and 1 <= value.step <= len(plan.steps):
-                # Plan cases are parsed, not validated: a reference may point past the last step.
+                # Plan cases are not validated: a reference may point past the last step.
                 results.add(f"{step.tool}.{name}<{plan.steps[value.step - 1].tool}")
     return sorted(results)

@@ -1,9 +1,9 @@
-"""Annotated queries as training data of the reader's network."""
+"""Annotated queries as training data for the reader's network."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -16,13 +16,13 @@ from casewright.planner.sub_queries import SubQuery, sub_queries_of
 if TYPE_CHECKING:
     from tokenizers import Tokenizer
 
-#: A template of fewer sub-queries is not trained: the examples themselves teach as much.
+#: Minimum number of sub-queries of a trained template: the examples teach as much as fewer.
 LEAST = 2
 
 
 @dataclass(frozen=True, slots=True)
 class OwnToolExample:
-    """The example of a tool that only some requests have, with the tool's name."""
+    """The example of a tool that only some requests have, and the tool's name."""
 
     tool: str
     read: ReaderInput
@@ -30,11 +30,11 @@ class OwnToolExample:
 
 @dataclass(frozen=True, slots=True)
 class Lesson:
-    """One query to learn from; its sub-queries are in the plan's order.
+    """The training data of one query; its sub-queries are in the plan's order.
 
     Attributes:
-        templates: Each sub-query's template by number; ``None`` for one that is not trained.
-        tools: Each sub-query's tool of this record only; else empty.
+        templates: The number of each sub-query's template; ``None`` for an untrained template.
+        tools: The tool of each sub-query that only this record has; else an empty text.
         spans: The words of each sub-query's literals; ``None`` for a literal without a span.
         admitted: Numbers of the templates that the record's toolbox and context allow.
     """
@@ -48,9 +48,9 @@ class Lesson:
 
 
 def trained_templates(queries: Sequence[AnnotatedQuery]) -> list[TemplateExample]:
-    """Return an example of every template that is frequent enough, the most frequent one first.
+    """Return an example of every template that is frequent enough, the most frequent first.
 
-    Sub-queries by a record's own tools are left out: another record has other tools.
+    Sub-queries with tools that only a record has are omitted: another record has other tools.
     """
     counts: Counter[str] = Counter()
     examples: dict[str, TemplateExample] = {}
@@ -71,9 +71,9 @@ def _own_tools(query: AnnotatedQuery) -> set[str]:
 def lessons(
     queries: Sequence[AnnotatedQuery], templates: Sequence[TemplateExample], tokenizer: Tokenizer
 ) -> list[Lesson]:
-    """Return a lesson a query; queries whose plan has no sub-queries are left out."""
-    known = [example.read() for example in templates]
-    numbers = {part.template: number for number, part in enumerate(known, 1)}
+    """Return the training data of each query whose plan has sub-queries."""
+    trained = [example.read() for example in templates]
+    numbers = {part.template: number for number, part in enumerate(trained, 1)}
     results = []
     for query in queries:
         parts = sub_queries_of(query.plan, query.query)
@@ -87,7 +87,7 @@ def lessons(
                 tuple(numbers.get(part.template) for part, _ in parts),
                 tuple(next((t for t in part.tools if t in own), "") for part, _ in parts),
                 tuple(tuple(read.find(text) for text in texts) for _, texts in parts),
-                frozenset(n for n, part in enumerate(known, 1) if _allowed(part, query)),
+                frozenset(n for n, part in enumerate(trained, 1) if _allowed(part, query)),
                 tuple(_examples(query, tokenizer)),
             )
         )
@@ -101,8 +101,7 @@ def _allowed(part: SubQuery, query: AnnotatedQuery) -> bool:
     )
 
 
-def _examples(query: AnnotatedQuery, tokenizer: Tokenizer) -> list[OwnToolExample]:
-    results = []
+def _examples(query: AnnotatedQuery, tokenizer: Tokenizer) -> Iterator[OwnToolExample]:
     for tool in query.record.tools_extra:
         example = tool.get("example") or {}
         question = str(example.get("query") or tool.get("description") or tool["name"])
@@ -110,5 +109,4 @@ def _examples(query: AnnotatedQuery, tokenizer: Tokenizer) -> list[OwnToolExampl
         if example.get("plan"):
             parts = sub_queries_of(parse_plan(str(example["plan"])), question)
             context = {field: "given" for part, _ in parts for field in part.context_fields()}
-        results.append(OwnToolExample(str(tool["name"]), read_input(tokenizer, question, context)))
-    return results
+        yield OwnToolExample(str(tool["name"]), read_input(tokenizer, question, context))

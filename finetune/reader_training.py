@@ -1,4 +1,4 @@
-"""Training of the plan reader: LoRA on the packaged encoder, decoder and pointers from scratch."""
+"""Training of the plan reader: LoRA on the packaged encoder, and a new decoder and pointers."""
 
 from __future__ import annotations
 
@@ -10,12 +10,7 @@ from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 from casewright.errors import DependencyError, InputError
-from casewright.finetune.reader_data import (
-    Lesson,
-    OwnToolExample,
-    lessons,
-    trained_templates,
-)
+from casewright.finetune.reader_data import Lesson, OwnToolExample, lessons, trained_templates
 from casewright.planner import AnnotatedQuery
 from casewright.planner.reader import reader_tokenizer
 from casewright.planner.reader_input import MAX_SLOTS, ReaderInput, padded
@@ -29,14 +24,15 @@ if TYPE_CHECKING:
 
     from casewright.planner.reader_network import ReaderNetwork
 
-#: Batches whose questions are sorted by length together, so that little is padding.
+#: Number of batches whose questions are sorted by length together, for little padding.
 BUCKET = 16
-#: Epochs over thousands of queries.
+#: Epochs for thousands of queries.
 EPOCHS = 6
-#: Minimum of steps: with 200 queries six epochs are 78 steps, 60 of them for the warm-up.
+#: Minimum number of steps: six epochs of 200 queries are 78 steps, and the warm-up takes 60.
 STEPS = 200
-#: Target of positions that are not learned; torch's default.
+#: The target that the loss ignores, torch's default.
 IGNORED = -100
+#: The logit of options that are not allowed.
 OUT = -1e4
 
 
@@ -45,10 +41,10 @@ class ReaderSettings:
     """Settings of a training of a reader.
 
     Attributes:
-        epochs: Passes over the queries; ``None`` for ``passes``.
-        contrast: Weight of the contrastive loss over latents (Khosla et al. 2020).
-        hidden: Share of previous sub-queries that are shown as an unknown template.
-        distracted: Share of queries that are shown another record's tool as well.
+        epochs: Passes over the queries; ``None`` for the default of ``passes``.
+        contrast: Weight of the contrastive loss of latents (Khosla et al. 2020).
+        hidden: Share of previous sub-queries whose template is hidden from the decoder.
+        distracted: Share of queries with a tool of another record in addition.
     """
 
     epochs: int | None = None
@@ -65,10 +61,8 @@ class ReaderSettings:
     seed: int = 0
 
     def passes(self, queries: int) -> int:
-        """Return the number of epochs: six, or more where those are too few steps."""
-        if self.epochs is not None:
-            return self.epochs
-        return max(EPOCHS, -(-STEPS // -(-queries // self.batch)))
+        """Return the number of epochs: by default six, or more for ``STEPS`` steps."""
+        return self.epochs or max(EPOCHS, -(-STEPS // -(-queries // self.batch)))
 
 
 def train_reader(
@@ -77,11 +71,11 @@ def train_reader(
     *,
     progress: bool | None = None,
 ) -> tuple[ReaderNetwork, ReaderCard]:
-    """Train a reader on annotated queries.
+    """Return a reader that is trained on annotated queries, and its card.
 
     Args:
-        queries: At least 20, of at least two templates.
-        settings: ``None`` for those of the shipped reader.
+        queries: At least 20 queries, with at least two templates.
+        settings: ``None`` for the settings of the packaged reader.
         progress: Show a bar on stderr; ``None`` shows it on a terminal.
 
     Raises:
@@ -109,17 +103,15 @@ def train_reader(
         )
     started = time.time()
     torch.manual_seed(chosen.seed)
+    adapter = LoraConfig(
+        r=chosen.rank,
+        lora_alpha=2 * chosen.rank,
+        lora_dropout=0.05,
+        target_modules=["query", "key", "value", "dense"],
+    )
     with quiet():
         base: Any = AutoModel.from_pretrained(str(packaged_minilm()), attn_implementation="eager")
-        base = get_peft_model(
-            base,
-            LoraConfig(
-                r=chosen.rank,
-                lora_alpha=2 * chosen.rank,
-                lora_dropout=0.05,
-                target_modules=["query", "key", "value", "dense"],
-            ),
-        )
+        base = get_peft_model(base, adapter)
     network = ReaderNetwork(base, len(templates))
     _fit(network, taught, chosen, progress)
     facts = {
@@ -141,20 +133,15 @@ def _fit(
     draw = random.Random(chosen.seed)
     adapters = [p for n, p in network.named_parameters() if "lora_" in n]
     heads = [p for n, p in network.named_parameters() if not n.startswith("encoder.")]
+    groups = ((adapters, chosen.lora_rate), (heads, chosen.head_rate))
     optimizer = torch.optim.AdamW(
-        [
-            {"params": adapters, "lr": chosen.lora_rate},
-            {"params": heads, "lr": chosen.head_rate},
-        ],
-        weight_decay=0.01,
+        [{"params": parameters, "lr": rate} for parameters, rate in groups], weight_decay=0.01
     )
     epochs = chosen.passes(len(taught))
     total = epochs * (-(-len(taught) // chosen.batch))
-
-    def rate(step: int) -> float:
-        return min(1.0, (step + 1) / chosen.warm_up) * max(0.0, 1 - step / max(total, 1))
-
-    schedule = torch.optim.lr_scheduler.LambdaLR(optimizer, rate)
+    schedule = torch.optim.lr_scheduler.LambdaLR(
+        optimizer, lambda step: min(1, (step + 1) / chosen.warm_up) * max(0, 1 - step / total)
+    )
     tools = list({e.tool: e for lesson in taught for e in lesson.examples}.values())
     network.train()
     with progress_bar("Training the plan reader", total, show=progress) as advance:
@@ -171,7 +158,7 @@ def _fit(
 
 
 def _batches(taught: Sequence[Lesson], size: int, draw: random.Random) -> list[list[Lesson]]:
-    """Deal the lessons to batches of similar length, in random order."""
+    """Return batches of lessons of similar length, in random order."""
     order = draw.sample(taught, len(taught))
     results = []
     for start in range(0, len(order), size * BUCKET):
@@ -188,7 +175,7 @@ def _loss(
     chosen: ReaderSettings,
     draw: random.Random,
 ) -> Tensor:
-    """Return the sum of the losses of templates, contrast of latents, and pointers."""
+    """Return the sum of the losses of templates, of the contrast of latents, and of pointers."""
     import torch
     from torch.nn import functional
 
@@ -232,7 +219,7 @@ def _loss(
 def _shown(
     lesson: Lesson, tools: Sequence[OwnToolExample], chosen: ReaderSettings, draw: random.Random
 ) -> list[OwnToolExample]:
-    """Return a lesson's examples, and at random another record's."""
+    """Return a lesson's examples, and at random the example of another record."""
     shown = list(lesson.examples)
     if tools and draw.random() < chosen.distracted:
         other = draw.choice(tools)
@@ -251,7 +238,7 @@ def _encoded(network: ReaderNetwork, read: Sequence[ReaderInput]) -> tuple[Tenso
 def _examples(
     network: ReaderNetwork, latents: Tensor, shown: Sequence[Sequence[OwnToolExample]]
 ) -> tuple[Tensor, Tensor, list[str]]:
-    """Return logits (batch, positions, most shown) of the examples, their latents, their tools."""
+    """Return the logits (batch, positions, most shown), latents and tools of the examples."""
     import torch
 
     flat = list({id(example): example for example in chain(*shown)}.values())
@@ -272,7 +259,7 @@ def _examples(
 
 
 def _evenness(logits: Tensor, target: Tensor) -> Tensor:
-    """Return the loss of label smoothing over the admitted templates alone."""
+    """Return the loss of label smoothing over the admitted templates."""
     from torch.nn import functional
 
     flat = logits.flatten(0, 1)[target.flatten() != IGNORED]
@@ -290,7 +277,7 @@ def _contrast(
     count: int,
     temperature: float,
 ) -> Tensor:
-    """Return the loss of supervised contrast: near latents for one template, far for others."""
+    """Return the contrastive loss: near latents for a template, and far from other templates."""
     import torch
 
     selected, labels = [], []
@@ -304,14 +291,14 @@ def _contrast(
             labels.append(tools[shown[row][number - count - 1].tool] if own else number)
     points = torch.cat([torch.stack(selected), examples])
     label = torch.tensor([*labels, *(tools[tool] for tool in owners)])
-    same_one = torch.eye(len(points), dtype=torch.bool)
-    likeness = (points @ points.T / temperature).masked_fill(same_one, OUT)
+    diagonal = torch.eye(len(points), dtype=torch.bool)
+    likeness = (points @ points.T / temperature).masked_fill(diagonal, OUT)
     likely = likeness - likeness.logsumexp(1, keepdim=True)
-    together = (label[:, None] == label[None]) & ~same_one
-    some = together.any(1)
+    same = (label[:, None] == label[None]) & ~diagonal
+    some = same.any(1)
     if not bool(some.any()):
         return latents.new_zeros(())
-    return -((likely * together).sum(1)[some] / together.sum(1)[some]).mean()
+    return -((likely * same).sum(1)[some] / same.sum(1)[some]).mean()
 
 
 def _pointers(
@@ -342,10 +329,8 @@ def _pointers(
         decoded[rows, positions], torch.tensor(templates), torch.tensor(slots), states[rows]
     )
     padding = mask[rows] == 0
-    return 0.5 * sum(
-        (
-            functional.cross_entropy(logits.masked_fill(padding, OUT), torch.tensor(target))
-            for logits, target in ((start, starts), (end, ends))
-        ),
-        start=states.new_zeros(()),
+    first, last = (
+        functional.cross_entropy(logits.masked_fill(padding, OUT), torch.tensor(target))
+        for logits, target in ((start, starts), (end, ends))
     )
+    return 0.5 * (first + last)

@@ -1,4 +1,4 @@
-"""Records of JSON and JSON Lines files, validated by pydantic models."""
+"""Records in JSON and JSON Lines files, validated by pydantic models."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from casewright.finetune.queries.query_files import read_text
 
 
 class Record(BaseModel):
-    """The fields that a reader needs of a record; texts are stripped."""
+    """The required fields of a record; texts are stripped."""
 
     model_config = ConfigDict(strict=True, str_strip_whitespace=True)
 
@@ -27,10 +27,9 @@ Model = TypeVar("Model", bound=BaseModel)
 def read_records(
     path: Path, model: type[Model], mend: str = "Is this the file that the reader is for?"
 ) -> Iterator[tuple[int, Model]]:
-    """Yield the records of a file of JSON Lines, or of one JSON list, with their numbers from 1.
+    """Yield the records of a file of JSON Lines or with one JSON list, with their numbers from 1.
 
-    Raises:
-        InputError: The file cannot be read or is malformed; names the line or record, and the mend.
+    ``InputError`` for a file that cannot be read or is malformed names the record, and the mend.
     """
     for number, location, value in read_values(path):
         try:
@@ -40,11 +39,7 @@ def read_records(
 
 
 def read_values(path: Path) -> Iterator[tuple[int, str, Any]]:
-    """Yield the decoded values of such a file, each after its number and its location.
-
-    Raises:
-        InputError: The file cannot be read, or is no JSON; names the line.
-    """
+    """Yield number, location and decoded value of each record of a file; see ``read_records``."""
     text = read_text(path)
     if text.lstrip().startswith("[") and path.suffix == ".json":
         values = _decoded(text, f"{path}", "The file must be one JSON list of objects.")

@@ -1,4 +1,4 @@
-"""Plan cases for training prompts: the nearest queries to a question, and others at random."""
+"""Plan cases for training prompts: the nearest queries to a question, and random others."""
 
 from __future__ import annotations
 
@@ -19,21 +19,21 @@ from casewright.planner.spans import RUNS, normalized
 from casewright.stores import Encoder
 from casewright.tools import Toolbox
 
-#: Neighbours that are kept of each query.
+#: Number of stored neighbours of each query.
 NEAREST = 64
-#: Rows of a similarity matrix that are held at once.
+#: Number of rows of a similarity matrix that are in memory at once.
 BLOCK = 1024
 
 
 @lru_cache(maxsize=1 << 16)
 def plain(text: str) -> str:
-    """Return a question's words in one case: questions that differ in nothing else are the same."""
+    """Return the words of a question in one case: questions with equal words count as the same."""
     return " ".join(RUNS.findall(normalized(text)))
 
 
 @dataclass(frozen=True, slots=True)
 class _Need:
-    """The tools and context fields that a plan needs, and its class; many queries share one."""
+    """The class, tools and context fields of a plan; many queries have the same."""
 
     plan_class: str
     tools: frozenset[str]
@@ -43,12 +43,12 @@ class _Need:
 class Neighbours:
     """Queries by their similarity, to show as plan cases.
 
-    A query whose record changes the toolbox has neighbours but is no neighbour of others: its plan
-    calls its own tools, or those that were left. A query with a history is no neighbour either,
-    since its plan is wrong without the history.
+    A query whose record changes the toolbox has neighbours, but is no neighbour of others: its plan
+    is for other tools. A query with a history is no neighbour either: its plan is wrong without the
+    history.
 
     Args:
-        queries: Usually the training queries: every plan case is one of these.
+        queries: Usually the training queries; all plan cases are from these.
     """
 
     def __init__(
@@ -77,33 +77,33 @@ class Neighbours:
         self._near = dict(zip(rows, self._search(list(rows), vectors), strict=True))
 
     def near(self, question: str) -> list[AnnotatedQuery]:
-        """Return the nearest queries to a question, the best first, none with the same words."""
+        """Return the nearest queries to a question, the best first, without its own words."""
         return [self._cases[number] for number in self._numbers(question)]
 
     def shots(
         self, request: PlanRequest, count: int, random_share: float, rng: random.Random
     ) -> list[AnnotatedQuery]:
-        """Draw plan cases that can be run in a request, neighbours of its question first.
+        """Draw plan cases that a request can run, neighbours of its question first.
 
         Args:
-            request: Has the tools, by their own names, and the context; no plan case has the words
-                of its question.
-            count: At most how many.
-            random_share: The probability, for each, of being any other query.
+            request: The tools, by their original names, and the context; no plan case has the words
+                of the request's question.
+            count: Maximum number of plan cases.
+            random_share: The probability of each plan case to be a random query.
         """
         if not count:
             return []
         tools = set(request.toolbox.names)
-        known = {field for field, value in request.context.items() if value is not None}
+        fields = {field for field, value in request.context.items() if value is not None}
 
         def usable(need: _Need) -> bool:
-            return need.tools <= tools and need.fields <= known
+            return need.tools <= tools and need.fields <= fields
 
         numbers = self._numbers(request.question)
-        result = (number for number in numbers if usable(self._needs[number]))
+        usable_numbers = (number for number in numbers if usable(self._needs[number]))
         alike = sum(rng.random() >= random_share for _ in range(count))
-        # A few more than are wanted: the same neighbours every time would be learnt by heart.
-        near = list(islice(result, 2 * alike + 1))
+        # Drawn from a few more: a model could learn fixed neighbours by heart.
+        near = list(islice(usable_numbers, 2 * alike + 1))
         indices = sorted(rng.sample(range(len(near)), min(alike, len(near))))
         picks = [int(near[index]) for index in indices]
         while len(picks) < count:
@@ -116,11 +116,9 @@ class Neighbours:
     def example(
         self, tool: str, toolbox: Toolbox, avoid: Container[str], rng: random.Random
     ) -> AnnotatedQuery | None:
-        """Draw a query whose plan ends in one tool alone, and needs none outside a toolbox.
+        """Draw a query whose class is ``tool``, and whose plan needs no tool outside a toolbox.
 
-        Args:
-            toolbox: The tools by their own names.
-            avoid: Questions that it must not have, as ``plain`` gives them.
+        The toolbox has original names; ``avoid`` are questions of other queries as ``plain`` texts.
         """
         tools = set(toolbox.names)
 
@@ -145,7 +143,7 @@ class Neighbours:
             number = rng.choice(members)
             if number not in picked and self._plain[number] not in avoid:
                 return number
-        # Where nearly all are picked or to be avoided, there may be none.
+        # Nearly all queries may be picked already, or have a question to avoid.
         return None
 
     def _numbers(self, question: str) -> NDArray[np.int32]:
@@ -157,10 +155,9 @@ class Neighbours:
     def _search(
         self, texts: Sequence[str], vectors: NDArray[np.float32]
     ) -> Iterator[NDArray[np.int32]]:
-        """Yield for each text the numbers of its neighbours, (at most ``nearest``,)."""
+        """Yield the numbers of each text's neighbours, (at most ``nearest``,)."""
         keep = min(self._nearest, len(self._cases))
         if not keep:
-            # There are no vectors either to compare with.
             yield from (np.zeros(0, np.int32) for _ in texts)
             return
         for start in range(0, len(texts), BLOCK):
@@ -169,12 +166,12 @@ class Neighbours:
                 row[self._words == self._word_numbers.get(plain(text), -1)] = -np.inf
                 best = np.argpartition(-row, keep - 1)[:keep]
                 best = best[np.isfinite(row[best])]
-                # Rounded: equal similarities may differ in their last digits.
+                # Rounded, since equal similarities may differ in their last digits.
                 yield best[np.lexsort((best, -np.round(row[best], 5)))].astype(np.int32)
 
 
 def units(encoder: Encoder, texts: Sequence[str]) -> NDArray[np.float32]:
-    """Embed texts as unit vectors (n, dimension); a zero vector stays one."""
+    """Return embeddings of texts as unit vectors (n, dimension); zero vectors stay zero."""
     if not texts:
         return np.zeros((0, 1), np.float32)
     vectors = encoder.embed(texts)

@@ -1,7 +1,7 @@
 """Pools of other names and descriptions for tools.
 
-TEvo (REAPER, Joshi et al. 2024, section on Tool Evolve) draws from them, so that a planner reads
-a tool's purpose, and does not learn its name by heart.
+TEvo (REAPER, Joshi et al. 2024, section on Tool Evolve) draws from the pools, so that a planner
+reads a tool's purpose, and does not learn its name by heart.
 """
 
 from __future__ import annotations
@@ -21,16 +21,16 @@ from casewright.stores.case import check_text
 from casewright.tools import NO_EVIDENCE, Toolbox
 from casewright.tools.alias import NAME
 
-#: Words that mean something else in a plan.
+#: Words with a meaning in the plan language.
 _RESERVED = re.compile(r"question|context|true|false|s[0-9]+")
-#: A name that is no ordinary word: with an underscore or a capital inside.
+#: A name with an underscore or a capital letter inside, which is no ordinary word.
 _CODED = re.compile(r"\w_\w|[a-z][A-Z]")
 
 
 def _name(name: str) -> str:
     if not NAME.fullmatch(name):
         raise ValueError(
-            f"{name!r} is no identifier. Names are letters, digits and underscores, and do not "
+            f"{name!r} is no identifier. Names have letters, digits and underscores, and do not "
             "start with a digit"
         )
     if _RESERVED.fullmatch(name):
@@ -48,7 +48,7 @@ def _line(text: str) -> str:
     return text
 
 
-#: Names that a tool, parameter or field can have, and descriptions of one line.
+#: Names for a tool, parameter or field, and descriptions of one line.
 Names = tuple[Annotated[str, AfterValidator(_name)], ...]
 Lines = tuple[Annotated[str, AfterValidator(_line)], ...]
 
@@ -66,7 +66,7 @@ class ToolPool(ParameterPool):
     """Other names and descriptions of a tool; ``no_evidence`` keeps its name.
 
     Attributes:
-        results: Other names by the result field's own name.
+        results: Other names of each result field.
     """
 
     parameters: Mapping[str, ParameterPool] = {}
@@ -78,15 +78,14 @@ _POOLS: TypeAdapter[dict[str, ToolPool]] = TypeAdapter(dict[str, ToolPool])
 
 
 def read_pools(path: str | Path, toolbox: Toolbox | None = None) -> dict[str, ToolPool]:
-    """Read pools from a JSON file: tool name to ``names, descriptions, parameters, results``.
+    """Return the pools in a JSON file: tool name to ``names, descriptions, parameters, results``.
 
     Args:
-        toolbox: The file may name its tools, parameters and result fields only.
+        toolbox: The toolbox whose tools, parameters and result fields the file may name.
 
     Raises:
-        InputError: The file cannot be read or is malformed; a name is no identifier, could be two
-            tools' at once, or is unknown to the toolbox; a description is empty, no Unicode, or
-            names a tool.
+        InputError: The file cannot be read or is malformed; a name is no identifier, fits two
+            tools, or is not in the toolbox; a description is empty, no Unicode, or names a tool.
     """
     try:
         pools = _POOLS.validate_python(json.loads(Path(path).read_text(encoding="utf-8")))
@@ -103,7 +102,7 @@ def read_pools(path: str | Path, toolbox: Toolbox | None = None) -> dict[str, To
 
 
 def named_tools(text: str, tools: Iterable[str]) -> Iterator[str]:
-    """Yield the tools that a text names; names that may be ordinary words do not count."""
+    """Yield the tools that a text names; names that can be ordinary words do not count."""
     for tool in tools:
         if tool in text and _CODED.search(tool) and re.search(rf"\b{re.escape(tool)}\b", text):
             yield tool
@@ -124,7 +123,7 @@ def _problems(pools: ToolPools) -> Iterator[str]:
             if owner != tool:
                 yield (
                     f"{tool}.names: {name!r} could be the name of {owner} too. "
-                    "Give each tool names of its own."
+                    "Give each tool different names."
                 )
         described = {tool: pool.descriptions}
         described |= {f"{tool}.parameters.{n}": p.descriptions for n, p in pool.parameters.items()}
@@ -133,7 +132,7 @@ def _problems(pools: ToolPools) -> Iterator[str]:
                 if named := next(named_tools(text, pools), None):
                     yield (
                         f"{path}.descriptions: The description {text!r:.60} names the tool "
-                        f"{named}, which may be renamed or absent. Say it without names of tools."
+                        f"{named}, which may be renamed or absent. Write it without tool names."
                     )
 
 

@@ -1,1 +1,1 @@
-"""The decoding of plans, beside transformers' ``generate``."""
+"""The decoding of plans by Casewright and by transformers' ``generate``."""

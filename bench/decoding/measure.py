@@ -1,11 +1,11 @@
-"""Writing plans: transformers' ``generate``, ``generate`` under the grammar's mask, the decoder."""
+"""The costs of plans by transformers' ``generate``, ``generate`` with a mask, and the decoder."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -28,7 +28,6 @@ from casewright.bench.harness import (
     p50,
     p95,
     read_ground,
-    slow_progress,
     take_turns,
     timed,
     verdicts_of,
@@ -39,21 +38,19 @@ from casewright.bench.report import Report
 from casewright.bench.scripts import ScriptWriter, make_tasks, other_plan_cases, shuffled_queries
 from casewright.errors import GrammarError
 from casewright.finetune.folds import SAME_GROUP
-from casewright.planner import AnnotatedQuery, render_prompt
-from casewright.planner.grammar import PlanGrammar
+from casewright.planner import AnnotatedQuery, PlanRequest, render_prompt
+from casewright.planner.grammar import PlanGrammar, PlanMatcher
+from casewright.planner.language_model import LanguageModel, PromptTokens
+from casewright.planner.language_model.device import find_device
 from casewright.planner.model_planner import ModelPlanner
 from casewright.planner.plan_cases import SELECTION, similar_plans
 from casewright.stores import CaseStore
+from casewright.stores.progress import told_progress
 from casewright.tools import Toolbox, tool_from_record
-
-if TYPE_CHECKING:
-    from casewright.planner import PlanRequest
-    from casewright.planner.grammar import PlanMatcher
-    from casewright.planner.language_model import LanguageModel, PromptTokens
 
 #: Numbers of plan cases in prompts.
 COUNTS = (0, 1, 2, 4, 8)
-#: Tools of the larger toolboxes; tokens that a call of the network reads; calls of each width.
+#: Tools of the larger toolboxes; tokens that a call of the network reads; calls for each width.
 SIZES, WIDTHS, ROUNDS = (30, 100), (1, 2, 4, 8, 32, 128), 5
 #: Plans by system, in the same order.
 Plans = Mapping[str, Sequence[WrittenPlan]]
@@ -62,10 +59,10 @@ Figures = Iterator[tuple[str, float]]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DecodingTrial(WritingTrial):
-    """The options of the command.
+    """The options of ``casewright bench decoding``.
 
     Attributes:
-        pool: Annotated queries that plan cases are selected from; all by default.
+        pool: The number of annotated queries for plan cases; all by default.
     """
 
     plans: int = 20
@@ -76,17 +73,17 @@ class DecodingTrial(WritingTrial):
 
 
 def measure_decoding(trial: DecodingTrial) -> Report:
-    """Let every system write the gold plans of annotated queries, in one run.
+    """Return the costs of the systems, which write the gold plans of annotated queries in turn.
 
     Raises:
         InputError: The model cannot be loaded, or the domain has no queries with such plans.
     """
-    trial.model.check_device()
+    find_device(trial.model.device)
     ground = read_ground(trial.domain)
     toolbox, queries = ground.toolbox, ground.domain.queries()
     writer = Writer(trial, ground)
     model, shuffled = writer.model, shuffled_queries(queries, trial.seed)
-    # The timed grammar must not know the plans already, as the one of the scripts does.
+    # The timed grammar must not have seen the plans, as the grammar of the scripts has.
     scripting, grammar = (PlanGrammar(model.grammar_tokenizer) for _ in range(2))
     tasks, refused = make_tasks(model, scripting, toolbox, shuffled, trial.plans)
     if not tasks:
@@ -124,7 +121,7 @@ def measure_decoding(trial: DecodingTrial) -> Report:
     grammars = grammar_costs(model, toolbox, shuffled[: trial.grammars], queries)
     steps = _step_costs(model, prompts[0].head)
     writer.measure_again()
-    # Milliseconds below which memory cannot read the weights, for each of the decoder's plans.
+    # The memory's milliseconds to read the weights for each of the decoder's plans.
     limits = np.array([plan.model_steps * writer.step_limit for plan in plans[OWN + KEPT]])
     return Report(
         bench="decoding",
@@ -141,7 +138,7 @@ def measure_decoding(trial: DecodingTrial) -> Report:
             "queries_kept_from_the_model": len(held_out),
         },
         figures={
-            **dict(_plan_figures(plans, [task.text for task in tasks], limits)),
+            **dict(_plan_figures(plans, [str(task.query.plan) for task in tasks], limits)),
             **(dict(_choice_figures(chosen)) if chosen else {}),
             **dict(_grammar_figures(grammars)),
             **prompting,
@@ -162,7 +159,7 @@ def _prompt(
 
 
 def _with_cases(count: int) -> str:
-    """Return the decoder's name with prompts of so many plan cases."""
+    """Return the decoder's name with ``count`` plan cases in prompts."""
     return f"{OWN}, {count} plan cases"
 
 
@@ -173,7 +170,7 @@ def _chosen(
     queries: Sequence[AnnotatedQuery],
     store: CaseStore,
 ) -> dict[str, list[WrittenPlan]]:
-    """Return the plans of a trained model's own choice."""
+    """Return the plans that a trained model chooses, by system."""
     model, requests = writer.model, [query.record.request(ground.toolbox) for query in queries]
     prompts = [_prompt(model, request, store, trial.examples) for request in requests]
     systems = Systems(model, PlanGrammar(model.grammar_tokenizer), prompts[0].head)
@@ -196,10 +193,10 @@ def _right_tools(
 
 
 def _step_costs(model: LanguageModel, head: Sequence[int]) -> dict[int, float]:
-    """Return the median milliseconds of a call of the network by the tokens it reads after a head.
+    """Return the network's median milliseconds a call, by the number of tokens behind a head.
 
-    Reading forced tokens with the next one pays off where a call of a few tokens costs about as
-    much as a call of one: as long as it waits for memory.
+    To read forced tokens with the next one saves time while a call of a few tokens, which waits for
+    memory, costs about as much as a call of one token.
     """
     import torch
 
@@ -219,12 +216,12 @@ def _step_costs(model: LanguageModel, head: Sequence[int]) -> dict[int, float]:
 
 @dataclass(frozen=True, slots=True)
 class GrammarCost:
-    """The costs of one toolbox's grammar, in milliseconds.
+    """The milliseconds of one toolbox's grammar.
 
     Attributes:
-        first: Of the first request with the toolbox.
-        ready: Of each request: making its grammar.
-        complete: Of each plan: making its grammar, and following it to the end.
+        first: The grammar of the first request with the toolbox.
+        ready: The grammar of each request.
+        complete: The grammar of each request, and its masks to the plan's end.
     """
 
     toolbox: str
@@ -241,15 +238,15 @@ def grammar_costs(
 ) -> list[GrammarCost]:
     """Return the grammar's costs for toolboxes of several sizes.
 
-    Larger ones are filled with the tools that the ``declared`` queries bring.
+    The larger ones are filled with the tools that the ``declared`` queries declare.
     """
     boxes = [filled(toolbox, declared, size) for size in (len(toolbox), *SIZES)]
     toolboxes = {f"{len(box)}_tools": box for box in boxes}
     scripts = ScriptWriter(model)
     costs = []
-    with slow_progress("Timing grammars", len(toolboxes) * len(queries)) as advance:
+    with told_progress("Timing grammars", len(toolboxes) * len(queries)) as advance:
         for name, box in toolboxes.items():
-            # The grammar that is timed must not know the plans already.
+            # The timed grammar must not have seen the plans.
             grammar, other = (PlanGrammar(model.grammar_tokenizer) for _ in range(2))
             requests = [query.record.request(box) for query in queries]
             first = timed(partial(grammar.plan, requests[0]))[1]
@@ -269,9 +266,9 @@ def grammar_costs(
 
 
 def filled(toolbox: Toolbox, declared: Sequence[AnnotatedQuery], size: int) -> Toolbox:
-    """Return the toolbox filled up to ``size`` tools with those that queries declare.
+    """Return the toolbox with tools of the ``declared`` queries added, up to ``size`` tools.
 
-    If these are too few, they are added again under other names.
+    If these are too few, they recur under other names.
     """
     records = [record for query in declared for record in query.record.tools_extra]
     tools = {tool.name: tool for tool in map(tool_from_record, records)}
@@ -286,7 +283,7 @@ def filled(toolbox: Toolbox, declared: Sequence[AnnotatedQuery], size: int) -> T
 
 
 def _follow(matcher: PlanMatcher, choices: Sequence[int], ends: Sequence[int]) -> None:
-    """Follow a grammar by these choices to the plan's end, as the decoder does."""
+    """Consume these choices to the plan's end, as the decoder does."""
     matcher.forced()
     for token in choices:
         if matcher.finished:
@@ -304,7 +301,7 @@ def _rows(
     limits: np.ndarray[Any, Any],
     grammars: Sequence[GrammarCost],
 ) -> list[dict[str, Any]]:
-    """Return the table: systems, numbers of plan cases, the memory's limit, grammars."""
+    """Return the rows of systems, numbers of plan cases, the memory's limit, and grammars."""
     shares = {_with_cases(count): share for count, share in right.items()}
     rows = [
         {
@@ -344,13 +341,13 @@ def _plan_figures(plans: Plans, gold: Sequence[str], limits: np.ndarray[Any, Any
     yield "casewright_ms_p50", p50(times)
     yield "casewright_ms_p95", p95(times)
     yield "memory_limit_ms_p50", p50(limits)
-    # Ratios are medians of those plan by plan.
+    # Ratios are medians of the ratios by plan.
     yield "ratio_casewright_over_memory_limit_p50", p50(times / limits)
     for name, system in (("generate", PLAIN), ("masked_generate", MASKED)):
         reusing, read = plans[system + KEPT], plans[system]
         steps = [sum(plan.model_steps for plan in group) for group in (decoded, reusing)]
         yield f"share_of_{name}_model_steps", steps[0] / steps[1]
-        # Like for like: the head is given to both, or to neither.
+        # Like for like: both reuse the head, or none does.
         yield f"ratio_{name}_over_casewright_head_kept", p50(_times(reusing) / times)
         yield f"ratio_{name}_over_casewright_head_read", p50(_times(read) / _times(plans[OWN]))
         yield f"ratio_{name}_over_casewright_as_called", p50(_times(read) / times)
@@ -390,7 +387,7 @@ def _draw(axes: Any, plans: Plans) -> None:
     for number, way in enumerate((PLAIN, MASKED, OWN)):
         for name in (way, way + KEPT):
             steps = [plan.model_steps for plan in plans[name]]
-            # A colour for each way to write; filled where the head is kept.
+            # Each way has a colour; markers are filled with a kept head.
             inside = f"C{number}" if name.endswith(KEPT) else "none"
             style = {"color": f"C{number}", "markerfacecolor": inside, "label": name}
             axes.plot(steps, list(_times(plans[name])), "s^o"[number], alpha=0.8, **style)
@@ -400,32 +397,31 @@ def _draw(axes: Any, plans: Plans) -> None:
 
 def _notes(trial: DecodingTrial) -> list[str]:
     notes = [
-        "Every system writes the same plans, those of annotated queries: the network's logits are "
-        "computed at each step, and a script then chooses the longest allowed token that goes on "
-        "with the plan. Plain generate writes whatever it likes, as many tokens as the plan has.",
-        "Milliseconds a plan: its grammar, the prompt's tokens that are not kept, and its own. "
-        "prompt_tokens are read first; with “head kept” the key/value states of what never changes "
-        "are there already. One system after the other for each plan, in one process. Ratios are "
-        "medians of those plan by plan; “as called” is generate without, the decoder with them.",
-        "limit of memory: the bytes of the weights that a model step reads, times the steps of "
-        "“casewright, head kept”, over the bandwidth that was measured by reading and copying.",
-        "network_: a call of the network behind the prompt's head. What reading forced tokens "
-        "together saves depends on how little more a call of a few tokens costs than one of one.",
-        f"Plan cases ({', '.join(map(str, COUNTS))} in the prompt) are picked by maximal marginal "
-        "relevance with quality bias, none of them a neighbour of the query.",
+        "Every system writes the gold plans of the same queries: each step computes the network's "
+        "logits, and a script then chooses the longest allowed token that continues the plan. "
+        "Plain generate writes freely, as many tokens as the plan has.",
+        "Milliseconds a plan: its grammar, the prompt's uncached tokens, and the plan's tokens. "
+        "prompt_tokens are read first; with “head kept” the key/value states of the prompt's "
+        "constant head are cached. The systems take turns at each plan, in one process. Ratios are "
+        "medians of the ratios by plan; “as called”: generate without, the decoder with the cache.",
+        "limit of memory: the bytes of weights that a model step reads, times the steps of "
+        "“casewright, head kept”, over the measured bandwidth of reading and copying.",
+        "network_: a call of the network behind the prompt's head. To read forced tokens together "
+        "saves time as long as a call of a few tokens costs little more than a call of one.",
+        f"Plan cases ({', '.join(map(str, COUNTS))} in the prompt) are selected by maximal "
+        "marginal relevance with quality bias, without neighbours of the query.",
     ]
     if trial.model.random:
         return [
             *notes,
-            "The weights are random: times are those of a trained model, contents are none. So "
-            "no share of right tools is given; it needs --model.",
+            "The weights are random: the times are those of a trained model, the contents mean "
+            "nothing, so there is no share of right tools. Give --model for it.",
         ]
     return [
         *notes,
-        "tools_right: share of plans with the right tools, over the queries that are for "
-        "measuring only. These plans are the model's own choice.",
-        "own choice: the model's own plans of queries that are for measuring only, no script. "
-        "drafted: it reads the case planner's plan in one step and writes on from where it "
-        "would have chosen otherwise. The case planner has learned from the other plan cases "
-        "only, and its time counts.",
+        "tools_right: share of plans with the right tools among the model's plans for the queries "
+        "for measuring, without a script.",
+        "own choice: the model's plans for queries for measuring, without a script. drafted: the "
+        "model reads the case planner's plan in one step, and writes on from its first different "
+        "choice. The case planner knows the other plan cases alone, and its time counts.",
     ]

@@ -1,4 +1,4 @@
-"""The systems that write plans: transformers' ``generate``, plain or masked, and the decoder."""
+"""Systems that write plans: transformers' ``generate``, plain or masked, and the decoder."""
 
 from __future__ import annotations
 
@@ -6,27 +6,24 @@ from collections.abc import Callable, Iterator, Sequence
 from copy import deepcopy
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from casewright.bench.harness import timed
 from casewright.bench.scripts import Script, Task
-from casewright.planner import CasePlanner
+from casewright.planner import CasePlanner, PlanRequest
 from casewright.planner.decoding import Decoder, greedy
-
-if TYPE_CHECKING:
-    from casewright.planner import PlanRequest
-    from casewright.planner.grammar import PlanGrammar, PlanMatcher
-    from casewright.planner.language_model import LanguageModel, PromptTokens
-    from casewright.stores import CaseStore
+from casewright.planner.grammar import PlanGrammar, PlanMatcher
+from casewright.planner.language_model import LanguageModel, PromptTokens
+from casewright.stores import CaseStore
 
 PLAIN, MASKED, OWN = "generate", "generate, masked", "casewright"
-#: The end of a system's name if it reuses the KV cache of the prompt's head.
+#: The suffix of a system's name that reuses the KV cache of the prompt's head.
 KEPT = ", head kept"
-#: Names of the systems without a script: the model's own choice.
+#: Names of the systems without a script, in which the model chooses.
 CHOICE = "own choice: "
 DRAFTED, UNDRAFTED = f"{CHOICE}{OWN}, drafted{KEPT}", f"{CHOICE}{OWN}{KEPT}"
 GENERATED = f"{CHOICE}{MASKED}{KEPT}"
-#: Most tokens under a mask.
+#: The largest number of tokens under a mask.
 MOST = 1024
 
 
@@ -35,8 +32,8 @@ class WrittenPlan:
     """A plan that a system wrote.
 
     Attributes:
-        plan_tokens: Tokens that were written, without the one that ends them.
-        milliseconds: From the request to the tokens, its grammar included.
+        plan_tokens: The number of written tokens, without the end token.
+        milliseconds: The time from the request to the tokens, with the grammar's.
     """
 
     text: str
@@ -47,7 +44,7 @@ class WrittenPlan:
 
 
 class Generation:
-    """Greedy ``generate`` with its dynamic cache; ``head`` is a cache with the prompt's head."""
+    """Greedy ``generate`` with a dynamic cache; ``head`` is a KV cache of the prompt's head."""
 
     def __init__(self, model: LanguageModel) -> None:
         self._model = model
@@ -75,11 +72,11 @@ class Generation:
         head: Any = None,
         choices: Sequence[int] | None = None,
     ) -> list[int]:
-        """Return the tokens of a text that a grammar admits, without the end token.
+        """Return the tokens of a text that a grammar allows, without the end token.
 
         Args:
-            matcher: Of the grammar; it is used up.
-            choices: The token of each step, in place of the likeliest allowed one.
+            matcher: The matcher of the grammar, which this call consumes.
+            choices: The token of each step; by default the likeliest allowed one.
         """
         from transformers import LogitsProcessorList
 
@@ -107,9 +104,9 @@ class Generation:
 
 
 def _mask(matcher: PlanMatcher, choices: Sequence[int] | None) -> Any:
-    """Return a logits processor that leaves the admitted tokens, or the next of ``choices``.
+    """Return a logits processor that allows the grammar's tokens, or the next of ``choices``.
 
-    It maps ids (1, length) and scores (1, vocabulary) to scores, the others at minus infinity.
+    It maps ids (1, length) and scores (1, vocabulary) to scores; other tokens get minus infinity.
     """
     import torch
 
@@ -122,19 +119,19 @@ def _mask(matcher: PlanMatcher, choices: Sequence[int] | None) -> Any:
             matcher.consume(int(input_ids[0, -1]))
         started = True
         mask = torch.from_numpy(matcher.mask(scores.shape[-1])).to(scores.device)
-        admitted = scores.masked_fill(~mask, float("-inf"))
+        allowed = scores.masked_fill(~mask, float("-inf"))
         if script is None:
-            return admitted
+            return allowed
         token = next(script)
-        chosen = torch.full_like(admitted, float("-inf"))
-        chosen[0, token] = admitted[0, token]
+        chosen = torch.full_like(allowed, float("-inf"))
+        chosen[0, token] = allowed[0, token]
         return chosen
 
     return process
 
 
 class Systems:
-    """The systems with one model, with and without the KV cache of ``head``, the prompts' start."""
+    """The systems of one model, with and without a KV cache of ``head``, the prompts' start."""
 
     def __init__(self, model: LanguageModel, grammar: PlanGrammar, head: Sequence[int]) -> None:
         self._model = model
@@ -144,7 +141,7 @@ class Systems:
         self._keeping, self._reading = Decoder(model), Decoder(model, head_bytes=0)
 
     def named(self) -> dict[str, Callable[[Task, PromptTokens], WrittenPlan]]:
-        """Return the systems that write a task's plan, by their names."""
+        """Return the systems that write a task's plan, by name."""
 
         def masked(task: Task, prompt: PromptTokens, *, cached: bool) -> WrittenPlan:
             return self._masked(task.request, prompt, task.masked, cached=cached)
@@ -167,9 +164,9 @@ class Systems:
     def of_own_choice(
         self, requests: Sequence[PlanRequest], prompts: Sequence[PromptTokens], store: CaseStore
     ) -> dict[str, Callable[[int], WrittenPlan]]:
-        """Return the systems that write a trained model's own choice, by a request's number.
+        """Return the systems in which a trained model chooses; they take a request's number.
 
-        The draft is the case planner's plan; its time is part of the plan's.
+        The draft is the case planner's plan, and its time counts.
         """
         planner = CasePlanner(store)
 
@@ -177,13 +174,13 @@ class Systems:
             return str(planner.plan(requests[number]).plan)
 
         return {
-            GENERATED: lambda at: self._masked(requests[at], prompts[at]),
-            UNDRAFTED: lambda at: self._own(requests[at], prompts[at]),
-            DRAFTED: lambda at: self._own(requests[at], prompts[at], draft=partial(draft, at)),
+            GENERATED: lambda n: self._masked(requests[n], prompts[n]),
+            UNDRAFTED: lambda n: self._own(requests[n], prompts[n]),
+            DRAFTED: lambda n: self._own(requests[n], prompts[n], draft=partial(draft, n)),
         }
 
     def _plain(self, task: Task, prompt: PromptTokens, *, cached: bool) -> WrittenPlan:
-        # The copy is no part of the time: a cache could be cut back instead.
+        # The time of the copy does not count: a cache could be cropped instead.
         head = deepcopy(self._states) if cached else None
         count = len(task.masked.tokens)
         tokens, spent = timed(
@@ -199,15 +196,13 @@ class Systems:
         *,
         cached: bool = True,
     ) -> WrittenPlan:
-        head, choices = (
-            deepcopy(self._states) if cached else None,
-            script.choices if script else None,
-        )
+        head = deepcopy(self._states) if cached else None
+        choices = script.choices if script else None
         tokens, spent = timed(
             lambda: self._generation.masked(prompt, self._grammar.plan(request), head, choices),
             self._model.device,
         )
-        # Its last step ends the plan.
+        # The last model step ends the plan.
         return self._plan(tokens, len(tokens) + 1, prompt, spent, cached=cached)
 
     def _own(

@@ -1,1 +1,1 @@
-"""Relevance feedback, measured: does searching again with what was found relevant find more?"""
+"""The gain of relevance feedback over one search."""

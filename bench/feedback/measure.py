@@ -1,4 +1,4 @@
-"""Relevance feedback beside one search that judges as many cases, and beside the post's loop."""
+"""Relevance feedback beside one search of as many judged cases, and beside the post's loop."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ from casewright.stores.feedback import (
 )
 from casewright.stores.progress import note, progress_bar
 
-#: Bounds so wide that the judges are compared and not the clock.
+#: Wide bounds, so that figures do not depend on the clock.
 LIMITS = FeedbackLimits(tokens=1_000_000, seconds=600.0)
 JUDGES: Mapping[str, Callable[[LabelledQuestion], Judge]] = {
     GOLD: GoldJudge,
@@ -56,8 +56,8 @@ JUDGES: Mapping[str, Callable[[LabelledQuestion], Judge]] = {
     SHUFFLED: ShuffledJudge,
     BLIND: lambda question: BlindJudge(),
 }
-#: The facet weights of searches by set, in place of the schema's: the code domain's are for
-#: questions that name a symbol.
+#: The facet weights of searches by set, instead of the schema's: the code domain's suit questions
+#: that name a symbol.
 SYMBOL_WEIGHTS, TEXT_WEIGHTS = {"text": 0.3, "title": 0.7}, {"text": 0.8, "title": 0.2}
 WEIGHTS: Mapping[str, Mapping[str, Mapping[str, float]]] = {
     CODE: {"": SYMBOL_WEIGHTS, ", documents' weights": TEXT_WEIGHTS},
@@ -68,25 +68,25 @@ ALONE = (5, 10, 20, 30, 50)
 #: The line styles of judges in the plot.
 STROKES = {GOLD: "-", OFFLINE: "--", SHUFFLED: ":", BLIND: "-."}
 _NOTES = (
-    "Test questions only. The offline judge was trained on as many others of the same sets, over "
-    "the same cases: on the other half of each.",
-    "first two, unread: the first two cases are taken for relevant, and no judge reads anything. A "
-    "judge's gain above that one is what reading adds to searching again.",
-    "judged: cases a question; found: share of the relevant among the judged; single: the same for "
-    "one search that judges as many; gain: found less single, in points, with its standard error; "
-    "answer: share of the relevant that the judge called relevant; precision: of what it called "
-    f"relevant; recall@{K}: of what was judged, what was called relevant first.",
-    "The post's loop judges all that every round finds, again; tokens are estimated at four "
-    "characters each.",
+    "Test questions only. The offline judge was trained on the other half of each set's questions, "
+    "over the same cases.",
+    "first two, unread: a control that marks the first two cases and reads nothing. A judge's gain "
+    "beyond this one is the gain of reading.",
+    "judged: cases a question; found: share of the relevant cases among the judged; single: the "
+    "same for one search of as many cases; gain: found less single in points, with its standard "
+    "error; answer: share of the relevant cases that the judge marks; precision: of the marked "
+    f"cases; recall@{K}: of the judged cases, the marked ones first.",
+    "The post's loop judges all results of every round, also judged ones; a token is estimated at "
+    "four characters.",
 )
-#: The number of judged cases and their recall, after each round.
+#: The number of judged cases and their recall after each round.
 Line = Sequence[tuple[float, float]]
 Share = Callable[[State, LabelledQuestion], float]
 
 
 @dataclass(frozen=True, slots=True)
 class Arm:
-    """One strategy with one judge: a run of each question, and a search that judges as many."""
+    """A strategy with a judge: each question's run, and one search of as many judged cases."""
 
     strategy: str
     judge: str
@@ -107,11 +107,12 @@ class Arm:
 
 @dataclass(frozen=True, slots=True)
 class Trial:
-    """The results for a set's test questions under one weighting of its facets.
+    """The results for a set's test questions with one weighting of its facets.
 
     Attributes:
-        post: Runs of the post's loop, by the cases that it fetches a round.
-        alone: Recall of one search, by the number of its results.
+        post: Runs of the post's loop by its number of cases a round.
+        filtered: The states of the symbol filter.
+        alone: Recall of one search by its number of results.
     """
 
     name: str
@@ -143,7 +144,7 @@ class Trial:
 def measure_feedback(
     data: Path | None, encoder: Encoder, *, only: str | None = None, limit: int | None = None
 ) -> Report:
-    """Measure every strategy with every judge, on questions that the offline judge never saw."""
+    """Return the gains of all strategies and judges on the offline judge's test questions."""
     note("Reading the questions and the cases of the feedback bench.")
     trials = list(_trials(find_sets(data, only, limit), encoder))
     return Report(
@@ -163,7 +164,7 @@ def measure_feedback(
 
 
 def _strategies(data: FeedbackSet) -> tuple[list[Strategy], str]:
-    """Return the strategies for a set, and the name of the default one."""
+    """Return the strategies for a set, and the default strategy's name."""
     strategies: list[Strategy] = [TextStrategy(), SentenceStrategy(), RocchioStrategy()]
     if data.kind != "code":
         return strategies, strategies[1].name
@@ -228,7 +229,7 @@ def _trial(
 
 
 def _summary(trial: Trial) -> dict[str, Any]:
-    """Return the row of a set's default strategy: the gain of each judge."""
+    """Return the row of a set's default strategy with the gain of each judge."""
     strategy = _strategies(trial.data)[1]
     gains = {arm.judge: trial.gain(arm) for arm in trial.arms if arm.strategy == strategy}
     return {
@@ -242,7 +243,7 @@ def _summary(trial: Trial) -> dict[str, Any]:
 
 
 def _rows(trial: Trial) -> Iterator[dict[str, Any]]:
-    """Yield the rows: one for each arm, the post's loop, and for code the plain filter."""
+    """Yield the rows of each arm, of the post's loop, and for code of the symbol filter."""
 
     def row(strategy: str, judge: str, states: Sequence[State]) -> dict[str, Any]:
         return {
@@ -289,7 +290,7 @@ def _rows(trial: Trial) -> Iterator[dict[str, Any]]:
 
 
 def _figures(trial: Trial) -> dict[str, float]:
-    """Return of every arm its gain, the share of missed cases that it found, and its cost."""
+    """Return every arm's gain, its share of the cases that one search misses, and its cost."""
 
     def plain(text: str) -> str:
         return "_".join(re.findall(r"\w+", text))
@@ -312,7 +313,7 @@ def _figures(trial: Trial) -> dict[str, float]:
 
 
 def _beside_post(trial: Trial, key: str, arm: Arm) -> dict[str, float]:
-    """Return ratios to the post's loop: with as many a round, and at the first as good recall."""
+    """Return ratios to the post's loop: with as many cases a round, and with equal recall."""
     figures: dict[str, float] = {}
     ours = trial.mean(State.answer, arm.lasts)
     judged = mean([len(state.judged) for state in arm.lasts])
@@ -331,7 +332,7 @@ def _beside_post(trial: Trial, key: str, arm: Arm) -> dict[str, float]:
 
 
 def _lines(trial: Trial) -> dict[str, Line]:
-    """Return the plot's lines by ``"strategy, judge"``, and that of one search."""
+    """Return the plot's lines by ``"strategy, judge"``, and the line of one search."""
     lines: dict[str, Line] = {
         f"{arm.strategy}, {arm.judge}": [
             (mean([len(state.judged) for state in states]), trial.mean(State.coverage, states))
@@ -345,7 +346,7 @@ def _lines(trial: Trial) -> dict[str, Line]:
 
 
 def _draw(axes: Any, sets: Mapping[str, Mapping[str, Line]]) -> None:
-    """Draw one panel for each set."""
+    """Draw a panel for each set."""
     across = min(len(sets), 2)
     grid = panels(axes, across, -(-len(sets) // across), (6.5, 4.2)).ravel()
     for panel, (name, lines) in zip(grid, sets.items(), strict=False):

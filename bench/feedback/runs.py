@@ -1,4 +1,4 @@
-"""Searches for one question: a feedback loop, one search, the post's loop, or a plain filter."""
+"""Searches for a question: a feedback loop, one search, the post's loop, or a symbol filter."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from casewright.stores.feedback import Candidate, Judge, JudgeRequest, Verdicts,
 K = 10
 #: The judges' names in tables.
 GOLD, OFFLINE, SHUFFLED, BLIND = "labels", "offline", "labels shuffled", "first two, unread"
-#: Most rounds of the post's loop, which has no bound itself; its numbers of cases a round.
+#: The bound of rounds of the post's loop, which has none itself; its numbers of cases a round.
 POST_ROUNDS, POST_KS = 10, (10, 15, 20, 30, 40, 60)
 _FILE = re.compile(r"[\w./-]+\.py\b")
 _NAME = re.compile(r"[A-Za-z_]\w*")
@@ -26,7 +26,7 @@ _NAME = re.compile(r"[A-Za-z_]\w*")
 
 @dataclass(frozen=True, slots=True)
 class State:
-    """The state after a round: ids of judged cases, and of those ``marked`` relevant."""
+    """The ids of judged cases after a round, and of those ``marked`` as relevant."""
 
     judged: Sequence[str]
     marked: frozenset[str] = frozenset()
@@ -40,21 +40,21 @@ class State:
         return len(question.relevant & self.marked) / len(question.relevant)
 
     def at_k(self, question: LabelledQuestion) -> float:
-        """Return recall@k of the judged cases, the marked ones first."""
+        """Return recall@k of the judged cases, with the marked ones first."""
         ranking = sorted(self.judged, key=lambda id_: id_ not in self.marked)
         return len(question.relevant.intersection(ranking[:K])) / len(question.relevant)
 
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """A search for a question's relevant cases: the state after each round, and the costs."""
+    """A search for a question's relevant cases: the states after each round, and the costs."""
 
     states: Sequence[State]
     tokens: int
     judgements: int = 0
 
     def after(self, number: int) -> State:
-        """Return the state after a round, counted from 1, or the last state."""
+        """Return the state after a round with a number from 1, or the last state."""
         return self.states[min(number, len(self.states)) - 1]
 
     @property
@@ -75,7 +75,7 @@ def looped(result: FeedbackResult) -> Run:
 
 
 def single(question: Question, judge: Judge, judged: int) -> State:
-    """Return the state of one search with one call of the judge, for ``judged`` cases."""
+    """Return the state after one search and one call of the judge with ``judged`` cases."""
     candidates = [
         Candidate(near.hit, case_text(near.hit.case), near.nearness, 1)
         for near in question.best(judged)
@@ -86,10 +86,10 @@ def single(question: Question, judge: Judge, judged: int) -> State:
 
 
 def post_loop(question: Question, labelled: LabelledQuestion, k: int) -> Run:
-    """Return the run of the RepoGPT post's own loop with the labels as judge.
+    """Return a run of the RepoGPT post's loop with the labels as judge.
 
     Every round searches for k cases by the question and the texts of all relevant cases, and judges
-    all of them, known ones again, until no new relevant case is found.
+    all k, also judged ones. The loop ends without a new relevant case.
     """
     relevant: dict[str, str] = {}
     seen: dict[str, None] = {}
@@ -112,7 +112,7 @@ def post_loop(question: Question, labelled: LabelledQuestion, k: int) -> Run:
 
 @dataclass(frozen=True, slots=True)
 class GoldJudge:
-    """A perfect judge, by the labels."""
+    """A perfect judge, which uses the labels."""
 
     question: LabelledQuestion
     name: str = GOLD
@@ -126,14 +126,14 @@ class GoldJudge:
 class ShuffledJudge:
     """A control that marks as many candidates as the labels do, at random.
 
-    A loop's gain with it is that of searching again.
+    A loop's gain with this judge comes from the repeated search alone.
     """
 
     question: LabelledQuestion
     name: str = SHUFFLED
 
     def judge(self, request: JudgeRequest) -> Verdicts:
-        """Return as many candidates as are labelled relevant, drawn at random."""
+        """Return random candidates, as many as have a relevant label."""
         ids = [candidate.id for candidate in request.candidates]
         count = sum(id_ in self.question.relevant for id_ in ids)
         rng = random.Random(f"{self.question.id} {len(request.relevant)}")
@@ -142,7 +142,7 @@ class ShuffledJudge:
 
 @dataclass(frozen=True, slots=True)
 class BlindJudge:
-    """A control that marks only the first two cases: pseudo relevance feedback."""
+    """A control that marks the first two cases: pseudo relevance feedback."""
 
     name: str = BLIND
 
@@ -153,11 +153,11 @@ class BlindJudge:
 
 
 class SymbolFilter:
-    """A filter for the chunks of code of the symbols that a question names, without a search.
+    """A filter, without a search, for the code chunks of the symbols that a question names.
 
-    A question names a symbol if the symbol's last part is one of its words. Of these, the symbols
-    with most named parts count (``Client.send`` if the question has "Client", too), and only those
-    in a named file, if it names one.
+    A question names a symbol if the symbol's last part is a word of the question. Of these symbols,
+    those with the most named parts count (``Client.send`` if the question also has "Client"), and
+    only those in the file that the question names, if any.
     """
 
     def __init__(self, cases: Sequence[Case]) -> None:

@@ -1,1 +1,1 @@
-"""CBR-RAG's protocol: questions with two parent cases, and answers with cases as context."""
+"""CBR-RAG's protocol: retrieval for questions with two parent cases, and answers by cases."""

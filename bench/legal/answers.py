@@ -1,7 +1,7 @@
-"""CBR-RAG's answer quality (section 6): the gain of cases in the prompt.
+"""CBR-RAG's answer quality (section 6): the gain by cases in the prompt.
 
-Answers are generated without cases, with the 1 and 3 best cases in each of three formats, and with
-the 3 best cases of another question. The measure is the cosine of answer and reference.
+Prompts have no cases, the 1 or 3 best cases in one of three formats, or the 3 best cases of another
+question. The measure is the cosine of answer and reference.
 """
 
 from __future__ import annotations
@@ -10,9 +10,11 @@ import secrets
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+from langchain_core.language_models import BaseChatModel
+from langchain_core.messages import HumanMessage, SystemMessage
 
 from casewright.bench.legal.data import QaSet, find_sets
 from casewright.bench.legal.retrieval import Scores, strangers
@@ -25,13 +27,10 @@ from casewright.planner.chat_planner import model_name
 from casewright.stores import Case, CaseStore, Encoder
 from casewright.stores.progress import progress_bar
 
-if TYPE_CHECKING:
-    from langchain_core.language_models import BaseChatModel
-
 #: The numbers of cases in a prompt, and their formats (see ``context_text``).
 COUNTS = (1, 3)
 FORMS = {"support": "support only", "full": "full case", "qsa": "question, support, answer"}
-#: Cosines that differ by less do so by rounding.
+#: Smaller differences of cosines are rounding errors.
 ROUNDING = 1e-9
 NO_CASES, THREE_FULL = "no cases", "3 × full case"
 OTHERS = "3 × full case, of another question"
@@ -45,7 +44,7 @@ Answer the question in one or two sentences. Use the cases below as context. Eac
 
 @dataclass(frozen=True, slots=True)
 class Setting:
-    """The context of a prompt: a number of cases in one format."""
+    """The context of a prompt: a number of cases in a format."""
 
     name: str
     count: int = 0
@@ -67,7 +66,7 @@ CONTROL = Setting(OTHERS, 3, "full")
 
 
 class ChatAnswerer:
-    """A chat model's answers, with the cases in delimiters that no case can forge."""
+    """A chat model that answers by cases in delimiters, which no case can forge."""
 
     needs_cases = False
     notes: Sequence[str] = ()
@@ -80,10 +79,8 @@ class ChatAnswerer:
         """Return the model's answer.
 
         Raises:
-            CasewrightError: It fails, times out, or returns nothing.
+            CasewrightError: The model fails, times out, or returns an empty answer.
         """
-        from langchain_core.messages import HumanMessage, SystemMessage
-
         nonce = secrets.token_hex(8)
         role = _WITH_CASES.format(nonce=nonce) if cases else _ALONE
         quoted = [f"<case-{nonce}>\n{case}\n</case-{nonce}>" for case in cases]
@@ -101,13 +98,13 @@ class ChatAnswerer:
 
 
 class QuotingAnswerer:
-    """Quotations: the sentences of the cases that are most similar to the question."""
+    """A generator of quotations: the cases' sentences that are most similar to the question."""
 
     needs_cases = True
     notes: Sequence[str] = (
-        "extractive quotes sentences of the cases. Without cases it has nothing to quote, so t and "
-        "p mean little: compare it with the cases of another question. What a language model makes "
-        "of cases shows with --generator provider:model.",
+        "extractive quotes sentences of the cases, and nothing without cases, so that t and p mean "
+        "little: compare with the cases of another question. For a language model's answers give "
+        "--generator provider:model.",
     )
 
     def __init__(self, encoder: Encoder) -> None:
@@ -125,11 +122,11 @@ class QuotingAnswerer:
 
 @dataclass(frozen=True, slots=True)
 class Compared:
-    """A setting's mean cosine and sample standard deviation, beside those without cases.
+    """A setting's mean cosine and standard deviation, compared with the answers without cases.
 
     Attributes:
-        t: Of the paired t-test; ``None`` if it cannot be computed.
-        p: One-tailed, of the hypothesis that answers are no better.
+        t: The statistic of the paired t-test; ``None`` without a spread.
+        p: The one-tailed p of the hypothesis that answers are no better.
     """
 
     cosine: float
@@ -148,10 +145,9 @@ def measure_answers(
     only: str | None = None,
     limit: int | None = None,
 ) -> Report:
-    """Generate answers with and without cases, and compare them with the references.
+    """Return the quality of answers with and without cases, compared with the references.
 
-    Answers by cases of the encoder ``against`` are compared with those by ``encoder``'s,
-    paired, as in the paper.
+    As in the paper, a paired test compares answers by the cases of ``encoder`` and of ``against``.
     """
     sets = find_sets(folder, only, limit)
     answerer = QuotingAnswerer(encoder) if model is None else ChatAnswerer(model)
@@ -198,11 +194,10 @@ def measure_answers(
         rows=rows,
         notes=[
             f"Answers by {answerer.name}; cosine to the reference answer by {encoder.name}. "
-            "difference, t and p: to no cases, or to the same with another encoder's cases, "
-            f"paired, one-tailed; anova: one-way, over all contexts but {OTHERS} and the merged "
-            "cases. paper: CBR-RAG, "
-            "Table 4: Mistral-7B on ALQA by three encoders, cosines by Mistral; of its tests it "
-            "prints that AnglEBERT's three full cases are better than none and than LegalBERT's at "
+            "difference, t and p: to no cases, or to another encoder's cases, paired, one-tailed; "
+            f"anova: one-way, over all contexts but {OTHERS} and the merged cases. paper: CBR-RAG, "
+            "Table 4: Mistral-7B on ALQA with three encoders, cosines by Mistral; its printed "
+            "tests: AnglEBERT's three full cases are better than none and than LegalBERT's at "
             "95 %, and than BERT's single full case at 90 %.",
             *answerer.notes,
         ],
@@ -211,14 +206,14 @@ def measure_answers(
 
 
 def compare(cosines: Mapping[str, Scores]) -> dict[str, Compared]:
-    """Compare every setting with ``"no cases"``, given a cosine of each question by setting."""
+    """Return the comparison of each setting with ``"no cases"``, from cosines by setting."""
     return {name: _paired(sample, cosines[NO_CASES]) for name, sample in cosines.items()}
 
 
 def compare_encoders(
     cosines: Mapping[str, Scores], other: Mapping[str, Scores]
 ) -> dict[str, Compared]:
-    """Compare the answers by two encoders' cases in every setting with cases."""
+    """Return the comparison of two encoders in each setting with cases."""
     names = [setting.name for setting in SETTINGS if setting.count]
     return {name: _paired(cosines[name], other[name]) for name in names}
 
@@ -237,7 +232,7 @@ def _paired(sample: Scores, base: Scores) -> Compared:
 
 
 def anova(groups: Sequence[Scores]) -> tuple[float, float] | None:
-    """Return F and p of a one-way analysis of variance; ``None`` if no group has a spread."""
+    """Return F and p of a one-way analysis of variance; ``None`` if all groups lack a spread."""
     from scipy.stats import f_oneway
 
     if len(groups[0]) < 2 or all(np.ptp(group) <= ROUNDING for group in groups):

@@ -1,7 +1,7 @@
-"""The data of the legal bench: cases, and questions that each have two parent cases.
+"""The data of the legal bench: cases, and questions with two parent cases each.
 
-The domain's own cases, ALQA, and three sets of multi-hop questions, of which every paragraph
-becomes a case (see ``paragraphs``).
+The sets are the domain's shipped cases, ALQA, and three sets of multi-hop questions, whose
+paragraphs are the cases (see ``paragraphs``).
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ from casewright.errors import InputError
 from casewright.finetune.judge_sets.paragraphs import FILES, Paragraph, read_items, read_lines
 from casewright.stores import Case
 
-#: Most words of a first sentence's subject.
+#: The largest number of words of a first sentence's subject.
 LONGEST_SUBJECT = 12
-#: Fewest words of a sentence: a shorter text is an abbreviation or a heading.
+#: The smallest number of words of a sentence; shorter texts are abbreviations or headings.
 SHORTEST_SENTENCE = 4
 
 _SENTENCE_END = re.compile(r"[.!?][\"'”’)\]]*(?=\s+[\"'“‘(\[]?[A-Z0-9])")
@@ -46,10 +46,10 @@ _WORD = re.compile(r"\w+")
 
 
 def paragraph_case(paragraph: Paragraph) -> Case:
-    """Return a paragraph of an encyclopedia as a case, whether a question needs it or not.
+    """Return a paragraph of an encyclopedia as a case.
 
-    The support is the paragraph, the answer its first sentence, the entities are those of title and
-    text, the question is the one that the first sentence answers.
+    The support is the paragraph, the answer is its first sentence, the question is the one that
+    this sentence answers, and the entities are those of title and text.
     """
     title, text = paragraph
     named = dict.fromkeys([title, *extract_entities(f"{title}. {text}")])
@@ -58,7 +58,7 @@ def paragraph_case(paragraph: Paragraph) -> Case:
 
 
 def first_sentence(text: str) -> str:
-    """Return the text up to the first end of a sentence, or all of it."""
+    """Return the first sentence of a text, or the whole text."""
     for end in _SENTENCE_END.finditer(text):
         sentence = text[: end.end()]
         complete = len(sentence.split()) >= SHORTEST_SENTENCE
@@ -68,11 +68,11 @@ def first_sentence(text: str) -> str:
 
 
 def paragraph_question(paragraph: Paragraph) -> str:
-    """Return the question that the paragraph's first sentence answers, by its form.
+    """Return the question that the paragraph's first sentence answers.
 
-    “When was T founded?” for “T was founded in 1926”; “Who is T?” or “What is T?” for “T (born
-    1980) is a singer”; “What happened to T in 1992?” for a sentence that starts with a time; else
-    “What is known about T?”, with T the title.
+    With T the title, “T was founded in 1926” answers “When was T founded?”, and “T (born 1980) is a
+    singer” answers “Who is T?” or “What is T?”. A sentence that starts with a time answers “What
+    happened to T in 1992?”, any other sentence “What is known about T?”.
     """
     title, text = paragraph
     sentence = first_sentence(text)
@@ -89,18 +89,18 @@ def paragraph_question(paragraph: Paragraph) -> str:
 
 
 def _is_title(subject: str, title: str) -> bool:
-    """Return true if a short subject shares a word with the title."""
+    """Return true if the subject is short and shares a word with the title."""
     words = _WORD.findall(subject.lower())
     return len(words) <= LONGEST_SUBJECT and not set(words).isdisjoint(
         _WORD.findall(_PARENTHESES.sub("", title).lower())
     )
 
 
-#: The names of the legal domain's own set, which stands for a path, and of ALQA's.
+#: The names of the domain's shipped set, allowed in place of a path, and of ALQA.
 SHIPPED, ALQA = "shipped", "alqa"
-#: The seed of the development halves, shuffled labels and resamples.
+#: The seed of development halves, shuffled labels and resamples.
 SEED = 0
-#: The fewest questions of a set.
+#: The smallest number of a set's questions.
 FEWEST = 4
 _FOLDER = (
     "Give a folder with hotpotqa-dev.jsonl, 2wikimultihop-dev.jsonl or musique-dev.jsonl, with "
@@ -110,7 +110,7 @@ _FOLDER = (
 
 @dataclass(frozen=True, slots=True)
 class PairQuestion:
-    """A question that needs two cases: ``parents``, their positions in the set."""
+    """A question whose answer needs two cases; ``parents`` are their positions in the set."""
 
     text: str
     parents: tuple[int, int]
@@ -119,11 +119,10 @@ class PairQuestion:
 
 @dataclass(frozen=True, slots=True)
 class QaSet:
-    """Cases ⟨question, support, entities, answer⟩ and the questions to ask of them.
+    """Cases ⟨question, support, entities, answer⟩, and questions with exactly two parents.
 
     Attributes:
-        questions: Those with exactly two parents.
-        left_out: The number of others in the files.
+        left_out: The number of other questions in the files.
     """
 
     name: str
@@ -132,7 +131,7 @@ class QaSet:
     left_out: int = 0
 
     def halves(self) -> tuple[list[int], list[int]]:
-        """Return the positions of the questions of development and of test half."""
+        """Return the positions of the questions in the development half and in the test half."""
         order = list(range(len(self.questions)))
         random.Random(SEED).shuffle(order)
         middle = len(order) // 2
@@ -140,14 +139,14 @@ class QaSet:
 
 
 def find_sets(data: Path | None, only: str | None = None, limit: int | None = None) -> list[QaSet]:
-    """Return the sets of a folder, or the domain's own.
+    """Return the sets of a folder, or the domain's shipped set.
 
     Args:
-        data: A folder with the multi-hop files, with ALQA (``qa.jsonl`` beside ``pairs.jsonl``), or
-            with folders ``multihop`` and ``alqa`` of these; ``None`` takes the domain's own cases.
+        data: A folder with the multi-hop files, with ALQA (``qa.jsonl`` and ``pairs.jsonl``), or
+            with folders ``multihop`` and ``alqa`` of these; ``None`` for the shipped set.
 
     Raises:
-        InputError: The folder holds no such set, or a file in another format.
+        InputError: The folder has no such set, or a file has another format.
     """
     readers: list[tuple[str, Callable[[], QaSet]]] = []
     if data is None:
@@ -184,9 +183,9 @@ def find_sets(data: Path | None, only: str | None = None, limit: int | None = No
 
 
 def read_multihop(file: Path, name: str) -> QaSet:
-    """Return a set: a case of every distinct paragraph, a question of every two-paragraph item.
+    """Return a set with a case for every paragraph, and a question for every two-paragraph item.
 
-    Cases are made of the sorted paragraphs alone: they hold nothing of questions or labels.
+    The cases come from the sorted paragraphs, and reveal nothing of questions or labels.
     """
     items = read_items(file)
     paragraphs = sorted({paragraph for item in items for paragraph in item.paragraphs})
@@ -202,12 +201,12 @@ def read_multihop(file: Path, name: str) -> QaSet:
 
 
 def reference_sentence(question: str, answer: str) -> str:
-    """Return a gold answer of a few words as a sentence with the question, as ALQA's answers."""
+    """Return a short gold answer as a sentence with the question, like ALQA's answers."""
     return f"The answer to the question “{question.strip()}” is: {answer.strip()}."
 
 
 def read_pairs(name: str, cases_file: Path, pairs_file: Path) -> QaSet:
-    """Return cases, and questions whose parents are unambiguous citations or numbers from 0."""
+    """Return cases, and questions with parents by unambiguous citation or number from 0."""
     cases = read_alqa(cases_file)
     numbers: dict[str | int, list[int]] = {number: [number] for number in range(len(cases))}
     for number, case in enumerate(cases):

@@ -30,7 +30,7 @@ from casewright.bench.legal.retrieval import (
 from casewright.bench.report import Report, published
 from casewright.stores import Encoder
 
-#: The mean over the sets, each of them counting the same.
+#: The mean over the sets, with equal weights.
 ALL = "all sets"
 SHUFFLED, CHANCE = "labels shuffled", "random order, expected"
 #: Weighted cosine of a question and its k-th case, by the paper's best weighting: mean, deciles.
@@ -44,15 +44,11 @@ Halves = tuple[list[int], list[int]]
 
 
 def measure_legal(
-    data: Path | None,
-    encoder: Encoder,
-    *,
-    only: str | None = None,
-    limit: int | None = None,
+    data: Path | None, encoder: Encoder, *, only: str | None = None, limit: int | None = None
 ) -> Report:
-    """Measure F1@k under the paper's six weightings, and under the best one of a grid.
+    """Return F1@k with the paper's six weightings, and with the best weighting of a grid.
 
-    The best one is selected on half of each set's questions, and scored on the others.
+    One half of each set's questions selects the best weighting, the other half scores it.
     """
     sets = find_sets(data, only, limit)
     with ExitStack() as stack:
@@ -91,7 +87,7 @@ def measure_legal(
 
 
 def _on_all_questions(trials: Sequence[Trial]) -> dict[str, Rows]:
-    """Return the scores on all questions of every set, with the controls."""
+    """Return the scores on all questions of every set, and the controls."""
     groups: dict[str, Rows] = {}
     for trial in trials:
         rows = {label_of(w): trial.scores(w).mean(axis=0) for w in WEIGHTINGS}
@@ -126,6 +122,7 @@ def _searched(trials: Sequence[Trial]) -> tuple[dict[str, Rows], Weighting, dict
         papers.append(trial.scores(PAPERS_BEST)[half].mean(axis=1))
         same += [trial.agreement(weights, part) for weights in (*WEIGHTINGS, best)]
     best_f1, base = (float(np.mean([part.mean() for part in sets])) for sets in (ours, papers))
+    difference = paired_difference(ours, papers)
     figures = {
         "best_here_weight_of_question": best[0],
         "best_here_weight_of_support": best[1],
@@ -133,7 +130,9 @@ def _searched(trials: Sequence[Trial]) -> tuple[dict[str, Rows], Weighting, dict
         "f1_development_half_best_here": on_development,
         "f1_test_half_best_here": best_f1,
         "f1_test_half_papers_best_weighting": base,
-        **_difference("f1_test_half_difference", ours, papers),
+        "f1_test_half_difference": difference.mean,
+        "f1_test_half_difference_low_95": difference.low,
+        "f1_test_half_difference_high_95": difference.high,
         **_chosen_k(trials, halves),
         "share_of_rankings_alike_by_store_and_by_cosines": float(np.mean(same)),
     }
@@ -143,7 +142,7 @@ def _searched(trials: Sequence[Trial]) -> tuple[dict[str, Rows], Weighting, dict
 
 
 def _chosen_k(trials: Sequence[Trial], halves: Sequence[Halves]) -> dict[str, float]:
-    """Return the k that is best on the development halves, and its F1 on the test halves."""
+    """Return the best k on the development halves, and its F1 on the test halves."""
     scores = [trial.scores(PAPERS_BEST) for trial in trials]
     development, test = (
         np.mean(
@@ -160,7 +159,7 @@ def _chosen_k(trials: Sequence[Trial], halves: Sequence[Halves]) -> dict[str, fl
 
 
 def _with_mean(groups: dict[str, Rows]) -> dict[str, Rows]:
-    """Add the mean of several sets."""
+    """Return the scores with the mean of several sets added."""
     if len(groups) < 2:
         return groups
     labels = next(iter(groups.values()))
@@ -185,13 +184,13 @@ def _notes(encoder: Encoder) -> list[str]:
     return [
         "Weights are of question, support, entities. F1@k = 2h/(k+2), where h of the two parents "
         "are among the first k cases: at most 0.667 at k=1, 0.103 at k=37. Figures are means over "
-        f"the nine k and over the sets, each set counting the same. Encoder: {encoder.name}.",
-        f"labels shuffled: each question is given another's parents, {SHUFFLES} times, ranked by "
-        f"the paper's best weighting ({label_of(PAPERS_BEST)}). The weighting that is best here is "
-        "chosen on one half of each set's questions and shown on the other; intervals of 95 % are "
-        "a paired bootstrap's.",
-        "paper: as published, of other encoders on other data (2,084 ALQA cases, 32 questions): "
-        "compare the weightings, not the heights.",
+        f"the nine k and over the sets, with equal weights. Encoder: {encoder.name}.",
+        f"labels shuffled: each question gets another's parents, {SHUFFLES} times, with the "
+        f"paper's best weighting ({label_of(PAPERS_BEST)}). One half of each set's questions "
+        "selects the best weighting here, and the other half scores it; 95 % intervals are of a "
+        "paired bootstrap.",
+        "paper: as published, for other encoders and data (2,084 ALQA cases, 32 questions): "
+        "compare the order of the weightings, not the heights.",
     ]
 
 

@@ -1,13 +1,14 @@
-"""The retrieval of a set's questions under any weighting: F1@k, its controls, and the grid.
+"""Retrieval for a set's questions with any weighting: F1@k, its controls, and the grid.
 
 With h of a question's two parents among the first k cases, precision is h/k and recall h/2, so
-that F1 is 2h/(k + 2) (CBR-RAG, section 6). Ranks are counted from 1.
+that F1 is 2h/(k + 2) (CBR-RAG, section 6). Ranks count from 1.
 """
 
 from __future__ import annotations
 
 import random
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -23,7 +24,7 @@ Weighting = tuple[float, float, float]
 Ranks = NDArray[np.int64]
 Scores = NDArray[np.float64]
 
-#: Numbers of cases that are retrieved, in the paper's table.
+#: The numbers of retrieved cases in the paper's table.
 KS = (1, 3, 5, 7, 9, 13, 19, 23, 37)
 #: The paper's weightings of question, support and entities; the last is its best.
 WEIGHTINGS = (
@@ -35,20 +36,20 @@ WEIGHTINGS = (
     (0.25, 0.40, 0.35),
 )
 PAPERS_BEST = WEIGHTINGS[-1]
-#: Shuffles of the labels, and resamples of an interval.
+#: The numbers of label shuffles, and of an interval's resamples.
 SHUFFLES, RESAMPLES = 20, 10_000
 #: Weights of the grid are multiples of 1 / STEPS.
 STEPS = 20
-#: The rank of a parent that was not retrieved: beyond every k.
+#: The rank of a parent that was not retrieved, beyond every k.
 NOT_FOUND = 1_000_000
 
 
-class Trial:
-    """A set's cases in a store in memory, to be used in a ``with`` block.
+class Trial(AbstractContextManager["Trial"]):
+    """A set's cases in a store in memory, for a ``with`` block.
 
     Attributes:
-        parents: Array (questions, 2): the parents' columns in ``cosines``.
-        order: Array (cases,): each case's number among the cases sorted by id.
+        parents: The columns of the parents in ``cosines``, array (questions, 2).
+        order: Each case's position in the order of ids, array (cases,).
     """
 
     def __init__(self, data: QaSet, encoder: Encoder) -> None:
@@ -56,7 +57,7 @@ class Trial:
         self._schema = qa_schema(encoder, "bench_legal")
         self._store = CaseStore(self._schema)
         ids = self._store.add(data.cases)
-        # Equal cases have one id.
+        # Equal cases have the same id.
         by_id = dict(zip(ids, data.cases, strict=True))
         self._cases = list(by_id.values())
         self._columns = {case_id: column for column, case_id in enumerate(by_id)}
@@ -66,9 +67,6 @@ class Trial:
         )
         self.order: Ranks = np.argsort(np.argsort(np.array(list(by_id)))).astype(np.int64)
         self._rankings: dict[Weighting, list[list[int]]] = {}
-
-    def __enter__(self) -> Trial:
-        return self
 
     def __exit__(self, *_: object) -> None:
         self._store.close()
@@ -85,7 +83,7 @@ class Trial:
         }
 
     def rankings(self, weights: Weighting) -> list[list[int]]:
-        """Return for each question the columns of the retrieved cases, best first."""
+        """Return the columns of each question's retrieved cases, best first."""
         if weights not in self._rankings:
             shares = dict(zip(QA_COMPONENTS, weights, strict=True))
             label = f"Searching {self.data.name} by {label_of(weights)}"
@@ -100,7 +98,7 @@ class Trial:
         """Return the ranks of the parents, array (questions, 2).
 
         Args:
-            labels: For each question the one whose parents count; itself by default.
+            labels: For each question, the one whose parents count; by default itself.
         """
         labels = range(len(self.parents)) if labels is None else labels
         return np.array(
@@ -125,35 +123,33 @@ class Trial:
         return np.stack([queries[:, part] @ cases[:, part].T for part in parts]).astype(np.float64)
 
     def agreement(self, weights: Weighting, cosines: Scores) -> float:
-        """Return the share of questions with the same ranking by the store and by cosines."""
+        """Return the share of questions that the store and the cosines rank alike."""
         scores = blend(cosines, weights)
         best = [np.lexsort((self.order, -row))[: KS[-1]].tolist() for row in scores]
         return float(np.mean([a == b for a, b in zip(best, self.rankings(weights), strict=True)]))
 
 
 def label_of(weights: Weighting) -> str:
-    """Return a weighting of question, support, entities as tables show it."""
+    """Return a weighting as tables print it."""
     return " ".join(f"{weight:.2f}" for weight in weights)
 
 
 def f1_at_k(ranks: Ranks) -> Scores:
-    """Return F1@k, array (questions, len(KS)), of the ranks of parents, array (questions, 2)."""
+    """Return F1@k, array (questions, len(KS)), from the parents' ranks, array (questions, 2)."""
     ks = np.array(KS)
     hits = (ranks[:, :, None] <= ks).sum(axis=1)
     return np.asarray(2 * hits / (ks + 2), dtype=np.float64)
 
 
 def random_f1_at_k(cases: int) -> Scores:
-    """Return the expected F1@k of cases in random order, array (len(KS),).
-
-    Of two parents among n cases, 2k/n are expected among the first k.
-    """
+    """Return the expected F1@k of cases in random order, array (len(KS),)."""
     ks = np.array(KS)
+    # Of two parents among n cases, 2k/n are expected among the first k.
     return np.asarray(2 * (2 * np.minimum(ks, cases) / cases) / (ks + 2), dtype=np.float64)
 
 
 def strangers(count: int) -> list[list[int]]:
-    """Return for every shuffle the other question whose labels each question gets."""
+    """Return, by shuffle, the other question whose labels each question gets."""
     rng = random.Random(SEED)
     shuffles = []
     for _ in range(SHUFFLES):
@@ -167,8 +163,7 @@ def strangers(count: int) -> list[list[int]]:
 def shuffled_f1_at_k(ranks_of: Callable[[Sequence[int]], Ranks], count: int) -> Scores:
     """Return the mean F1@k with shuffled labels, array (len(KS),).
 
-    Args:
-        ranks_of: Returns the ranks, array (questions, 2), for the ``strangers`` of a shuffle.
+    ``ranks_of`` returns the ranks, array (questions, 2), for the ``strangers`` of a shuffle.
     """
     trials = [f1_at_k(ranks_of(labels)).mean(axis=0) for labels in strangers(count)]
     return np.asarray(np.mean(trials, axis=0), dtype=np.float64)
@@ -185,7 +180,7 @@ class Difference(NamedTuple):
 def paired_difference(ours: Sequence[Scores], theirs: Sequence[Scores]) -> Difference:
     """Return the mean over sets of paired differences, with a percentile bootstrap's interval.
 
-    Questions are resampled within each set.
+    The bootstrap resamples questions within each set.
     """
     from scipy.stats import bootstrap
 
@@ -204,7 +199,7 @@ def paired_difference(ours: Sequence[Scores], theirs: Sequence[Scores]) -> Diffe
 
 
 def simplex() -> Iterator[Weighting]:
-    """Yield every weighting of three facets in steps of 1 / STEPS; weights sum to 1."""
+    """Yield all weightings of three facets with weights in steps of 1 / STEPS and a sum of 1."""
     for first in range(STEPS + 1):
         for second in range(STEPS + 1 - first):
             third = STEPS - first - second
@@ -212,30 +207,20 @@ def simplex() -> Iterator[Weighting]:
 
 
 def blend(cosines: Scores, weights: Weighting) -> Scores:
-    """Return weighted sums (questions, cases), rounded as in a store, of (3, questions, cases)."""
+    """Return weighted sums of cosines (3, questions, cases), rounded as a store does."""
     scores: Scores = np.tensordot(np.asarray(weights), cosines, axes=1)
     return scores.round(DECIMALS)
 
 
 def ranks_of(scores: Scores, order: Ranks, parents: Ranks) -> Ranks:
-    """Return the ranks (questions, 2) of parents, with ties ordered as in the store.
-
-    Args:
-        scores: Array (questions, cases).
-        order: See ``Trial``.
-        parents: See ``Trial``.
-    """
-    parent_scores = np.take_along_axis(scores, parents, axis=1)[:, :, None]
-    first = (scores[:, None, :] == parent_scores) & (
-        order[None, None, :] < order[parents][:, :, None]
-    )
-    return np.asarray(
-        ((scores[:, None, :] > parent_scores) | first).sum(axis=2) + 1, dtype=np.int64
-    )
+    """Return the parents' ranks (questions, 2), with ties in the store's order; see ``Trial``."""
+    parent_scores, rows = np.take_along_axis(scores, parents, axis=1)[:, :, None], scores[:, None]
+    first = (rows == parent_scores) & (order < order[parents][:, :, None])
+    return np.asarray(((rows > parent_scores) | first).sum(axis=2) + 1, dtype=np.int64)
 
 
 def best_weighting(sets: Sequence[tuple[Scores, Ranks, Ranks]]) -> tuple[Weighting, float]:
-    """Return the first weighting of the grid with the highest F1, a mean over k and sets.
+    """Return the grid's first weighting with the highest F1, and this mean over k and sets.
 
     Args:
         sets: Cosines, order and parents of each set's development questions.

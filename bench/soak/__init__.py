@@ -1,1 +1,1 @@
-"""A campaign: kills, damaged files, full disks, clients that go, hostile input."""
+"""A campaign of kills, damaged files, full disks, clients that disconnect, and hostile input."""

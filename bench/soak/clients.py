@@ -1,4 +1,4 @@
-"""A service that is killed under many clients, half of whom disconnect before the answer."""
+"""Kills of a service with many clients, half of whom disconnect before the answer."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from casewright.bench.soak.trials import Bounds, Counts
 CLIENTS = 64
 #: The status codes of deliberate answers.
 FAIR = {200, 400, 404, 405, 409, 413, 415, 422, 429, 431, 503, 504}
-#: A domain whose tools take some time.
+#: A domain with slow tools.
 DOMAIN = '''\
 import time
 
@@ -52,7 +52,7 @@ domain = own_domain("plant", toolbox, [AnnotatedQuery.read(case)])
 
 
 def served_clients(bounds: Bounds, folder: Path) -> Counts:
-    """Ask by 64 clients, kill the service, restart it: every answer must still be there."""
+    """Ask with 64 clients, kill the service, restart it: it must still have every answer."""
     counts = Counts("64 clients, and the service killed")
     deadline = time.monotonic() + bounds.seconds
     (folder / "plant.py").write_text(DOMAIN)
@@ -76,19 +76,19 @@ class _Clients:
         self._answers: dict[str, str] = {}
 
     async def look(self, url: str) -> None:
-        """Compare the last threads with the answers before the kill."""
+        """Compare the last threads with their answers before the kill."""
         async with httpx.AsyncClient(base_url=url, timeout=90) as client:
             for thread in list(self._answers)[-200:]:
                 reply = await client.get(f"/threads/{thread}")
-                known = reply.status_code == 200
-                text = reply.json().get("answer", {}).get("text") if known else None
+                thread_exists = reply.status_code == 200
+                text = reply.json().get("answer", {}).get("text") if thread_exists else None
                 same = text == self._answers[thread]
                 self._counts.lost += not same
                 outcome = "sound" if same else f"{reply.status_code} {text!r}"
                 self._counts.add(outcome, f"thread {thread}")
 
     async def turn(self, url: str, pid: int, seconds: float, chance: random.Random) -> None:
-        """Compare the threads, ask for some seconds, and kill the service under load."""
+        """Compare the threads, ask for ``seconds``, and kill the service under load."""
         await self.look(url)
         limits = httpx.Limits(max_connections=CLIENTS + 1)
         async with httpx.AsyncClient(base_url=url, timeout=90, limits=limits) as client:

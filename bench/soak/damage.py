@@ -1,4 +1,4 @@
-"""Files damaged at any byte, and a full disk: an error says so, or every answer is as before."""
+"""Files with damage at any byte, and full disks: an error, or the same answers as before."""
 
 from __future__ import annotations
 
@@ -27,15 +27,15 @@ from casewright.stores import CachedEncoder, CaseStore
 from casewright.stores.engines.checksums import blocks, copy_files
 from casewright.stores.engines.upkeep import repair_folder
 
-#: One in so many damages is repaired.
+#: Of as many damages, one is repaired.
 REPAIRED = 5
 TEXTS = [f"text {number}" for number in range(50)]
-#: A function from a trial's number, original, damaged copy and damage to its outcome.
+#: A function from a trial's number, the original, its damaged copy and the damage to an outcome.
 Judge = Callable[[int, Path, Path, str], str]
 
 
 def damages(bounds: Bounds, counts: Counts, folder: Path, *kinds: str, judge: Judge) -> Counts:
-    """Damage a copy of one of the original folders in every trial, and count the outcomes."""
+    """Damage a copy of an original folder in every trial, and count the outcomes."""
     chance = random.Random(bounds.seed)
     for number in bounds.trials(counts):
         original = folder / chance.choice(kinds)
@@ -48,14 +48,14 @@ def damages(bounds: Bounds, counts: Counts, folder: Path, *kinds: str, judge: Ju
 
 
 def damage(folder: Path, chance: random.Random) -> str:
-    """Damage a file below a folder, and return how."""
+    """Damage a file below a folder; return a text on the damage."""
     files = [file for file in sorted(folder.rglob("*")) if file.is_file() and file.stat().st_size]
     file = chance.choice(files)
     how = chance.choice(("flip", "flip", "flip", "zero", "noise", "cut", "gone"))
     size = file.stat().st_size
     with file.open("r+b") as stream:
-        written = [at for at, _ in blocks(stream.fileno(), 0, size)] or [0]
-        start = chance.choice(written)
+        # Most blocks of an engine's files are holes.
+        start = chance.choice([offset for offset, _ in blocks(stream.fileno(), 0, size)] or [0])
         at = chance.randrange(start, min(start + (1 << 16), size))
         if how == "gone":
             file.unlink()
@@ -73,55 +73,54 @@ def damage(folder: Path, chance: random.Random) -> str:
 
 
 def damaged_stores(bounds: Bounds, folder: Path) -> Counts:
-    """Damage a file of a store that was closed or killed, and compare its answers."""
-    counts, before = Counts("damaged store"), dict[str, Any]()
+    """Damage a file of a closed or killed store, and compare its answers."""
+    counts = Counts("damaged store")
     write_notes(folder / "edge")
     with CaseStore(schema(), folder / "edge") as store:
         store.delete(store.add(notes(900, 901)))
         copy_files(folder / "edge", folder / "killed")
-    before["killed"] = before["edge"] = answers(folder / "edge")
+    right = answers(folder / "edge")
 
     def judge(number: int, original: Path, copy: Path, how: str) -> str:
         outcome, result = in_child(answers, copy)
-        right = before[original.name]
         if outcome == "done" and result == right:
             return "sound"
         if outcome == "told" and ("Damaged" in result or "InputError" in result):
             return _repaired(copy, right, counts) if number % REPAIRED == 0 else "told"
         if isinstance(result, dict):
             result = [name for name in right if result.get(name) != right[name]]
-        return f"{outcome}, others are {result!r:.200}"
+        return f"{outcome}, different are {result!r:.200}"
 
-    return damages(bounds, counts, folder, *sorted(before), judge=judge)
+    return damages(bounds, counts, folder, "edge", "killed", judge=judge)
 
 
 def _repaired(copy: Path, before: Mapping[str, Any], counts: Counts) -> str:
-    """Repair a store: it must keep only true cases, and report how many it lost."""
+    """Repair a store: it must keep only true cases, and report the number of lost ones."""
     outcome, repairs = in_child(repair_folder, copy)
     if outcome == "told":
-        # The settings of a collection are damaged, too.
+        # The collection's settings are damaged too.
         return "told"
-    again, after = in_child(answers, copy)
-    if outcome != "done" or again != "done":
-        return f"repair {outcome} {repairs!r:.200}, then {again} {after!r:.200}"
+    read, after = in_child(answers, copy)
+    if outcome != "done" or read != "done":
+        return f"repair {outcome} {repairs!r:.200}, then {read} {after!r:.200}"
     if not repairs:
-        # The damage was in the engine's record, and in no case.
-        return "told" if after == before else "repair says that nothing is damaged"
+        # The damage was in the engine's record, not in a case.
+        return "told" if after == before else "repair reports no damage"
     (repaired,) = repairs
     gone = len(before["cases"].keys() - after["cases"].keys())
     back = len(after["cases"].keys() - before["cases"].keys())
     if any(case != before["cases"].get(id_, case) for id_, case in after["cases"].items()):
-        return "repaired, cases are others than they were"
+        return "repaired, cases have changed"
     if repaired.back is not None and repaired.back - repaired.lost < back - gone:
-        return f"repaired, {back} deleted cases are there again: {repaired}"
+        return f"repaired, {back} deleted cases are back: {repaired}"
     if repaired.lost is not None and repaired.lost - repaired.back < gone - back:
         counts.lost += gone
-        return f"repaired, {gone} cases are gone: {repaired}"
+        return f"repaired, {gone} cases are lost: {repaired}"
     return "told"
 
 
 def damaged_caches(bounds: Bounds, folder: Path) -> Counts:
-    """Damage a cache's files: it must still return the right vectors."""
+    """Damage a cache's files: the cache must still return the right vectors."""
     embedded(folder / "vectors")
     right = WordEncoder().embed(TEXTS).tobytes()
 
@@ -143,7 +142,7 @@ SIZE = 64_000_000
 
 
 def full_disks(bounds: Bounds, folder: Path) -> Counts:
-    """Ingest with little free space, free more, ingest again: it must then be complete."""
+    """Ingest with little free space, free some, ingest again: the store must then be complete."""
     counts, chance = Counts("full disk"), random.Random(bounds.seed)
     documents = write_documents(folder / "documents")
     right = ingested(folder / "whole", documents)
@@ -157,10 +156,10 @@ def full_disks(bounds: Bounds, folder: Path) -> Counts:
                     os.posix_fallocate(file.fileno(), 0, max(1, size))
                 first, error = in_child(ingested, disk / "store", documents)
                 filler.unlink()
-                again, result = in_child(ingested, disk / "store", documents)
-                if again != "done" or result != right:
+                second, result = in_child(ingested, disk / "store", documents)
+                if second != "done" or result != right:
                     counts.lost += 1
-                    outcome = f"then {again} {result!r:.200}"
+                    outcome = f"then {second} {result!r:.200}"
                 elif first == "told" and "DiskFullError" in error:
                     outcome = "told"
                 else:

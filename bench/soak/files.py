@@ -1,4 +1,4 @@
-"""Damaged files of other kinds: an error says so, or they are read."""
+"""Damaged files of other kinds, which are read or refused with an error."""
 
 from __future__ import annotations
 
@@ -24,8 +24,7 @@ from casewright.stores.feedback.offline_judge import JudgeModel
 from casewright.tools import Toolbox, tool_from_function
 from casewright.tools.from_file import toolbox_from_file, toolbox_to_records
 
-#: The readers of the files that ``write_texts`` writes. These have no checksum: any text that can
-#: be read counts as sound.
+#: The readers of the files of ``write_texts``. These have no checksum: a readable text is sound.
 READERS: Mapping[str, Callable[[Path], Any]] = {
     "run.json": read_run,
     "toolbox.json": toolbox_from_file,
@@ -33,15 +32,15 @@ READERS: Mapping[str, Callable[[Path], Any]] = {
     "judge.json": JudgeModel.load,
     "recipe.toml": lambda file: Recipe.read(file, files=False),
 }
-#: One in so many damages is of a training's checkpoint.
+#: Of as many damages, one is to a training's checkpoint.
 SEALED = 10
 QUESTION = {"question": "please plan: s1 = look(text=question)", "thread_id": "t"}
 
 
 def damaged_texts(bounds: Bounds, folder: Path) -> Counts:
-    """Damage files that people and programs write: reading them must not raise other errors.
+    """Damage files of people and programs, which must be read or refused with an error of ours.
 
-    The damage of a training's checkpoint, which has checksums, must be found.
+    Damage to a training's checkpoint, which has checksums, must be detected.
     """
     write_texts(folder / "texts")
     checkpoint = folder / "training" / "checkpoint-1"
@@ -51,7 +50,7 @@ def damaged_texts(bounds: Bounds, folder: Path) -> Counts:
 
     def judge(number: int, original: Path, copy: Path, how: str) -> str:
         if original.name == "training":
-            return "told" if last_whole(copy)[0] is None else "found whole"
+            return "told" if last_whole(copy)[0] is None else "read as whole"
         file = copy / how.split()[1]
         try:
             READERS[file.name](file)
@@ -85,7 +84,7 @@ def write_texts(folder: Path) -> None:
 
 
 def damaged_threads(bounds: Bounds, folder: Path) -> Counts:
-    """Damage a closed file of threads: the answer must be the same, or an error say why."""
+    """Damage a closed file of threads: the answer must be the same, or an error says why not."""
     (folder / "threads").mkdir()
     _, right = in_child(thread_state, bounds.service, folder / "threads", True)
     for other in ("log", "threads.db.lock"):
@@ -102,14 +101,13 @@ def damaged_threads(bounds: Bounds, folder: Path) -> Counts:
 
 
 def thread_state(service: Callable[..., Any], folder: Path, first: bool) -> Any:
-    """Return a thread's state, and the answer to its first request, sent again."""
+    """Return a thread's state, and the answer to its first request when it is repeated."""
 
     async def look() -> Any:
         async with served(service, folder) as client:
             if first:
                 await client.post("/ask", json=QUESTION, headers=KEY)
             state = (await client.get("/threads/t")).json()
-            again = (await client.post("/ask", json=QUESTION, headers=KEY)).json()
-            return state, again
+            return state, (await client.post("/ask", json=QUESTION, headers=KEY)).json()
 
     return asyncio.run(look())

@@ -1,4 +1,4 @@
-"""Hostile input: a parser reads it, or raises a ``CasewrightError``."""
+"""Hostile input, which a parser must read or refuse with a ``CasewrightError``."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def fuzzed(bounds: Bounds, folder: Path) -> Counts:
         "annotated": _annotated,
         **{name: partial(_document, name) for name in NAMES},
     }
-    # Parsing plans and requests takes a hundredth of the time of documents.
+    # Plans and requests take a hundredth of a document's time.
     shares = [60, 30, 30, 20, *(1 for _ in NAMES)]
     for _ in bounds.trials(counts):
         for name in chance.choices(list(parsers), shares, k=BATCH):
@@ -63,9 +63,10 @@ def fuzzed(bounds: Bounds, folder: Path) -> Counts:
 def _hostile(chance: random.Random) -> str:
     text = chance.choice(PIECES)
     for _ in range(chance.randrange(1, 6)):
-        at, end = sorted((chance.randrange(len(text) + 1), chance.randrange(len(text) + 1)))
-        put = chance.choice((chance.choice(MARKS), text[at:end], chr(chance.randrange(0x3000)), ""))
-        text = text[:at] + put + text[chance.choice((at, end)) :]
+        start, end = sorted((chance.randrange(len(text) + 1), chance.randrange(len(text) + 1)))
+        part, letter = text[start:end], chr(chance.randrange(0x3000))
+        new = chance.choice((chance.choice(MARKS), part, letter, ""))
+        text = text[:start] + new + text[chance.choice((start, end)) :]
     return text
 
 

@@ -1,4 +1,4 @@
-"""Processes that are killed at a random moment, and at each of their steps in turn."""
+"""Kills of processes at a random moment, and at each of their steps in turn."""
 
 from __future__ import annotations
 
@@ -27,14 +27,14 @@ from casewright.bench.soak.workload import (
 from casewright.errors import CasewrightError
 from casewright.stores import CaseStore
 
-#: Python's audit events that change files, if a file is opened to write. A round of trials kills at
-#: every seventh, so that the first round reaches all parts of the work.
+#: Python's audit events of changes to files; ``open`` counts if it is for writing. A round of
+#: trials kills at every seventh event, so that the first round reaches all parts of the work.
 STRIDE = 7
 STEPS = ("os.rename", "os.remove", "os.mkdir", "os.rmdir", "os.truncate", "open")
 
 
 def random_kills(bounds: Bounds, folder: Path) -> Counts:
-    """Kill a process that writes to a store; no acknowledged note may be lost."""
+    """Kill a process that writes to a store: no acknowledged note may be lost."""
     counts, chance = Counts("killed at any moment"), random.Random(bounds.seed)
     for number in bounds.trials(counts):
         store = folder / f"random{number // 4}"
@@ -57,9 +57,9 @@ def kept_numbers(folder: Path) -> list[int]:
 
 
 def write_on(acknowledged: Connection, folder: Path) -> None:
-    """Add notes to a store until the process is killed, and send how many are acknowledged."""
+    """Add notes to a store until the kill, and send the number of acknowledged notes."""
     with CaseStore(schema(), folder, lock_seconds=10) as store:
-        # A batch that was not acknowledged may be there, or a part of it.
+        # An unacknowledged batch may be in the store, whole or in part.
         first = store.count() // BATCH * BATCH
         while True:
             store.add(notes(first, first + BATCH), progress=False)
@@ -79,19 +79,19 @@ def _killed_writer(folder: Path, delay: float) -> int:
 
 
 def kills_of_ingest(bounds: Bounds, folder: Path) -> Counts:
-    """Kill an ingestion at each step in files; the next one must complete it."""
+    """Kill an ingestion at each step in files: the next one must complete it."""
     documents = write_documents(folder / "documents")
     counts = Counts("killed at each step of ingest")
     return each_step(bounds, folder, counts, ingested, documents)
 
 
 def kills_of_writes(bounds: Bounds, folder: Path) -> Counts:
-    """Kill a process at each step of its writes to a store; repeated, they must be complete."""
+    """Kill a process at each step of its writes to a store: repeated, they must be complete."""
     return each_step(bounds, folder, Counts("killed at each step of writes"), written)
 
 
 def written(folder: Path) -> dict[str, Any]:
-    """Write notes to a new or old store, and return its answers."""
+    """Write notes to a new or existing store, and return its answers."""
     write_notes(folder)
     result = answers(folder)
     return {**result, "cases": {id_: case["solution"] for id_, case in result["cases"].items()}}
@@ -100,9 +100,9 @@ def written(folder: Path) -> dict[str, Any]:
 def each_step(
     bounds: Bounds, folder: Path, counts: Counts, work: Callable[..., Any], *arguments: Any
 ) -> Counts:
-    """Kill some work at each step in files; repeated, its result must be as without a kill.
+    """Kill ``work`` at each step in files: repeated, its result must be as without a kill.
 
-    ``work`` takes a folder of its own and the arguments.
+    The work's arguments are a new folder and ``arguments``.
     """
     outcome, right = in_child(work, folder / "whole", *arguments)
     if outcome != "done":
@@ -111,34 +111,29 @@ def each_step(
     for number in bounds.trials(counts):
         trial_folder = folder / f"step{number}"
         outcome, _ = in_child(killed_at, step, str(trial_folder), work, trial_folder, *arguments)
-        again, result = in_child(work, trial_folder, *arguments)
-        same = again == "done" and result == right
+        second, result = in_child(work, trial_folder, *arguments)
+        same = second == "done" and result == right
         counts.lost += not same
-        counts.add("sound" if same else f"{again} {result!r:.300}", f"step {step}")
+        counts.add("sound" if same else f"{second} {result!r:.300}", f"step {step}")
         shutil.rmtree(trial_folder, ignore_errors=True)
         step = (step + 1) % STRIDE if outcome == "done" else step + STRIDE
     return counts
 
 
 def killed_at(step: int, below: str, work: Callable[..., Any], *arguments: Any) -> Any:
-    """Do some work, and be killed at its step with this number, from 0, below a folder."""
+    """Do some work until the kill at its step of this number, from 0, in files below a folder."""
     left = step
 
     def audit(event: str, values: tuple[Any, ...]) -> None:
         nonlocal left
         if event not in STEPS or not isinstance(values[0], (str, bytes, os.PathLike)):
             return
-        if event == "open" and not _writes(values):
-            return
-        if below in os.fsdecode(values[0]):
+        flags = values[2] if event == "open" else os.O_CREAT
+        writes = isinstance(flags, int) and flags & (os.O_WRONLY | os.O_RDWR | os.O_CREAT)
+        if writes and below in os.fsdecode(values[0]):
             if left == 0:
                 os.kill(os.getpid(), signal.SIGKILL)
             left -= 1
 
     sys.addaudithook(audit)
     return work(*arguments)
-
-
-def _writes(values: tuple[Any, ...]) -> bool:
-    flags = values[2] if isinstance(values[2], int) else 0
-    return bool(flags & (os.O_WRONLY | os.O_RDWR | os.O_CREAT))

@@ -1,4 +1,4 @@
-"""The campaign: every kind of trials for its share of the time."""
+"""The campaign of all kinds of trials, each for its share of the time."""
 
 from __future__ import annotations
 
@@ -24,9 +24,10 @@ from casewright.stores.progress import note
 
 @dataclass(frozen=True, slots=True)
 class Kind:
-    """A kind of trials with its share of the time.
+    """A kind of trials.
 
     Attributes:
+        share: Its share of the time.
         group: The figure that counts its trials.
         modules: See ``preload``.
     """
@@ -62,9 +63,9 @@ def soak(
     kinds: Sequence[str] = (),
     most: int | None = None,
 ) -> Report:
-    """Run the campaign for these kinds or all, at most ``most`` trials each; see ``Bounds``.
+    """Run these kinds of trials or all, at most ``most`` trials each; see ``Bounds``.
 
-    The notes of the report describe the failures.
+    The report's notes describe the failures.
     """
     chosen = {name: KINDS[name] for name in kinds or KINDS}
     shares = sum(kind.share for kind in chosen.values())
@@ -94,8 +95,8 @@ def soak(
         },
         rows=rows,
         notes=[
-            "sound: all answers were as before. told: an error of ours said what is wrong. lost: "
-            "what was acknowledged and is gone without a word. wrong: anything else.",
+            "sound: all answers were as before. told: a CasewrightError named the fault. lost: "
+            "acknowledged data is gone without an error. wrong: any other failure.",
             *(f"{c.name}: not tried, {c.skipped}." for c in results if c.skipped),
             *wrong[:NAMED],
         ],

@@ -1,4 +1,4 @@
-"""A service that is killed after each write of a request: the next one continues the run."""
+"""Kills of a service after each write of a request; a new service continues the run."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ from casewright.bench.soak.trials import Bounds, Counts, in_child
 from casewright.planner import PlanRequest, PlanResult, parse_plan
 from casewright.tools import CallContext, Toolbox, tool_from_function
 
-#: The killed requests: a thread's first question, its second one, a reply to a tool.
+#: The requests: a thread's first question, its second question, a reply to a tool.
 REQUESTS = ("first", "second", "reply")
-#: How the run is continued: resumed, or by the same request once more.
+#: The ways to continue the run: resume it, or repeat the request.
 WAYS = ("resume", "repeat")
 KEY = {"Idempotency-Key": '"8e03978e-40d5-43dd-bc93-6894a57f9324"'}
 ASKING = ("s1 = look(text=question)", "s2 = ask(text=s1.value)", "s3 = ask(text=s2.value)")
 REPLIES = ("red", "blue")
-#: The writes of a request, after each of which its service is killed.
+#: The methods that write for a request; the service is killed after each of their calls.
 WRITES: tuple[tuple[Any, str], ...] = (
     (AsyncSqliteSaver, "aput"),
     (AsyncSqliteSaver, "aput_writes"),
@@ -38,7 +38,7 @@ WRITES: tuple[tuple[Any, str], ...] = (
 
 
 class QuestionPlanner:
-    """A planner that reads the plan from the question: lines after ``plan:``, joined by ``;``."""
+    """A planner whose plan is in the question, after ``plan:``, with lines joined by ``;``."""
 
     name = "question"
 
@@ -48,13 +48,13 @@ class QuestionPlanner:
         return PlanResult(parse_plan(text or "s1 = look(text=question)"), self.name)
 
     async def aplan(self, request: PlanRequest) -> PlanResult:
-        """Return the same."""
+        """Return the question's plan."""
         return self.plan(request)
 
 
 @asynccontextmanager
 async def served(service: Callable[..., Any], folder: Path) -> AsyncIterator[httpx.AsyncClient]:
-    """Serve in this process for the block, with threads and a log of calls in the folder."""
+    """Serve in this process for the block; threads and a log of calls are in the folder."""
 
     def log(context: CallContext) -> None:
         with (folder / "log").open("a") as file:
@@ -82,7 +82,7 @@ async def served(service: Callable[..., Any], folder: Path) -> AsyncIterator[htt
 
 
 def kills_of_service(bounds: Bounds, folder: Path) -> Counts:
-    """Kill a service after each write of a request in turn, and continue the run in a new one."""
+    """Kill a service after each write of a request in turn; a new service continues the run."""
     counts, chance = Counts("killed after each write of a request"), random.Random(bounds.seed)
     request, writes = "", 0
     plan: tuple[str, ...] = ASKING
@@ -119,11 +119,7 @@ def drawn_plan(chance: random.Random) -> tuple[str, ...]:
 
 @dataclass(frozen=True, slots=True)
 class Trial:
-    """A request whose service is killed after some writes; its methods run in children.
-
-    Attributes:
-        writes: After how many writes the service is killed.
-    """
+    """A request whose service is killed after ``writes`` writes; its methods run in children."""
 
     service: Any
     folder: Path
@@ -138,7 +134,7 @@ class Trial:
         return {"question": f"please plan: {'; '.join(self.plan)}", "thread_id": "t"}
 
     def prepare(self) -> None:
-        """Bring the thread to the state that the request needs."""
+        """Bring the thread into the state that the request needs."""
 
         async def prepare() -> None:
             async with served(self.service, self.folder) as client:
@@ -152,20 +148,22 @@ class Trial:
             asyncio.run(prepare())
 
     def be_killed(self) -> None:
-        """Serve the request, and kill the process after so many of its writes."""
+        """Serve the request, and kill this process after ``writes`` writes."""
         left = self.writes
+
+        def kill_at_end() -> None:
+            if left == 0:
+                os.kill(os.getpid(), signal.SIGKILL)
 
         def counted(kind: Any, name: str) -> None:
             write = getattr(kind, name)
 
             async def counting(*arguments: Any, **options: Any) -> Any:
                 nonlocal left
-                if left == 0:
-                    os.kill(os.getpid(), signal.SIGKILL)
+                kill_at_end()
                 result = await write(*arguments, **options)
                 left -= 1
-                if left == 0:
-                    os.kill(os.getpid(), signal.SIGKILL)
+                kill_at_end()
                 return result
 
             setattr(kind, name, counting)
@@ -179,7 +177,7 @@ class Trial:
         asyncio.run(serve())
 
     def outcome(self) -> str:
-        """Continue the run; return ``sound``, or what is wrong."""
+        """Continue the run; return ``sound``, or a text on the fault."""
         return asyncio.run(self._outcome())
 
     async def _outcome(self) -> str:
@@ -187,22 +185,22 @@ class Trial:
         async with served(self.service, self.folder) as client:
             thread = await client.get("/threads/t")
             if thread.status_code != 200:
-                nothing = not self.writes and self.request == "first"
-                return "sound" if nothing else f"lost: {thread.text}"
+                unwritten = not self.writes and self.request == "first"
+                return "sound" if unwritten else f"lost: {thread.text}"
             state = thread.json()
             if not self.writes and self.request == "second" and state["question"] == "before":
                 return "sound"
             if self.way == "repeat":
-                first, again = await self._send(client), await self._send(client)
-                if (again.status_code, again.text) != (first.status_code, first.text):
-                    return f"repeated, it returned {again.text}, and not {first.text}"
+                first, second = await self._send(client), await self._send(client)
+                if (second.status_code, second.text) != (first.status_code, first.text):
+                    return f"the repeated request returned {second.text}, not {first.text}"
             elif state["status"] == "interrupted":
                 await client.post("/threads/t/resume", json={})
             last = await _replied(client)
         calls = self._calls()[len(before) :]
         finished = {step["id"] for step in state["steps"]}
         if finished & set(calls) or len(set(calls)) < len(calls):
-            return f"finished were {finished}, called were {calls}"
+            return f"finished steps {finished}, later calls {calls}"
         steps = (last["answer"] or {"steps": []})["steps"]
         values = [step["rows"][0]["value"] for step in steps]
         right = (last["question"], values) == (self.question["question"], self.expected_values())
@@ -215,7 +213,7 @@ class Trial:
         return await client.post("/threads/t/resume", json=body, headers=KEY)
 
     def expected_values(self) -> list[str]:
-        """Return the right values of the plan's steps; each question gets the next reply."""
+        """Return the right values of the plan's steps; each tool's question gets the next reply."""
         values, replies = {"question": self.question["question"]}, iter(REPLIES)
         for line in self.plan:
             step, _, call = line.partition(" = ")

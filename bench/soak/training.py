@@ -1,4 +1,4 @@
-"""A training that is killed at any step in files: the next one continues it."""
+"""Kills of a training at its steps in files; a new training continues it."""
 
 from __future__ import annotations
 
@@ -19,19 +19,11 @@ from casewright.finetune.training.train import train
 from casewright.planner import PlanRequest, render_prompt
 from casewright.tools import Toolbox
 
-#: Examples to train on and to measure.
+#: The numbers of training and validation examples.
 EXAMPLES = (8, 2)
-NETWORK = NewModelSection(
-    hidden=16,
-    layers=1,
-    heads=2,
-    kv_heads=1,
-    intermediate=32,
-    vocabulary=512,
-    positions=2048,
-    tied=False,
-)
-MODEL = ModelSection(base="new", new=NETWORK, device="cpu")
+_SHAPE = {"hidden": 16, "layers": 1, "heads": 2, "kv_heads": 1, "intermediate": 32}
+_NETWORK = NewModelSection(**_SHAPE, vocabulary=512, positions=2048, tied=False)
+MODEL = ModelSection(base="new", new=_NETWORK, device="cpu")
 LORA = LoraSection(r=4, alpha=8, modules_to_save=("embed_tokens", "lm_head"))
 TRAINING = TrainingSection(
     steps=3, save_steps=1, log_steps=1, batch_per_device=2, learning_rate=3e-3
@@ -39,7 +31,7 @@ TRAINING = TrainingSection(
 
 
 def kills_of_training(bounds: Bounds, folder: Path) -> Counts:
-    """Kill a training at a step in files; resumed, it must make the same weights."""
+    """Kill a training at a step in files; resumed, it must end with the same weights."""
     examples = [
         TrainingExample(
             str(number),
@@ -56,6 +48,6 @@ def kills_of_training(bounds: Bounds, folder: Path) -> Counts:
 
 
 def trained(output: Path, data: Path) -> str:
-    """Train, or continue a training; return a digest of the weights."""
+    """Start or continue a training; return a digest of the weights."""
     train(MODEL, LORA, TRAINING, data, output, resume=True, progress=False)
     return hashlib.sha256((output / "adapter_model.safetensors").read_bytes()).hexdigest()

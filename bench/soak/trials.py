@@ -1,4 +1,4 @@
-"""Trials: their bounds, counts of their outcomes, and calls in child processes that may die."""
+"""Bounds of trials, counts of their outcomes, and calls in child processes that may die."""
 
 from __future__ import annotations
 
@@ -24,18 +24,19 @@ from casewright.stores.engines import edge_child
 from casewright.stores.engines.edge_shard import ShardFolder
 from casewright.stores.progress import told_progress
 
-#: Failures that are described; the rest is counted.
+#: Failures that a report describes; the others are counted.
 NAMED = 20
 
 
 @dataclass
 class Counts:
-    """The counts of one kind of trials: ``sound``, or ended by a ``CasewrightError``: ``told``.
+    """The counts of one kind of trials.
 
     Attributes:
+        told: Trials that ended with a ``CasewrightError``.
         lost: Acknowledged cases or answers that are gone without an error.
         wrong: Other failures, each with the trial that repeats it.
-        skipped: Why no trial was possible; else empty.
+        skipped: The reason why no trial was possible; else empty.
     """
 
     name: str
@@ -47,7 +48,7 @@ class Counts:
     skipped: str = ""
 
     def add(self, outcome: str, trial: str) -> None:
-        """Count a trial: ``sound``, ``told``, or a failure in words."""
+        """Count a trial by its outcome: ``sound``, ``told``, or a text on a failure."""
         self.tried += 1
         if outcome in ("sound", "told"):
             setattr(self, outcome, getattr(self, outcome) + 1)
@@ -57,9 +58,11 @@ class Counts:
 
 @dataclass(frozen=True, slots=True)
 class Bounds:
-    """The bounds of one kind of trials: about so many seconds, at most so many trials.
+    """The bounds of one kind of trials.
 
     Attributes:
+        seconds: The duration, about.
+        most: The largest number of trials.
         service: Returns an ASGI application of a toolbox, a planner and a file of threads.
     """
 
@@ -80,7 +83,7 @@ class Bounds:
                     return
 
 
-#: Modules that the fork server imports once for all children.
+#: Modules that the fork server imports for all children.
 PRELOADED = [
     "__main__",
     "casewright.bench.soak.workload",
@@ -94,7 +97,7 @@ Outcome = tuple[Literal["done", "told", "failed", "died", "late"], Any]
 
 
 def preload(*modules: str) -> None:
-    """Add modules that the fork server imports; without effect once there was a child."""
+    """Add modules for the fork server to import; without effect after the first child."""
     PRELOADED.extend(modules)
 
 
@@ -107,7 +110,7 @@ def _context() -> ForkServerContext:
 
 @contextmanager
 def running(work: Callable[..., None], *arguments: Any) -> Iterator[tuple[Connection, Any]]:
-    """Call ``work`` in a process with a pipe to write to; yield the reading end and the process."""
+    """Call ``work`` in a process with a pipe for answers; yield its reading end and the process."""
     ours, theirs = _context().Pipe(duplex=False)
     process: ForkServerProcess = _context().Process(
         target=work, args=(theirs, *arguments), daemon=True
@@ -123,7 +126,7 @@ def running(work: Callable[..., None], *arguments: Any) -> Iterator[tuple[Connec
 
 
 def in_child(work: Callable[..., Any], *arguments: Any, seconds: float = 600.0) -> Outcome:
-    """Return the outcome of a call: a result, a ``CasewrightError``, another, death, a timeout."""
+    """Return the outcome of a call: result, ``CasewrightError``, other error, death, or timeout."""
     with running(_do, work, arguments) as (answers, process):
         try:
             if not answers.poll(seconds):
@@ -137,7 +140,7 @@ def in_child(work: Callable[..., Any], *arguments: Any, seconds: float = 600.0) 
 
 
 def _do(answer: Connection, work: Callable[..., Any], arguments: tuple[Any, ...]) -> None:
-    # The output of an engine that dies is of no interest.
+    # The stderr of a dying engine is of no interest.
     os.dup2(os.open(os.devnull, os.O_WRONLY), 2)
     try:
         with patch.object(edge_child, "child_process", _forked):
@@ -151,7 +154,7 @@ def _do(answer: Connection, work: Callable[..., Any], arguments: tuple[Any, ...]
 
 
 def _forked(task: str, disk: ShardFolder, lock: IO[str]) -> CompletedProcess[str]:
-    """Run the task of a store's child process in a fork, which starts faster than Python."""
+    """Run the task of a store's child process in a fork, which starts faster than a new Python."""
     reading, writing = os.pipe()
     child = os.fork()
     if not child:

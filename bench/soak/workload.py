@@ -1,4 +1,4 @@
-"""The work of trials: writing a store of notes, and ingesting documents."""
+"""The work of trials: a store of notes, and an ingestion of documents."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ COLOURS = ("red", "blue", "green")
 
 
 class WordEncoder:
-    """An encoder that takes no time: a bag of hashed words."""
+    """A fast encoder: a bag of hashed words."""
 
     name, dimension = "words-32", 32
 
@@ -48,23 +48,21 @@ def schema() -> CaseSchema:
 
 
 def notes(first: int, last: int) -> list[Case]:
-    """Return the notes of a range of numbers."""
+    """Return the notes with the numbers from ``first`` to below ``last``."""
     return [
         Case(
-            {
-                "question": f"note {n} of the {COLOURS[n % 3]} {THINGS[n % 5]}",
-                "place": f"hall {n % 7}",
-            },
+            {"question": f"note {n} of the {colour} {THINGS[n % 5]}", "place": f"hall {n % 7}"},
             f"answer {n}",
             metadata={"number": n},
             quality=(n % 10) / 10,
         )
         for n in range(first, last)
+        for colour in [COLOURS[n % 3]]
     ]
 
 
 def write_notes(folder: Path, size: int = SIZE) -> None:
-    """Write notes in batches, then reopen the store, and change and remove some."""
+    """Write notes in batches, then reopen the store, and change and delete some."""
     with CaseStore(schema(), folder) as store:
         for first in range(0, size, BATCH):
             store.add(notes(first, first + BATCH))
@@ -76,7 +74,7 @@ def write_notes(folder: Path, size: int = SIZE) -> None:
 
 
 def answers(folder: Path) -> dict[str, Any]:
-    """Return a store's answers to compare."""
+    """Return a store's answers, for comparisons."""
     with CaseStore(schema(), folder) as store:
         return {
             "count": store.count(),
@@ -106,7 +104,7 @@ def write_documents(folder: Path, files: int = 6) -> Path:
 def ingested(folder: Path, documents: Path) -> dict[str, str]:
     """Bring a store up to date with a folder of documents, and return its chunks by id.
 
-    The documents are read in this process: starting another takes longer than the rest.
+    This process reads the documents: to start another one would take longer than the rest.
     """
     with (
         patch.object(Worker, "chunks", _chunks),

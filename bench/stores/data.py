@@ -1,4 +1,4 @@
-"""Random vectors of cases for the bench of stores, and the exactness of answers."""
+"""Random vectors for the bench of stores, and the exactness of answers."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ FACETS = ("question", "support", "entities")
 DIMENSION = 384
 #: Cases of an answer.
 K = 10
-#: Query i has weights i modulo their number. The second ones are of one facet alone.
+#: The weights of query i are those of i modulo their number. The second weighs one facet alone.
 WEIGHTS = ((1 / 3, 1 / 3, 1 / 3), (1.0, 0.0, 0.0), (0.25, 0.40, 0.35), (0.6, 0.3, 0.1))
-#: Clusters; the distance from a cluster's centre, whose length is 1; the share of that variance
-#: which facets have in common; the exponent of its spectrum. With these, the 1st, 10th and 50th
-#: neighbours are as near as those of MiniLM's vectors of as many Wikipedia paragraphs.
+#: Clusters; the distance from a cluster's centre of length 1; the share of its variance that the
+#: facets have in common; the exponent of its spectrum. These values make the 1st, 10th and 50th
+#: neighbours as near as in MiniLM's vectors of as many Wikipedia paragraphs.
 TOPICS, SPREAD, SHARED, FALL = 50, 2.0, 0.5, 0.8
-#: Cases drawn at a time; the largest difference of equal scores, in stores of 32 bits.
+#: Cases of one draw; the largest difference of equal scores in stores of 32 bits.
 CHUNK, TIE = 5000, 1e-6
 
 _TEXTS = (
@@ -38,16 +38,16 @@ _SOLUTION = "Yes, for the rent until another tenant is found, less what the land
 
 
 def texts_of(number: int) -> dict[str, Any]:
-    """Return a case's problem and solution, each of which starts with the case's number."""
+    """Return a case's problem and solution; their texts start with the case's number."""
     problem = {name: f"{number} {text}" for name, text in zip(FACETS, _TEXTS, strict=True)}
     return {"problem": problem, "solution": f"{number} {_SOLUTION}"}
 
 
 def write_vectors(file: Path, count: int, seed: int, stream: int) -> None:
-    """Write unit vectors, array (facets, count, dimension), drawn from a mixture of Gaussians.
+    """Write random unit vectors of a mixture of Gaussians, array (facets, count, dimension).
 
     Each case is near the centres of one topic. Its offsets have a falling spectrum, as embeddings
-    of text have, and are correlated between facets. All streams of a seed share the centres.
+    of text do, and are correlated between facets. All streams of a seed share the centres.
     """
     centres = np.random.default_rng(seed).normal(size=(len(FACETS), TOPICS, DIMENSION))
     centres /= np.linalg.norm(centres, axis=2, keepdims=True)
@@ -70,7 +70,7 @@ def write_vectors(file: Path, count: int, seed: int, stream: int) -> None:
 
 
 def query_of(vectors: Vectors, number: int) -> Query:
-    """Return one query of an array (facets, queries, dimension), by facet."""
+    """Return the vectors by facet of a query or case in an array (facets, rows, dimension)."""
     return {name: vectors[facet, number] for facet, name in enumerate(FACETS)}
 
 
@@ -80,7 +80,7 @@ def weights_of(number: int) -> Weights:
 
 
 def exact_scores(cases: Vectors, queries: Vectors) -> NDArray[np.float64]:
-    """Return the weighted sums of cosines in 64 bits, array (queries, cases).
+    """Return the weighted sums of cosines, computed in 64 bits, array (queries, cases).
 
     Args:
         cases: Unit vectors, array (facets, cases, dimension).
@@ -97,7 +97,7 @@ def exact_scores(cases: Vectors, queries: Vectors) -> NDArray[np.float64]:
 
 
 def recall(answer: Sequence[int], scores: NDArray[np.float64], k: int = K) -> float:
-    """Return the share of the k best cases in the first k of an answer's case numbers."""
+    """Return the share of the k best cases among the first k case numbers of an answer."""
     lowest = np.partition(scores, -k)[-k]
     return float(np.sum(scores[list(set(answer[:k]))] >= lowest - TIE)) / k
 

@@ -1,10 +1,10 @@
-"""The speed, size and exactness of case stores, beside Qdrant's own ways and cbrkit."""
+"""The speed, size and exactness of the case store, Qdrant's named vectors and cbrkit."""
 
 from __future__ import annotations
 
 import tempfile
 from collections.abc import Mapping, Sequence
-from importlib.metadata import PackageNotFoundError, version
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
@@ -26,19 +26,11 @@ from casewright.bench.stores.data import (
     write_vectors,
 )
 from casewright.bench.stores.systems import check_cbrkit
-from casewright.bench.stores.worker import (
-    CASES,
-    QUERIES,
-    TURN,
-    WARM,
-    Measured,
-    Timed,
-    measure_size,
-)
+from casewright.bench.stores.worker import CASES, QUERIES, TURN, WARM, Measured, measure_size
 from casewright.errors import InputError
 from casewright.stores.progress import note
 
-#: The smallest case base.
+#: The smallest allowed case base.
 SMALLEST = 100
 #: Other systems' exact searches, by the name of their ratio to ours.
 RATIOS = {"merged": "merged_all", "formula": "formula_all"}
@@ -46,34 +38,34 @@ RATIOS |= {name: name for name in ("cbrkit", "cbrkit_documented")}
 _COLOURS = {"casewright": "C0", "merged": "C1", "formula": "C2", "cbrkit": "C3"}
 _MARKERS = {"merged_50_rescored": "s", "formula_100": "s", "cbrkit_documented": "s"}
 NOTES = (
-    "Vectors are drawn, not embedded: a seeded mixture of Gaussians, since embedding the texts of "
-    "100,000 cases would take longer than all the rest. No encoder's time is in any figure.",
-    f"Each system runs in a process of its own. They take turns of {TURN} queries, and search "
-    f"for up to {WARM:g} s before, untimed. A search is the whole call of a user, ten cases in its "
+    "Vectors are draws of a seeded mixture of Gaussians: to embed the texts of 100,000 cases would "
+    "take longer than the whole bench. No encoder's time is in any figure.",
+    f"Each system runs in its own process. They take turns of {TURN} queries, after up to "
+    f"{WARM:g} s of untimed searches. A search is the whole call of a user, with ten cases in its "
     "answer. NumPy computes with one thread.",
     "merged: one search a vector on the same engine, weighted and summed by NumPy, with all cases "
-    "or 50 as candidates; what a list lacks counts 0, or is asked for (rescored). formula: "
-    "Qdrant's own, over prefetched candidates. cbrkit: attribute_value with a similarity function "
-    "over all cases and an aggregator of one's own, the fastest that was found; documented: a "
-    "function a pair, and cbrkit's aggregator.",
-    "one_facet_ms: the median of the queries that weigh one facet alone. Qdrant's own ways then "
-    "need one search of a third of the length; ours is as long as ever.",
-    "recall: of the ten best by 64-bit arithmetic. order: share of queries whose ten stand in that "
-    "order. Ratios are of medians, over the queries that both had.",
-    "memory_mb is resident, after the searches: what is mapped from files counts, and gives way "
-    "where memory is short. cbrkit keeps nothing on disk.",
+    "or 50 as candidates; a case that is missing from a list counts 0, or is searched for "
+    "(rescored). formula: Qdrant's, over prefetched candidates. cbrkit: attribute_value with a "
+    "similarity function over all cases and a custom aggregator, its fastest known form; "
+    "documented: a function of a pair, and cbrkit's aggregator.",
+    "one_facet_ms: median of the queries that weigh one facet alone. Named vectors then need one "
+    "search of a third of the length; the case store's vector stays whole.",
+    "recall: of the ten best by 64-bit arithmetic. order: share of queries with the ten in that "
+    "order. Ratios are of medians over the queries of both systems.",
+    "memory_mb is resident memory after the searches, with pages mapped from files, which a system "
+    "short of memory drops. cbrkit writes nothing to disk.",
 )
 
 
 def measure_stores(sizes: Sequence[int], queries: int, seed: int = 0) -> Report:
-    """Build every system at every size, let them take turns at the queries, and compare."""
+    """Return the comparison of all systems at every size; they take turns at the queries."""
     if not sizes or min(sizes) < SMALLEST or len(set(sizes)) < len(sizes):
         raise InputError(
-            f"The --sizes {list(sizes)} cannot be measured. Give different ones, each at least "
+            f"The --sizes {list(sizes)} cannot be measured. Give different numbers of at least "
             f"{SMALLEST}."
         )
     if queries < len(WEIGHTS):
-        raise InputError(f"{queries} queries do not ask all {len(WEIGHTS)} weight sets. Ask more.")
+        raise InputError(f"{queries} queries do not use all {len(WEIGHTS)} weight sets. Give more.")
     check_cbrkit()
     rows: list[dict[str, Any]] = []
     figures: dict[str, float] = {}
@@ -99,7 +91,7 @@ def measure_stores(sizes: Sequence[int], queries: int, seed: int = 0) -> Report:
             "topics": TOPICS,
             "spread": SPREAD,
             "seed": seed,
-            "packages": {name: _version(name) for name in ("qdrant-edge-py", "cbrkit")},
+            "packages": {name: version(name) for name in ("qdrant-edge-py", "cbrkit")},
         },
         figures=figures,
         rows=rows,
@@ -114,16 +106,16 @@ def _rows(size: int, measured: Measured, scores: NDArray[np.float64]) -> list[di
         {
             "cases": size,
             "search": name,
-            "ms_p50": p50(_times(timed)),
-            "ms_p95": p95(_times(timed)),
+            "ms_p50": p50([t.milliseconds for t in timed]),
+            "ms_p95": p95([t.milliseconds for t in timed]),
             "recall": mean([recall(t.numbers, scores[t.query]) for t in timed]),
             "order": mean([same_order(t.numbers, scores[t.query]) for t in timed]),
             "build_s": costs.build_s,
             "open_s": costs.open_s,
-            "memory_mb": None if costs.memory_mb is None else round(costs.memory_mb),
-            "disk_mb": None if costs.disk_mb is None else round(costs.disk_mb),
+            "memory_mb": costs.memory_mb and round(costs.memory_mb),
+            "disk_mb": costs.disk_mb and round(costs.disk_mb),
             "one_facet_ms": p50(
-                _times([t for t in timed if max(weights_of(t.query).values()) == 1])
+                [t.milliseconds for t in timed if 1 in weights_of(t.query).values()]
             ),
             "queries": len(timed),
         }
@@ -143,7 +135,8 @@ def _figures(
         for name, value in system.costs._asdict().items():
             if value is not None:
                 figures[f"{name}_{system.system}_{size}"] = value
-        times |= {name: _times(timed) for name, timed in system.searches.items()}
+        for name, timed in system.searches.items():
+            times[name] = [t.milliseconds for t in timed]
     ours = times["casewright"]
     for ratio_name, name in RATIOS.items():
         other = times[name]
@@ -151,17 +144,6 @@ def _figures(
         ratio = p50(other[:both]) / p50(ours[:both])
         figures[f"ratio_{ratio_name}_over_casewright_{size}"] = ratio
     return figures
-
-
-def _times(timed: Sequence[Timed]) -> list[float]:
-    return [search.milliseconds for search in timed]
-
-
-def _version(package: str) -> str | None:
-    try:
-        return version(package)
-    except PackageNotFoundError:
-        return None
 
 
 def _draw(axes: Any, rows: Sequence[Mapping[str, Any]]) -> None:

@@ -1,17 +1,17 @@
 """The compared systems: Casewright's store, cbrkit, and Qdrant with several named vectors.
 
-cbrkit compares the query with every case in Python (Lenz et al. 2024). Its fastest form that still
-yields a similarity of each attribute has functions over all cases and an aggregator of one's own.
+cbrkit compares the query with every case in Python (Lenz et al. 2024). Its fastest form with a
+similarity of each attribute has functions over all cases and a custom aggregator.
 
-Qdrant keeps the facets as named vectors. Searches are merged in NumPy, or Qdrant scores prefetched
-candidates by a formula; a case that is missing from a list counts as 0 there, so either is exact
-only if every case is a candidate.
+Qdrant has the facets as named vectors. NumPy merges their searches, or Qdrant scores prefetched
+candidates by a formula. A case that is missing from a list counts as 0 there, so that both are
+exact only if every case is a candidate.
 """
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from importlib.metadata import version
 from operator import attrgetter, getitem
@@ -22,29 +22,37 @@ from uuid import UUID
 import numpy as np
 from numpy.typing import NDArray
 
-from casewright.bench.stores.data import DIMENSION, FACETS, K, Query, Vectors, Weights, texts_of
+from casewright.bench.stores.data import (
+    DIMENSION,
+    FACETS,
+    K,
+    Query,
+    Vectors,
+    Weights,
+    texts_of,
+)
 from casewright.errors import DependencyError
 from casewright.stores import Case, CaseSchema, CaseStore, Facet, Hit
 from casewright.stores.facet import Components
 
 Search = Callable[[Query, Weights], Any]
-#: The newest cbrkit for Python 3.11; later ones have another interface.
+#: The newest cbrkit for Python 3.11; later versions have another interface.
 SUPPORTED = "0.14."
 
 
 class System(ABC):
-    """A system over a folder of its own, in a process of its own."""
+    """A system with its own folder and process."""
 
     @abstractmethod
     def build(self, cases: Vectors) -> None:
         """Add all cases, unit vectors (facets, cases, dimension), and their texts."""
 
     def open(self) -> None:  # noqa: B027
-        """Open what was built, in another process if it is kept on disk."""
+        """Open the built system, in another process if its cases are on disk."""
 
     @abstractmethod
     def searches(self) -> Mapping[str, Search]:
-        """Return the searches by name, each as its user calls it, with cases in its answer."""
+        """Return the searches by name, each a user's whole call with cases in its answer."""
 
     @abstractmethod
     def numbers(self, answer: Any) -> Sequence[int]:
@@ -57,7 +65,7 @@ class System(ABC):
 class Casewright(System):
     """A ``CaseStore``: all facets in one vector, one search, hits with cases.
 
-    Vectors are looked up by the number in a text: no encoder's time is measured.
+    The number in a text selects its vector, so that no encoder's time is measured.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -74,12 +82,12 @@ class Casewright(System):
         self._rows = empty
 
     def open(self) -> None:
-        """Open the folder and load it by a first read; see ``System``."""
+        """Open the store, and load it by a first read; see ``System``."""
         self._store = CaseStore(self._schema, self._folder)
         self._store.get(str(UUID(int=0)))
 
     def searches(self) -> Mapping[str, Search]:
-        """Return the one search; see ``System``."""
+        """Return the only search; see ``System``."""
         return {"casewright": lambda query, weights: self._store.search(query, K, weights=weights)}
 
     def numbers(self, answer: list[Hit]) -> Sequence[int]:
@@ -116,8 +124,8 @@ def check_cbrkit() -> None:
     installed = version("cbrkit")
     if not installed.startswith(SUPPORTED):
         raise DependencyError(
-            f"bench stores compares with cbrkit {SUPPORTED}x; installed is {installed}, whose "
-            "calls are others. Run: pip install 'cbrkit>=0.14,<0.15'"
+            f"bench stores compares with cbrkit {SUPPORTED}x; installed is {installed}, which has "
+            "another interface. Run: pip install 'cbrkit>=0.14,<0.15'"
         )
 
 
@@ -126,7 +134,7 @@ class Cbrkit(System):
 
     def build(self, cases: Vectors) -> None:
         """Put all cases into memory; see ``System``."""
-        # Views of one array, in which those of one attribute are contiguous.
+        # Views of one array, in which the vectors of one attribute are contiguous.
         rows = np.array(cases)
         self._cases: dict[int, dict[str, Any]] = {
             n: {**{name: rows[facet, n] for facet, name in enumerate(FACETS)}, **texts_of(n)}
@@ -134,7 +142,7 @@ class Cbrkit(System):
         }
 
     def searches(self) -> Mapping[str, Search]:
-        """Return cbrkit's fastest form, and its documentation's; see ``System``."""
+        """Return cbrkit's fastest form, and that of its documentation; see ``System``."""
         return {"cbrkit": self._fast, "cbrkit_documented": self._documented}
 
     def numbers(self, answer: Any) -> Sequence[int]:
@@ -145,7 +153,7 @@ class Cbrkit(System):
     def _fast(self, query: Query, weights: Weights) -> Any:
         import cbrkit
 
-        used = {name: weight for name, weight in weights.items() if weight > 0}
+        used = _used(weights)
 
         def weighted(similarities: Any) -> float:
             return float(sum(used[name] * value for name, value in similarities.items()))
@@ -166,7 +174,7 @@ class Cbrkit(System):
         return cbrkit.retrieval.apply(self._cases, query, cbrkit.retrieval.build(compare, limit=K))
 
 
-# cbrkit tells the kind of a function by its parameters' names.
+# cbrkit infers the kind of a function from the names of its parameters.
 def _all_cosines(x_map: Mapping[int, Vectors], y: Vectors) -> dict[int, float]:
     rows = list(x_map.values())
     scores = np.concatenate(rows).reshape(len(rows), -1) @ y
@@ -177,44 +185,24 @@ def _cosine(x: Vectors, y: Vectors) -> float:
     return float(np.dot(x, y))
 
 
-#: Points that are written together.
+#: Points of one write.
 BATCH = 1000
+#: Numbers of cases and their scores, best first.
+Scored = tuple[NDArray[np.int64], NDArray[np.float64]]
 
 
 class Point(NamedTuple):
-    """A case of an answer: its number, its score, and its payload."""
+    """A case in an answer: number, score, and payload."""
 
     number: int
     score: float
     payload: Mapping[str, Any]
 
 
-class Request(NamedTuple):
-    """A search of one named vector for ``limit`` cases, only ``among`` these if given."""
-
-    name: str
-    vector: Vectors
-    limit: int
-    among: Sequence[int] = ()
-
-
-class Scored(NamedTuple):
-    """Numbers of cases and their scores, best first."""
-
-    numbers: NDArray[np.int64]
-    scores: NDArray[np.float64]
-
-    @classmethod
-    def of(cls, points: Sequence[Any]) -> Scored:
-        """Return the numbers and scores of Qdrant's points."""
-        numbers = np.fromiter(map(attrgetter("id"), points), np.int64, len(points))
-        return cls(numbers, np.fromiter(map(attrgetter("score"), points), np.float64, len(points)))
-
-
 class NamedVectors(System):
-    """Three named Dot vectors in one collection; points' ids are the numbers of the cases."""
+    """Three named Dot vectors in one collection; the ids of points are the numbers of cases."""
 
-    #: How many cases there are.
+    #: The number of cases.
     count: int
 
     def __init__(self, folder: Path) -> None:
@@ -228,10 +216,10 @@ class NamedVectors(System):
         params = edge.EdgeVectorParams(size=DIMENSION, distance=edge.Distance.Dot)
         config = edge.EdgeConfig(vectors=dict.fromkeys(FACETS, params))
         self._shard = edge.EdgeShard.create(str(self._folder), config)
-        for numbers in _batches(cases):
+        for start in range(0, cases.shape[1], BATCH):
             points = [
-                edge.Point(n, {name: cases[at, n] for at, name in enumerate(FACETS)}, texts_of(n))
-                for n in numbers
+                edge.Point(n, {name: cases[f, n] for f, name in enumerate(FACETS)}, texts_of(n))
+                for n in range(start, min(start + BATCH, cases.shape[1]))
             ]
             self._shard.update(edge.UpdateOperation.upsert_points(points))
 
@@ -241,54 +229,6 @@ class NamedVectors(System):
 
         self._shard = edge.EdgeShard.load(str(self._folder))
         self.count = self._shard.info().points_count
-
-    def search(self, requests: Sequence[Request]) -> list[Scored]:
-        """Search exactly, in one batch."""
-        import qdrant_edge as edge
-
-        queries = [
-            edge.QueryRequest(
-                query=edge.Query.Nearest(request.vector.tolist(), using=request.name),
-                limit=request.limit,
-                filter=edge.Filter(must=[edge.HasIdCondition(set(request.among))])
-                if request.among
-                else None,
-                params=edge.SearchParams(exact=True),
-                with_payload=False,
-                with_vector=False,
-            )
-            for request in requests
-        ]
-        return list(map(Scored.of, self._shard.query_batch(edge.QueryBatchRequest(queries))))
-
-    def payloads(self, numbers: Sequence[int]) -> dict[int, Mapping[str, Any]]:
-        """Return payloads by number."""
-        records = self._shard.retrieve(list(numbers), True, False)
-        return {int(str(record.id)): record.payload or {} for record in records}
-
-    def formula(self, query: Query, weights: Weights, candidates: int) -> list[Point]:
-        """Score prefetched candidates by a sum of products."""
-        import qdrant_edge as edge
-
-        prefetches = [
-            edge.Prefetch(
-                query=edge.Query.Nearest(query[name].tolist(), using=name),
-                limit=candidates,
-                params=edge.SearchParams(exact=True),
-            )
-            for name in weights
-        ]
-        make = edge.Expression
-        terms = [make.Mult([make.Constant(n), make.Variable(of)]) for n, of in _terms(weights)]
-        missing = {of: 0.0 for _, of in _terms(weights)}
-        request = edge.QueryRequest(
-            prefetches=prefetches,
-            query=edge.Formula(make.Sum(terms), missing),
-            limit=K,
-            with_payload=True,
-        )
-        points = self._shard.query(request)
-        return [Point(int(str(p.id)), p.score, p.payload or {}) for p in points]
 
     def close(self) -> None:
         """Close the shard; see ``System``."""
@@ -310,8 +250,33 @@ class NamedVectors(System):
         return [case.number for case in answer]
 
     def _formula(self, query: Query, weights: Weights, *, candidates: int) -> list[Point]:
+        """Score prefetched candidates by a sum of products."""
+        import qdrant_edge as edge
+
         used = _used(weights)
-        return self.formula(query, used, candidates if len(used) > 1 else K)
+        prefetches = [
+            edge.Prefetch(
+                query=edge.Query.Nearest(query[name].tolist(), using=name),
+                limit=candidates if len(used) > 1 else K,
+                params=edge.SearchParams(exact=True),
+            )
+            for name in used
+        ]
+        make = edge.Expression
+        # The formula's names of the prefetches' scores.
+        scores = [f"$score[{number}]" for number in range(len(used))]
+        terms = [
+            make.Mult([make.Constant(weight), make.Variable(score)])
+            for weight, score in zip(used.values(), scores, strict=True)
+        ]
+        request = edge.QueryRequest(
+            prefetches=prefetches,
+            query=edge.Formula(make.Sum(terms), dict.fromkeys(scores, 0.0)),
+            limit=K,
+            with_payload=True,
+        )
+        points = self._shard.query(request)
+        return [Point(int(str(p.id)), p.score, p.payload or {}) for p in points]
 
     def _merged(
         self, query: Query, weights: Weights, *, candidates: int, rescored: bool = False
@@ -319,30 +284,56 @@ class NamedVectors(System):
         used = _used(weights)
         # The search by one vector is exact.
         limit = candidates if len(used) > 1 else K
-        lists = self.search([Request(name, query[name], limit) for name in used])
+        lists = self._search([self._nearest(query, name, limit) for name in used])
         shares = list(used.values())
         if rescored and len(used) > 1:
             shares, lists = self._with_missing(query, used, lists)
         numbers, totals = _sums(shares, lists, self.count)
         best = np.argpartition(-totals, K - 1)[:K] if len(totals) > K else np.arange(len(totals))
         best = best[np.argsort(-totals[best])]
-        chosen = [int(number) for number in numbers[best]]
-        stored = self.payloads(chosen)
+        chosen = numbers[best].tolist()
+        records = self._shard.retrieve(chosen, True, False)
+        payloads = {int(str(record.id)): record.payload or {} for record in records}
         scores = totals[best].tolist()
-        return [Point(n, s, stored[n]) for n, s in zip(chosen, scores, strict=True)]
+        return [Point(n, score, payloads[n]) for n, score in zip(chosen, scores, strict=True)]
+
+    def _nearest(self, query: Query, name: str, limit: int, among: Sequence[int] = ()) -> Any:
+        """Return the request of an exact search by one vector, among these cases if given."""
+        import qdrant_edge as edge
+
+        return edge.QueryRequest(
+            query=edge.Query.Nearest(query[name].tolist(), using=name),
+            limit=limit,
+            filter=edge.Filter(must=[edge.HasIdCondition(set(among))]) if among else None,
+            params=edge.SearchParams(exact=True),
+            with_payload=False,
+            with_vector=False,
+        )
+
+    def _search(self, requests: list[Any]) -> list[Scored]:
+        """Search in one batch."""
+        import qdrant_edge as edge
+
+        return [
+            (
+                np.fromiter(map(attrgetter("id"), points), np.int64, len(points)),
+                np.fromiter(map(attrgetter("score"), points), np.float64, len(points)),
+            )
+            for points in self._shard.query_batch(edge.QueryBatchRequest(requests))
+        ]
 
     def _with_missing(
         self, query: Query, used: Weights, lists: list[Scored]
     ) -> tuple[list[float], list[Scored]]:
         """Add each vector's scores of the other vectors' candidates."""
-        union = np.unique(np.concatenate([scored.numbers for scored in lists]))
+        union = np.unique(np.concatenate([numbers for numbers, _ in lists]))
         requests, shares = [], list(used.values())
-        for (name, share), scored in zip(used.items(), lists, strict=True):
-            missing = np.setdiff1d(union, scored.numbers, assume_unique=True).tolist()
+        for (name, share), (numbers, _) in zip(used.items(), lists, strict=True):
+            missing = np.setdiff1d(union, numbers, assume_unique=True).tolist()
             if missing:
-                requests.append(Request(name, query[name], len(missing), missing))
+                requests.append(self._nearest(query, name, len(missing), missing))
                 shares.append(share)
-        return shares, [*lists, *(self.search(requests) if requests else [])]
+        return shares, [*lists, *(self._search(requests) if requests else [])]
 
 
 def _used(weights: Weights) -> Weights:
@@ -353,25 +344,15 @@ def _sums(
     shares: Sequence[float], lists: Sequence[Scored], count: int
 ) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
     """Return cases and the weighted sums of their scores."""
-    if len(lists[0].numbers) == count:
-        # All cases are listed.
+    weighted = [share * scores for share, (_, scores) in zip(shares, lists, strict=True)]
+    if len(lists[0][0]) == count:
+        # Every list has all cases.
         totals = np.zeros(count)
-        for share, scored in zip(shares, lists, strict=True):
-            totals[scored.numbers] += share * scored.scores
+        for (numbers, _), values in zip(lists, weighted, strict=True):
+            totals[numbers] += values
         return np.arange(count), totals
-    listed = np.concatenate([scored.numbers for scored in lists])
-    weighted = [share * scored.scores for share, scored in zip(shares, lists, strict=True)]
+    listed = np.concatenate([numbers for numbers, _ in lists])
     numbers, positions = np.unique(listed, return_inverse=True)
     totals = np.zeros(len(numbers))
     np.add.at(totals, positions, np.concatenate(weighted))
     return numbers, totals
-
-
-def _batches(cases: Vectors) -> Iterator[range]:
-    for start in range(0, cases.shape[1], BATCH):
-        yield range(start, min(start + BATCH, cases.shape[1]))
-
-
-def _terms(weights: Weights) -> list[tuple[float, str]]:
-    """Return each weight with the formula's name of its prefetch's score."""
-    return [(share, f"$score[{number}]") for number, share in enumerate(weights.values())]

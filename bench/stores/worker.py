@@ -1,4 +1,4 @@
-"""A process for each system, to measure its memory; the systems take turns at the queries."""
+"""Processes, one for each system to measure its memory; the systems take turns at the queries."""
 
 from __future__ import annotations
 
@@ -6,13 +6,14 @@ import gc
 import multiprocessing
 import os
 import signal
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
-from contextlib import ExitStack, contextmanager
+from contextlib import AbstractContextManager, ExitStack
 from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
+from unittest.mock import patch
 
 import numpy as np
 
@@ -24,16 +25,17 @@ from casewright.stores.progress import note
 
 Result = TypeVar("Result")
 CASES, QUERIES = "cases.npy", "queries.npy"
-#: Seconds of untimed searching before a turn, of at most its queries.
+#: Seconds of untimed searches before a turn, with at most the turn's queries.
 WARM = 1.0
-#: Queries of a turn, as many of each weight set; seconds after which a search has no further turn.
+#: Queries of a turn, as many of each weight set; seconds after which a search has no more turns.
 TURN, SECONDS = 4 * len(WEIGHTS), 30
+#: The environment for one BLAS thread in a started process: with another process on a core, two
+#: threads wait for each other ten times as long as they compute.
+ONE_THREAD = dict.fromkeys(("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS"), "1")
 #: The system of a worker's process, and its folder.
 _system: System
 _folder: Path
-
-
-#: The systems by their names in figures, over a folder; cbrkit keeps its cases in memory.
+#: The systems by their names in figures, over a folder; cbrkit's cases are in memory.
 SYSTEMS: Mapping[str, Callable[[Path], System]] = {
     "casewright": Casewright,
     "named_vectors": NamedVectors,
@@ -50,7 +52,7 @@ class Timed(NamedTuple):
 
 
 class Costs(NamedTuple):
-    """The costs of keeping a system's cases; ``None`` if there is nothing to measure."""
+    """A system's costs; ``None`` where there is nothing to measure."""
 
     build_s: float
     build_memory_mb: float | None
@@ -67,19 +69,19 @@ class Measured(NamedTuple):
     searches: Mapping[str, Sequence[Timed]]
 
 
-class Worker:
-    """A process with one system, which calls the functions below."""
+class Worker(AbstractContextManager["Worker"]):
+    """A process with one system, which runs the functions below."""
 
     def __init__(self, name: str, folder: Path) -> None:
-        # A fork would have this process's memory, too.
+        # A fork would share this process's memory.
         context = multiprocessing.get_context("spawn")
         self._name = name
         self._pool = ProcessPoolExecutor(1, context, initializer=_begin, initargs=(name, folder))
 
     def do(self, work: Callable[..., Result], *arguments: Any) -> Result:
-        """Return a function's result in the process; ``StoreError`` if the process ended."""
+        """Return a function's result from the process; ``StoreError`` if the process ended."""
         try:
-            with _one_thread():
+            with patch.dict(os.environ, ONE_THREAD):
                 return self._pool.submit(work, *arguments).result()
         except BrokenProcessPool as error:
             raise StoreError(
@@ -92,18 +94,15 @@ class Worker:
         self.do(close)
         self._pool.shutdown()
 
-    def __enter__(self) -> Worker:
-        return self
-
     def __exit__(self, *_: object) -> None:
-        # Only after a failure, which ends all, is any still at work.
+        # After a failure, which ends all, processes may still be at work.
         for process in multiprocessing.active_children():
             process.kill()
         self._pool.shutdown()
 
 
 def measure_size(folder: Path, queries: int) -> list[Measured]:
-    """Build each system from the cases in the folder, and time its searches, in turns."""
+    """Build each system from the cases in a folder, and time the searches in turns."""
     with ExitStack() as stack:
         systems: list[tuple[str, Worker, Costs, dict[str, list[Timed]]]] = []
         for system in SYSTEMS:
@@ -126,7 +125,7 @@ def measure_size(folder: Path, queries: int) -> list[Measured]:
 
 
 def _build(stack: ExitStack, system: str, folder: Path) -> tuple[Worker, Costs]:
-    """Build a system, and return a process that has it open and ends with the stack."""
+    """Build a system; return its costs and a process with the open system, until the stack ends."""
     worker = stack.enter_context(Worker(system, folder))
     seconds, memory = worker.do(build)
     if system == "cbrkit":
@@ -139,34 +138,16 @@ def _build(stack: ExitStack, system: str, folder: Path) -> tuple[Worker, Costs]:
     return worker, Costs(seconds, memory, worker.do(open_), disk_mb=disk)
 
 
-@contextmanager
-def _one_thread() -> Iterator[None]:
-    """Set the environment for one BLAS thread in a process started in the block.
-
-    With another process on a core, two threads wait for each other ten times as long as they
-    compute.
-    """
-    names = ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS")
-    before = {name: os.environ[name] for name in names if name in os.environ}
-    os.environ.update(dict.fromkeys(names, "1"))
-    try:
-        yield
-    finally:
-        for name in names:
-            del os.environ[name]
-        os.environ.update(before)
-
-
 def _begin(name: str, folder: Path) -> None:
     global _system, _folder
-    # Control-C reaches all processes of a terminal; the parent ends this one.
+    # Control-C reaches all processes of a terminal; the parent ends this process.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     _system, _folder = SYSTEMS[name](folder / name), folder
 
 
 def build() -> tuple[float, float | None]:
-    """Build the system; return seconds, and megabytes after it."""
-    # Rows of a memmap are slow to read, those of a view are not.
+    """Build the system; return seconds, and megabytes of memory afterwards."""
+    # A memmap is slow to read by row, a view of it is not.
     cases = np.asarray(np.load(_folder / CASES, mmap_mode="r"))
     spent = timed(partial(_system.build, cases))[1]
     # The file's contents are not the system's memory.
@@ -176,7 +157,7 @@ def build() -> tuple[float, float | None]:
 
 
 def open_() -> float:
-    """Open what was built, and return seconds."""
+    """Open the built system, and return seconds."""
     return timed(_system.open)[1] / 1000
 
 
@@ -186,10 +167,10 @@ def searches() -> list[str]:
 
 
 def search(name: str, numbers: Sequence[int]) -> list[Timed]:
-    """Search for these queries one by one, after some untimed searches."""
+    """Return the timed searches of these queries, one by one, after some untimed searches."""
     queries, way = np.load(_folder / QUERIES), _system.searches()[name]
     calls = {n: partial(way, query_of(queries, n), weights_of(n)) for n in numbers}
-    # Another process had the processor and its caches before.
+    # Another process used the processor and its caches before.
     spent = 0.0
     for number in reversed(numbers):
         spent += timed(calls[number])[1]

@@ -19,7 +19,7 @@ from casewright.stores import Encoder, default_encoder
 from casewright.stores.paths import cache_folder
 from casewright.stores.progress import note
 
-#: Incremented when weights, features or their settings change; the settings are part of the key.
+#: Incremented when weights, features or settings change; the settings are part of the key.
 FORMAT = 2
 SETTINGS = (
     '{"strength":1.0,"embedding_scale":12.0,"words_scale":16.0,"prior":1.0,"least":10,'
@@ -28,7 +28,7 @@ SETTINGS = (
 
 
 def cached_classifiers(queries: Sequence[AnnotatedQuery], encoder: Encoder) -> ClassifierPlanner:
-    """Return the classifiers of these queries and this encoder, from the cache or trained.
+    """Return the classifiers of queries and an encoder from the cache, or train and cache them.
 
     See ``train_classifiers``. A cache folder that cannot be written to is ignored.
     """

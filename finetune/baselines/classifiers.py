@@ -1,10 +1,10 @@
 """The classifiers planner: an ensemble chooses a plan's shape, and a second step its arguments.
 
-REAPER's status quo (Joshi et al. 2024): classifiers choose where to look things up, and each choice
-is a fixed plan. Binary classifiers over the question vote for the plan shapes of the training
-queries; a combination that no query had, or a tool of the request's own, cannot be chosen. The
-second step fills each open literal with the likeliest run of the question's words, by a logistic
-regression of each word.
+In REAPER's status quo (Joshi et al. 2024) classifiers choose where to look things up, and each
+choice is a fixed plan. Binary classifiers of the question vote for the plan shapes of the training
+queries; a combination without a training query, or a tool that only the request has, cannot be
+chosen. The second step fills each open literal with the likeliest run of the question's words, by a
+logistic regression of each word.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from casewright.finetune.baselines.question_features import (
     QuestionFeatures,
     fit_regression,
 )
-from casewright.finetune.plan_shape import feeds, shape
+from casewright.finetune.plan_shape import feeds, last_tools, shape
 from casewright.planner import (
     AnnotatedQuery,
     Literal,
@@ -44,19 +44,19 @@ from casewright.planner.spans import Word, is_span, normalized, words_of
 from casewright.stores import Encoder
 from casewright.tools import alias
 
-#: Columns that features are hashed into.
+#: Number of columns of hashed features.
 COLUMNS = 1 << 17
-#: Parts of a question, as a feature of a word's position.
+#: Parts of a question: a word's part is a feature of its position.
 _PARTS = 6
-#: Plan shapes that are tried before the fallback plan.
+#: Plan shapes that the planner tries before the fallback plan.
 ATTEMPTS = 8
-#: Weight of the logarithm of a plan shape's number of queries.
+#: Weight of the logarithm of the number of queries with a plan shape.
 PRIOR = 1.0
 
 
 @dataclass(frozen=True, slots=True)
 class Slot:
-    """An open literal: its tool and argument, its index in the plan, and how many there are."""
+    """An open literal: its tool and argument, its index in the plan, and the number of literals."""
 
     name: str
     index: int
@@ -98,13 +98,13 @@ def _features(texts: Sequence[str], words: Sequence[Word], at: int, slot: Slot) 
 
 @dataclass(frozen=True, slots=True)
 class ArgumentFinder:
-    """Fills a plan's open literals, by a regression's weights and intercept (``COLUMNS`` + 1,)."""
+    """The weights and intercept (``COLUMNS`` + 1,) of a regression that fills open literals."""
 
     weights: Floats
 
     @classmethod
     def fit(cls, queries: Sequence[AnnotatedQuery]) -> ArgumentFinder:
-        """Return the finder trained on the literals that are words of their question."""
+        """Return a finder that is trained on the literals that are words of their question."""
         from scipy.sparse import vstack
 
         rows, labels = [], []
@@ -116,7 +116,7 @@ class ArgumentFinder:
                     rows.append(word_rows(words, slot))
                     labels += inside
         if all(labels) or not any(labels):
-            # No plan has a literal, or no question another word: all words are equal.
+            # No plan has a literal, or no question has another word.
             return cls(np.zeros(COLUMNS + 1, np.float32))
         return cls(fit_regression(vstack(rows, format="csr"), labels))
 
@@ -149,7 +149,7 @@ def _slots(plan: Plan) -> Iterator[Slot]:
 
 
 def _covered(words: Sequence[Word], text: str, question: str) -> list[bool]:
-    """Return for each word of a question whether a text's first occurrence covers it."""
+    """Return a flag for each word of a question: the first occurrence of a text covers it."""
     target = [normalized(word.text) for word in words_of(text)]
     texts = [normalized(word.text) for word in words]
     for start in range(len(texts) - len(target) + 1):
@@ -177,30 +177,21 @@ def _best_run(
 
 
 def plan_labels(plan: Plan) -> frozenset[str]:
-    """Return the labels of a plan, one binary classifier each.
+    """Return the labels of a plan, for one binary classifier each.
 
-    For each tool: used, and used more than once. For each argument: its source (the question, words
-    of it, a context field, another tool's result). For the plan: its number of steps whose results
+    A tool is used, or used more than once. An argument has a source: the question, words of the
+    question, a context field, or another tool's result. A plan has a number of steps whose results
     no other step needs.
     """
     counts = Counter(plan.tools)
+    labels = {f"uses {tool}" for tool in counts} | {*feeds(plan), f"asks {len(last_tools(plan))}"}
+    labels |= {f"repeats {tool}" for tool, count in counts.items() if count > 1}
     kinds = {QuestionRef: "question", Literal: "literal"}
-    needed = {reference.step for step in plan.steps for reference in step.references()}
-    final = sum(number not in needed for number in range(1, len(plan.steps) + 1))
-    return frozenset(
-        [
-            *(f"uses {tool}" for tool in counts),
-            *(f"repeats {tool}" for tool, count in counts.items() if count > 1),
-            *feeds(plan),
-            *(
-                f"{step.tool}.{name}<{kinds[type(value)]}"
-                for step in plan.steps
-                for name, value in step.arguments
-                if type(value) in kinds
-            ),
-            f"asks {final}",
-        ]
-    )
+    for step in plan.steps:
+        for name, value in step.arguments:
+            if type(value) in kinds:
+                labels.add(f"{step.tool}.{name}<{kinds[type(value)]}")
+    return frozenset(labels)
 
 
 @dataclass(frozen=True, slots=True)
@@ -208,9 +199,9 @@ class PlanEnsemble:
     """Binary classifiers, and the plan shapes that they vote for.
 
     Attributes:
-        labels: The classifiers' labels, which some of the queries' plans have and some have not;
-            see ``plan_labels``.
-        described: Whether each shape has each label, array (shapes, labels).
+        labels: The classifiers' labels, which some but not all of the queries' plans have; see
+            ``plan_labels``.
+        described: A flag for each shape and label, array (shapes, labels).
         counts: The number of queries of each shape, array (shapes,).
         weights: The classifiers' weights and intercepts, array (labels, columns + 1).
     """
@@ -224,7 +215,7 @@ class PlanEnsemble:
 
     @classmethod
     def untrained(cls, queries: Sequence[AnnotatedQuery], dimension: int) -> PlanEnsemble:
-        """Return the ensemble of these queries with all weights 0."""
+        """Return an ensemble for queries with all weights 0."""
         contexts = [query.record.context for query in queries]
         features = QuestionFeatures.of([query.query for query in queries], contexts)
         counts = Counter(label for query in queries for label in plan_labels(query.plan))
@@ -253,12 +244,12 @@ class PlanEnsemble:
     def ranked(self, request: PlanRequest, vector: Floats) -> Iterator[Plan]:
         """Yield the shapes whose tools and context fields the request has, the likeliest first.
 
-        The classifiers are treated as independent, as in naive Bayes; ``vector`` is the question's
-        embedding, array (dimension,).
+        The classifiers count as independent, as in naive Bayes; ``vector`` (dimension,) is the
+        embedding of the question.
         """
         row = self.features.matrix([request.question], vector[None], [request.context])
         logits = row @ self.weights[:, :-1].T + self.weights[:, -1]
-        # Logarithms of the logistic function, without overflow.
+        # The logarithm of the logistic function, without overflow.
         votes = np.where(self.described, -np.logaddexp(0, -logits), -np.logaddexp(0, logits))
         scores = votes.sum(axis=1) + PRIOR * np.log(self.counts)
         for index in np.argsort(-scores, kind="stable"):
@@ -267,7 +258,7 @@ class PlanEnsemble:
 
 
 class ClassifierPlanner:
-    """Plans by classifiers, with the tools and plan shapes of their training queries only."""
+    """A planner by classifiers, with the tools and plan shapes of their training queries only."""
 
     name = "classifiers"
 
@@ -290,31 +281,29 @@ class ClassifierPlanner:
             except PlanError as error:
                 reason = str(error)
                 continue
-            return PlanResult(plan, self.name, attempts, "", _since(started))
-        plan = fallback_plan(request)
-        return PlanResult(plan, self.name, attempts + 1, reason, _since(started))
+            reason = ""
+            break
+        else:
+            attempts += 1
+            plan = fallback_plan(request)
+        milliseconds = (time.perf_counter() - started) * 1000
+        return PlanResult(plan, self.name, attempts, reason, milliseconds)
 
     async def aplan(self, request: PlanRequest) -> PlanResult:
-        """Return what ``plan`` returns; it takes a few milliseconds."""
+        """Return the result of ``plan``, which takes a few milliseconds."""
         return self.plan(request)
-
-
-def _since(started: float) -> float:
-    return (time.perf_counter() - started) * 1000
 
 
 def train_classifiers(
     queries: Sequence[AnnotatedQuery], encoder: Encoder, weights: Mapping[str, Floats] | None = None
 ) -> ClassifierPlanner:
-    """Return the planner trained on queries; the same queries give the same planner.
+    """Return a planner that is trained on queries; equal queries give equal planners.
 
-    Queries whose plan uses a tool of their own, or whose toolbox lacks one, are left out.
-
-    Args:
-        weights: The weights ``ensemble`` and ``words`` of an earlier training on the same queries.
+    Queries that add a tool which their plan uses, or that remove a tool, are left out. ``weights``
+    are the weights ``ensemble`` and ``words`` of a previous training on these queries.
 
     Raises:
-        InputError: No query is left, all have one plan, or the weights do not fit.
+        InputError: The remaining queries have fewer than two plans, or the weights do not fit.
         DependencyError: scikit-learn is not installed.
     """
     known = [query for query in queries if _uses_common_tools(query)]

@@ -20,18 +20,17 @@ from casewright.errors import DependencyError
 Floats = NDArray[np.float32]
 #: Norms of the features from a question's embedding, and of the TF-IDF of its words and bigrams.
 EMBEDDING_SCALE, WORDS_SCALE = 12.0, 16.0
-#: Fewest queries with a context field, and with a word or bigram, to be a feature.
+#: Minimum number of queries with a context field, and with a word or bigram, for a feature.
 LEAST, LEAST_WORD = 10, 3
-#: A regression's inverse L2 penalty (scikit-learn's ``C``), most iterations, and tolerance of the
-#: gradient; a lower one changes no plan.
+#: A regression's inverse L2 penalty (scikit-learn's ``C``), maximum number of iterations, and
+#: tolerance of the gradient; a lower tolerance changes no plan.
 STRENGTH, ITERATIONS, TOLERANCE = 1.0, 100, 1e-3
 
 
 def fit_regression(features: Any, labels: Sequence[bool]) -> Floats:
-    """Return a logistic regression's weights and, last, its intercept, array (columns + 1,).
+    """Return the weights and, last, the intercept of a logistic regression, array (columns + 1,).
 
-    ``features`` is an array (n, columns), sparse or dense. ``DependencyError`` without
-    scikit-learn.
+    ``features`` (n, columns) is sparse or dense. ``DependencyError`` without scikit-learn.
     """
     try:
         from sklearn.exceptions import ConvergenceWarning
@@ -42,7 +41,7 @@ def fit_regression(features: Any, labels: Sequence[bool]) -> Floats:
         ) from error
     model = LogisticRegression(C=STRENGTH, tol=TOLERANCE, max_iter=ITERATIONS)
     with warnings.catch_warnings():
-        # Stopping early only regularises a little more.
+        # An early stop only regularises a little more.
         warnings.simplefilter("ignore", ConvergenceWarning)
         model.fit(features, np.asarray(labels, dtype=np.int64))
     fitted: Floats = np.append(model.coef_[0], model.intercept_[0]).astype(np.float32)
@@ -50,7 +49,7 @@ def fit_regression(features: Any, labels: Sequence[bool]) -> Floats:
 
 
 _TOKEN = re.compile(r"\w+|\?")
-#: Patterns whose counts grow with the number of sub-queries, and the counts at which they saturate.
+#: Patterns whose counts grow with the number of sub-queries, and the largest count of each.
 _LENGTHS = ((re.compile(r"\?"), 3), (re.compile(r"[,.;!?]"), 6), (re.compile(r"\w+"), 40))
 
 
@@ -84,13 +83,12 @@ class QuestionFeatures:
     def matrix(
         self, questions: Sequence[str], vectors: Floats, contexts: Sequence[Mapping[str, Any]]
     ) -> csr_array:
-        """Return embeddings (n, dimension), words, lengths and fields of requests as features.
+        """Return embeddings, words, lengths and fields of requests as a sparse float32 array.
 
-        Returns:
-            Sparse array (n, dimension + ``width``) of float32.
+        ``vectors`` (n, dimension) are the embeddings; the array is (n, dimension + ``width``).
         """
         norms = np.linalg.norm(vectors, axis=1, keepdims=True)
-        # Encoders need not return unit vectors, and may return zero vectors.
+        # An encoder may return vectors of other lengths, also zero vectors.
         units = EMBEDDING_SCALE * vectors / np.where(norms > 0, norms, 1)
         columns = {word: index for index, word in enumerate(self.rarity)}
         rows = [sorted(columns.keys() & _tokens(question)) for question in questions]

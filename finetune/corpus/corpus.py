@@ -32,7 +32,7 @@ class CorpusToolbox:
     Attributes:
         field: The owners and users of the tools.
         writer: The author; the messages of one author have one style.
-        split: Toolboxes for ``measuring`` take no part in training or tuning.
+        split: Toolboxes for ``measuring`` are not used in training or tuning.
         pools: Other names and descriptions, by tool.
         queries: Annotated messages with valid plans.
     """
@@ -60,7 +60,7 @@ class _File(BaseModel):
 
 
 def read_corpus(*splits: Split, folder: Path = FOLDER) -> list[CorpusToolbox]:
-    """Read the toolboxes of some splits, by default of all, in the order of the files' names.
+    """Return the toolboxes of the given splits, by default of all, in the order of file names.
 
     Raises:
         InputError: A file has another format, or a plan is not valid for its tools; names the file
@@ -74,10 +74,10 @@ def read_corpus(*splits: Split, folder: Path = FOLDER) -> list[CorpusToolbox]:
 
 
 def training_toolboxes(folder: Path = FOLDER, *, follow_ups: bool = True) -> list[CorpusToolbox]:
-    """Read the toolboxes for training, without greetings that messages of other splits share.
+    """Return the toolboxes for training, without messages that are also in other splits.
 
     Args:
-        follow_ups: With the messages that need the history of a conversation.
+        follow_ups: Include the messages that need the history of a conversation.
     """
     boxes = read_corpus(folder=folder)
     held = {plain(q.query) for box in boxes if box.split != "training" for q in box.queries}
@@ -120,10 +120,10 @@ def _toolbox(path: Path, file: _File) -> CorpusToolbox:
 
 
 def export_corpus(boxes: Iterable[CorpusToolbox], folder: Path) -> list[Path]:
-    """Write tools, queries and pools of each toolbox to an empty folder; return their folders."""
+    """Write tools, queries and pools of each toolbox to an empty folder; return the folders."""
     try:
         if folder.is_dir() and any(folder.iterdir()):
-            raise InputError(f"{folder} is not empty. Give a folder that is not there yet.")
+            raise InputError(f"{folder} is not empty. Give a folder that does not exist yet.")
         return [_export(box, folder / box.split / box.name) for box in boxes]
     except OSError as error:
         raise InputError(
@@ -152,8 +152,8 @@ def _record(query: AnnotatedQuery) -> dict[str, Any]:
         **query.record.model_dump(mode="json", exclude_defaults=True),
         "plan": str(query.plan),
         "class": query.label,
-        **({"must": {k: list(v) for k, v in query.must.items()}} if query.must else {}),
-        **({"accept": [list(tools) for tools in query.accept]} if query.accept else {}),
+        **({"must": dict(query.must)} if query.must else {}),
+        **({"accept": query.accept} if query.accept else {}),
     }
 
 
@@ -167,7 +167,7 @@ class Reading(BaseModel):
     Attributes:
         id: The message's id.
         verdict: The plan was right, the plan was corrected, or the message was removed.
-        why: The reason.
+        why: The reason of the verdict.
         plan: The plan before its correction.
     """
 
@@ -185,6 +185,6 @@ class Reading(BaseModel):
 
 
 def read_second_reading(file: Path = SECOND_READING) -> list[Reading]:
-    """Read a second reading, JSON Lines; raise ``InputError`` with the number of a bad line."""
+    """Return a second reading in JSON Lines; ``InputError`` names the number of a bad line."""
     mend = "A line is an object of id, verdict (right, mended or dropped), why and plan."
     return [reading for _, reading in read_records(file, Reading, mend)]

@@ -21,7 +21,7 @@ FOLLOW_UP = "follow-ups of a conversation"
 
 
 def class_of(query: AnnotatedQuery) -> str:
-    """Return a message's class: a chain has one sub-query, whose last step needs the others."""
+    """Return a message's class; a chain has one sub-query, whose last step needs the others."""
     if NO_EVIDENCE.name in query.plan.tools:
         return NOTHING
     if plan_class(query.plan) == MULTI_STEP:
@@ -47,7 +47,8 @@ def corpus_counts(
     """Return the counts of each split and of ``all``.
 
     Optional arguments, choices and numbers are arguments of gold plans. ``mended, share`` is the
-    share of the messages with a second reading, with its 95 % interval (Wilson), or ``None``.
+    share of corrected plans among the messages with a second reading, with its 95 % interval
+    (Wilson); ``None`` without such messages.
     """
     groups: dict[str, Sequence[CorpusToolbox]] = {
         split: [box for box in boxes if box.split == split] for split in SPLITS

@@ -26,7 +26,7 @@ from casewright.finetune.evaluation.outcome import (
 )
 from casewright.planner import Planner
 
-#: Errors of a planner that are listed; all are counted.
+#: Maximum number of listed errors of a planner; the figures count all.
 _LISTED = 20
 
 
@@ -35,10 +35,10 @@ class Evaluation:
     """The results of an evaluation.
 
     Attributes:
-        outcomes: Planner's label to its answers, in the order of the items.
-        figures: Planner's label to its figures by name; see ``figures.FIGURES``.
-        rows: A row a planner and class; see ``class_rows``.
-        differences: A row a planner and figure; see ``differences``.
+        outcomes: Planner's label to the outcomes, in the order of the items.
+        figures: Planner's label to its figures by name; see ``FIGURES``.
+        rows: One row for each planner and class; see ``class_rows``.
+        differences: One row for each planner and figure; see ``differences``.
         settings: The arguments of the evaluation, JSON-plain.
     """
 
@@ -52,9 +52,9 @@ class Evaluation:
     def errors(self) -> list[dict[str, Any]]:
         """The first errors that each planner raised: planner, item, message."""
         return [
-            {"planner": planner, "item": o.item.query.record.id, "error": o.answered.error}
+            {"planner": planner, "item": o.item.query.record.id, "error": o.error}
             for planner, outcomes in self.outcomes.items()
-            for o in [o for o in outcomes if o.answered.error][:_LISTED]
+            for o in [o for o in outcomes if o.error][:_LISTED]
         ]
 
     def to_json(self) -> dict[str, Any]:
@@ -81,22 +81,20 @@ def evaluate(
     seed: int = 0,
     resamples: int = RESAMPLES,
 ) -> Evaluation:
-    """Ask every planner every question, and score the plans.
+    """Return the figures of every planner's plans for every question.
 
     Args:
-        items: Questions with gold plans.
         planners: Label in tables to planner; the others are compared with the first.
-        constrained: Labels of planners that can name no tool outside the toolbox, by a grammar or
-            by a check; figures that follow from that are noted as by construction.
-        removal: By label the planners, not ``constrained``, to measure with a needed tool removed;
-            ``None`` does not measure it.
-        groups: A number an item: the bootstrap weighs items of one group alike.
-        seed: Of resamples and of the tools that are removed.
-        resamples: Number of resamples of the bootstrap.
+        constrained: Labels of planners that a grammar or a check keeps from naming tools outside
+            the toolbox; the figures that follow from that get the note "by construction".
+        removal: Label to the planner, not ``constrained``, to ask with a needed tool removed;
+            ``None`` omits this figure.
+        groups: One number for each item; the bootstrap gives items of one group equal weights.
+        seed: The seed of the resamples and of the removed tools.
 
     Raises:
         InputError: There is no item or no planner, ``removal`` names an unknown planner, or the
-            groups are not as many as the items.
+            numbers of groups and items differ.
     """
     if not items:
         raise InputError("There is nothing to evaluate on. Give at least one annotated query.")
@@ -113,19 +111,18 @@ def evaluate(
     figures: dict[str, dict[str, Figure]] = {}
     for label, planner in planners.items():
         answers = ask_all(planner, requests, f"Planner {label}")
-        outcomes[label] = [outcome(i, answer) for i, answer in zip(items, answers, strict=True)]
+        outcomes[label] = [*map(outcome, items, answers)]
         figures[label] = planner_figures(outcomes[label], drawn, constrained=label in constrained)
         if removal is not None and label in removal:
-            requests_without = [item.request for item in without]
-            answers = ask_all(removal[label], requests_without, f"Planner {label}, a tool removed")
-            pairs = zip(without, answers, strict=True)
-            figures[label]["only_provided"] = share([only_provided(*pair) for pair in pairs])
+            fewer = [item.request for item in without]
+            answers = ask_all(removal[label], fewer, f"Planner {label}, a tool removed")
+            figures[label]["only_provided"] = share([*map(only_provided, without, answers)])
         elif removal is not None:
             figures[label]["only_provided"] = Figure(None, note=BY_CONSTRUCTION)
     return Evaluation(
         outcomes,
         figures,
-        [row for label, own in outcomes.items() for row in class_rows(label, own, drawn)],
+        [row for label, group in outcomes.items() for row in class_rows(label, group, drawn)],
         differences(outcomes, drawn),
         {
             "items": len(items),

@@ -1,9 +1,11 @@
-"""The figures of planners, each with its interval: of all questions, by class, as differences."""
+"""Figures of planners with their intervals: over all questions, by class, and as differences."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass
+from functools import partial
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -17,20 +19,13 @@ from casewright.finetune.evaluation.intervals import (
     shares,
     wilson,
 )
-from casewright.finetune.evaluation.outcome import (
-    ABSENT,
-    ARGUMENT,
-    STEP,
-    PlanOutcome,
-    inventions,
-    known_tools,
-)
+from casewright.finetune.evaluation.outcome import ABSENT, ARGUMENT, STEP, PlanOutcome
 from casewright.finetune.evaluation.verdict import Verdict
 
 
 @dataclass(frozen=True, slots=True)
 class ClassScore:
-    """Figures of one class; each from 0 to 1, NaN where there is nothing to measure."""
+    """Figures of one class, each from 0 to 1; NaN without a plan to measure."""
 
     name: str
     count: int
@@ -43,7 +38,10 @@ class ClassScore:
 
 
 def score_classes(verdicts: Sequence[Verdict]) -> list[ClassScore]:
-    """Score every gold class, then ``all``: averages over plans, and over classes for F1."""
+    """Return the scores of every gold class and of ``all``.
+
+    ``all`` averages accuracies over plans; precision, recall and F1 over classes.
+    """
     scores = []
     for name in sorted({verdict.gold for verdict in verdicts}):
         members = [v for v in verdicts if v.gold == name]
@@ -52,11 +50,8 @@ def score_classes(verdicts: Sequence[Verdict]) -> list[ClassScore]:
         precision, recall = hits / claims if claims else 0.0, hits / len(members)
         f1 = 2 * precision * recall / (precision + recall) if hits else 0.0
         scores.append(_class_score(name, members, precision, recall, f1))
-    means = (
-        float(np.mean([getattr(score, name) for score in scores]))
-        for name in ("precision", "recall", "f1")
-    )
-    return [*scores, _class_score("all", verdicts, *means)]
+    means = np.mean([(score.precision, score.recall, score.f1) for score in scores], axis=0)
+    return [*scores, _class_score("all", verdicts, *map(float, means))]
 
 
 def _class_score(name: str, verdicts: Sequence[Verdict], *rates: float) -> ClassScore:
@@ -72,27 +67,16 @@ def _class_score(name: str, verdicts: Sequence[Verdict], *rates: float) -> Class
 
 
 def as_row(score: ClassScore) -> Mapping[str, str | int | float | None]:
-    """Return a score as a JSON-plain row with short names; what was not measured is null."""
-    figures = {
-        "tools": score.tool_accuracy,
-        "arguments": score.argument_accuracy,
-        "arguments_paper": score.argument_accuracy_paper,
-        "precision": score.precision,
-        "recall": score.recall,
-        "f1": score.f1,
-    }
-    rounded = {name: None if np.isnan(v) else round(v, 4) for name, v in figures.items()}
+    """Return a score as a JSON-plain row with short names and null for NaN."""
+    names = ("tools", "arguments", "arguments_paper", "precision", "recall", "f1")
+    figures = zip(names, astuple(score)[2:], strict=True)
+    rounded = {name: None if np.isnan(value) else round(value, 4) for name, value in figures}
     return {"class": score.name, "count": score.count, **rounded}
-
-
-def _classes(verdicts: Sequence[Verdict]) -> tuple[list[str], list[str]]:
-    """Return the gold classes and the predicted ones."""
-    return [v.gold for v in verdicts], [v.predicted for v in verdicts]
 
 
 def _mean_f1(verdicts: Sequence[Verdict], resamples: Resamples) -> Floats:
     """Return the mean F1 over classes in each resample, array (resamples,)."""
-    gold, predicted = _classes(verdicts)
+    gold, predicted = [v.gold for v in verdicts], [v.predicted for v in verdicts]
     result: Floats = f1_scores(gold, predicted, sorted(set(gold)), resamples).mean(axis=1)
     return result
 
@@ -100,67 +84,58 @@ def _mean_f1(verdicts: Sequence[Verdict], resamples: Resamples) -> Floats:
 def class_rows(
     planner: str, outcomes: Sequence[PlanOutcome], resamples: Resamples
 ) -> list[dict[str, Any]]:
-    """Return a row a gold class, then ``all``; ``…_low`` and ``…_high`` are 95 % intervals.
+    """Return one row for each gold class and for ``all``, with 95 % intervals.
 
-    Wilson's for shares and for a class's F1, the bootstrap's percentiles for the mean F1.
+    ``…_low`` and ``…_high`` are Wilson's interval for shares and for a class's F1, and percentiles
+    of the bootstrap for the mean F1.
     """
     verdicts = [o.verdict for o in outcomes]
-    gold, predicted = _classes(verdicts)
+    gold, predicted = [v.gold for v in verdicts], [v.predicted for v in verdicts]
     *classes, overall = score_classes(verdicts)
-    parts: list[tuple[ClassScore, Sequence[Verdict], tuple[float, float]]] = []
-    for score in classes:
-        interval = f1_interval(score.name, gold, predicted)
-        parts.append((score, [v for v in verdicts if v.gold == score.name], interval))
-    parts.append((overall, verdicts, percentile_interval(_mean_f1(verdicts, resamples))))
     rows = []
-    for score, members, f1 in parts:
+    for score in (*classes, overall):
+        if score is overall:
+            members, f1 = verdicts, percentile_interval(_mean_f1(verdicts, resamples))
+        else:
+            members = [v for v in verdicts if v.gold == score.name]
+            f1 = f1_interval(score.name, gold, predicted)
+        tools = wilson(sum(v.tools for v in members), len(members))
+        arguments = wilson(sum(v.arguments for v in members), len(members))
         row: dict[str, Any] = {"planner": planner, **as_row(score)}
-        for name, (low, high) in (
-            ("tools", wilson(sum(v.tools for v in members), len(members))),
-            ("arguments", wilson(sum(v.arguments for v in members), len(members))),
-            ("f1", f1),
-        ):
+        for name, (low, high) in {"tools": tools, "arguments": arguments, "f1": f1}.items():
             row |= {f"{name}_low": round(low, 4), f"{name}_high": round(high, 4)}
         rows.append(row)
     return rows
 
 
-#: The figures that are compared, by the names of ``FIGURES``.
+#: The compared figures, by their names in ``FIGURES``.
 COMPARED = ("tools", "arguments", "graph", "graph_arguments", "f1")
 
 
 def differences(
     outcomes: Mapping[str, Sequence[PlanOutcome]], resamples: Resamples
 ) -> list[dict[str, Any]]:
-    """Return each planner's difference from the first planner, for every figure.
+    """Return each planner's difference from the first planner, for every compared figure.
 
     A row is ``{"planner", "against", "figure", "difference", "low", "high"}``; low and high are the
-    95 % interval of a paired bootstrap. Where it does not hold 0, the planners differ.
+    95 % interval of a paired bootstrap. An interval without 0 means that the planners differ.
     """
     first, *others = outcomes
     base = {name: _compared(outcomes[first], name, resamples) for name in COMPARED}
     rows: list[dict[str, Any]] = []
-    for planner in others:
-        for name in COMPARED:
-            value, samples = _compared(outcomes[planner], name, resamples)
-            low, high = percentile_interval(samples - base[name][1])
-            rows.append(
-                {
-                    "planner": planner,
-                    "against": first,
-                    "figure": name,
-                    "difference": round(value - base[name][0], 4),
-                    "low": round(low, 4),
-                    "high": round(high, 4),
-                }
-            )
+    for planner, name in product(others, COMPARED):
+        value, samples = _compared(outcomes[planner], name, resamples)
+        low, high = percentile_interval(samples - base[name][1])
+        numbers = {"difference": value - base[name][0], "low": low, "high": high}
+        rounded = {key: round(number, 4) for key, number in numbers.items()}
+        rows.append({"planner": planner, "against": first, "figure": name, **rounded})
     return rows
 
 
 def _compared(
     outcomes: Sequence[PlanOutcome], name: str, resamples: Resamples
 ) -> tuple[float, Floats]:
-    """Return a figure, and its values over resamples."""
+    """Return a figure, and its values over the resamples."""
     verdicts = [o.verdict for o in outcomes]
     if name == "f1":
         return score_classes(verdicts)[-1].f1, _mean_f1(verdicts, resamples)
@@ -169,10 +144,10 @@ def _compared(
     return sum(right) / len(right), shares(right, resamples)
 
 
-#: The note of a figure that could not have been another.
+#: The note of a figure that a grammar or a check determines.
 BY_CONSTRUCTION = "by construction"
 
-#: Names of figures to their titles, in the order of a table.
+#: Figures' names to their titles, in the order of a table.
 FIGURES: Mapping[str, str] = {
     "tools": "tool sequence right",
     "tools_own": "tool sequence right, fallback plans counted as wrong",
@@ -198,7 +173,7 @@ FIGURES: Mapping[str, str] = {
     "output_tokens": "output tokens a plan",
     "model_steps": "model steps a plan",
 }
-#: Figures that are no shares and no scores.
+#: Figures that are neither shares nor scores.
 TIMES_AND_COUNTS = ("ms_p50", "ms_p95", "input_tokens", "output_tokens", "model_steps")
 
 
@@ -207,10 +182,9 @@ class Figure:
     """A measured number.
 
     Attributes:
-        value: A share from 0 to 1, a score, milliseconds or tokens; ``None`` where nothing was
-            measured.
-        low, high: The 95 % interval, where there is one.
-        count: Number of items that were measured.
+        value: A share from 0 to 1, a score, milliseconds or tokens; ``None`` without measurement.
+        low, high: The 95 % interval, if the figure has one.
+        count: Number of measured items.
     """
 
     value: float | None
@@ -227,7 +201,7 @@ class Figure:
 
 
 def share(values: Sequence[bool], note: str = "") -> Figure:
-    """Return a share with Wilson's interval; of nothing, a figure without a value."""
+    """Return a share with Wilson's interval; without values, a figure of ``None``."""
     if not values:
         return Figure(None, note=note)
     right = sum(values)
@@ -235,14 +209,11 @@ def share(values: Sequence[bool], note: str = "") -> Figure:
 
 
 def planner_figures(
-    outcomes: Sequence[PlanOutcome],
-    resamples: Resamples,
-    *,
-    constrained: bool = False,
+    outcomes: Sequence[PlanOutcome], resamples: Resamples, *, constrained: bool = False
 ) -> dict[str, Figure]:
     """Return the figures of a planner's answers to at least one item, by name; see ``FIGURES``.
 
-    ``constrained``: the planner can name no tool outside the toolbox.
+    ``constrained`` says that the planner can name no tool outside the toolbox.
     """
     verdicts = [o.verdict for o in outcomes]
     overall = score_classes(verdicts)[-1]
@@ -262,10 +233,11 @@ def planner_figures(
         "hallucinated": share([bool(o.unknown) for o in outcomes], note),
         "errors": share([o.result is None for o in outcomes]),
     }
-    known = known_tools(o.item for o in outcomes)
-    kinds = [inventions(o.item, o.result, known) for o in outcomes]
+    items = [o.item for o in outcomes]
+    known = {name for i in items for name in (*i.request.toolbox.names, *i.query.plan.tools)}
+    inventions = [o.inventions(known) for o in outcomes]
     for name, kind in (("steps", STEP), ("absent", ABSENT), ("arguments", ARGUMENT)):
-        results[f"invented_{name}"] = share([kind in own for own in kinds], note)
+        results[f"invented_{name}"] = share([kind in kinds for kinds in inventions], note)
     new = [o.verdict for o in outcomes if o.item.new_tools]
     results["new_tool_tools"] = share([v.tools for v in new])
     results["new_tool_arguments"] = share([v.arguments for v in new])
@@ -274,17 +246,11 @@ def planner_figures(
 
 def _costs(outcomes: Sequence[PlanOutcome]) -> dict[str, Figure]:
     results = [o.result for o in outcomes if o.result is not None]
-    # A planner that reports no time took some all the same.
+    # 0 is a missing time, not a time of 0 ms.
     times = [result.milliseconds for result in results if result.milliseconds]
-    figures = {
-        "ms_p50": _summary(times, lambda values: np.percentile(values, 50)),
-        "ms_p95": _summary(times, lambda values: np.percentile(values, 95)),
-    }
-    for name, key in (
-        ("input_tokens", "input"),
-        ("output_tokens", "output"),
-        ("model_steps", "model_steps"),
-    ):
+    figures = {f"ms_p{q}": _summary(times, partial(np.percentile, q=q)) for q in (50, 95)}
+    keys = {"input_tokens": "input", "output_tokens": "output", "model_steps": "model_steps"}
+    for name, key in keys.items():
         figures[name] = _summary([r.tokens[key] for r in results if key in r.tokens], np.mean)
     return figures
 

@@ -12,20 +12,20 @@ from numpy.typing import NDArray
 Floats = NDArray[np.float64]
 #: The normal distribution's quantile of an interval of 95 %.
 Z = 1.959963984540054
-#: Resamples of a bootstrap.
+#: Number of resamples of a bootstrap.
 RESAMPLES = 2000
-#: Numbers of a matrix of resamples that are held at once.
-_HELD = 2_000_000
+#: Maximum size of a matrix of weights.
+_WEIGHTS = 2_000_000
 
 
 def wilson(right: int, count: int) -> tuple[float, float]:
-    """Return the 95 % interval of a share (Wilson 1927); of nothing, from 0 to 1."""
+    """Return the 95 % interval of a share (Wilson 1927); 0 to 1 for a count of 0."""
     if not count:
         return 0.0, 1.0
     share, square = right / count, Z * Z / count
     middle = (share + square / 2) / (1 + square)
     half = Z / (1 + square) * math.sqrt(share * (1 - share) / count + square / (4 * count))
-    # Its ends are exact where all or none are right; sums of floats are not.
+    # Where none or all are right, an end is exactly 0 or 1, which sums of floats miss.
     return (
         0.0 if right == 0 else max(0.0, middle - half),
         1.0 if right == count else min(1.0, middle + half),
@@ -33,11 +33,11 @@ def wilson(right: int, count: int) -> tuple[float, float]:
 
 
 def f1_interval(name: str, gold: Sequence[str], predicted: Sequence[str]) -> tuple[float, float]:
-    """Return the 95 % interval of a class's F1, by the gold and the predicted class of each item.
+    """Return the 95 % interval of a class's F1, from the gold and predicted class of each item.
 
-    Among the items whose gold or predicted class is this class, the share of right items is
-    ``F* = F1 / (2 - F1)`` (Hand, Christen and Kirielle 2021). The interval is Wilson's for that
-    share: unlike a bootstrap's, it stays wide if all or no items of a small number are right.
+    Among the items with this gold or predicted class, the share of right items is
+    ``F* = F1 / (2 - F1)`` (Hand, Christen and Kirielle 2021). Wilson's interval for that share
+    stays wide if all or none of a few items are right; a bootstrap's has no width then.
     """
     pairs = [pair for pair in zip(gold, predicted, strict=True) if name in pair]
     low, high = (2 * end / (1 + end) for end in wilson(pairs.count((name, name)), len(pairs)))
@@ -48,15 +48,12 @@ def f1_interval(name: str, gold: Sequence[str], predicted: Sequence[str]) -> tup
 class Resamples:
     """Weights of the Bayesian bootstrap (Rubin 1981), the same at every call.
 
-    Items are weighed at random rather than drawn, so that every item has some weight: no resample
-    lacks a class that has few. Figures of two planners over the same resamples are paired.
+    Every item has a random weight above 0 in every resample, so that no resample lacks a rare
+    class. Figures of two planners over the same resamples are paired.
 
     Attributes:
-        items: Number of items.
-        groups: A number an item: items of one group, such as near-duplicates, weigh alike. Each
-            item is its own group where there are none.
-        seed: Of the draws.
-        count: Number of resamples.
+        groups: One number for each item: items of one group, such as near-duplicates, have equal
+            weights. If empty, each item is a group.
     """
 
     items: int
@@ -65,11 +62,11 @@ class Resamples:
     count: int = RESAMPLES
 
     def weights(self) -> Iterator[Floats]:
-        """Yield each item's weight, on average about 1, in arrays (resamples, items)."""
+        """Yield the items' weights, on average about 1, in arrays (resamples, items)."""
         group_of = np.unique(self.groups, return_inverse=True)[1] if len(self.groups) else None
         drawn = self.items if group_of is None else int(group_of.max()) + 1
         draw = np.random.default_rng(self.seed)
-        step = max(1, _HELD // max(1, self.items))
+        step = max(1, _WEIGHTS // max(1, self.items))
         for start in range(0, self.count, step):
             size = min(step, self.count - start)
             result = draw.dirichlet(np.ones(drawn), size=size) * drawn
@@ -77,26 +74,20 @@ class Resamples:
 
 
 def shares(values: Sequence[bool], resamples: Resamples) -> Floats:
-    """Return the share that is true in each resample, array (resamples,)."""
-    held = np.asarray(values, dtype=np.float64)
-    return np.concatenate([w @ held / w.sum(axis=1) for w in resamples.weights()])
+    """Return the share of true values in each resample, array (resamples,)."""
+    numbers = np.asarray(values, dtype=np.float64)
+    return np.concatenate([w @ numbers / w.sum(axis=1) for w in resamples.weights()])
 
 
 def f1_scores(
     gold: Sequence[str], predicted: Sequence[str], classes: Sequence[str], resamples: Resamples
 ) -> Floats:
-    """Return each class's F1 in each resample, array (resamples, classes).
-
-    Each of the classes is the gold class of at least one item.
-    """
+    """Return the F1 of classes that occur in ``gold``, array (resamples, classes)."""
     is_gold = np.array([[name == c for c in classes] for name in gold], dtype=np.float64)
     claimed = np.array([[name == c for c in classes] for name in predicted], dtype=np.float64)
-    results = []
-    for weights in resamples.weights():
-        # 2PR / (P + R) with P = hits / claims and R = hits / items of the class.
-        total = weights @ is_gold + weights @ claimed
-        results.append(2 * (weights @ (is_gold * claimed)) / total)
-    return np.concatenate(results)
+    # 2PR / (P + R) with P = hits / claims and R = hits / items of the class.
+    both, total = is_gold * claimed, is_gold + claimed
+    return np.concatenate([2 * (w @ both) / (w @ total) for w in resamples.weights()])
 
 
 def percentile_interval(values: Floats) -> tuple[float, float]:

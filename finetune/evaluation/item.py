@@ -15,21 +15,21 @@ from casewright.tools import NO_EVIDENCE, Toolbox, alias
 
 @dataclass(frozen=True, slots=True)
 class EvaluationItem:
-    """An annotated query with the gold plan, and its request, as a planner sees it."""
+    """An annotated query with the gold plan, and the request that planners get."""
 
     query: AnnotatedQuery
     request: PlanRequest
 
     @property
     def new_tools(self) -> frozenset[str]:
-        """The tools of the gold plan that only this record has."""
+        """The tools of the gold plan that the record adds to the toolbox."""
         extra = {alias(str(tool.get("name", ""))) for tool in self.query.record.tools_extra}
         return frozenset(extra & set(self.query.plan.tools))
 
     @property
     def removable(self) -> tuple[str, ...]:
-        """The tools of the gold plan that can be taken out of the toolbox, by name."""
-        return tuple(sorted({tool for tool in self.query.plan.tools if tool != NO_EVIDENCE.name}))
+        """The tools of the gold plan without ``no_evidence``, sorted."""
+        return tuple(sorted({*self.query.plan.tools} - {NO_EVIDENCE.name}))
 
     def without(self, tool: str) -> EvaluationItem:
         """Return the item with a tool removed."""
@@ -38,19 +38,18 @@ class EvaluationItem:
 
 
 def items_of(queries: Iterable[AnnotatedQuery], toolbox: Toolbox) -> list[EvaluationItem]:
-    """Return an item a query, with the changes to the toolbox that its record names.
+    """Return an item for each query, with the toolbox as the query's record changes it.
 
-    A query without a class gets that of its gold plan.
+    A query without a class gets the class of its gold plan.
 
     Raises:
-        InputError: A record's question, context or tools are unusable, or its gold plan is not
+        InputError: A record's question, context or tools are not valid, or the gold plan is not
             valid for them; names the record.
     """
     items = []
     for number, query in enumerate(queries, 1):
         try:
             request = query.record.request(toolbox)
-            # No planner could be right where the gold plan is wrong.
             request.validate(query.plan)
         except (InputError, PlanError) as error:
             kind = ", its gold plan" if isinstance(error, PlanError) else ""
@@ -62,10 +61,7 @@ def items_of(queries: Iterable[AnnotatedQuery], toolbox: Toolbox) -> list[Evalua
 
 
 class ShuffledPlans:
-    """A planner that deals the gold plans of items out among their questions at random.
-
-    Its plans need not be valid for their questions.
-    """
+    """A planner that answers each item's question with a random item's gold plan, valid or not."""
 
     name = "shuffled"
 
@@ -77,11 +73,11 @@ class ShuffledPlans:
         }
 
     def plan(self, request: PlanRequest) -> PlanResult:
-        """Return the plan dealt to this question."""
+        """Return this question's random plan."""
         return PlanResult(self._plans[_key(request)], self.name)
 
     async def aplan(self, request: PlanRequest) -> PlanResult:
-        """Return the plan dealt to this question."""
+        """Return this question's random plan."""
         return self.plan(request)
 
 

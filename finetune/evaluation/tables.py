@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from casewright.finetune.evaluation.evaluate import Evaluation
 from casewright.finetune.evaluation.figures import FIGURES, TIMES_AND_COUNTS, Figure
 
-#: Number of classes in a table, the most frequent; the JSON form holds all.
+#: Maximum number of classes in a table; the JSON form holds all.
 _CLASSES = 20
 
 
@@ -23,18 +22,15 @@ class Table:
 
 
 def tables(evaluation: Evaluation) -> list[Table]:
-    """Return figures side by side, classes, and differences where there are several planners."""
+    """Return tables of the figures, of the classes, and of several planners' differences."""
     results = [_overview(evaluation), *_classes(evaluation)]
-    if evaluation.differences:
-        results.append(_differences(evaluation))
-    return results
+    return [*results, _differences(evaluation)] if evaluation.differences else results
 
 
 def _overview(evaluation: Evaluation) -> Table:
-    figures = evaluation.figures
     rows = []
     for name, title in FIGURES.items():
-        row = [figures[planner].get(name, Figure(None)) for planner in figures]
+        row = [figures.get(name, Figure(None)) for figures in evaluation.figures.values()]
         if all(figure.value is None and not figure.note for figure in row):
             continue
         counts = {figure.count for figure in row if figure.count}
@@ -42,7 +38,7 @@ def _overview(evaluation: Evaluation) -> Table:
         suffix = f" (of {max(counts)})" if fewer else ""
         rows.append([title + suffix, *(_cell(name, figure) for figure in row)])
     count = evaluation.settings["items"]
-    return Table(f"{count} question{'s' * (count > 1)}", ["figure", *figures], rows)
+    return Table(f"{count} question{'s' * (count > 1)}", ["figure", *evaluation.figures], rows)
 
 
 def _cell(name: str, figure: Figure) -> str:
@@ -63,39 +59,35 @@ def _classes(evaluation: Evaluation) -> list[Table]:
     left_out = f"; the {_CLASSES} most frequent of {len(names)}" if len(names) > _CLASSES else ""
     results = []
     for figure, title in (("f1", "F1"), ("tools", "Tool sequence right")):
-        rows = [
-            [
-                f"{name} ({counts[name]})",
-                *(_class_cell(by_class[planner, name], figure) for planner in planners),
+        rows = []
+        for name in shown:
+            numbers = [
+                [by_class[planner, name][figure + end] for end in ("", "_low", "_high")]
+                for planner in planners
             ]
-            for name in shown
-        ]
+            cells = [f"{value:.3f} [{low:.3f}, {high:.3f}]" for value, low, high in numbers]
+            rows.append([f"{name} ({counts[name]})", *cells])
         results.append(Table(f"{title} by class{left_out}", ["class", *planners], rows))
     return results
-
-
-def _class_cell(row: Mapping[str, Any], figure: str) -> str:
-    return f"{row[figure]:.3f} [{row[f'{figure}_low']:.3f}, {row[f'{figure}_high']:.3f}]"
 
 
 def _differences(evaluation: Evaluation) -> Table:
     first, *others = evaluation.figures
     rows: dict[str, list[str]] = {}
-    # By planner, in the order of the columns.
+    # The rows of a figure are in the order of the planners.
     for row in evaluation.differences:
         cells = rows.setdefault(row["figure"], [FIGURES[row["figure"]]])
         cells.append(f"{row['difference']:+.3f} [{row['low']:+.3f}, {row['high']:+.3f}]")
     return Table(f"Difference from {first}", ["figure", *others], [*rows.values()])
 
 
-#: How to read the tables.
+#: Explanations of the tables.
 NOTES = (
     "Brackets are 95 % intervals: Wilson's for shares and for a class's F1; of the mean F1 and of "
     "differences the percentiles of a Bayesian bootstrap over questions, which have no width where "
     "every answer is right, or none. All planners are compared over the same resamples.",
-    "A plan that the fallback gave, where the planner could not, counts like any other but where "
-    "a line says that it counts as wrong.",
+    "A fallback's plan counts like any other, except where a line says that it counts as wrong.",
     "By construction: the grammar, or a check of every plan, leaves the planner no other tools, so "
-    "the figure says nothing of it. Planners with a language model of this process are asked with "
-    "the grammar off where a tool is removed.",
+    "the figure says nothing of it. Where a tool is removed, planners with a language model of "
+    "this process are asked with the grammar off.",
 )

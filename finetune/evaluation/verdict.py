@@ -11,13 +11,13 @@ from casewright.planner import AnnotatedQuery, ListValue, Literal, Plan, Step, S
 from casewright.planner.plan import Value
 from casewright.planner.spans import normalized
 
-#: The paper measures arguments only on plans that use one of these.
+#: The paper measures arguments only of plans that call one of these tools.
 PAPER_ARGUMENT_TOOLS = frozenset({"prod_search", "shipment_status"})
-#: Stands for every reference where edges are compared instead.
+#: The placeholder of all references, whose edges are compared instead.
 _REFERENCE = StepRef(1, "reference")
-#: Labels by referred and referring step, numbered from 0.
+#: The referred and the referring step, numbered from 0, to the labels of their references.
 _Edges = Mapping[tuple[int, int], frozenset[Hashable]]
-#: One colour a step, of the gold plan and of the other.
+#: The colours of the steps of the gold plan, and of the other plan.
 _Colours = tuple[Sequence[Hashable], Sequence[Hashable]]
 
 
@@ -26,12 +26,10 @@ class Verdict:
     """Comparison of one predicted plan with its annotated query.
 
     Attributes:
-        gold: The query's class.
-        predicted: The class of the predicted plan.
-        tools: Its tool sequence is the gold one, or another accepted one.
+        gold, predicted: The classes of the query and of the predicted plan.
+        tools: The tool sequence is the gold sequence, or another accepted one.
         arguments: Tools and every argument are right.
         paper: The paper would measure this plan's arguments.
-        milliseconds: Planning time.
     """
 
     gold: str
@@ -43,10 +41,10 @@ class Verdict:
 
 
 def judge(query: AnnotatedQuery, plan: Plan, milliseconds: float = 0.0) -> Verdict:
-    """Compare a predicted plan with the annotated query.
+    """Return the comparison of a predicted plan with the annotated query.
 
-    The arguments of another accepted tool sequence are compared, step by matching step, if it is
-    the gold sequence in another order. If it has other tools, no arguments are compared.
+    Another accepted tool sequence with the gold tools in another order has its arguments compared
+    by matching steps. An accepted sequence with other tools counts as right without a comparison.
     """
     same_tools = plan.tools == query.plan.tools
     tools = same_tools or plan.tools in query.accept
@@ -66,7 +64,6 @@ def judge(query: AnnotatedQuery, plan: Plan, milliseconds: float = 0.0) -> Verdi
 
 
 def _arguments_right(query: AnnotatedQuery, number: int, gold: Step, step: Step) -> bool:
-    """Return whether a step has the arguments of the gold step of this number."""
     values = dict(step.arguments)
     return dict(gold.arguments).keys() == values.keys() and all(
         _value_right(value, values[name], query.must.get(f"s{number}.{name}", ()))
@@ -75,31 +72,25 @@ def _arguments_right(query: AnnotatedQuery, number: int, gold: Step, step: Step)
 
 
 def _value_right(gold: Value, value: Value, must: Sequence[str]) -> bool:
-    """Return whether a value is the gold one, or a text that contains the words that it must."""
+    """Return whether a value is the gold value, or a text with the words ``must``."""
     if not isinstance(gold, Literal) or not isinstance(gold.value, str):
         return gold == value
-    # The whole question holds every word, and is not the short literal of the gold plan.
+    # The reference question has every word, but is no short literal as in the gold plan.
     if not isinstance(value, Literal) or not isinstance(value.value, str):
         return False
     text = normalized(value.value)
     return all(word in text for word in must) if must else text == normalized(gold.value)
 
 
-def _unreferred(plan: Plan) -> list[Step]:
-    return [
-        step.mapped(lambda v: _REFERENCE if isinstance(v, StepRef) else v) for step in plan.steps
-    ]
-
-
 def same_graph(query: AnnotatedQuery, plan: Plan, *, arguments: bool = False) -> bool:
-    """Return whether a plan's graph is isomorphic to the gold plan's; exact.
+    """Return whether a plan's graph is isomorphic to the gold plan's graph, by an exact search.
 
-    Source: the success rate of TinyAgent (Erdogan et al. 2024). Steps are nodes, labelled by their
-    tools; a reference from one step to another is an edge. With arguments, nodes are also labelled
-    by the arguments, and edges by the reference's parameter, field and index.
+    Source: the success rate of TinyAgent (Erdogan et al. 2024). The nodes are the steps, labelled
+    by their tools; a reference from one step to another is an edge. With arguments, labels of nodes
+    include the arguments, and labels of edges the reference's parameter, field and index.
 
-    A plan of another accepted tool sequence with other tools counts as the same, and a literal that
-    contains the words that it must as the gold one: as in ``judge``.
+    As in ``judge``, an accepted tool sequence with other tools counts as isomorphic, and a literal
+    with the words of ``must`` as the gold literal.
     """
     gold = query.plan
     if plan == gold:
@@ -109,14 +100,17 @@ def same_graph(query: AnnotatedQuery, plan: Plan, *, arguments: bool = False) ->
     edges = _edges(gold, arguments=arguments), _edges(plan, arguments=arguments)
     if len(edges[0]) != len(edges[1]):
         return False
-    steps = _unreferred(plan)
+    gold_steps, steps = (
+        [s.mapped(lambda v: _REFERENCE if isinstance(v, StepRef) else v) for s in part.steps]
+        for part in (gold, plan)
+    )
     allowed = [
         {
             other
             for other, step in enumerate(steps)
             if not arguments or _arguments_right(query, number, gold_step, step)
         }
-        for number, gold_step in enumerate(_unreferred(gold), 1)
+        for number, gold_step in enumerate(gold_steps, 1)
     ]
     return _isomorphic(edges, (gold.tools, plan.tools), allowed)
 
@@ -125,9 +119,9 @@ def _edges(plan: Plan, *, arguments: bool) -> _Edges:
     edges: dict[tuple[int, int], set[Hashable]] = {}
     for number, step in enumerate(plan.steps):
         for name, value in step.arguments:
-            for place, item in enumerate(value.items if isinstance(value, ListValue) else (value,)):
+            for index, item in enumerate(value.items if isinstance(value, ListValue) else (value,)):
                 if isinstance(item, StepRef):
-                    label = (name, place, item.field, item.index) if arguments else ()
+                    label = (name, index, item.field, item.index) if arguments else ()
                     edges.setdefault((item.step - 1, number), set()).add(label)
     return {ends: frozenset(labels) for ends, labels in edges.items()}
 
@@ -135,10 +129,9 @@ def _edges(plan: Plan, *, arguments: bool) -> _Edges:
 def _isomorphic(
     edges: tuple[_Edges, _Edges], colours: _Colours, allowed: Sequence[set[int]]
 ) -> bool:
-    """Search by individualisation and refinement: map one step, refine the colours, go on.
+    """Return whether the graphs are isomorphic, by individualisation and refinement.
 
-    Args:
-        allowed: For each gold step, the steps of the other plan with right arguments.
+    ``allowed`` has, for each gold step, the steps of the other plan with right arguments.
     """
     gold, other = colours = _refined(edges, colours)
     sizes = Counter(gold)
@@ -152,21 +145,18 @@ def _isomorphic(
     if not unmapped:
         return True
     first = min(unmapped, key=lambda i: len(candidates[i]))
+    # The unique colour None maps the first step to one of its candidates.
+    marked = [*gold[:first], None, *gold[first + 1 :]]
     return any(
-        _isomorphic(edges, (_with_own(gold, first), _with_own(other, number)), allowed)
-        for number in candidates[first]
+        _isomorphic(edges, (marked, [*other[:step], None, *other[step + 1 :]]), allowed)
+        for step in candidates[first]
     )
 
 
-def _with_own(colours: Sequence[Hashable], number: int) -> list[Hashable]:
-    """Return the colours, with a unique colour (``None``) for the step of this number."""
-    return [None if i == number else colour for i, colour in enumerate(colours)]
-
-
 def _refined(edges: tuple[_Edges, _Edges], colours: _Colours) -> _Colours:
-    """Return equal colours for the steps that no walk along edges tells apart.
+    """Return equal colours for steps that no walk along edges distinguishes.
 
-    Colour refinement (Weisfeiler and Leman 1968), of both graphs at once.
+    Colour refinement (Weisfeiler and Leman 1968) of both graphs at once.
     """
     count = 0
     while True:
@@ -179,13 +169,10 @@ def _refined(edges: tuple[_Edges, _Edges], colours: _Colours) -> _Colours:
 
 
 def _signatures(edges: _Edges, colours: Sequence[int]) -> list[Hashable]:
-    """Return the colours of the steps with those of their neighbours."""
-    near: list[Counter[Hashable]] = [Counter() for _ in colours]
+    neighbours: list[Counter[Hashable]] = [Counter() for _ in colours]
     for (referred, referring), labels in edges.items():
-        # A plan that was never validated may refer to a step that it lacks.
+        # A plan that is not valid may refer to a missing step.
         if 0 <= referred < len(colours):
-            near[referring]["from", colours[referred], labels] += 1
-            near[referred]["to", colours[referring], labels] += 1
-    return [
-        (colour, frozenset(around.items())) for colour, around in zip(colours, near, strict=True)
-    ]
+            neighbours[referring]["from", colours[referred], labels] += 1
+            neighbours[referred]["to", colours[referring], labels] += 1
+    return [(c, frozenset(near.items())) for c, near in zip(colours, neighbours, strict=True)]

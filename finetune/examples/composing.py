@@ -1,8 +1,7 @@
-"""Messages with several sub-queries, composed of messages with one.
+"""Messages with several sub-queries, joined from messages of one toolbox.
 
-Most hand-written messages have one sub-query. Two of the same toolbox are joined, and their plans
-too (compare GECA, Andreas 2020, and COG, Qiu et al. 2022: a model that sees its examples recombined
-generalises to compositions).
+Most hand-written messages have one sub-query. A model that learns from recombined examples
+generalises to compositions (compare GECA, Andreas 2020, and COG, Qiu et al. 2022).
 """
 
 from __future__ import annotations
@@ -17,8 +16,8 @@ from casewright.tools import NO_EVIDENCE
 
 #: Maximum steps and characters of a composed message.
 STEPS, CHARACTERS = 8, 320
-#: Templates of joined messages: {0} and {1} have their end marks, {a} and {b} none; {b} begins in
-#: lower case if its first word is an ordinary one.
+#: Templates of joined messages: {0} and {1} keep their end marks, {a} and {b} have none; {b} begins
+#: in lower case if its first word is in ``_ORDINARY``.
 JOINS = (
     "{0} {1}",
     "{0} {1}",
@@ -43,9 +42,9 @@ JOINS = (
 )
 #: First words that have no capital within a sentence.
 _WORDS = """
-a an all any are at can could did do does find for from get give have has how if in
-is it let list look may my of on our please pull show tell the there this to was we
-were what whats when where which who whose why will with would you your
+a an all any are at can could did do does find for from get give have has how if in is it let list
+look may my of on our please pull show tell the there this to was we were what whats when where
+which who whose why will with would you your
 """
 _ORDINARY = frozenset(_WORDS.split())
 
@@ -53,7 +52,7 @@ _ORDINARY = frozenset(_WORDS.split())
 def composed(
     queries: Sequence[AnnotatedQuery], share: float, rng: random.Random
 ) -> list[AnnotatedQuery]:
-    """Return messages of one toolbox, a share of them joined by two or three and not alone too."""
+    """Return messages of one toolbox; a share of them occurs only joined, in twos and threes."""
     order = rng.sample(queries, len(queries))
     free = [query for query in order if _composable(query)][: round(share * len(queries))]
     used = {id(query) for query in free}
@@ -63,7 +62,7 @@ def composed(
 def joined(
     queries: Sequence[AnnotatedQuery], count: int, rng: random.Random
 ) -> list[AnnotatedQuery]:
-    """Return joined messages, made of ``count`` messages of one toolbox."""
+    """Return the joined messages of ``count`` random messages of one toolbox."""
     free = [query for query in queries if _composable(query)]
     chosen = rng.sample(free, min(count, len(free)))
     alone = {id(query) for query in chosen}
@@ -71,7 +70,7 @@ def joined(
 
 
 def _in_groups(free: list[AnnotatedQuery], rng: random.Random) -> Iterator[AnnotatedQuery]:
-    """Yield messages joined by two or three, and those that fit no other unchanged."""
+    """Yield messages joined in twos and threes; a message that fits no other stays unchanged."""
     while free:
         query = free.pop()
         for _ in range(1 if rng.random() < 0.85 else 2):
@@ -83,7 +82,7 @@ def _in_groups(free: list[AnnotatedQuery], rng: random.Random) -> Iterator[Annot
 
 
 def _composable(query: AnnotatedQuery) -> bool:
-    """Return whether a plan stays correct beside another one, in a message of two."""
+    """Return whether the plan stays correct as a part of a joined message's plan."""
     values = [value for step in query.plan.steps for _, value in step.arguments]
     whole_question = any(isinstance(value, QuestionRef) for value in values)
     return not (whole_question or query.record.history or NO_EVIDENCE.name in query.plan.tools)
@@ -93,9 +92,8 @@ def _joinable(first: AnnotatedQuery, second: AnnotatedQuery) -> bool:
     """Return whether two messages have compatible contexts, and are short enough together."""
     ours, theirs = _known(first.record.context), _known(second.record.context)
     return (
-        all(theirs.get(name, value) == value for name, value in ours.items())
-        # Other fields of one message's context would be decoys for the other message.
-        and (ours.keys() == theirs.keys() or not ours or not theirs)
+        # Further fields of one message's context would be decoys for the other message.
+        (ours == theirs or not ours or not theirs)
         and len(first.plan.steps) + len(second.plan.steps) <= STEPS
         and len(first.query) + len(second.query) <= CHARACTERS
     )
@@ -118,7 +116,7 @@ def _join(first: AnnotatedQuery, second: AnnotatedQuery, join: str) -> Annotated
             "context": {**_known(first.record.context), **_known(second.record.context)},
         }
     )
-    # A step that both plans have is taken once.
+    # A step of both plans occurs once.
     steps: list[Step] = list(first.plan.steps)
     numbers: dict[int, int] = {}
     for number, step in enumerate(second.plan.steps, 1):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import random
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -29,28 +30,24 @@ from casewright.tools.from_file import toolbox_to_records
 
 #: Maximum number of tools that a guest's record adds.
 MOST_TOOLS = 3
-#: The share of guests whose tools declare only descriptions of their parameters.
+#: Share of guests whose tools declare nothing but descriptions of their parameters.
 BARE = 0.7
 
 
 def guests(
     host: Toolbox, others: Sequence[CorpusToolbox], count: int, rng: random.Random
 ) -> list[AnnotatedQuery]:
-    """Draw messages of other toolboxes whose records add the tools that their plans call."""
+    """Draw messages of other toolboxes; their records add the tools that their plans call."""
     results: list[AnnotatedQuery] = []
     pool = [(box, query) for box in others for query in box.queries]
     for box, query in rng.sample(pool, len(pool)):
         if len(results) == count:
             break
-        record = _guest(host, box, query, rng)
-        if record is None:
-            continue
-        guest = AnnotatedQuery.read(record)
-        try:
-            guest.record.request(host).validate(guest.plan)
-        except CasewrightError:
-            continue
-        results.append(guest)
+        if (record := _guest(host, box, query, rng)) is not None:
+            guest = AnnotatedQuery.read(record)
+            with suppress(CasewrightError):
+                guest.record.request(host).validate(guest.plan)
+                results.append(guest)
     return results
 
 
@@ -61,7 +58,7 @@ def strangers(
     encoder: Encoder,
     rng: random.Random,
 ) -> list[AnnotatedQuery]:
-    """Draw messages of other toolboxes unlike all tools of the host, to be planned no_evidence."""
+    """Draw messages of other toolboxes unlike all tools of the host, with the plan no_evidence."""
     pool = [
         query
         for box in others
@@ -72,16 +69,9 @@ def strangers(
     tools = [f"{tool.name}: {tool.description}" for tool in host if tool.name != NO_EVIDENCE.name]
     likeness = units(encoder, [query.query for query in drawn]) @ units(encoder, tools).T
     unlike = [query for query, row in zip(drawn, likeness, strict=True) if np.max(row) < WANTED]
+    plan, label = f"s1 = {NO_EVIDENCE.name}()", NO_EVIDENCE.name
     return [
-        AnnotatedQuery.read(
-            {
-                "id": f"{query.record.id}~stranger",
-                "query": query.query,
-                "context": query.record.context,
-                "plan": f"s1 = {NO_EVIDENCE.name}()",
-                "class": NO_EVIDENCE.name,
-            }
-        )
+        AnnotatedQuery.read({**_record(query, "stranger"), "plan": plan, "class": label})
         for query in unlike[:count]
     ]
 
@@ -89,9 +79,9 @@ def strangers(
 def with_decoys(
     queries: Sequence[AnnotatedQuery], count: int, rng: random.Random
 ) -> list[AnnotatedQuery]:
-    """Draw messages that stand alone, after the history of other messages of their toolbox.
+    """Draw messages that need no history, each with the history of another message.
 
-    Those with an open page are left out: a pronoun of theirs could mean the history.
+    Messages with a context are omitted: their pronouns could mean the history.
     """
     histories = [query.record.history for query in queries if query.record.history]
     alone = [query for query in queries if not (query.record.history or query.record.context)]
@@ -111,7 +101,7 @@ def with_decoys(
 def _guest(
     host: Toolbox, box: CorpusToolbox, query: AnnotatedQuery, rng: random.Random
 ) -> dict[str, Any] | None:
-    """Return a guest's record; ``None`` if a record cannot add its tools."""
+    """Return a guest's record; ``None`` if a record cannot add the guest's tools."""
     names = sorted(set(query.plan.tools))
     if NO_EVIDENCE.name in names or len(names) > MOST_TOOLS or any(n in host for n in names):
         return None
@@ -123,9 +113,7 @@ def _guest(
     if examples := list(_examples(box, parameters, query)):
         rng.choice(tools)["example"] = rng.choice(examples)
     return {
-        "id": f"{query.record.id}~guest",
-        "query": query.query,
-        "context": query.record.context,
+        **_record(query, "guest"),
         "history": query.record.history,
         "plan": str(query.plan),
         "class": query.label,
@@ -133,8 +121,13 @@ def _guest(
     }
 
 
+def _record(query: AnnotatedQuery, kind: str) -> dict[str, Any]:
+    id_ = f"{query.record.id}~{kind}"
+    return {"id": id_, "query": query.query, "context": query.record.context}
+
+
 def _parameters(plan: Plan) -> dict[str, frozenset[str]] | None:
-    """Return each tool's parameters; ``None`` if its calls differ: added ones are required."""
+    """Return each tool's parameters; ``None`` if a tool's calls differ, since all are required."""
     parameters: dict[str, frozenset[str]] = {}
     for step in plan.steps:
         names = frozenset(name for name, _ in step.arguments)
@@ -146,12 +139,12 @@ def _parameters(plan: Plan) -> dict[str, frozenset[str]] | None:
 def _tool_record(tool: ToolSpec, names: frozenset[str], *, bare: bool) -> dict[str, Any]:
     record = next(iter(toolbox_to_records(Toolbox([tool]))))
     record.pop("example", None)
-    parameters = [parameter for parameter in tool.parameters if parameter.name in names]
-    if bare:
-        record["parameters"] = {parameter.name: _description(parameter) for parameter in parameters}
-    else:
-        declared = record["parameters"]
-        record["parameters"] = {p.name: {**declared[p.name], "required": True} for p in parameters}
+    declared = record["parameters"]
+    record["parameters"] = {
+        p.name: _description(p) if bare else {**declared[p.name], "required": True}
+        for p in tool.parameters
+        if p.name in names
+    }
     return record
 
 
@@ -165,7 +158,7 @@ def _description(parameter: Parameter) -> str:
 def _examples(
     box: CorpusToolbox, parameters: dict[str, frozenset[str]], query: AnnotatedQuery
 ) -> Iterator[dict[str, str]]:
-    """Yield examples with other questions that call only these tools with these parameters."""
+    """Yield examples of other questions whose calls have only these tools and parameters."""
     examples = [(tool.example.query, tool.example.plan) for tool in box.toolbox if tool.example]
     examples += [
         (other.query, str(other.plan))
@@ -179,17 +172,17 @@ def _examples(
 
 
 class CorpusSettings(Section):
-    """``[data.corpus]``: toolboxes of other fields, added to the one that is planned for.
+    """``[data.corpus]``: toolboxes of other fields, beside the domain's own toolbox.
 
     Attributes:
-        copies: Number of prompts for each of their messages; 0 leaves the corpus out.
-        guests: For each toolbox, messages of others whose records add their tools.
-        strangers: For each toolbox, messages of others that none of its tools answers.
-        composed: For each toolbox, its messages that are joined to longer ones.
-        decoys: For each toolbox with follow-ups, messages that stand alone, posed after the history
+        copies: Number of prompts for each message; 0 omits the corpus.
+        guests: Messages of other toolboxes for each toolbox, with their tools.
+        strangers: Messages of other toolboxes for each toolbox that none of its tools answers.
+        composed: Messages of each toolbox that are joined to longer messages.
+        decoys: Messages of each toolbox with follow-ups that need no history, but get the history
             of another message.
-        domain_guests: Guests of the toolbox that is planned for.
-        domain_strangers: Strangers of the toolbox that is planned for.
+        domain_guests: Guests of the domain's toolbox.
+        domain_strangers: Strangers of the domain's toolbox.
         validation: Messages of each validation toolbox.
     """
 
@@ -205,7 +198,7 @@ class CorpusSettings(Section):
 
 @dataclass(frozen=True, slots=True)
 class CorpusExamples:
-    """Examples for training, for validation as in serving, and the manifest's entry."""
+    """Examples for training, examples for validation as in serving, and the manifest's entry."""
 
     train: list[TrainingExample]
     validation: list[TrainingExample]
@@ -215,7 +208,7 @@ class CorpusExamples:
 def domain_queries(
     toolbox: Toolbox, settings: CorpusSettings, encoder: Encoder, seed: int
 ) -> list[AnnotatedQuery]:
-    """Return the guests and strangers of the toolbox that is planned for."""
+    """Return the guests and strangers of the domain's toolbox."""
     if not (settings.domain_guests or settings.domain_strangers):
         return []
     rng = random.Random(f"{seed}:domain guests")
@@ -227,16 +220,30 @@ def domain_queries(
 
 
 def corpus_examples(
-    settings: CorpusSettings,
-    tevo: TevoSettings,
-    ttg: TtgSettings,
-    encoder: Encoder,
-    *,
-    seed: int,
+    settings: CorpusSettings, tevo: TevoSettings, ttg: TtgSettings, encoder: Encoder, *, seed: int
 ) -> CorpusExamples:
     """Return the examples of all toolboxes."""
     if not settings.copies:
         return CorpusExamples([], [], {})
+
+    def posed(
+        box: CorpusToolbox,
+        queries: Sequence[AnnotatedQuery],
+        copies: int,
+        tevo: TevoSettings,
+        ttg: TtgSettings,
+    ) -> list[TrainingExample]:
+        # Plan cases of a prompt are other messages of its toolbox.
+        neighbours = Neighbours([*box.queries, *queries], encoder)
+        posing = Posing(box.toolbox, tevo, box.pools, neighbours)
+        return without_duplicates(
+            # The toolbox's name: guests of two toolboxes may be the same message.
+            replace(example, id=f"{box.name}:{example.id}@{copy}")
+            for copy, group, rng in pose_queries(queries, posing, encoder, seed=seed, copies=copies)
+            for evolved in group
+            for example in tasks_of(evolved, ttg, rng)
+        )
+
     boxes = training_toolboxes()
     train: list[TrainingExample] = []
     all_queries: list[AnnotatedQuery] = []
@@ -252,40 +259,20 @@ def corpus_examples(
                 *with_decoys(box.queries, settings.decoys, rng),
             ]
             all_queries += queries
-            train += _pose(box, queries, settings.copies, tevo, ttg, encoder, seed)
+            train += posed(box, queries, settings.copies, tevo, ttg)
             advance(1)
     as_served = tevo.model_copy(update={"enabled": False})
     planning = TtgSettings(tasks_per_query=1)
-    held = []
+    validation = []
     for box in read_corpus("validation"):
         count = min(settings.validation, len(box.queries))
         chosen = random.Random(f"{seed}:held:{box.name}").sample(box.queries, count)
-        held += _pose(box, chosen, 1, as_served, planning, encoder, seed)
+        validation += posed(box, chosen, 1, as_served, planning)
     facts = {
         "toolboxes": len(boxes),
         "queries": len(all_queries),
         "examples": len(train),
-        "validation": len(held),
+        "validation": len(validation),
         "sha256": hashlib.sha256(queries_hash(all_queries).encode()).hexdigest(),
     }
-    return CorpusExamples(train, held, facts)
-
-
-def _pose(
-    box: CorpusToolbox,
-    queries: Sequence[AnnotatedQuery],
-    copies: int,
-    tevo: TevoSettings,
-    ttg: TtgSettings,
-    encoder: Encoder,
-    seed: int,
-) -> list[TrainingExample]:
-    # Plan cases of a prompt are other messages of its toolbox.
-    posing = Posing(box.toolbox, tevo, box.pools, Neighbours([*box.queries, *queries], encoder))
-    results = []
-    for copy, evolved, rng in pose_queries(queries, posing, encoder, seed=seed, copies=copies):
-        for item in evolved:
-            for example in tasks_of(item, ttg, rng):
-                # With the box's name: guests of two toolboxes may be the same message.
-                results.append(replace(example, id=f"{box.name}:{example.id}@{copy}"))
-    return without_duplicates(results)
+    return CorpusExamples(train, validation, facts)

@@ -16,22 +16,22 @@ from casewright.finetune.instructions.mixture import InstructionSettings
 from casewright.finetune.queries.choose import SamplingSettings
 from casewright.finetune.section import RecipeFile, Section
 
-#: Key of the validation context: the names of the domains, or ``None`` for any.
+#: Key of the validation context: the names of the domains; ``None`` allows any name.
 DOMAINS = "domains"
 
 
 class DataSection(Section):
-    """``[data]``: from annotated queries and a toolbox to a training set.
+    """``[data]``: the way from annotated queries and a toolbox to a training set.
 
     Attributes:
         domain: The domain with the tools, queries and pools.
-        queries: Annotated queries, JSON Lines, instead of the domain's.
+        queries: JSON Lines of annotated queries, instead of the domain's queries.
         toolbox: A JSON file of tools, instead of a domain.
         pools: A JSON file of other names and descriptions for the tools, instead of the domain's.
         distractors: A JSON file of tools that no plan needs, for TEvo to add.
         copies: Number of prompts for each query.
-        validation: Share of the queries, similar ones together, and of the instructions, for
-            validation.
+        validation: Share of the queries and of the instructions for validation; similar queries
+            stay together.
         seed: The seed of every draw.
         sampling: The choice of queries.
         tevo: The variation of prompts.
@@ -67,19 +67,15 @@ class DataSection(Section):
         raise ValueError(f"There is no domain {domain!r}. {mend}")
 
     @model_validator(mode="after")
-    def _has_examples(self) -> Self:
+    def _has_examples_and_one_toolbox(self) -> Self:
         if not self.ttg.tasks_per_query and not self.instructions.share:
             raise ValueError(
-                "Nothing is learned: data.ttg.tasks_per_query and data.instructions.share are both "
-                "0. Raise one of them."
+                "The set would be empty: data.ttg.tasks_per_query and data.instructions.share are "
+                "both 0. Raise one of them."
             )
-        return self
-
-    @model_validator(mode="after")
-    def _one_toolbox(self) -> Self:
         if self.domain is None and self.toolbox is None:
             raise ValueError(
-                "Nothing says which tools to plan with. Write domain, or toolbox and queries."
+                "The tools to plan with are missing. Write domain, or toolbox and queries."
             )
         if self.domain is not None and self.toolbox is not None:
             raise ValueError("domain and toolbox are both given. Remove one of them.")

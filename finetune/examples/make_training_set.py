@@ -54,8 +54,8 @@ from casewright.tools import Toolbox, ToolSpec
 class Ingredients:
     """The queries, tools and pools that a recipe's ``[data]`` names.
 
-    ``follow_ups`` are queries with a history; sampling does not choose among them. ``measuring``
-    are questions of evaluations, which must not be in a training set.
+    ``follow_ups`` are queries with a history, all of which are used. ``measuring`` are questions of
+    evaluations, which must not be in a training set.
     """
 
     queries: Sequence[AnnotatedQuery]
@@ -68,27 +68,23 @@ class Ingredients:
 
 @dataclass(slots=True)
 class _Facts:
-    """The facts for a manifest; ``held`` are the ids of the planning tasks for validation."""
+    """The facts for a manifest; ``validation`` are the ids of validation's planning tasks."""
 
     pool: QueryPool
     chosen: list[AnnotatedQuery] = field(default_factory=list)
-    queries_held: int = 0
-    held: set[str] = field(default_factory=set)
+    validation_queries: int = 0
+    validation: set[str] = field(default_factory=set)
     toolsets: Sequence[Mapping[str, Any]] = ()
     corpus: Mapping[str, Any] = field(default_factory=dict)
     instructions: int = 0
     refused: Counter[str] = field(default_factory=Counter)
 
 
-def make_training_set(
-    data: DataSection,
-    inputs: Ingredients,
-    encoder: Encoder,
-) -> TrainingSet:
-    """Make a training set: sampling, TEvo, TTG, other tool sets, instructions, mixture, validation.
+def make_training_set(data: DataSection, inputs: Ingredients, encoder: Encoder) -> TrainingSet:
+    """Return the training set of a recipe's ``[data]``.
 
-    The same arguments make the same set, byte for byte. The draw for a query depends on the seed,
-    its id and the queries that share its toolbox, not on its position. All examples of a query and
+    The same arguments give the same set, byte for byte. The draw for a query depends on the seed,
+    its id and the queries with the same toolbox, not on its position. All examples of a query and
     of similar queries are on one side, training or validation; plan cases in prompts are queries
     for training. Queries of public tool-use sets are for training only.
 
@@ -101,18 +97,18 @@ def make_training_set(
     """
     facts = _Facts(query_pool(inputs.queries, inputs.toolbox, inputs.measuring))
     planning = _planning(facts, data, inputs, encoder) if data.ttg.tasks_per_query else []
-    others = instructions(data.instructions, data.seed, refused=facts.refused)
-    facts.instructions = others.pool
-    mixed = [*planning, *others.examples]
+    generic = instructions(data.instructions, data.seed, refused=facts.refused)
+    facts.instructions = generic.pool
+    mixed = [*planning, *generic.examples]
     random.Random(f"{data.seed}:mixture").shuffle(mixed)
     planning_ids = {example.id for example in planning}
     sides: dict[str, list[TrainingExample]] = {TRAIN: [], VALIDATION: []}
     for example in mixed:
-        held = example.id in facts.held
+        validates = example.id in facts.validation
         if example.id not in planning_ids:
             # By the source: an instruction and its evolution stay on one side.
-            held = in_validation(example.source, data.validation, seed=data.seed)
-        sides[VALIDATION if held else TRAIN].append(example)
+            validates = in_validation(example.source, data.validation, seed=data.seed)
+        sides[VALIDATION if validates else TRAIN].append(example)
     manifest = _manifest(sides, facts, data, inputs)
     return TrainingSet(tuple(sides[TRAIN]), tuple(sides[VALIDATION]), manifest)
 
@@ -136,28 +132,27 @@ def _planning(
     )
     corpus = corpus_examples(data.corpus, data.tevo, data.ttg, encoder, seed=data.seed)
     facts.corpus = corpus.facts
-    facts.held |= {example.id for example in corpus.validation}
+    facts.validation |= {example.id for example in corpus.validation}
     return [*examples, *foreign, *corpus.train, *corpus.validation]
 
 
 def _query_examples(
     facts: _Facts, data: DataSection, inputs: Ingredients, encoder: Encoder
 ) -> list[TrainingExample]:
-    """Return the examples of all queries, each once, in the queries' order."""
-    held: frozenset[int] = frozenset()
+    """Return the examples of all queries without duplicates, in the queries' order."""
+    validation: frozenset[int] = frozenset()
     if data.validation:
         groups = similarity_groups([query.query for query in facts.chosen], encoder)
-        held = validation_items(groups, data.validation, seed=data.seed)
-    facts.queries_held = len(held)
-    sides = [
-        [query for index, query in enumerate(facts.chosen) if (index in held) is side]
-        for side in (False, True)
-    ]
-    neighbours = Neighbours(sides[False], encoder) if data.tevo.samples_queries else None
+        validation = validation_items(groups, data.validation, seed=data.seed)
+    facts.validation_queries = len(validation)
+    sides: tuple[list[AnnotatedQuery], list[AnnotatedQuery]] = [], []
+    for index, query in enumerate(facts.chosen):
+        sides[index in validation].append(query)
+    neighbours = Neighbours(sides[0], encoder) if data.tevo.samples_queries else None
     posing = Posing(inputs.toolbox, data.tevo, inputs.pools, neighbours, inputs.distractors)
     by_query: dict[str, list[TrainingExample]] = {str(q.record.id): [] for q in facts.chosen}
     with progress_bar("Making examples of queries", len(facts.chosen) * data.copies) as advance:
-        # Each side by itself: no prompt head of the validation is trained on.
+        # Each side by itself: no prompt head of the validation is in training.
         for side, queries in enumerate(sides):
             for copy, evolved, rng in pose_queries(
                 queries, posing, encoder, seed=data.seed, copies=data.copies
@@ -165,7 +160,7 @@ def _query_examples(
                 for item in evolved:
                     examples = tasks_of(item, data.ttg, rng, copy)
                     by_query[str(item.query.record.id)] += examples
-                    facts.held.update(example.id for example in examples if side)
+                    facts.validation.update(example.id for example in examples if side)
                 advance(len(evolved))
     return without_duplicates(example for group in by_query.values() for example in group)
 
@@ -176,11 +171,11 @@ def _manifest(
     data: DataSection,
     inputs: Ingredients,
 ) -> dict[str, Any]:
-    """Return the manifest as JSON-plain values, without times and paths: the same for one set."""
+    """Return the manifest, JSON-plain; without times and paths it is the same for equal sets."""
     examples = [example for side in sides.values() for example in side]
     generic = [example for example in examples if _is_instruction(example)]
     planning = len(examples) - len(generic)
-    sets = {entry["reader"] for entry in facts.toolsets}
+    sets, box = {entry["reader"] for entry in facts.toolsets}, inputs.toolbox
     pools = {name: pool.model_dump(mode="json") for name, pool in inputs.pools.items()}
     return {
         "format": FORMAT,
@@ -191,14 +186,11 @@ def _manifest(
             "given": len(facts.pool.queries) + facts.pool.excluded,
             "left_out_for_measuring": facts.pool.excluded,
             "taken": len(facts.chosen),
-            "for_validation": facts.queries_held,
+            "for_validation": facts.validation_queries,
             "sha256": queries_hash(facts.chosen),
             "classes": _counts(query.label for query in facts.chosen),
         },
-        "toolbox": {
-            "fingerprint": inputs.toolbox.fingerprint(),
-            "tools": list(inputs.toolbox.names),
-        },
+        "toolbox": {"fingerprint": box.fingerprint(), "tools": list(box.names)},
         "pools": hashlib.sha256(json.dumps(pools, sort_keys=True).encode()).hexdigest(),
         "examples": {
             name: {
@@ -228,7 +220,6 @@ def _manifest(
 
 
 def _is_instruction(example: TrainingExample) -> bool:
-    """Return whether an example is a generic instruction, not one that was made of a query."""
     return example.task.partition(":")[0] == INSTRUCTION
 
 
@@ -248,6 +239,6 @@ def _json_plain(value: Any) -> Any:
             return Path(value).name
         case dict():
             return {name: _json_plain(inner) for name, inner in value.items() if inner is not None}
-        case list() | tuple() | set() | frozenset():
+        case list() | tuple():
             return [_json_plain(inner) for inner in value]
     return value

@@ -18,7 +18,7 @@ from casewright.tools import Toolbox
 
 @dataclass(frozen=True, slots=True)
 class QueryPool:
-    """Queries for a training set, with unique text ids, and the number of excluded ones."""
+    """Queries for a training set with unique texts as ids, and the number of excluded queries."""
 
     queries: tuple[AnnotatedQuery, ...]
     excluded: int
@@ -27,14 +27,16 @@ class QueryPool:
 def query_pool(
     queries: Iterable[AnnotatedQuery], toolbox: Toolbox, measuring: Iterable[str] = ()
 ) -> QueryPool:
-    """Check annotated queries, and exclude questions of evaluations, ``measuring``.
+    """Return checked annotated queries without the questions of evaluations, ``measuring``.
 
-    Raises:
-        InputError: Two queries have one id, an id or class is not Unicode, a gold plan is not valid
-            for its request, or no query is left; names the query.
+    Raises ``InputError`` if two queries have one id, an id or class is not Unicode, a gold plan is
+    not valid for its request, or no query is left; the message names the query.
     """
     forbidden = {plain(question) for question in measuring}
-    named = [_with_id(query, number) for number, query in enumerate(queries, 1)]
+    named = []
+    for number, query in enumerate(queries, 1):
+        id_ = f"query-{number}" if query.record.id is None else str(query.record.id)
+        named.append(replace(query, record=query.record.model_copy(update={"id": id_})))
     usable = [query for query in named if plain(query.query) not in forbidden]
     seen: set[str] = set()
     for query in usable:
@@ -61,7 +63,7 @@ def query_pool(
 
 
 def queries_hash(queries: Sequence[AnnotatedQuery]) -> str:
-    """Return the SHA-256 of the queries' contents, whatever file they were read from."""
+    """Return the SHA-256 of the queries' contents, which is the same for any file format."""
     facts = [
         [
             query.record.model_dump(mode="json"),
@@ -75,13 +77,8 @@ def queries_hash(queries: Sequence[AnnotatedQuery]) -> str:
     return hashlib.sha256(json.dumps(facts, sort_keys=True).encode()).hexdigest()
 
 
-def _with_id(query: AnnotatedQuery, number: int) -> AnnotatedQuery:
-    name = f"query-{number}" if query.record.id is None else str(query.record.id)
-    return replace(query, record=query.record.model_copy(update={"id": name}))
-
-
 def validation_items(groups: Sequence[Hashable], share: float, *, seed: int = 0) -> frozenset[int]:
-    """Draw whole groups for validation, up to a share of all items; return their items' indices.
+    """Return the indices of items for validation: whole groups, up to a share of all items.
 
     If every group exceeds the share, the smallest is drawn. Raises ``InputError`` for one group.
     """
@@ -92,22 +89,21 @@ def validation_items(groups: Sequence[Hashable], share: float, *, seed: int = 0)
         members[group].append(item)
     if len(members) < 2:
         raise InputError(
-            f"The {len(groups)} queries cannot be split: they are one group of queries that are "
-            "alike. Add other queries, or set validation = 0."
+            f"The {len(groups)} queries cannot be split: all are alike. Add other queries, or set "
+            "validation = 0."
         )
     order = list(members.values())
     random.Random(f"{seed}:validation").shuffle(order)
-    room = round(share * len(groups))
     drawn: list[int] = []
-    # The first group is left to train on.
+    # The first group stays for training.
     for items in order[1:]:
-        if len(items) <= room - len(drawn):
+        if len(drawn) + len(items) <= round(share * len(groups)):
             drawn += items
     smallest = min(order, key=len)
     return frozenset(drawn or smallest)
 
 
 def in_validation(key: str, share: float, *, seed: int = 0) -> bool:
-    """Return whether a key is for validation: a share of all keys, by their hashes."""
+    """Return whether a key is for validation; the hash of a key decides, for a share of keys."""
     digest = hashlib.blake2b(f"{seed}:{key}".encode(), digest_size=8).digest()
     return int.from_bytes(digest, "big") < share * 2**64

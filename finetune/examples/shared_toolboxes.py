@@ -1,10 +1,11 @@
-"""Queries dealt to drawn toolboxes, several to each, so that their prompts share a head."""
+"""Groups of queries with one drawn toolbox each, so that the prompts of a group share a head."""
 
 from __future__ import annotations
 
 import random
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
+from itertools import chain
 
 import numpy as np
 
@@ -14,18 +15,18 @@ from casewright.planner import AnnotatedQuery
 from casewright.stores import Encoder
 from casewright.tools import tool_from_record
 
-#: Cosines from which two tools may do the same, a question may need a tool, and two questions may
-#: need the same tool. Set by eye on the shop's queries with the packaged encoder: nearly all
-#: conflicting pairs are above them, and few random pairs.
+#: Cosines above which two tools may do the same, a question may need a tool, and two questions may
+#: need the same tool. Chosen by hand on the shop's queries with the packaged encoder: nearly all
+#: conflicting pairs are above them, but few random pairs.
 SAME_TOOL, WANTED, SAME_QUESTION = 0.35, 0.2, 0.25
 
 
 class AddedTools:
-    """The tools that records add, and the queries whose prompts must not show them.
+    """The tools that records add, and the queries whose prompts must not show these tools.
 
-    A gold plan is correct for the toolbox that it was annotated with, but may be wrong beside a
-    tool that another query added: a question about the basket is annotated with
-    ``customer_support`` until a tool shows the basket.
+    A gold plan is correct for the toolbox of its annotation, but may be wrong beside a tool that
+    another query adds: a question about the basket has the plan ``customer_support`` as long as no
+    tool shows the basket.
     """
 
     def __init__(self, queries: Sequence[AnnotatedQuery], encoder: Encoder) -> None:
@@ -35,18 +36,15 @@ class AddedTools:
         if not adding:
             return
         questions = units(encoder, [query.query for query in queries])
-        added = [
-            (column, tool_from_record(tool))
-            for column, query in enumerate(adding)
-            for tool in query.record.tools_extra
-        ]
-        tools = units(encoder, [f"{tool.name}: {tool.description}" for _, tool in added])
-        names = np.array([tool.name for _, tool in added])
+        added = [[tool_from_record(tool) for tool in query.record.tools_extra] for query in adding]
+        owners = np.repeat(np.arange(len(adding)), [*map(len, added)])
+        specs = list(chain.from_iterable(added))
+        tools = units(encoder, [f"{tool.name}: {tool.description}" for tool in specs])
+        names = np.array([tool.name for tool in specs])
         same = (tools @ tools.T >= SAME_TOOL) | (names[:, None] == names)
         adding_questions = questions[[self._rows[query.record.id] for query in adding]]
         self._wants = questions @ adding_questions.T >= SAME_QUESTION
         self._alike = np.zeros((len(adding), len(adding)), bool)
-        owners = np.array([column for column, _ in added])
         for number, owner in enumerate(owners):
             self._wants[:, owner] |= questions @ tools[number] >= WANTED
             self._alike[owner, owners[same[number]]] = True
@@ -58,10 +56,9 @@ class AddedTools:
         return all(column is None or not self._wants[row, column] for column in columns)
 
     def may_join(self, query: AnnotatedQuery, founders: Sequence[AnnotatedQuery]) -> bool:
-        """Return whether a query that adds tools may become one of a toolbox's founders.
+        """Return whether a query that adds tools may become a founder of a toolbox.
 
-        The queries' tools must have different purposes, and no question may need a tool of another
-        query.
+        The added tools must have different purposes, and no question may need another's tools.
         """
         column = self._columns[query.record.id]
         return self.may_see(query, founders) and all(
@@ -71,7 +68,7 @@ class AddedTools:
         )
 
 
-#: Maximum number of queries that add tools to one toolbox. With one toolbox for each of them, few
+#: Maximum number of queries that add tools to one toolbox. If each had a toolbox of its own, few
 #: prompts would have the domain's tools only.
 FOUNDERS = 4
 
@@ -79,9 +76,9 @@ FOUNDERS = 4
 def pose_queries(
     queries: Sequence[AnnotatedQuery], posing: Posing, encoder: Encoder, *, seed: int, copies: int
 ) -> Iterator[tuple[int, list[Evolved], random.Random]]:
-    """Yield for each toolbox the copy's number, the toolbox's queries, and its random generator.
+    """Yield each toolbox's copy number, queries and random generator.
 
-    In each copy every query has exactly one toolbox. The draw depends on the seed, the queries and
+    In each copy every query has one toolbox. The draw depends on the seed and the queries with
     their ids, not on their order. The encoder is used only if queries share toolboxes.
     """
     deal = _Deal(queries, posing, encoder)
@@ -96,7 +93,7 @@ def pose_queries(
 
 
 class _Deal:
-    """The queries of a copy without a toolbox; those that add tools are in a second queue."""
+    """The queries of a copy without a toolbox, in two queues: with added tools, and without."""
 
     def __init__(self, queries: Sequence[AnnotatedQuery], posing: Posing, encoder: Encoder) -> None:
         self._size = posing.settings.queries_per_toolbox
@@ -109,37 +106,35 @@ class _Deal:
             for query in queries
             if query.record.tools_removed
         }
-        self._adding: deque[AnnotatedQuery] = deque()
-        self._waiting: deque[AnnotatedQuery] = deque()
 
     def shuffle(self, rng: random.Random) -> None:
-        """Queue all queries again, in another order."""
+        """Queue all queries in a random order."""
         self._rng = rng
         order = rng.sample(self._queries, len(self._queries))
         self._adding = deque(query for query in order if query.record.tools_extra)
         self._waiting = deque(query for query in order if not query.record.tools_extra)
 
     def founders(self) -> list[AnnotatedQuery]:
-        """Take the queries that the next toolbox is drawn for; empty if no query is left."""
+        """Remove and return the queries to draw the next toolbox for; empty without queries."""
         most = min(FOUNDERS, self._size)
-        left = len(self._adding) + len(self._waiting)
-        # The probability with which both queues run empty together.
-        share = -(-len(self._adding) // most) / max(1, -(-left // self._size))
+        remaining = len(self._adding) + len(self._waiting)
+        # At this probability both queues run empty together.
+        share = -(-len(self._adding) // most) / max(1, -(-remaining // self._size))
         if not self._adding or (self._waiting and self._rng.random() >= share):
             return [self._waiting.popleft()] if self._waiting else []
         results = [self._adding.popleft()]
-        if not results[0].record.tools_removed:
 
-            def fits(query: AnnotatedQuery) -> bool:
-                return not query.record.tools_removed and self._added.may_join(query, results)
+        def fits(query: AnnotatedQuery) -> bool:
+            removed = query.record.tools_removed or results[0].record.tools_removed
+            return not removed and self._added.may_join(query, results)
 
-            _take(self._adding, most, fits, results)
+        _move(self._adding, results, most, fits)
         return results
 
     def joining(
         self, founders: Sequence[AnnotatedQuery], drawn: DrawnToolbox
     ) -> list[AnnotatedQuery]:
-        """Take the first queries whose plans are correct for a toolbox."""
+        """Remove and return the first queries whose plans are correct for a toolbox."""
         results: list[AnnotatedQuery] = []
         tools = set(drawn.toolbox.names)
 
@@ -151,17 +146,17 @@ class _Deal:
                 and self._added.may_see(query, founders)
             )
 
-        _take(self._waiting, self._size - len(founders), fits, results)
+        _move(self._waiting, results, self._size - len(founders), fits)
         return results
 
 
-def _take(
+def _move(
     waiting: deque[AnnotatedQuery],
+    results: list[AnnotatedQuery],
     most: int,
     fits: Callable[[AnnotatedQuery], bool],
-    results: list[AnnotatedQuery],
 ) -> None:
-    """Move the first queries that fit to the results until they are ``most``."""
+    """Move the first fitting queries to the results, up to ``most`` results."""
     passed: list[AnnotatedQuery] = []
     while waiting and len(results) < most:
         query = waiting.popleft()

@@ -2,7 +2,7 @@
 
 REAPER (Joshi et al. 2024, section on Tool Evolve): a prompt has the tools that the plan needs and a
 random subset of the others, names and descriptions from a pool, and sampled examples. The gold plan
-is renamed with its prompt, and stays valid for it.
+gets the names of its prompt, and stays valid for it.
 """
 
 from __future__ import annotations
@@ -25,21 +25,21 @@ from casewright.tools import NO_EVIDENCE, Toolbox, ToolExample, ToolSpec, tool_f
 
 
 class TevoSettings(Section):
-    """Variation of prompts from the one that serving renders; each share is a probability.
+    """Variation of the prompt that serving renders; each share is a probability.
 
     Attributes:
         enabled: If false, only the plan cases in the prompt's tail vary.
-        unchanged: Share of prompts that keep the toolbox of serving.
+        unchanged: Share of prompts with the toolbox of serving.
         drop_tools: Share of changed prompts with a random subset of the tools not needed.
         rename_tools: Share of tools with another name.
         rename_parameters: Share of parameters with another name.
         rename_results: Share of result fields with another name, the same in all tools.
-        reword: Share of descriptions taken from the pool.
+        reword: Share of descriptions from the pool.
         examples: Share of tools whose example is a sampled query of that tool.
         no_example: Share of tools without an example.
         distractors: Maximum number of tools of other domains.
         shots: Maximum number of plan cases in the tail; the number is drawn.
-        random_shots: Share of plan cases that are drawn from all queries, not from the most alike.
+        random_shots: Share of plan cases from all queries instead of the most similar.
         queries_per_toolbox: Maximum number of queries with one toolbox, and so one prompt head,
             which a training computes once.
     """
@@ -60,13 +60,13 @@ class TevoSettings(Section):
 
     @property
     def samples_queries(self) -> bool:
-        """True if prompts show other queries, as plan cases or as the tools' examples."""
+        """True if prompts show other queries, as plan cases or as tools' examples."""
         return bool(self.shots or (self.enabled and self.examples))
 
 
 @dataclass(frozen=True, slots=True)
 class Posing:
-    """The toolbox, settings and sources of variation that queries are posed with.
+    """The toolbox, settings and sources of variation of queries' prompts.
 
     ``pools`` are other names and descriptions by tool, ``distractors`` tools that no plan needs.
     """
@@ -80,7 +80,7 @@ class Posing:
 
 @dataclass(frozen=True, slots=True)
 class ToolNames:
-    """The drawn names of a tool, its parameters and result fields, by their own names."""
+    """The drawn name of a tool; the drawn names of parameters and result fields by their names."""
 
     tool: str
     parameters: Mapping[str, str] = field(default_factory=dict)
@@ -89,29 +89,26 @@ class ToolNames:
 
 @dataclass(frozen=True, slots=True)
 class Renaming:
-    """The drawn names of tools, by their own names; other tools keep their names."""
+    """The drawn names of tools by their names; other tools keep their names."""
 
     tools: Mapping[str, ToolNames] = field(default_factory=dict)
 
     def plan(self, plan: Plan) -> Plan:
-        """Return the plan with the new names; the user's words in literals do not change."""
+        """Return the plan with the drawn names; the user's words in literals do not change."""
         return Plan(tuple(self._step(step, plan.tools) for step in plan.steps))
 
     def spec(self, tool: ToolSpec) -> ToolSpec:
-        """Return the tool with its new names and without its example.
+        """Return the tool with the drawn names and without its example.
 
-        A renamed parameter keeps its sources, choices and type, even those inferred from its name.
+        A renamed parameter keeps its sources, choices and type, even if inferred from its name.
         """
         names = self._names(tool.name)
-        return ToolSpec(
-            name=names.tool,
-            description=tool.description,
-            parameters=tuple(
-                replace(parameter, name=names.parameters.get(parameter.name, parameter.name))
-                for parameter in tool.parameters
-            ),
-            results=tuple(names.results.get(result, result) for result in tool.results),
+        parameters = (
+            replace(parameter, name=names.parameters.get(parameter.name, parameter.name))
+            for parameter in tool.parameters
         )
+        results = (names.results.get(result, result) for result in tool.results)
+        return ToolSpec(names.tool, tool.description, tuple(parameters), tuple(results))
 
     def _names(self, tool: str) -> ToolNames:
         return self.tools.get(tool) or ToolNames(tool)
@@ -120,7 +117,7 @@ class Renaming:
         names = self._names(step.tool)
 
         def renamed(value: Scalar) -> Scalar:
-            # A plan that is not valid may refer past its end.
+            # A plan that is not valid may refer to a missing step.
             if isinstance(value, StepRef) and 1 <= value.step <= len(tools):
                 results = self._names(tools[value.step - 1]).results
                 return replace(value, field=results.get(value.field, value.field))
@@ -138,10 +135,10 @@ def draw_renaming(
     *,
     fixed: Collection[str] = (),
 ) -> Renaming:
-    """Draw new names for the tools of a prompt; names of tools, and within a tool, stay distinct.
+    """Draw names for the tools of a prompt, distinct among the tools and within each tool.
 
-    A field that several tools return gets one name for all of them if their pools agree on one.
-    A tool without a pool keeps all its names, one of ``fixed`` keeps its own.
+    A field that several tools return gets the same name in all of them if their pools have a common
+    name. A tool without a pool keeps all names, a tool of ``fixed`` keeps its tool name.
     """
     taken = {key_of(tool.name) for tool in tools}
     results = _draw_results(tools, pools, settings.rename_results, rng)
@@ -152,16 +149,12 @@ def draw_renaming(
         name = tool.name
         if name not in {*fixed, NO_EVIDENCE.name} and rng.random() < settings.rename_tools:
             name = _draw(pool.names, taken, rng) or tool.name
-            taken.add(key_of(name))
         parameters: dict[str, str] = {}
         inner = {key_of(parameter.name) for parameter in tool.parameters}
         for parameter in tool.parameters:
             offer = pool.parameters.get(parameter.name)
-            if offer is None or rng.random() >= settings.rename_parameters:
-                continue
-            if new := _draw(offer.names, inner, rng):
-                parameters[parameter.name] = new
-                inner.add(key_of(new))
+            if offer is not None and rng.random() < settings.rename_parameters:
+                parameters[parameter.name] = _draw(offer.names, inner, rng) or parameter.name
         names[tool.name] = ToolNames(name, parameters, results[tool.name])
     return Renaming(names)
 
@@ -169,7 +162,6 @@ def draw_renaming(
 def _draw_results(
     tools: Sequence[ToolSpec], pools: Mapping[str, ToolPool], share: float, rng: random.Random
 ) -> dict[str, dict[str, str]]:
-    """Return new names by tool and field."""
     results: dict[str, dict[str, str]] = {tool.name: {} for tool in tools}
     taken = {tool.name: set(map(key_of, tool.results)) for tool in tools}
     for result in dict.fromkeys(result for tool in tools for result in tool.results):
@@ -191,18 +183,17 @@ def _draw_results(
     return results
 
 
-def _draw(names: Sequence[str], taken: Collection[str], rng: random.Random) -> str:
-    """Draw a name that is not taken; empty if there is none."""
+def _draw(names: Sequence[str], taken: set[str], rng: random.Random) -> str:
+    """Draw a name that is not taken, and add it to ``taken``; empty without such a name."""
     free = [name for name in names if key_of(name) not in taken]
-    return rng.choice(free) if free else ""
+    name = rng.choice(free) if free else ""
+    taken.add(key_of(name))
+    return name
 
 
 @dataclass(frozen=True, slots=True)
 class DrawnToolbox:
-    """Drawn tools, with their own names, and their new names; ``pose`` draws the rest.
-
-    ``changed`` is false for the toolbox that serving shows.
-    """
+    """A drawn toolbox before its renaming; ``changed`` is false for the toolbox of serving."""
 
     toolbox: Toolbox
     names: Renaming
@@ -212,12 +203,12 @@ class DrawnToolbox:
 def draw_toolbox(
     founders: Sequence[AnnotatedQuery], posing: Posing, rng: random.Random
 ) -> DrawnToolbox:
-    """Draw a toolbox with all tools that the queries need; usually there is one query.
+    """Draw a toolbox with all tools that one or several queries need.
 
     The first query's record may change the toolbox in any way, the other records may add tools.
 
     Raises:
-        InputError: A record's request is unusable; see ``QueryRecord.request``.
+        InputError: A record's request is not valid; see ``QueryRecord.request``.
         ToolError: Two queries add different tools of one name.
     """
     settings = posing.settings
@@ -233,7 +224,7 @@ def draw_toolbox(
     rng.shuffle(tools)
     # Last, as in serving.
     tools.append(box[NO_EVIDENCE.name])
-    # Descriptions are not rewritten: a tool that one of them names keeps its name.
+    # A tool that a description names keeps its name, since the description does not change.
     fixed = {name for tool in tools for name in _mentioned(tool, box.names)}
     names = draw_renaming(tools, posing.pools, settings, rng, fixed=fixed)
     return DrawnToolbox(Toolbox(tools), names, changed=True)
@@ -264,7 +255,7 @@ def _mentioned(tool: ToolSpec, names: Sequence[str]) -> list[str]:
 
 @dataclass(frozen=True, slots=True)
 class Evolved:
-    """A query with its drawn request, and its plan and plan cases with the drawn names."""
+    """A query with its drawn request, and with its plan and plan cases in the drawn names."""
 
     query: AnnotatedQuery
     request: PlanRequest
@@ -275,9 +266,9 @@ class Evolved:
 def pose(
     queries: Sequence[AnnotatedQuery], drawn: DrawnToolbox, posing: Posing, rng: random.Random
 ) -> list[Evolved]:
-    """Pose queries, which need no other tools, with one drawn toolbox: their prompts share a head.
+    """Return queries with one drawn toolbox that has all their tools: their prompts share a head.
 
-    No example has a question of these queries or of their plan cases.
+    No tool's example has a question of these queries or of their plan cases.
     """
     settings, neighbours = posing.settings, posing.neighbours
     requests = [
@@ -315,9 +306,8 @@ def pose(
 
 
 def _shot(case: AnnotatedQuery, names: Renaming) -> PlanExample:
-    """Return a query as a plan case of serving."""
-    known = sorted(name for name, value in case.record.context.items() if value is not None)
-    return PlanExample(case.query, str(names.plan(case.plan)), context=tuple(known))
+    fields = sorted(name for name, value in case.record.context.items() if value is not None)
+    return PlanExample(case.query, str(names.plan(case.plan)), context=tuple(fields))
 
 
 def _reword(
@@ -327,13 +317,13 @@ def _reword(
     if pool is None:
         return spec
 
-    def drawn(own: str, others: Sequence[str]) -> str:
-        return rng.choice(others) if rng.random() < share and others else own
+    def drawn(text: str, others: Sequence[str]) -> str:
+        return rng.choice(others) if rng.random() < share and others else text
 
     parameters = []
     for renamed, parameter in zip(spec.parameters, tool.parameters, strict=True):
-        known = pool.parameters.get(parameter.name)
-        text = drawn(parameter.description, known.descriptions if known else ())
+        offer = pool.parameters.get(parameter.name)
+        text = drawn(parameter.description, offer.descriptions if offer else ())
         reworded = text != parameter.description
         parameters.append(replace(renamed, description=text) if reworded else renamed)
     text = drawn(tool.description, pool.descriptions)
@@ -348,27 +338,28 @@ def _example(
     avoid: Container[str],
     rng: random.Random,
 ) -> tuple[str, Plan] | None:
-    """Return the question and plan of a tool's own example, or in a changed toolbox a query's."""
+    """Return question and plan of a tool's example, in a changed toolbox possibly a query's."""
     settings, neighbours = posing.settings, posing.neighbours
-    own: tuple[str, Plan] | None = None
+    declared: tuple[str, Plan] | None = None
     if tool.example is not None and plain(tool.example.query) not in questions:
-        plan = _parse(tool.example.plan)
+        plan = example_plan(tool.example)
         if plan is not None and all(name in drawn.toolbox for name in plan.tools):
-            own = tool.example.query, plan
+            declared = tool.example.query, plan
     if not drawn.changed:
-        return own
+        return declared
     if rng.random() < settings.no_example:
         return None
-    if neighbours is not None and (own is None or rng.random() < settings.examples):
+    if neighbours is not None and (declared is None or rng.random() < settings.examples):
         query = neighbours.example(tool.name, drawn.toolbox, avoid, rng)
         if query is not None:
             return query.query, query.plan
-    return own
+    return declared
 
 
 @lru_cache(maxsize=1024)
-def _parse(text: str) -> Plan | None:
+def example_plan(example: ToolExample) -> Plan | None:
+    """Return the plan of a tool's example; ``None`` if the text is no plan."""
     try:
-        return parse_plan(text)
+        return parse_plan(example.plan)
     except PlanError:
         return None

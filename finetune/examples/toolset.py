@@ -18,7 +18,7 @@ from casewright.finetune.example import TrainingExample, without_duplicates
 from casewright.finetune.examples.shared_toolboxes import SAME_TOOL, WANTED
 from casewright.finetune.examples.tevo import DrawnToolbox, Posing, Renaming, TevoSettings, pose
 from casewright.finetune.examples.ttg import TtgSettings, tasks_of
-from casewright.finetune.section import Section, beside, folder_of, looked_for
+from casewright.finetune.section import Section, beside, folder_of, must_exist
 from casewright.finetune.shots import Neighbours, plain, units
 from casewright.finetune.tool_sets.registry import READERS, reader, tool_queries
 from casewright.planner import AnnotatedQuery
@@ -28,11 +28,11 @@ from casewright.tools import NO_EVIDENCE, Toolbox, ToolSpec
 
 
 def _resolved(path: str, info: ValidationInfo) -> str:
-    """Return the path of a set's files, relative to the recipe."""
+    """Return the absolute path of a set's files, which a recipe names relative to itself."""
     if info.context is None or not path:
         return path
     resolved, used = beside(info, path), READERS.get(info.data.get("reader", ""))
-    if used and looked_for(info) and not resolved.exists():
+    if used and must_exist(info) and not resolved.exists():
         raise ValueError(
             f'There is nothing at "{path}" in {folder_of(info)}. Give {used.files}, of '
             f"{used.origin}: beside the recipe, or in the folder of --sets."
@@ -47,12 +47,12 @@ class ToolsetSource(Section):
     """A public tool-use set.
 
     Attributes:
-        reader: The name of a reader; see ``READERS``.
+        reader: A key of ``READERS``.
         path: The set's file or folder.
         limit: Maximum number of queries, drawn by the seed.
         copies: Number of prompts for each query, each with other tools.
-        measuring: A file or folder of an evaluation set, read in the same way: its questions and
-            tools are left out.
+        measuring: A file or folder of an evaluation set for the same reader: its questions and
+            tools are omitted.
     """
 
     reader: str
@@ -70,9 +70,9 @@ class ToolsetSource(Section):
 
 @dataclass(frozen=True, slots=True)
 class Toolset:
-    """The queries of a set and its tools; a tool's name is unique in the whole set.
+    """The queries and the tools of a set; a tool's name is unique in the whole set.
 
-    ``shown`` are, by query id, the names of the tools that a query was annotated with.
+    ``shown`` maps a query's id to the names of the tools of its annotation.
     """
 
     name: str
@@ -91,8 +91,7 @@ class Toolset:
     ) -> Self:
         """Read a set without questions in ``measuring`` or ``seen``; update ``seen``, ``refused``.
 
-        Raises:
-            InputError: The set cannot be read, or has no usable query.
+        Raises ``InputError`` if the set cannot be read, or has no usable query.
         """
         records = tool_queries(source.reader, Path(source.path), refused)
         evaluated = []
@@ -112,7 +111,7 @@ class Toolset:
             elif words in seen:
                 why = "a question that was there before"
             elif any(tools.get(name, toolbox[name]) != toolbox[name] for name in shown):
-                # A query's plan cases and examples are other queries, by the names of tools.
+                # Plan cases and examples come from other queries, by the names of tools.
                 why = "a tool whose name another has"
             if why:
                 refused[f"{source.reader}: {why}"] += 1
@@ -138,15 +137,15 @@ def _tool_names(toolbox: Toolbox) -> list[str]:
 
 #: Maximum number of tools of a toolbox, without ``no_evidence``, unless a query needs more.
 MOST_TOOLS = 8
-#: Queries that may add tools to a toolbox.
+#: Number of queries that may add tools to a toolbox.
 LOOKED_AT = 64
 
 
 class ToolsetGroups:
-    """A set's queries dealt to toolboxes, at most ``together`` to one.
+    """A set's queries in groups of at most ``together``, each with one toolbox.
 
-    A query's toolbox has tools that it was annotated with, and tools of other queries that are
-    unlike its question and unlike the tools that it needs. The encoder is used only for these.
+    A query's toolbox has tools of its annotation, and tools of other queries that are unlike the
+    question and unlike the tools that the query needs. The encoder serves these comparisons only.
     """
 
     def __init__(self, toolset: Toolset, encoder: Encoder, together: int) -> None:
@@ -164,7 +163,7 @@ class ToolsetGroups:
             self._questions = units(encoder, [query.query for query in toolset.queries])
 
     def deal(self, rng: random.Random) -> Iterator[tuple[list[AnnotatedQuery], Toolbox]]:
-        """Yield toolboxes and their queries, until every query had one."""
+        """Yield groups of queries with their toolboxes; every query is in one group."""
         order = rng.sample(self._set.queries, len(self._set.queries))
         waiting = {str(query.record.id): query for query in order}
         by_need: dict[frozenset[str], list[str]] = defaultdict(list)
@@ -177,21 +176,20 @@ class ToolsetGroups:
             if self._together > 1:
                 self._fill(members, tools, others)
                 self._join(members, tools, by_need, waiting)
-            results = [waiting.pop(name) for name in members]
-            shown = rng.sample(tools, len(tools))
-            yield results, Toolbox(self._set.tools[name] for name in shown)
+            group = [waiting.pop(name) for name in members]
+            yield group, Toolbox(self._set.tools[name] for name in rng.sample(tools, len(tools)))
 
     def _tools_for(self, leader: str, rng: random.Random) -> list[str]:
-        """Return the tools that a query needs, and some that it was annotated with."""
+        """Return the tools that a query needs, and some other tools of its annotation."""
         needed = sorted(self._needs[leader])
         others = [name for name in self._set.shown[leader] if name not in self._needs[leader]]
         free = min(len(others), max(0, MOST_TOOLS - len(needed)))
-        # With fewer of these, other queries can add tools.
+        # With fewer of its own tools, other queries can add theirs.
         count = free if self._together == 1 or not needed else rng.randint(0, free)
         return [*needed, *rng.sample(others, count)]
 
     def _fill(self, members: list[str], tools: list[str], names: Sequence[str]) -> None:
-        """Add queries and the tools that they need, up to ``MOST_TOOLS``."""
+        """Add queries and their needed tools to a group, up to ``MOST_TOOLS`` tools."""
         for name in names:
             if len(tools) >= MOST_TOOLS or len(members) == self._together:
                 return
@@ -212,16 +210,16 @@ class ToolsetGroups:
         by_need: dict[frozenset[str], list[str]],
         waiting: dict[str, AnnotatedQuery],
     ) -> None:
-        """Add queries that need no other tools, in turn from the groups of equal needs."""
+        """Add queries that need no other tools, in turn from the queries of each need."""
         needs = [need for need in by_need if need <= set(tools)]
-        queues = [iter(by_need[need]) for need in needs]
 
         def usable(name: str) -> bool:
             return name in waiting and name not in members and self._fits(name, tools)
 
+        queues = [filter(usable, by_need[need]) for need in needs]
         while queues and len(members) < self._together:
             for queue in list(queues):
-                name = next(filter(usable, queue), None)
+                name = next(queue, None)
                 if name is None:
                     queues.remove(queue)
                 elif len(members) < self._together:
@@ -253,11 +251,23 @@ def toolset_examples(
     """Return the examples of all sets, and each set's entry in the manifest.
 
     TEvo varies only examples and plan cases, which are queries of the same set. ``measuring`` are
-    questions to leave out, as ``plain`` returns them.
-
-    Raises:
-        InputError: A set cannot be read, or has no usable query.
+    questions to omit, as ``plain`` returns them. Raises ``InputError`` if a set cannot be read, or
+    has no usable query.
     """
+
+    def examples_of(toolset: Toolset, copies: int, rng: random.Random) -> Iterator[TrainingExample]:
+        neighbours = Neighbours(toolset.queries, encoder) if tevo.samples_queries else None
+        groups = ToolsetGroups(toolset, encoder, tevo.queries_per_toolbox)
+        count = len(toolset.queries) * copies
+        with progress_bar(f"Making examples of {toolset.name}", count) as advance:
+            for copy in range(1, copies + 1):
+                for queries, toolbox in groups.deal(rng):
+                    drawn = DrawnToolbox(toolbox, Renaming(), changed=tevo.enabled)
+                    posing = Posing(toolbox, tevo, neighbours=neighbours)
+                    for evolved in pose(queries, drawn, posing, rng):
+                        yield from tasks_of(evolved, ttg, rng, copy)
+                    advance(len(queries))
+
     results: list[TrainingExample] = []
     facts = []
     seen: set[str] = set()
@@ -265,11 +275,11 @@ def toolset_examples(
         rng = random.Random(f"{seed}:toolset:{number}")
         refused: Counter[str] = Counter()
         toolset = Toolset.read(source, measuring, seen, rng, refused)
-        examples = without_duplicates(_examples_of(toolset, source.copies, tevo, ttg, encoder, rng))
+        examples = without_duplicates(examples_of(toolset, source.copies, rng))
         results += examples
         origin = READERS[source.reader]
-        # An evaluation set whose questions and tools are left out is not contaminated.
-        kept = f" but {Path(source.measuring).name}" if source.measuring else ""
+        # An evaluation set whose questions and tools are omitted is not contaminated.
+        exception = f" but {Path(source.measuring).name}" if source.measuring else ""
         facts.append(
             {
                 "reader": source.reader,
@@ -278,31 +288,8 @@ def toolset_examples(
                 "examples": len(examples),
                 "origin": origin.origin,
                 "licence": origin.licence,
-                "contaminates": [name + kept for name in origin.contaminates],
+                "contaminates": [name + exception for name in origin.contaminates],
                 "refused": dict(sorted(refused.items())),
             }
         )
     return results, facts
-
-
-def _examples_of(
-    toolset: Toolset,
-    copies: int,
-    tevo: TevoSettings,
-    ttg: TtgSettings,
-    encoder: Encoder,
-    rng: random.Random,
-) -> list[TrainingExample]:
-    neighbours = Neighbours(toolset.queries, encoder) if tevo.samples_queries else None
-    groups = ToolsetGroups(toolset, encoder, tevo.queries_per_toolbox)
-    results = []
-    count = len(toolset.queries) * copies
-    with progress_bar(f"Making examples of {toolset.name}", count) as advance:
-        for copy in range(1, copies + 1):
-            for queries, toolbox in groups.deal(rng):
-                drawn = DrawnToolbox(toolbox, Renaming(), changed=tevo.enabled)
-                posing = Posing(toolbox, tevo, neighbours=neighbours)
-                for item in pose(queries, drawn, posing, rng):
-                    results += tasks_of(item, ttg, rng, copy)
-                advance(len(queries))
-    return results

@@ -1,4 +1,4 @@
-"""A training set, in memory and as a folder of two JSON Lines files and a manifest."""
+"""A training set in memory, and as a folder of two JSON Lines files and a manifest."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class TrainingSet:
     def of(
         cls, train: Iterable[TrainingExample], validation: Iterable[TrainingExample] = ()
     ) -> TrainingSet:
-        """Return a set of these examples; its manifest describes the files and nothing else."""
+        """Return a set of these examples; its manifest describes nothing but the files."""
         sides = {TRAIN: tuple(train), VALIDATION: tuple(validation)}
         files = {name: file_entry(side) for name, side in sides.items()}
         manifest = {"format": FORMAT, "prompt_hash": prompt_hash(), "files": files}
@@ -49,12 +49,12 @@ class TrainingSet:
 def check_target(folder: Path, *, force: bool = False) -> None:
     """Raise ``InputError`` if a set cannot be written to a folder.
 
-    The folder must be absent or empty; with ``force`` it may also hold a set and nothing else.
+    The folder must be missing or empty; with ``force`` it may also hold a set and nothing else.
     """
     existing = next(p for p in (folder.absolute(), *folder.absolute().parents) if p.exists())
     if not existing.is_dir():
         raise InputError(f"{folder} cannot be written: {existing} is a file. Give another folder.")
-    # A set is written to a temporary folder beside its own.
+    # A set is first written to a temporary folder beside its folder.
     parent = folder.absolute().parent if existing == folder.absolute() else existing
     if not os.access(parent, os.W_OK | os.X_OK):
         raise InputError(f"{folder} cannot be written: you may not write to {parent}.")
@@ -80,8 +80,7 @@ def write_training_set(data: TrainingSet, folder: Path, *, force: bool = False) 
         with TemporaryDirectory(
             prefix=f".{folder.name}-", dir=parent, ignore_cleanup_errors=True
         ) as temporary:
-            # A subfolder becomes the set's folder: the temporary folder has its owner's rights
-            # only.
+            # A subfolder becomes the set's folder: others may not read the temporary folder.
             new, old = Path(temporary, "new"), Path(temporary, "old")
             new.mkdir()
             for name, examples in ((TRAIN, data.train), (VALIDATION, data.validation)):
@@ -103,22 +102,30 @@ def write_training_set(data: TrainingSet, folder: Path, *, force: bool = False) 
 
 
 def read_training_set(folder: Path) -> TrainingSet:
-    """Read a set and check its files' hashes.
+    """Return the set of a folder.
 
-    Raises:
-        InputError: The folder holds no set, a file has changed, or the set was made with another
-            template of the planner's prompt; names the file and what to do.
+    Raises ``InputError`` if the folder holds no set, a file's hash is not the manifest's, or the
+    set was made with another template of the planner's prompt; the message names the file.
     """
-    manifest = _read_manifest(folder)
+    file = folder / MANIFEST
+    try:
+        manifest = json.loads(file.read_text(encoding="utf-8"))
+    except (OSError, ValueError, RecursionError) as error:
+        raise InputError(
+            f"{folder} holds no training set: {MANIFEST} cannot be read ({error}). Give a folder "
+            "that casewright finetune data wrote."
+        ) from error
+    if not isinstance(manifest, dict) or manifest.get("format") != FORMAT:
+        raise InputError(f"{file} is no manifest of format {FORMAT}. {_HINT}.")
     try:
         if manifest["prompt_hash"] != prompt_hash():
             raise InputError(
-                f"{folder / MANIFEST}: the set was made with another template of the planner's "
+                f"{file}: the set was made with another template of the planner's "
                 f"prompt ({manifest['prompt_hash']}; this version's is {prompt_hash()}). {_HINT}."
             )
         hashes = {name: manifest["files"][name]["sha256"] for name in (TRAIN, VALIDATION)}
     except (KeyError, TypeError) as error:
-        raise InputError(f"{folder / MANIFEST} lacks {error}. {_HINT}.") from error
+        raise InputError(f"{file} lacks {error}. {_HINT}.") from error
     train, validation = (_read_examples(folder / name, sha) for name, sha in hashes.items())
     return TrainingSet(train, validation, manifest)
 
@@ -129,12 +136,12 @@ def manifest_text(manifest: Mapping[str, Any]) -> str:
 
 
 def manifest_hash(manifest: Mapping[str, Any]) -> str:
-    """Return a hash of the manifest, and so of the whole set: 16 hexadecimal digits."""
+    """Return a hash of the manifest and so of the whole set, 16 hexadecimal digits."""
     return hashlib.sha256(manifest_text(manifest).encode()).hexdigest()[:16]
 
 
 def file_entry(examples: Iterable[TrainingExample]) -> dict[str, Any]:
-    """Return a manifest's entry for the file of these examples: its rows and its SHA-256."""
+    """Return a manifest's entry for the file of these examples: number of rows and SHA-256."""
     digest, rows = hashlib.sha256(), 0
     for line in _lines(examples):
         digest.update(line.encode())
@@ -150,20 +157,6 @@ def _lines(examples: Iterable[TrainingExample]) -> Iterator[str]:
         except InputError as error:
             raise InputError(f"Example {example.id!a}, from {example.source!a}: {error}") from error
         yield line + "\n"
-
-
-def _read_manifest(folder: Path) -> dict[str, Any]:
-    file = folder / MANIFEST
-    try:
-        manifest = json.loads(file.read_text(encoding="utf-8"))
-    except (OSError, ValueError, RecursionError) as error:
-        raise InputError(
-            f"{folder} holds no training set: {MANIFEST} cannot be read ({error}). Give a folder "
-            "that casewright finetune data wrote."
-        ) from error
-    if not isinstance(manifest, dict) or manifest.get("format") != FORMAT:
-        raise InputError(f"{file} is no manifest of format {FORMAT}. {_HINT}.")
-    return manifest
 
 
 def _read_examples(file: Path, digest: str) -> tuple[TrainingExample, ...]:

@@ -18,49 +18,39 @@ from typing import Any, Literal, get_args
 
 from pydantic import Field
 
-from casewright.errors import PlanError
 from casewright.finetune.example import PLAN_TASK, TrainingExample
-from casewright.finetune.examples.tevo import Evolved
+from casewright.finetune.examples.tevo import Evolved, example_plan
 from casewright.finetune.section import Section
-from casewright.planner import (
-    ListValue,
-    Plan,
-    Prompt,
-    Step,
-    StepRef,
-    is_span,
-    parse_plan,
-    render_prompt,
-)
+from casewright.planner import ListValue, Plan, Prompt, Step, StepRef, is_span, render_prompt
 from casewright.planner.plan import Value, text_literals
 from casewright.planner.prompt import ROLE, render_head, render_tail
 from casewright.planner.sub_queries import feeders, sub_plan
-from casewright.tools import NO_EVIDENCE, Toolbox, ToolExample
+from casewright.tools import NO_EVIDENCE, Toolbox
 
-#: A task about one query: its prompt, and the correct answer.
+#: The prompt and the correct answer of a task about one query.
 Posed = tuple[Prompt, str]
 
 
 @dataclass(frozen=True, slots=True)
 class Subject:
-    """A query, and the planner's prompt for it without plan cases."""
+    """A query, and the planner's prompt for the query without plan cases."""
 
     evolved: Evolved
     prompt: Prompt
 
     def posed(self, instruction: str, material: str) -> Posed:
-        """Return a task whose answer is the plan, with instruction and material in the tail."""
+        """Return a task with instruction and material in its tail; the answer is the plan."""
         return _instructed(self.prompt, instruction, material), str(self.evolved.plan)
 
     def with_role(self, role: str, *parts: str) -> Prompt:
-        """Return a prompt with another role in its head, and instruction and query in its tail."""
+        """Return a prompt with another role in its head, and these parts in its tail."""
         # The context is a line of JSON before the question.
         context, question, _ = self.prompt.tail.partition("\nQuestion: ")
         tail = [parts[0], *([context] if question and context else []), *parts[1:]]
         return Prompt(_shared_head(self.evolved.request.toolbox, role), "\n\n".join(tail))
 
 
-#: Poses a task, or returns ``None`` if it does not apply to the query.
+#: Returns a task about a query; ``None`` if the task does not apply to the query.
 Task = Callable[[Subject, random.Random], Posed | None]
 
 _FILE = Path(__file__).parent / "wordings.toml"
@@ -70,7 +60,7 @@ WORDINGS: Mapping[str, Any] = tomllib.loads(_FILE.read_text(encoding="utf-8"))
 MASKS = ("[MASK]", "___", "<missing>", "???")
 
 
-# A toolbox is immutable and hashed by identity. Queries that share one follow each other.
+# A toolbox is immutable and hashed by identity. Queries with one toolbox follow each other.
 @lru_cache(maxsize=16)
 def _shared_head(toolbox: Toolbox, role: str = ROLE) -> str:
     return render_head(toolbox, role)
@@ -83,8 +73,8 @@ def _instructed(prompt: Prompt, *parts: str) -> Prompt:
 def query_from_plan(subject: Subject, rng: random.Random) -> Posed | None:
     """Write the query from the plan.
 
-    Many questions have one plan. The prompt therefore quotes the plan's spans of the question; the
-    task does not apply to a plan without them. The answer is the annotated question.
+    Since many questions have the same plan, the prompt quotes the plan's spans of the question; the
+    task does not apply to a plan without spans. The answer is the annotated question.
     """
     evolved = subject.evolved
     texts = dict.fromkeys(text for _, _, text in text_literals(evolved.plan))
@@ -128,7 +118,7 @@ def fill_step(subject: Subject, rng: random.Random) -> Posed | None:
 
 
 def fill_parameters(subject: Subject, rng: random.Random) -> Posed | None:
-    """Fill masked parameters; different values of one parameter are not masked together."""
+    """Fill masked arguments; different values of one parameter are not masked together."""
     plan = subject.evolved.plan
     arguments = [
         (number, step.tool, name, value)
@@ -154,15 +144,15 @@ def fill_parameters(subject: Subject, rng: random.Random) -> Posed | None:
     return subject.posed(rng.choice(WORDINGS["lost_values"]).format(mask=mask), material)
 
 
-#: Shuffles that are tried before the simplest permutation is taken.
+#: Number of shuffles before the simplest permutation is used.
 TRIES = 20
 
 
 def order_steps(subject: Subject, rng: random.Random) -> Posed | None:
     """Put shuffled steps in order.
 
-    References leave the order of independent steps open. So the prompt says that, of the steps that
-    could come next, the first in the list comes next. The list is one for which this rule gives the
+    References leave the order of independent steps open. The prompt therefore states a rule: of the
+    steps that could come next, the first in the list comes next. By this rule the list gives the
     annotated plan.
     """
     plan = subject.evolved.plan
@@ -174,19 +164,16 @@ def order_steps(subject: Subject, rng: random.Random) -> Posed | None:
 
 
 def _run_order(plan: Plan, listing: Sequence[int]) -> list[int]:
-    """Return the steps, from 0, in run order: always the first listed whose needs are done."""
+    """Return the steps, from 0, in run order: always the first listed step that can run."""
     needs = [{ref.step - 1 for ref in step.references()} for step in plan.steps]
-    waiting = list(listing)
     done: list[int] = []
-    while waiting:
-        step = next(step for step in waiting if needs[step].issubset(done))
-        waiting.remove(step)
-        done.append(step)
+    while len(done) < len(listing):
+        done.append(next(n for n in listing if n not in done and needs[n].issubset(done)))
     return done
 
 
 def _listing(plan: Plan, rng: random.Random) -> list[int] | None:
-    """Return a permutation of the steps whose run order is the plan's; ``None`` without one."""
+    """Return a permutation of the steps whose run order is the plan's, if there is one."""
     steps = list(range(len(plan.steps)))
     dependent = [n for n in steps[1:] if any(r.step == n for r in plan.steps[n].references())]
     if not dependent or len(steps) > len(ascii_uppercase):
@@ -195,7 +182,7 @@ def _listing(plan: Plan, rng: random.Random) -> list[int] | None:
         order = rng.sample(steps, len(steps))
         if order != steps and _run_order(plan, order) == steps:
             return order
-    # A step that is listed directly before its only open need runs directly after it.
+    # A step directly before its only open need runs directly after that need.
     later = rng.choice(dependent)
     steps[later - 1], steps[later] = later, later - 1
     return steps
@@ -218,14 +205,14 @@ def _letter_steps(plan: Plan, order: Sequence[int]) -> list[str]:
     return [f"{letters[number]} = {call(plan.steps[number])}" for number in order]
 
 
-#: The share of tasks in which the removed tool is not needed.
+#: Share of tasks in which the plan does not need the removed tool.
 ALL_PROVIDED = 0.4
 
 
 def provided_tools(subject: Subject, rng: random.Random) -> Posed | None:
     """Use only the provided tools, which may be fewer than the plan needs.
 
-    One tool is removed, from the toolbox or by an instruction that lists the allowed ones. The
+    One tool is removed from the toolbox, or by an instruction that lists the allowed tools. The
     answer is the plan without the sub-queries that need the tool, or else ``no_evidence``. The task
     does not apply to a plan without tools, nor to a query that accepts other tools.
     """
@@ -248,27 +235,22 @@ def provided_tools(subject: Subject, rng: random.Random) -> Posed | None:
 
 
 def _without(plan: Plan, tool: str) -> Plan | None:
-    """Return the sub-queries of a plan that do not call a tool; ``None`` if there are none."""
+    """Return the plan of the sub-queries that do not call a tool; ``None`` if all call it."""
     fed = {ref.step for step in plan.steps for ref in step.references()}
     parts = [feeders(plan, last) for last in set(range(1, len(plan.steps) + 1)) - fed]
-    left = [part for part in parts if all(plan.steps[n - 1].tool != tool for n in part)]
-    return sub_plan(plan, set().union(*left)) if left else None
+    possible = [part for part in parts if all(plan.steps[n - 1].tool != tool for n in part)]
+    return sub_plan(plan, set().union(*possible)) if possible else None
 
 
 def _reduced(toolbox: Toolbox, removed: str) -> Toolbox:
     """Return the toolbox without a tool and without the examples that call it."""
-
-    def may_show(example: ToolExample) -> bool:
-        try:
-            return removed not in parse_plan(example.plan).tools
-        except PlanError:
-            return False
-
-    return Toolbox(
-        tool if tool.example is None or may_show(tool.example) else replace(tool, example=None)
-        for tool in toolbox
-        if tool.name != removed
-    )
+    tools = []
+    for tool in toolbox:
+        plan = None if tool.example is None else example_plan(tool.example)
+        shown = tool.example if plan and removed not in plan.tools else None
+        if tool.name != removed:
+            tools.append(replace(tool, example=shown))
+    return Toolbox(tools)
 
 
 TaskName = Literal[
@@ -294,12 +276,12 @@ TASKS: Mapping[TaskName, Task] = {
 
 
 class TtgSettings(Section):
-    """The tasks that are made of a query.
+    """The tasks of a query.
 
     Attributes:
-        tasks_per_query: Number of tasks including planning, as in the paper's Table 3: 0 is only
-            instructions, 1 only planning, 1.25 a second task for one query in four. A query that
-            fewer tasks apply to has fewer.
+        tasks_per_query: Number of tasks including planning, as in the paper's Table 3: 0 means only
+            instructions, 1 only planning, 1.25 a second task for one query in four. A query has
+            fewer if fewer tasks apply.
         tasks: The secondary tasks to draw from.
     """
 
@@ -310,11 +292,11 @@ class TtgSettings(Section):
 def tasks_of(
     evolved: Evolved, settings: TtgSettings, rng: random.Random, copy: int = 1
 ) -> list[TrainingExample]:
-    """Make training examples of a query: planning as in serving, then different secondary tasks."""
-    wanted, part = divmod(settings.tasks_per_query, 1)
+    """Return a query's training examples: planning as in serving, then secondary tasks."""
+    count, part = divmod(settings.tasks_per_query, 1)
     if part and rng.random() < part:
-        wanted += 1
-    if not wanted:
+        count += 1
+    if not count:
         return []
     query_id = evolved.query.record.id
     source = evolved.query.query if query_id is None else str(query_id)
@@ -325,7 +307,7 @@ def tasks_of(
     subject = Subject(evolved, Prompt(head, render_tail(evolved.request, ())))
     names = list(dict.fromkeys(settings.tasks))
     for name in rng.sample(names, len(names)):
-        if len(posed) >= wanted:
+        if len(posed) >= count:
             break
         if (task := TASKS[name](subject, rng)) is not None:
             posed.append((name, task))

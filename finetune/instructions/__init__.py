@@ -1,7 +1,7 @@
 """Generic instruction data, and its evolution by constraints.
 
 REAPER (Joshi et al. 2024, section 4.2.4) mixes generic instructions among the plans, so that a
-planner goes on following instructions.
+planner does not forget how to follow instructions.
 """
 
 from casewright.finetune.instructions.instruction import Constraint, Instruction

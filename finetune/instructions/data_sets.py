@@ -1,31 +1,26 @@
-"""Instructions of any data set of the ``datasets`` library: a name, or a local folder or file."""
+"""Instructions of data sets that the library ``datasets`` reads, by name or from local files."""
 
 from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Collection, Iterator, Mapping
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Literal
 
 from casewright.errors import DependencyError, InputError, told
 from casewright.finetune.instructions.instruction import Instruction
 
-#: What a column holds; an ``input`` is the text that an instruction is about.
+#: Kinds of columns; an ``input`` is the text that an instruction is about.
 Column = Literal["prompt", "input", "answer", "messages"]
-#: Usual columns of prompt and answer, in order of preference: Alpaca, Dolly, TRL's
+#: Usual columns of prompts and of their answers, in order of preference: Alpaca, Dolly, TRL's
 #: prompt/completion, question answering.
-_PAIRS = (
-    ("instruction", "output"),
-    ("instruction", "response"),
-    ("instruction", "answer"),
-    ("prompt", "completion"),
-    ("prompt", "response"),
-    ("question", "answer"),
-    ("question", "response"),
-    ("query", "response"),
-    ("input", "output"),
-)
+_ANSWERS = {
+    "instruction": ("output", "response", "answer"),
+    "prompt": ("completion", "response"),
+    "question": ("answer", "response"),
+    "query": ("response",),
+    "input": ("output",),
+}
 _INPUTS = ("input", "context")
 _DIALOGUES = ("messages", "conversations", "conversation")
 _ASKING = ("system", "user", "human", "prompter")
@@ -37,12 +32,11 @@ BUILDERS = {".jsonl": "json", **{f".{name}": name for name in ("json", "parquet"
 def columns_of(names: Collection[str], columns: Mapping[Column, str]) -> Mapping[Column, str]:
     """Return column names by ``prompt``, ``answer`` and optionally ``input``; or by ``messages``.
 
+    Raises ``InputError`` if the data set lacks a mapped column, or has no usual names.
+
     Args:
         names: The data set's columns.
-        columns: The user's mapping, with the same keys; if empty, usual names are looked for.
-
-    Raises:
-        InputError: A mapped column does not exist, or no usual names do.
+        columns: The user's mapping with the same keys; an empty mapping means the usual names.
     """
     if columns:
         if absent := sorted(set(columns.values()) - set(names)):
@@ -53,8 +47,8 @@ def columns_of(names: Collection[str], columns: Mapping[Column, str]) -> Mapping
     for name in _DIALOGUES:
         if name in names:
             return {"messages": name}
-    for prompt, answer in _PAIRS:
-        if prompt in names and answer in names:
+    for prompt, answers in _ANSWERS.items():
+        if prompt in names and (answer := next((a for a in answers if a in names), None)):
             about = next((n for n in _INPUTS if n in names and n not in (prompt, answer)), None)
             return {"prompt": prompt, "answer": answer, **({"input": about} if about else {})}
     raise InputError(
@@ -64,7 +58,7 @@ def columns_of(names: Collection[str], columns: Mapping[Column, str]) -> Mapping
 
 
 def pair_of(row: Mapping[str, Any], columns: Mapping[Column, str]) -> tuple[str, str]:
-    """Return a row's prompt and answer, empty if missing; ``InputError`` for a wrong dialogue."""
+    """Return a row's prompt and answer, or empty texts; raise ``InputError`` for a bad dialogue."""
     if "messages" in columns:
         return _first_exchange(row.get(columns["messages"]))
     prompt, answer = _text(row.get(columns["prompt"])), _text(row.get(columns["answer"]))
@@ -82,7 +76,7 @@ def _first_exchange(messages: Any) -> tuple[str, str]:
         if role in _MODELS:
             return "\n\n".join(prompts), content
         if role not in _ASKING:
-            # A tool call: the answer is not a text.
+            # After a tool call, the answer is no text.
             break
         prompts.append(content)
     return "", ""
@@ -99,7 +93,7 @@ def read_data_set(
     split: str = "train",
     columns: Mapping[Column, str] | None = None,
 ) -> Iterator[Instruction]:
-    """Yield the rows of a data set, as a stream; no code of its repository is run.
+    """Yield the rows of a data set as a stream, without running code of its repository.
 
     Args:
         path: A name on the hub such as ``tatsu-lab/alpaca``, a folder, or a file of JSON Lines,
@@ -108,12 +102,16 @@ def read_data_set(
         columns: See ``columns_of``.
 
     Raises:
-        InputError: The data set cannot be found or read, or has none of the columns.
+        InputError: The data set cannot be found or read, or lacks the columns.
         DependencyError: The library is not installed.
     """
     name = Path(path).name if Path(path).exists() else str(path)
     used: Mapping[Column, str] | None = None
-    with _as_input_errors(str(path), split):
+    logger = logging.getLogger("datasets")
+    before = logger.level
+    # The library logs the errors that it raises.
+    logger.setLevel(logging.CRITICAL + 1)
+    try:
         for number, row in enumerate(_load(str(path), split), 1):
             try:
                 used = used or columns_of(row, columns or {})
@@ -125,6 +123,16 @@ def read_data_set(
                 yield Instruction(id_, id_, prompt, answer)
             else:
                 refuse("empty answer" if prompt else "empty prompt")
+    except (InputError, DependencyError):
+        raise
+    except Exception as error:  # network, files and formats raise anything
+        raise InputError(
+            f"The data set {str(path)!r} (split {split!r}) cannot be read: "
+            f"{told(error).rstrip('.')}. Give a name such as tatsu-lab/alpaca with access to the "
+            "hub, or a local folder or file."
+        ) from error
+    finally:
+        logger.setLevel(before)
 
 
 def _load(path: str, split: str) -> Any:
@@ -145,23 +153,3 @@ def _load(path: str, split: str) -> Any:
     if not local.exists() and (local.is_absolute() or local.suffix.lower() in BUILDERS):
         raise InputError(f"{path} does not exist. Give a file, a folder, or a data set's name.")
     return load_dataset(path, split=split, streaming=True)
-
-
-@contextmanager
-def _as_input_errors(path: str, split: str) -> Iterator[None]:
-    """Raise ``InputError`` for any error of the library, which does not log it."""
-    logger = logging.getLogger("datasets")
-    before = logger.level
-    logger.setLevel(logging.CRITICAL + 1)
-    try:
-        yield
-    except (InputError, DependencyError):
-        raise
-    except Exception as error:  # network, files and formats raise anything
-        raise InputError(
-            f"The data set {path!r} (split {split!r}) cannot be read: {told(error).rstrip('.')}. "
-            "Give a name such as tatsu-lab/alpaca with access to the hub, or a local folder or "
-            "file."
-        ) from error
-    finally:
-        logger.setLevel(before)

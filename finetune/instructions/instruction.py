@@ -1,4 +1,4 @@
-"""An instruction and its answer, their source and their constraints."""
+"""An instruction with its answer, source and constraints."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _UNREADABLE = re.compile(r"[\x00-\x08\x0b\x0e-\x1f\ud800-\udfff]")
 
 @dataclass(frozen=True, slots=True)
 class Constraint:
-    """A constraint on an answer, of one of the kinds in ``RULES``, and its wording in a prompt."""
+    """A constraint on an answer, of a kind in ``RULES``, with its wording in a prompt."""
 
     kind: str
     parameters: Mapping[str, Any] = field(default_factory=dict)
@@ -31,9 +31,9 @@ class Instruction:
     """An instruction and its answer.
 
     Attributes:
-        id: Unique in its data set; an evolved one adds its constraints.
+        id: Unique in the data set; the id of an evolved instruction names its constraints.
         source: The data set and the position in it.
-        original: The prompt before it was evolved; empty if it was not.
+        original: The prompt before the evolution; empty without one.
     """
 
     id: str
@@ -55,10 +55,10 @@ class Instruction:
 
     @property
     def key(self) -> str:
-        """The prompt case-folded with single spaces, which duplicates share."""
+        """The case-folded prompt with single spaces, which is equal for duplicates."""
         return normalized(self.prompt)
 
     def to_example(self) -> TrainingExample:
-        """Return it as a training example."""
+        """Return the instruction as a training example."""
         task = EVOLVED_TASK if self.original else TASK
         return TrainingExample(self.id, task, self.source, Prompt("", self.prompt), self.answer)

@@ -1,4 +1,4 @@
-"""Instructions for a training set: a share of the sources', deduplicated, some of it evolved."""
+"""Instructions for a training set: a share of the sources without duplicates, partly evolved."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ READER = "hugging_face"
 
 
 def _beside_or_named(path: str, info: ValidationInfo) -> str:
-    """Return the path relative to the recipe if something is there, else a data set's name."""
+    """Return the absolute path of a file beside the recipe, or else the data set's name."""
     resolved = beside(info, path)
     return str(resolved) if resolved.exists() else path
 
@@ -33,8 +33,8 @@ class InstructionSource(Section):
 
     Attributes:
         path: A data set's name; or a file or folder, relative to the recipe.
-        limit: Most instructions to take, drawn by the seed; all by default.
-        columns: The columns of its ``prompt``, ``input`` and ``answer``, or of its ``messages``.
+        limit: Maximum number of instructions, drawn by the seed; all by default.
+        columns: The columns of ``prompt``, ``input`` and ``answer``, or of ``messages``.
         licence: The licence, for the manifest.
     """
 
@@ -50,11 +50,11 @@ class InstructionSettings(Section):
     """The generic instructions beside the plans.
 
     Attributes:
-        share: The share of the sources' instructions that is taken, as in the paper's Table 3
-            (60,000 of 147,000 are 40 %).
+        share: The share of the sources' instructions to use, as in the paper's Table 3 (60,000 of
+            147,000 are 40 %).
         evolved: The share of these that gets constraints.
-        constraints: Most constraints in one instruction.
-        max_characters: Longest prompt and answer together.
+        constraints: Maximum number of constraints in one instruction.
+        max_characters: Maximum length of prompt and answer together.
     """
 
     sources: tuple[InstructionSource, ...] = ()
@@ -73,13 +73,13 @@ class InstructionSettings(Section):
         return self
 
 
-#: Most times that an instruction is evolved, with other constraints each time.
+#: Maximum number of evolutions of an instruction, each with other constraints.
 _ROUNDS = 3
 
 
 @dataclass(frozen=True, slots=True)
 class Taken:
-    """Instructions in random order, and the number in the sources (0 if none were read)."""
+    """Instructions in random order, and the number of usable instructions in the sources."""
 
     examples: list[TrainingExample]
     pool: int
@@ -90,11 +90,11 @@ def instructions(
 ) -> Taken:
     """Return a share of the sources' instructions, the same for the same settings, files and seed.
 
-    While there are enough, evolved instructions come from others than the plain ones. The
-    share is as in REAPER (Joshi et al. 2024, Table 3).
+    If there are enough, no evolved instruction comes from a plain one. The share is as in REAPER
+    (Joshi et al. 2024, Table 3).
 
     Args:
-        refused: Counter of the reasons why records were left out; updated.
+        refused: Counter of the reasons for omitted records; updated.
 
     Raises:
         InputError: A source cannot be read, or has too few usable instructions.
@@ -113,15 +113,21 @@ def instructions(
     wanted = round(count * settings.evolved)
     rng.shuffle(pool)
     plain, rest = pool[: count - wanted], pool[count - wanted :]
-    chosen = _with_unique_ids([*plain, *_evolved(settings, [*rest, *plain], wanted, rng)])
-    rng.shuffle(chosen)
-    return Taken([item.to_example() for item in chosen], len(pool))
+    chosen: dict[str, Instruction] = {}
+    repeated: Counter[str] = Counter()
+    for item in (*plain, *_evolved(settings, [*rest, *plain], wanted, rng)):
+        repeated[item.id] += 1
+        id_ = item.id if item.id not in chosen else f"{item.id}#{repeated[item.id]}"
+        chosen[id_] = replace(item, id=id_)
+    examples = [item.to_example() for item in chosen.values()]
+    rng.shuffle(examples)
+    return Taken(examples, len(pool))
 
 
 def _pool(
     settings: InstructionSettings, rng: random.Random, refused: Counter[str]
 ) -> list[Instruction]:
-    """Return the sources' usable instructions, each prompt once, within the limits."""
+    """Return the sources' usable instructions within the limits, each prompt once."""
     pool: list[Instruction] = []
     seen: set[str] = set()
 
@@ -149,7 +155,7 @@ def _pool(
 def _evolved(
     settings: InstructionSettings, pool: Sequence[Instruction], count: int, rng: random.Random
 ) -> list[Instruction]:
-    """Return ``count`` evolved instructions with different prompts, the first of the pool's."""
+    """Return the first ``count`` evolved instructions of a pool, with different prompts."""
     evolver = RuleEvolver(rng, settings.constraints)
     evolved: dict[str, Instruction] = {}
     for instruction in chain.from_iterable(repeat(pool, _ROUNDS)):
@@ -164,14 +170,3 @@ def _evolved(
             "Lower share or evolved, or add sources."
         )
     return list(evolved.values())
-
-
-def _with_unique_ids(instructions: Sequence[Instruction]) -> list[Instruction]:
-    """Return the same with a number added to each repeated id."""
-    seen: Counter[str] = Counter()
-    unique = []
-    for item in instructions:
-        seen[item.id] += 1
-        number = seen[item.id]
-        unique.append(item if number == 1 else replace(item, id=f"{item.id}#{number}"))
-    return unique

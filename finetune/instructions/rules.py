@@ -1,9 +1,9 @@
-"""Evolution by rules: one to three compatible constraints, and an answer that keeps them all.
+"""Evolution by rules: one to three compatible constraints, and an answer that keeps all of them.
 
 In Evol-Instruct (Xu et al. 2023, arXiv:2304.12244, section 3.2) a model adds constraints and writes
-a new answer. A rule adds a constraint that the present answer already keeps, or keeps after a
-change that does not reword it. As in IFEval (Zhou et al. 2023, arXiv:2311.07911, section 2 and
-table 1) its wording is free, and a program verifies it.
+a new answer. A rule adds a constraint that the present answer keeps, or keeps after a change that
+does not reword it. As in IFEval (Zhou et al. 2023, arXiv:2311.07911, section 2 and table 1) the
+wording of a constraint is free, and a program verifies the constraint.
 """
 
 from __future__ import annotations
@@ -26,21 +26,21 @@ _FILE = Path(__file__).parent / "wordings.toml"
 #: The wordings of constraints, by kind, and the texts that rules add.
 WORDINGS: Mapping[str, Any] = tomllib.loads(_FILE.read_text(encoding="utf-8"))
 
-#: Most constraints of an instruction.
+#: Maximum number of constraints of an instruction.
 MOST_CONSTRAINTS = 3
 #: A constraint's parameters and the answer that keeps it; ``None`` if a rule does not apply.
 Proposal = tuple[Mapping[str, Any], str] | None
-#: Proposes for a question and its answer.
+#: Returns the proposal for a question and its answer.
 Propose = Callable[[str, str, random.Random], Proposal]
-#: Whether an answer keeps a constraint of these parameters.
+#: Returns whether an answer keeps a constraint of these parameters.
 Check = Callable[[Mapping[str, Any], str], bool]
-#: A prompt that ends so is completed by the answer: no constraint may come between.
+#: Ends of prompts that the answer completes; a constraint must precede such a prompt.
 _CUE = (":", "=", ">", "-", "…", "...", ",", '"')
-#: The share of constraints that precede a question, if they may follow it.
+#: Share of constraints that precede a question, if they may follow it.
 _BEFORE = 0.25
-#: Longest answer whose length is limited, and shortest one whose words are constrained.
+#: The longest answer with a limited length, and the shortest with constrained words, in words.
 _MOST_WORDS, _SOME_WORDS = 150, 8
-#: Requests about the form of a text or of its answer, which a constraint could contradict.
+#: Requests about the form of a text or an answer, which a constraint could contradict.
 _ABOUT_FORM = re.compile(
     r"(?i)\b(?:capitali[sz]|upper.?case|lower.?case|punctuat|spell|grammar|proofread|typo|format"
     r"|json|html|xml|latex|markdown|code|program|function|script|regex|sql|python|bash|command"
@@ -58,11 +58,11 @@ _MARKED = re.compile(r"[{}\\<>`|=_#@~^]|https?:|www\.|\t|\[\[|\*\*|\w\(['\"]|\w\
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """A kind of constraint: how it is added to an instruction, and how an answer is checked.
+    """A kind of constraint with its proposal for an instruction and its check of an answer.
 
     Attributes:
-        parts: The parts of an answer that it constrains; rules with a common part are not combined.
-        wraps: It adds something around the answer, before the other rules observe the final one.
+        parts: The constrained parts of an answer; rules with a common part are not combined.
+        wraps: The rule adds a text around the answer, and runs before rules that change nothing.
     """
 
     kind: str
@@ -72,7 +72,7 @@ class Rule:
     wraps: bool = False
 
     def evolved(self, instruction: Instruction, rng: random.Random) -> Instruction | None:
-        """Return the instruction with the constraint, if the rule applies to its text."""
+        """Return the instruction with the constraint; ``None`` if the rule does not apply."""
         original = instruction.original or instruction.prompt
         if _ABOUT_FORM.search(original):
             return None
@@ -81,37 +81,26 @@ class Rule:
         parameters, answer = proposal
         wording = rng.choice(WORDINGS[self.kind]).format(**parameters)
         constraints = (*instruction.constraints, Constraint(self.kind, parameters, wording))
+        joined = (" " if rng.random() < 0.7 else "\n").join(c.wording for c in constraints)
+        before = original.rstrip().endswith(_CUE) or rng.random() < _BEFORE
         return replace(
             instruction,
             id=f"{instruction.id.partition('~')[0]}~{'+'.join(c.kind for c in constraints)}",
-            prompt=_with_constraints(original, constraints, rng),
+            prompt=f"{joined}\n\n{original}" if before else f"{original.rstrip()}\n\n{joined}",
             answer=answer,
             constraints=constraints,
             original=original,
         )
 
 
-def _with_constraints(
-    original: str, constraints: tuple[Constraint, ...], rng: random.Random
-) -> str:
-    joined = (" " if rng.random() < 0.7 else "\n").join(item.wording for item in constraints)
-    ends = original.rstrip()
-    if ends.endswith(_CUE) or rng.random() < _BEFORE:
-        return f"{joined}\n\n{original}"
-    return f"{ends}\n\n{joined}"
-
-
-def _is_prose(answer: str) -> bool:
+def _is_prose(answer: str, least: int = _SOME_WORDS) -> bool:
     letters = sum(char.isalpha() or char.isspace() for char in answer)
-    return not _MARKED.search(answer) and letters >= 0.75 * len(answer)
-
-
-def _some_prose(answer: str) -> bool:
-    return len(answer.split()) >= _SOME_WORDS and _is_prose(answer)
+    enough = letters >= 0.75 * len(answer) and len(answer.split()) >= least
+    return enough and not _MARKED.search(answer)
 
 
 def has_word(answer: str, word: str) -> bool:
-    """Return whether a text has a word, in any case; hyphens and apostrophes belong to words."""
+    """Return whether a text has a word in any case; hyphens and apostrophes are parts of words."""
     pattern = rf"(?<![\w'’\-]){re.escape(word.casefold())}(?![\w'’\-])"
     return bool(re.search(pattern, answer.casefold()))
 
@@ -141,43 +130,42 @@ def _is_json(parameters: Mapping[str, Any], answer: str) -> bool:
         decoded = json.loads(answer)
     except (ValueError, RecursionError):
         return False
-    one_key = isinstance(decoded, dict) and len(decoded) == 1
-    value = decoded.get(parameters["key"]) if one_key else None
-    return isinstance(value, str) and bool(value.strip())
+    value = decoded.get(parameters["key"]) if isinstance(decoded, dict) else None
+    return isinstance(value, str) and bool(value.strip()) and len(decoded) == 1
 
 
 def _at_most_words(question: str, answer: str, rng: random.Random) -> Proposal:
     count = len(answer.split())
-    if count > _MOST_WORDS or not _is_prose(answer):
+    if count > _MOST_WORDS or not _is_prose(answer, 0):
         return None
     step = 1 if count <= 5 else 5 if count <= 50 else 10
     return {"n": max(2, -(-count // step) * step)}, answer
 
 
 def _no_commas(question: str, answer: str, rng: random.Random) -> Proposal:
-    return ({}, answer) if "," not in answer and _some_prose(answer) else None
+    return ({}, answer) if "," not in answer and _is_prose(answer) else None
 
 
 def _includes(question: str, answer: str, rng: random.Random) -> Proposal:
     new = _new_words(answer, question)
-    return ({"word": rng.choice(new)}, answer) if new and _some_prose(answer) else None
+    return ({"word": rng.choice(new)}, answer) if new and _is_prose(answer) else None
 
 
 def _excludes(question: str, answer: str, rng: random.Random) -> Proposal:
     new = _new_words(question, answer)
-    return ({"word": rng.choice(new)}, answer) if new and _some_prose(answer) else None
+    return ({"word": rng.choice(new)}, answer) if new and _is_prose(answer) else None
 
 
 def _new_words(text: str, other: str) -> list[str]:
-    """Return the words of four letters or more of a text that another text has in no form."""
-    known = content_words(other)
+    """Return a text's words of four letters or more that are in no form in the other text."""
+    other_forms = content_words(other)
     words = {word for word in _LETTERS.findall(text.lower()) if has_word(text, word)}
-    return sorted(word for word in words if (forms := content_words(word)) and not forms & known)
+    return sorted(w for w in words if (forms := content_words(w)) and not forms & other_forms)
 
 
 _START, _END = frozenset({"start"}), frozenset({"end"})
 _COMMA, _LENGTH, _WORDS = frozenset({"comma"}), frozenset({"length"}), frozenset({"words"})
-#: The rules by kind. In a check p are the parameters, and a is the answer.
+#: The rules by kind. In a check, p are the parameters, and a is the answer.
 RULES: Mapping[str, Rule] = {
     rule.kind: rule
     for rule in (
@@ -205,7 +193,7 @@ def holds(constraint: Constraint, answer: str) -> bool:
 
 
 class RuleEvolver:
-    """Evolves instructions by rules, the seldom used ones first; deterministic for an ``rng``."""
+    """Evolution of instructions by rules, rare rules first; deterministic for an ``rng``."""
 
     def __init__(self, rng: random.Random, most: int = MOST_CONSTRAINTS) -> None:
         self._rng = rng
@@ -213,19 +201,19 @@ class RuleEvolver:
         self.used: Counter[str] = Counter()
 
     def evolve(self, instruction: Instruction) -> Instruction | None:
-        """Return the evolved instruction, its constraints verified; ``None`` if no rule fits."""
+        """Return the evolved instruction with verified constraints; ``None`` if no rule applies."""
         evolved = instruction
         rules = self._pick(instruction, self._rng.randint(1, self._most))
         for rule in sorted(rules, key=lambda rule: not rule.wraps):
             candidate = rule.evolved(evolved, self._rng)
-            # It may break another constraint: an exact phrase may contain an excluded word.
-            if candidate and all(holds(one, candidate.answer) for one in candidate.constraints):
+            # A rule may break another constraint: an exact phrase may contain an excluded word.
+            if candidate and all(holds(c, candidate.answer) for c in candidate.constraints):
                 evolved = candidate
                 self.used[rule.kind] += 1
         return None if evolved is instruction else evolved
 
     def _pick(self, instruction: Instruction, count: int) -> list[Rule]:
-        # No rule depends on what others drew.
+        # A random generator for each rule: the draws of one rule do not change another's.
         fitting = [r for r in RULES.values() if r.evolved(instruction, random.Random(0))]
         picked: list[Rule] = []
         for rule in sorted(fitting, key=lambda r: (1 + self.used[r.kind]) * self._rng.random()):

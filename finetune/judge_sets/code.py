@@ -1,39 +1,39 @@
 """Code of installed packages, and two sets of questions for whole functions.
 
-Files are read and split as by ``ingest``. All chunks with the function's symbol, in its file, are
-relevant: the splitter decides, and no search or judge takes part. Questions ask for functions and
-methods only; what "all of class C" means is ambiguous.
+Files are read and split as by ``ingest``. All chunks of the function's symbol in its file are
+relevant: the splitter decides, and not a search or judge. Questions ask for functions and methods
+only, since "all of class C" is ambiguous.
 
-The questions of the first set name their function. Those of the second describe it without its
-name: a search then finds mostly the part that reads like the question, such as the head, and no
-filter by names helps. They were written by hand from the code, in other words than its docstrings.
+The questions of the first set name their function. The questions of the second set describe the
+function without its name: a search then finds mostly the part that is similar to the question, such
+as the head, and a filter by names does not help. They were written by hand from the code, in other
+words than its docstrings.
 """
 
 from __future__ import annotations
 
 import ast
 import importlib.util
-import json
 import random
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, distribution
-from importlib.resources import files
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from casewright.errors import DependencyError, InputError
 from casewright.finetune.judge_data import LabelledQuestion
 from casewright.finetune.judge_sets.sets import CODE, DESCRIBED, FeedbackSet, schema_of
+from casewright.finetune.records import read_values
 from casewright.stores import Case, CaseStore, default_encoder
 from casewright.stores.documents.cases import digest, document_cases
 from casewright.stores.documents.file_walk import kind_of, walk
 from casewright.stores.documents.reader import read_document
 from casewright.stores.documents.splitter import split
 
-#: Pure Python distributions of an installation with documents and benches, and their packages:
-#: some 4,700 chunks together.
+#: Pure Python distributions of an installation with documents and benches, and their packages;
+#: together they have some 4,700 chunks.
 PACKAGES = (
     ("beautifulsoup4", "bs4"),
     ("click", "click"),
@@ -43,11 +43,11 @@ PACKAGES = (
     ("requests", "requests"),
     ("tenacity", "tenacity"),
 )
-#: Files and folders that are left out: tests call everything.
+#: Omitted files and folders: tests call all functions.
 EXCLUDED = ("test", "tests", "test_*", "testing", "_vendor")
 #: Seed of the choice of functions and of the words.
 SEED = 0
-#: Most questions of one package, and most chunks of a function: more fill a search's results.
+#: Maximum number of questions of a package, and of chunks of a function.
 PER_PACKAGE, MOST_CHUNKS = 50, 10
 METHOD_WORDS = (
     "Show me the full `{name}` method of class `{owner}`{place}.",
@@ -67,12 +67,12 @@ FUNCTION_WORDS = (
     "entire body of {name}{place}",
     "Give me the code of the function {name}{place}, all of it.",
 )
-#: Optional words for the function's place.
+#: Words for the function's location.
 PLACES = ("", "", " of {package}", " in {source}")
 
 
 class PythonDefinition(NamedTuple):
-    """A function, method or class outside of functions; the symbol has the classes around it."""
+    """A function, method or class outside of functions; the symbol includes enclosing classes."""
 
     symbol: str
     is_function: bool
@@ -81,12 +81,12 @@ class PythonDefinition(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Function:
-    """A definition that questions may be about.
+    """A definition in a package.
 
     Attributes:
-        source: Its file.
-        symbol: Its name and those of the classes around it, joined by dots.
-        chunks: The ids of its chunks; empty if no question may be about it.
+        source: The file.
+        symbol: The names of enclosing classes and of the definition, joined by dots.
+        chunks: The ids of its chunks; empty if no question may ask for the definition.
     """
 
     package: str
@@ -97,16 +97,16 @@ class Function:
 
     @property
     def key(self) -> str:
-        """File and symbol: the id of its question in every set, which determines the half."""
+        """File and symbol: the id of the question in every set, which determines the half."""
         return f"{self.source}:{self.symbol}"
 
     @property
     def is_cut(self) -> bool:
-        """True if it has several chunks, but not too many to be asked about."""
+        """True if a question may ask for the function: it has several chunks, but not too many."""
         return 2 <= len(self.chunks) <= MOST_CHUNKS
 
     def labelled(self, text: str) -> LabelledQuestion:
-        """Return a question about it."""
+        """Return a question for the function."""
         return LabelledQuestion(self.key, text, frozenset(self.chunks))
 
 
@@ -121,7 +121,7 @@ class CodeCorpus:
     def feedback_set(
         self, name: str, questions: Sequence[LabelledQuestion], **settings: Any
     ) -> FeedbackSet:
-        """Return a set of these cases; ``InputError`` if there is no question."""
+        """Return a set of the corpus's cases; ``InputError`` without a question."""
         if not questions:
             packages = ", ".join(self.settings["packages"]) or "none is installed"
             raise InputError(
@@ -132,7 +132,7 @@ class CodeCorpus:
 
 
 def code_set(corpus: CodeCorpus) -> FeedbackSet:
-    """Return the set whose questions name their function; ``InputError`` if it is empty."""
+    """Return the set whose questions name their function; ``InputError`` without a question."""
     cut = sum(len(function.chunks) > 1 for function in corpus.functions)
     return corpus.feedback_set(CODE, ask_about(corpus.functions), functions_of_several_chunks=cut)
 
@@ -140,11 +140,9 @@ def code_set(corpus: CodeCorpus) -> FeedbackSet:
 def described_set(corpus: CodeCorpus, written: Mapping[str, str] | None = None) -> FeedbackSet:
     """Return the set whose questions describe their function.
 
-    A function that the installed version of its package lacks, or has in one chunk, is left out and
-    counted in the settings; ``InputError`` if all are.
-
-    Args:
-        written: Questions by file and symbol; by default those that ship.
+    ``written`` are questions by file and symbol, by default the packaged ones. A function that the
+    installed version of its package lacks, or has in one chunk, is omitted and counted in the
+    settings; ``InputError`` if all are omitted.
     """
     if written is None:
         written = written_questions()
@@ -156,16 +154,16 @@ def described_set(corpus: CodeCorpus, written: Mapping[str, str] | None = None) 
 
 
 def written_questions() -> dict[str, str]:
-    """Return the questions that ship, by the file and symbol of their functions."""
-    file = files("casewright.finetune.judge_sets") / "data" / "described.jsonl"
-    records = map(json.loads, filter(None, file.read_text(encoding="utf-8").split("\n")))
-    return {record["id"]: record["question"] for record in records}
+    """Return the packaged questions by the file and symbol of their functions."""
+    file = Path(__file__).parent / "data" / "described.jsonl"
+    return {record["id"]: record["question"] for _, _, record in read_values(file)}
 
 
 def ask_about(functions: Sequence[Function]) -> list[LabelledQuestion]:
     """Return a question for each function of several chunks, at most ``PER_PACKAGE`` a package.
 
-    Functions and words are drawn with a seed. A symbol of several files is named with its file.
+    Functions and words are drawn with a seed. The question for a symbol of several files names the
+    file.
     """
     times = Counter(function.symbol for function in functions)
     chosen: list[Function] = []
@@ -174,13 +172,13 @@ def ask_about(functions: Sequence[Function]) -> list[LabelledQuestion]:
         cut.sort(key=lambda function: (function.source, function.symbol))
         random.Random(f"{SEED} {package}").shuffle(cut)
         chosen += cut[:PER_PACKAGE]
-    # The first questions are then of all packages.
+    # The first questions are from all packages.
     random.Random(SEED).shuffle(chosen)
     return [_question(function, unique=times[function.symbol] == 1) for function in chosen]
 
 
 def _question(function: Function, *, unique: bool) -> LabelledQuestion:
-    # Its own generator: other packages do not change its words.
+    # A generator for each function: other packages do not change the words.
     rng = random.Random(f"{SEED} {function.key}")
     owner, _, name = function.symbol.rpartition(".")
     words = rng.choice(METHOD_WORDS if function.is_method else FUNCTION_WORDS)
@@ -190,13 +188,10 @@ def _question(function: Function, *, unique: bool) -> LabelledQuestion:
 
 
 def read_code(packages: Iterable[tuple[str, str]] = PACKAGES) -> CodeCorpus:
-    """Read and split installed packages; missing ones are listed in the settings.
+    """Return the split code of installed packages; the settings list missing packages.
 
-    Args:
-        packages: Distributions and their package folders.
-
-    Raises:
-        DependencyError: tree-sitter is not installed.
+    ``packages`` are distributions and their package folders. ``DependencyError`` without
+    tree-sitter.
     """
     if importlib.util.find_spec("tree_sitter") is None:
         raise DependencyError(
@@ -207,7 +202,7 @@ def read_code(packages: Iterable[tuple[str, str]] = PACKAGES) -> CodeCorpus:
     missing: list[str] = []
     cases: list[Case] = []
     functions: list[Function] = []
-    # The store makes the cases' ids, and is not written to.
+    # The store makes the ids of the cases, and stays empty.
     with CaseStore(schema_of(CODE, "code", default_encoder())) as store:
         for name, folder in packages:
             try:
@@ -217,9 +212,9 @@ def read_code(packages: Iterable[tuple[str, str]] = PACKAGES) -> CodeCorpus:
                 missing.append(name)
                 continue
             versions[folder] = installed.version
-            for part, definitions_of_file in _read(folder, installed.version, path, store):
-                cases += part
-                functions += definitions_of_file
+            for cases_of_file, functions_of_file in _read(folder, installed.version, path, store):
+                cases += cases_of_file
+                functions += functions_of_file
     return CodeCorpus(cases, functions, {"packages": versions, "packages_missing": missing})
 
 
@@ -248,20 +243,18 @@ def _read(
 
 
 def definitions(source: bytes) -> list[PythonDefinition]:
-    """Return the definitions of a file in order, with duplicates, by Python's own parser.
+    """Return the definitions in a file in order, with duplicates, by Python's parser.
 
-    Raises:
-        SyntaxError: It is not Python of this version.
-        ValueError: It has zero bytes.
+    ``SyntaxError`` or ``ValueError`` if the file is not Python of this version.
     """
     return list(_walk(ast.parse(source).body, ""))
 
 
 def functions_defined_once(source: bytes) -> list[PythonDefinition]:
-    """Return the functions and methods of a file whose symbol is unique in it."""
-    all_of_file = definitions(source)
-    times = Counter(definition.symbol for definition in all_of_file)
-    return [item for item in all_of_file if item.is_function and times[item.symbol] == 1]
+    """Return the functions and methods in a file whose symbol is unique in it."""
+    items = definitions(source)
+    times = Counter(item.symbol for item in items)
+    return [item for item in items if item.is_function and times[item.symbol] == 1]
 
 
 def _walk(body: Iterable[ast.AST], prefix: str) -> Iterator[PythonDefinition]:

@@ -1,4 +1,4 @@
-"""The sets of labelled questions in a folder, and those of installed code."""
+"""The sets of labelled questions in a folder, and the sets of installed code."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from pathlib import Path
 
 from casewright.errors import InputError
 from casewright.finetune.judge_sets.code import code_set, described_set, read_code
+from casewright.finetune.judge_sets.labelled import CASES, QUESTIONS, labelled_set
 from casewright.finetune.judge_sets.paragraphs import (
     FILES,
     holds_scifact,
@@ -16,43 +17,35 @@ from casewright.finetune.judge_sets.paragraphs import (
 )
 from casewright.finetune.judge_sets.sets import CODE, DESCRIBED, SCIFACT, FeedbackSet
 
+#: Functions that read the sets, by the sets' names.
+Readers = dict[str, Callable[[], FeedbackSet]]
 _USAGE = (
     "Give a folder with hotpotqa-dev.jsonl, 2wikimultihop-dev.jsonl or musique-dev.jsonl, or with "
-    "SciFact's corpus.jsonl and claims, or one with these in multihop and scifact; without --data "
-    "the sets of code alone are measured."
+    "SciFact's corpus.jsonl and claims, or one with these in multihop and scifact, or one with "
+    "cases.jsonl and questions.jsonl; without --data only the sets of code are read."
 )
 
 
 def find_sets(
     data: Path | None, only: str | None = None, limit: int | None = None
 ) -> list[FeedbackSet]:
-    """Return the sets of a folder, and those of code.
+    """Return the sets of a folder and the sets of code, or the labelled set of a user's folder.
 
     Args:
         data: A folder with some of the three multi-hop files or the files of SciFact, or with
-            folders ``multihop`` and ``scifact`` that hold them; ``None`` for the sets of code only.
-        only: The name of the one set to return.
-        limit: Most questions of each set, equally many of both halves.
+            folders ``multihop`` and ``scifact`` that have these files, or a folder for
+            ``labelled_set``; ``None`` for the sets of code only.
+        only: The name of the only set to return.
+        limit: Maximum number of questions of each set, equally many of both halves.
 
     Raises:
-        InputError: There is no such set, a file has another form, or a half has no question.
+        InputError: No set has this name, a file has another form, or a half has no question.
         DependencyError: A set of code is needed, and its splitter is not installed.
     """
-    sets: dict[str, Callable[[], FeedbackSet]] = {}
-    if data is not None:
-        if not data.is_dir():
-            raise InputError(f"--data {data}: there is no such folder. {_USAGE}")
-        for name, file_name in FILES.items():
-            files = (folder / file_name for folder in (data, data / "multihop"))
-            if file := next((file for file in files if file.is_file()), None):
-                sets[name] = partial(multihop_set, file, name)
-        if folder := next((item for item in (data, data / "scifact") if holds_scifact(item)), None):
-            sets[SCIFACT] = partial(scifact_set, folder)
-        if not sets and only not in (CODE, DESCRIBED):
-            raise InputError(f"--data {data}: it holds no set of questions. {_USAGE}")
-    # Packages are split once for both sets, and only if needed.
-    corpus = cache(read_code)
-    sets |= {CODE: lambda: code_set(corpus()), DESCRIBED: lambda: described_set(corpus())}
+    if data is not None and any((data / name).is_file() for name in (CASES, QUESTIONS)):
+        sets: Readers = {data.resolve().name: partial(labelled_set, data)}
+    else:
+        sets = _public_sets(data, only)
     chosen = [read().limited(limit) for name, read in sets.items() if only in (None, name)]
     if not chosen:
         raise InputError(
@@ -69,3 +62,21 @@ def find_sets(
                 "larger --limit, or a file with more questions."
             )
     return chosen
+
+
+def _public_sets(data: Path | None, only: str | None) -> Readers:
+    sets: Readers = {}
+    if data is not None:
+        if not data.is_dir():
+            raise InputError(f"--data {data}: there is no such folder. {_USAGE}")
+        for name, file_name in FILES.items():
+            files = (folder / file_name for folder in (data, data / "multihop"))
+            if file := next((file for file in files if file.is_file()), None):
+                sets[name] = partial(multihop_set, file, name)
+        if folder := next((item for item in (data, data / "scifact") if holds_scifact(item)), None):
+            sets[SCIFACT] = partial(scifact_set, folder)
+        if not sets and only not in (CODE, DESCRIBED):
+            raise InputError(f"--data {data}: it holds no set of questions. {_USAGE}")
+    # Packages are split once for both sets, and only if needed.
+    corpus = cache(read_code)
+    return sets | {CODE: lambda: code_set(corpus()), DESCRIBED: lambda: described_set(corpus())}

@@ -1,8 +1,8 @@
-"""Paragraphs as cases: multi-hop questions, and claims with the abstracts that they cite.
+"""Paragraphs as cases: multi-hop questions, and claims that cite abstracts.
 
-HotpotQA (Yang et al. 2018), 2WikiMultihopQA (Ho et al. 2020) and MuSiQue (Trivedi et al. 2022): all
-paragraphs that a question needs are relevant. SciFact (Wadden et al. 2020): most claims cite one
-abstract, so that this set shows a loop's cost where it has little to find.
+In HotpotQA (Yang et al. 2018), 2WikiMultihopQA (Ho et al. 2020) and MuSiQue (Trivedi et al. 2022)
+all paragraphs that a question needs are relevant. In SciFact (Wadden et al. 2020) most claims cite
+one abstract, so this set shows the cost of a loop that can find little.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ FILES = {
 }
 #: SciFact's files of abstracts and of claims.
 CORPUS, CLAIMS = "corpus.jsonl", "claims_*.jsonl"
-#: Most claims of each half, and most abstracts: all 5,183 take long to encode.
+#: Maximum number of claims of each half, and of abstracts: all 5,183 take long to encode.
 CLAIMS_PER_HALF = 75
 ABSTRACTS = 1500
 
@@ -49,7 +49,7 @@ class Paragraph(NamedTuple):
 
 
 class Item(NamedTuple):
-    """A question's record, its paragraphs, and those that support its answer."""
+    """A question's record, its paragraphs, and the paragraphs that support its answer."""
 
     record: Mapping[str, Any]
     paragraphs: set[Paragraph]
@@ -90,15 +90,10 @@ def _item(record: Mapping[str, Any]) -> Item:
 
 
 def multihop_set(file: Path, name: str) -> FeedbackSet:
-    """Return the set of a file, with a case for each distinct paragraph.
+    """Return the set of a file in the form of HotpotQA or MuSiQue, with a case for each paragraph.
 
-    Cases are ordered by title and text, so that their order says nothing about the labels.
-
-    Args:
-        file: One JSON object a line, in the form of HotpotQA or of MuSiQue.
-
-    Raises:
-        InputError: A line has another form, or a question no unique id or too few paragraphs.
+    Cases are ordered by title and text, so that their order does not reveal the labels.
+    ``InputError`` if a line has another form, or a question no unique id or too few paragraphs.
     """
     items = read_items(file)
     cases = {
@@ -133,18 +128,16 @@ def _case(title: str, text: str, name: str) -> Case:
 
 
 def holds_scifact(folder: Path) -> bool:
-    """Return whether a folder has the files of SciFact."""
+    """Return true if a folder has the files of SciFact."""
     return (folder / CORPUS).is_file() and any(folder.glob(CLAIMS))
 
 
 def scifact_set(folder: Path) -> FeedbackSet:
-    """Return SciFact's claims with citations, and part of its abstracts.
+    """Return the claims of SciFact that cite abstracts, with cited and some other abstracts.
 
-    Claims are ordered by their ids' SHA-256, and so are the abstracts: those that the claims cite,
-    and others. The set is easier than with the full corpus.
-
-    Raises:
-        InputError: A line has another form, a claim's id is not unique, or an abstract is missing.
+    Claims and abstracts are ordered by the SHA-256 of their ids. The set is easier than with all
+    abstracts. ``InputError`` if a line has another form, an id is not unique, or an abstract is
+    missing.
     """
     corpus = dict(read_lines(folder / CORPUS, _abstract, "SciFact's abstracts"))
     claims = _claims(folder)
@@ -155,7 +148,7 @@ def scifact_set(folder: Path) -> FeedbackSet:
             f"{missing[0]}. Give the corpus that belongs to the claims."
         )
     others = sorted(corpus.keys() - needed, key=_order)[: max(ABSTRACTS - len(needed), 0)]
-    # Sorted together, so that the order says nothing about the labels.
+    # Sorted together, so that the order does not reveal the labels.
     cases = {corpus[id_].id: corpus[id_] for id_ in sorted([*needed, *others], key=_order)}
     questions = [
         replace(claim, relevant=frozenset(corpus[id_].id for id_ in claim.relevant))
@@ -166,7 +159,7 @@ def scifact_set(folder: Path) -> FeedbackSet:
 
 
 def _claims(folder: Path) -> list[LabelledQuestion]:
-    """Return claims of both halves, with the ids of the abstracts that they cite."""
+    """Return claims of both halves, with the ids of the cited abstracts."""
     claims: dict[str, LabelledQuestion] = {}
     for file in sorted(folder.glob(CLAIMS)):
         for claim in read_lines(file, _claim, "SciFact's claims"):
@@ -175,12 +168,9 @@ def _claims(folder: Path) -> list[LabelledQuestion]:
             claims[claim.id] = claim
     citing = [claims[id_] for id_ in sorted(claims, key=_order) if claims[id_].relevant]
     if not citing:
-        raise InputError(f"{folder}: no claim cites an abstract, so that there is none to find.")
-    return [
-        claim
-        for half in (False, True)
-        for claim in [item for item in citing if is_training(item.id) is half][:CLAIMS_PER_HALF]
-    ]
+        raise InputError(f"{folder}: no claim cites an abstract, so a search has none to find.")
+    halves = ([c for c in citing if is_training(c.id) is half] for half in (False, True))
+    return [claim for half in halves for claim in half[:CLAIMS_PER_HALF]]
 
 
 def _order(id_: str) -> str:

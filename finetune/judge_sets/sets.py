@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -11,30 +12,30 @@ from typing import Any, Literal
 from casewright.finetune.judge_data import LabelledQuestion
 from casewright.stores import Case, CaseSchema, CaseStore, Encoder, document_schema, text_facet
 
-#: What the cases are: paragraphs of an encyclopedia, or chunks of source code.
+#: The kind of the cases: paragraphs of text, or chunks of source code.
 CaseKind = Literal["paragraphs", "code"]
-#: The sets of installed packages, whose questions name or describe their function.
+#: Names of the sets of installed packages, whose questions name or describe a function.
 CODE, DESCRIBED = "code", "code_described"
-#: The set of claims and the abstracts that they cite.
+#: The name of the set of claims with cited abstracts.
 SCIFACT = "scifact"
 
 
 def is_training(question_id: str) -> bool:
-    """Return whether a question is for training (the parity of its id's SHA-256) or for testing.
+    """Return true for a question of the training half, by the parity of its id's SHA-256.
 
-    The half is so the same in every set, with any limit, on every machine.
+    The half is the same in every set, with any limit, on every machine.
     """
     return hashlib.sha256(question_id.encode()).digest()[-1] % 2 == 0
 
 
 @dataclass(frozen=True, slots=True)
 class FeedbackSet:
-    """Cases with the components ``title`` and ``text``, and the questions to ask of them.
+    """Cases with the components ``title`` and ``text``, and labelled questions about them.
 
     Attributes:
         name: The set's name in tables.
-        cases: All cases with their ids, also those that no question needs.
-        questions: Both halves. Questions of several sets about one thing have the same id.
+        cases: All cases with their ids, also those that are relevant to no question.
+        questions: Both halves. Questions of several sets about one function have the same id.
         settings: The set's origin, printed with the figures.
     """
 
@@ -49,8 +50,9 @@ class FeedbackSet:
         return [question for question in self.questions if is_training(question.id) is training]
 
     def store(self, encoder: Encoder, location: str | Path = ":memory:") -> CaseStore:
-        """Return a store with the cases, for the caller to close; a folder is faster to search."""
-        store = CaseStore(schema_of(self.name, self.kind, encoder), location)
+        """Return an open store with the cases; a folder is faster to search than memory."""
+        titled = any("title" in case.problem for case in self.cases)
+        store = CaseStore(schema_of(self.name, self.kind, encoder, titled=titled), location)
         try:
             store.add(self.cases)
         except BaseException:
@@ -68,7 +70,7 @@ class FeedbackSet:
         }
 
     def limited(self, limit: int | None) -> FeedbackSet:
-        """Return the set with its first questions only, equally many of both halves, in order."""
+        """Return the set with its first ``limit`` questions, equally many of both halves."""
         if limit is None:
             return self
         test = self.half(training=False)[: limit // 2]
@@ -76,10 +78,10 @@ class FeedbackSet:
         return replace(self, questions=[q for q in self.questions if q.id in ids])
 
 
-def schema_of(name: str, kind: CaseKind, encoder: Encoder) -> CaseSchema:
-    """Return the schema of a set; for code, the one of ``ingest``."""
-    collection = f"bench_feedback_{name}"
+def schema_of(name: str, kind: CaseKind, encoder: Encoder, *, titled: bool = True) -> CaseSchema:
+    """Return the schema of a set: the schema of ``ingest`` for code, else text and title."""
+    collection = re.sub(r"[^A-Za-z0-9_-]", "_", f"bench_feedback_{name}")
     if kind == "code":
         return document_schema(encoder, collection)
     facets = (text_facet("text", encoder, weight=0.7), text_facet("title", encoder, weight=0.3))
-    return CaseSchema(collection, facets)
+    return CaseSchema(collection, facets if titled else facets[:1])

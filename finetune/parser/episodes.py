@@ -1,4 +1,4 @@
-"""Episodes for the plan parser: toolboxes with drawn names, messages and their plan cases."""
+"""Episodes for the plan parser: toolboxes with drawn names, messages, and their plan cases."""
 
 from __future__ import annotations
 
@@ -7,7 +7,8 @@ import random
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
-from typing import TYPE_CHECKING, Any
+from itertools import chain
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from casewright.finetune.corpus import CorpusToolbox
 from casewright.finetune.examples.composing import composed
@@ -54,11 +55,11 @@ class EpisodeSettings:
     Attributes:
         messages: Maximum number of messages.
         mixed: Share of episodes with the tools and messages of two toolboxes.
-        removed: Share of episodes without a tool; messages that need it are planned no_evidence.
+        removed: Share of episodes without one tool; messages that need it are planned no_evidence.
         added: Share of episodes with tools of another toolbox that no message needs.
-        most_added: Maximum number of these.
-        composed: Maximum share of messages that are joined with another.
-        alone: Share of episodes with no cases but the tools' examples.
+        most_added: Maximum number of added tools.
+        composed: Maximum share of messages that are joined with another message.
+        alone: Share of episodes with only the tools' examples as cases.
         examples: Share of the tools' examples that are cases.
     """
 
@@ -77,10 +78,10 @@ class Episode:
     """The data of one training step.
 
     Attributes:
-        messages: The messages to plan for, ``count`` many, then those of the tools' examples.
+        messages: The ``count`` messages to plan for, then the messages of the tools' examples.
         contexts: The contexts of the messages to plan for.
         plans: The gold plans of all messages.
-        known: For each message to plan for, a flag for each message: it is a case.
+        known: For each message to plan for, a flag for each message that is a case for it.
     """
 
     schema: Schema
@@ -96,30 +97,31 @@ def episodes(
 ) -> Iterator[Episode]:
     """Yield an episode for each source, in random order, if it has two messages and a parameter."""
     for source in rng.sample(sources, len(sources)):
-        mixed = source
         if rng.random() < settings.mixed:
-            mixed = _mix(source, rng.choice(sources), rng)
-        toolbox, queries = _draw(mixed, sources, settings, rng)
+            source = _mix(source, rng.choice(sources), rng)
+        toolbox, queries = _draw(source, sources, settings, rng)
         if (episode := _episode(toolbox, queries, tokenizer, settings, rng)) is not None:
             yield episode
 
 
 def _mix(source: Source, other: Source, rng: random.Random) -> Source:
     """Return two sources as one: all tools of both, half the messages of each."""
-    if any(tool.name in source.toolbox for tool in other.toolbox if tool.name != NO_EVIDENCE.name):
+    tools, others = _tools(source.toolbox), _tools(other.toolbox)
+    if any(tool.name in source.toolbox for tool in others):
         return source
-    tools = [t for t in (*source.toolbox, *other.toolbox) if t.name != NO_EVIDENCE.name]
+    tools += others
     rng.shuffle(tools)
-    queries = [
-        query
-        for part in (source, other)
-        for query in rng.sample(part.queries, len(part.queries) // 2)
-    ]
-    return Source(source.name, Toolbox(tools), {**source.pools, **other.pools}, queries)
+    halves = (rng.sample(part.queries, len(part.queries) // 2) for part in (source, other))
+    pools = {**source.pools, **other.pools}
+    return Source(source.name, Toolbox(tools), pools, [*chain(*halves)])
+
+
+def _tools(toolbox: Toolbox) -> list[ToolSpec]:
+    return [tool for tool in toolbox if tool.name != NO_EVIDENCE.name]
 
 
 def varied(source: Source, number: int) -> Source:
-    """Return a source with other names and descriptions, drawn by a number; 0 changes nothing."""
+    """Return a source with names and descriptions drawn by a number; 0 leaves them unchanged."""
     if not number:
         return source
     rng = random.Random(f"{source.name}:{number}")
@@ -138,11 +140,9 @@ def _draw(
     toolbox = source.toolbox
     if rng.random() < settings.removed:
         toolbox, queries = _without_a_tool(toolbox, queries, rng)
-    tools = [tool for tool in toolbox if tool.name != NO_EVIDENCE.name]
+    tools = _tools(toolbox)
     if rng.random() < settings.added:
-        other = rng.choice(sources).toolbox
-        names = {tool.name for tool in tools}
-        free = [t for t in other if t.name not in names and t.name != NO_EVIDENCE.name]
+        free = [t for t in rng.choice(sources).toolbox if t.name not in toolbox]
         tools += rng.sample(free, min(len(free), rng.randint(1, settings.most_added)))
     return Toolbox(rng.sample(tools, len(tools))), queries
 
@@ -150,17 +150,17 @@ def _draw(
 def _without_a_tool(
     toolbox: Toolbox, queries: Sequence[AnnotatedQuery], rng: random.Random
 ) -> tuple[Toolbox, list[AnnotatedQuery]]:
-    """Return the toolbox without one tool, and the messages; some are planned no_evidence now."""
-    removed = rng.choice([name for name in toolbox.names if name != NO_EVIDENCE.name])
-    nothing = parse_plan(f"s1 = {NO_EVIDENCE.name}()")
-    left = []
+    """Return a toolbox without one tool, and the messages, some of them planned no_evidence."""
+    removed = rng.choice(_tools(toolbox)).name
+    no_evidence = parse_plan(f"s1 = {NO_EVIDENCE.name}()")
+    results = []
     for query in queries:
         tools = query.plan.tools
         if removed not in tools:
-            left.append(query)
+            results.append(query)
         elif tools[-1] == removed and len(tools) < 3 and rng.random() < 0.3:
-            left.append(replace(query, plan=nothing))
-    return toolbox.without(removed), left
+            results.append(replace(query, plan=no_evidence))
+    return toolbox.without(removed), results
 
 
 def _episode(
@@ -170,6 +170,7 @@ def _episode(
     settings: EpisodeSettings,
     rng: random.Random,
 ) -> Episode | None:
+    """Return an episode of messages with these tools, or ``None`` without enough to learn from."""
     schema = Schema.of(toolbox, tokenizer)
     messages, plans = [], []
     contexts: list[Mapping[str, Any]] = []
@@ -190,7 +191,7 @@ def _episode(
         if plan and case.question not in questions and rng.random() < settings.examples:
             messages.append(message)
             plans.append(plan)
-    # The cases of each message are all examples, and some of the other messages.
+    # The cases for a message are all examples, and some of the other messages.
     few = 0 if rng.random() < settings.alone else rng.randint(1, count - 1)
     cases = set(rng.sample(range(count), few))
     known = [
@@ -200,15 +201,15 @@ def _episode(
     return Episode(schema, messages, contexts, plans, count, known)
 
 
-#: Variants of a toolbox's names and descriptions, its own included: few, so that each tool card is
-#: encoded once.
+#: Number of variants of a toolbox, the original included: few, so that each tool card is encoded
+#: once.
 VARIANTS = 12
 
 
 def drawing(
     boxes: Sequence[CorpusToolbox], others: Sequence[Source] = ()
 ) -> Callable[[random.Random], list[Source]]:
-    """Return a function that draws the sources of a pass: one variant of each box and source."""
+    """Return a function that draws the sources of a pass: a variant of each toolbox and source."""
     sources = [Source(box.name, box.toolbox, box.pools, box.queries) for box in boxes]
     sources += others
 
@@ -223,7 +224,7 @@ def drawing(
 
 
 def digest(boxes: Sequence[CorpusToolbox]) -> str:
-    """Return a hash of the toolboxes' tools, messages and plans."""
+    """Return a hash of the tools, messages and plans of toolboxes."""
     result = hashlib.sha256()
     for box in boxes:
         result.update(f"{box.name} {box.toolbox.fingerprint()}".encode())
@@ -233,47 +234,41 @@ def digest(boxes: Sequence[CorpusToolbox]) -> str:
 
 
 def parts_of(source: Source, count: int, rng: random.Random) -> list[Source]:
-    """Split a source into ``count`` sources of the same toolbox."""
+    """Return a source as ``count`` sources with the same toolbox and some of its messages each."""
     order = rng.sample(source.queries, len(source.queries))
-    parts = [order[start::count] for start in range(count)]
     return [
-        Source(f"{source.name}-{index}", source.toolbox, source.pools, part)
-        for index, part in enumerate(parts)
+        replace(source, name=f"{source.name}-{index}", queries=order[index::count])
+        for index in range(count)
     ]
 
 
-#: Maximum number of messages of a source; one tool in ``HELD`` is for validation.
+#: Maximum number of messages of a group; one tool in ``HELD`` is for validation.
 TOGETHER, HELD = 12, 4
 
 
-@dataclass(frozen=True, slots=True)
-class BroughtAlong:
-    """Messages whose records add tools: sources for training, and messages with other tools."""
+class BroughtAlong(NamedTuple):
+    """Messages whose records add tools: sources for training, and held-out messages."""
 
     training: list[Source]
     held: list[AnnotatedQuery]
 
 
 def brought_along(name: str, toolbox: Toolbox, queries: Sequence[AnnotatedQuery]) -> BroughtAlong:
-    """Split a domain's messages whose records add tools by tool, and group them.
+    """Return groups of a domain's messages whose records add tools, and those with held-out tools.
 
-    Messages that no tool answers are left out: a tool of another message may answer them.
+    Messages that no tool answers are omitted: a tool of another message may answer them.
     """
-    adding = [
-        query
-        for query in queries
-        if query.record.tools_extra
-        and not query.record.tools_removed
-        and NO_EVIDENCE.name not in query.plan.tools
-    ]
     held = []
     groups: list[tuple[dict[str, ToolSpec], list[AnnotatedQuery]]] = []
-    for query in adding:
-        added = [t for t in query.record.request(toolbox).toolbox if t.name not in toolbox]
+    for query in queries:
+        record = query.record
+        if not record.tools_extra or record.tools_removed or NO_EVIDENCE.name in query.plan.tools:
+            continue
+        added = [t for t in record.request(toolbox).toolbox if t.name not in toolbox]
         if any(hashlib.sha256(t.name.encode()).digest()[0] % HELD == 0 for t in added):
             held.append(query)
             continue
-        plain = replace(query, record=query.record.model_copy(update={"tools_extra": []}))
+        plain = replace(query, record=record.model_copy(update={"tools_extra": []}))
         for tools, group in groups:
             # Two messages may declare one name differently.
             if len(group) < TOGETHER and all(tools.get(t.name, t) == t for t in added):

@@ -1,4 +1,4 @@
-"""The plan parser's loss: the negative log-likelihood of the gold plans of an episode."""
+"""The loss of the plan parser: the negative log-likelihood of an episode's gold plans."""
 
 from __future__ import annotations
 
@@ -39,24 +39,24 @@ from casewright.planner.parser.tensors_network import (
     with_fields,
 )
 
-#: Target that the loss ignores; torch's default.
+#: The target that the loss ignores, torch's default.
 IGNORED = -100
 
 
 def _targets(episode: Episode, words: int) -> dict[str, Tensor]:
     """Return the gold plans of an episode's messages as tensors.
 
-    The steps, and the arguments, of all messages are numbered through.
+    Steps and arguments have one numbering for all messages.
 
-    - tools: each message's steps, then the end (n, places)
-    - before: the tool before each place (n, places); see ``case_network.continued``
-    - step_rows, step_places, step_tools: each step's message, number from 0, tool
-    - step_parameters: the parameters of its tool, -1 beyond (steps, most)
-    - steps, slots: each argument's step, and its index in the step
-    - parameters, kinds, indices: each argument's
+    - tools: tools of each message's steps, then the end (n, places)
+    - before: tool before each place (n, places); see ``case_network.continued``
+    - step_rows, step_places, step_tools: message of each step, its number from 0, its tool
+    - step_parameters: parameters of each step's tool, padded with -1 (steps, most)
+    - steps, slots: step of each argument, and its index in the step
+    - parameters, kinds, indices: parameter, kind and index of each argument
     - allowed: plain kinds, choices, context fields, results by step (arguments, options)
-    - options: the correct one of these
-    - weights: over the nodes that an argument points to (arguments, nodes)
+    - options: correct option of each argument
+    - weights: weights of the nodes that an argument points to (arguments, nodes)
     - spans: flags of correct runs of words (arguments, words, longest)
     - numbers: flags of correct numbers (arguments, numbers)
     """
@@ -71,7 +71,7 @@ def _targets(episode: Episode, words: int) -> dict[str, Tensor]:
     options = Options(schema)
     steps: list[tuple[int, int, int, list[int]]] = []
     rows: list[tuple[int, int, Argument]] = []
-    allowed, wanted = [], []
+    allowed, gold = [], []
     for row in range(episode.count):
         plan = episode.plans[row]
         calls = [step.tool for step in plan]
@@ -90,7 +90,7 @@ def _targets(episode: Episode, words: int) -> dict[str, Tensor]:
                     results.ravel(),
                 )
                 allowed.append(np.concatenate(parts))
-                wanted.append(_option(argument, parts, len(schema.results)))
+                gold.append(_option(argument, parts, len(schema.results)))
             steps.append((row, index, step.tool, schema.parameters_of(step.tool)))
     most = max(1, *(len(step[3]) for step in steps))
     weights = np.zeros((len(rows), words + fields + schema.size), dtype=np.float32)
@@ -113,7 +113,7 @@ def _targets(episode: Episode, words: int) -> dict[str, Tensor]:
         "parameters": [row[2].parameter for row in rows],
         "kinds": [row[2].kind for row in rows],
         "indices": [row[2].index for row in rows],
-        "options": wanted,
+        "options": gold,
     }
     arrays = {
         "tools": tools,
@@ -128,28 +128,24 @@ def _targets(episode: Episode, words: int) -> dict[str, Tensor]:
 
 
 def _option(argument: Argument, parts: tuple[NDArray[np.bool_], ...], results: int) -> int:
-    """Return an argument's option; ``IGNORED`` if masked, as in a message that was cut."""
-    plain, choices, context, _ = parts
+    """Return an argument's option; ``IGNORED`` if it is masked, as in a truncated message."""
+    choices, context, steps = np.cumsum([len(part) for part in parts[:3]]).tolist()
+    starts = {CHOICE: choices, CONTEXT: context, STEP: steps + argument.step * results}
     index = argument.kind
-    if argument.kind == CHOICE:
-        index = len(plain) + argument.node
-    elif argument.kind == CONTEXT:
-        index = len(plain) + len(choices) + argument.node
-    elif argument.kind == STEP:
-        before = len(plain) + len(choices) + len(context)
-        index = before + argument.step * results + argument.node
+    if index in starts:
+        index = starts[index] + argument.node
     return index if np.concatenate(parts)[index] else IGNORED
 
 
 class KeptStates:
-    """A cache of the frozen layers' token states, by a text's tokens, in bfloat16."""
+    """A cache of the frozen layers' token states by the tokens of a text, in bfloat16."""
 
     def __init__(self, network: ParserNetwork) -> None:
         self._network = network
         self._states: dict[bytes, Tensor] = {}
 
     def __call__(self, ids: Tensor, mask: Tensor, types: Tensor) -> Tensor:
-        """Return token states (n, tokens, encoder), zeros where there is no token."""
+        """Return token states (n, tokens, encoder), zeros without a token."""
         lengths = mask.sum(-1).tolist()
         keys = [
             ids[row, :size].numpy().tobytes() + types[row, :size].to(torch.int8).numpy().tobytes()
@@ -170,7 +166,7 @@ class KeptStates:
 
 
 def episode_loss(network: ParserNetwork, episode: Episode) -> tuple[Tensor, dict[str, float]]:
-    """Return the mean negative log-likelihood of a plan, and its parts."""
+    """Return the mean negative log-likelihood of a plan, and the parts of the loss."""
     memory = _join(network, episode)
     of = _targets(episode, memory.words)
     rows = of["step_rows"][of["steps"]]
@@ -236,7 +232,7 @@ def _join(network: ParserNetwork, episode: Episode) -> Memory:
 def _step_inputs(
     network: ParserNetwork, memory: Memory, of: dict[str, Tensor], taken: Tensor
 ) -> Tensor:
-    """Return each place's decoder input: the step before it (n, places, SIZE)."""
+    """Return the decoder's input at each place: the previous step (n, places, SIZE)."""
     count = len(of["step_rows"])
     share = torch.zeros(count, len(of["steps"]))
     share[of["steps"], torch.arange(len(of["steps"]))] = 1

@@ -1,4 +1,4 @@
-"""The accuracy of a plan parser on other toolboxes than those of its training; its confidence."""
+"""The accuracy of a plan parser on toolboxes outside of its training, and its confidence."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ from casewright.planner.parser.runtime import ParserRuntime
 from casewright.planner.parser.weights import ParserCard
 from casewright.tools import Toolbox
 
-#: Lower log-probabilities are clipped: such plans are wrong.
+#: The least log-probability; lower ones are clipped, since such plans are wrong.
 LEAST = -20.0
 
 
 @dataclass(frozen=True, slots=True)
 class Scored:
-    """A plan's log-probability, and whether its tools and the whole plan are right."""
+    """A plan's log-probability, and flags: its tools are right, and the whole plan is right."""
 
     score: float
     tools: bool
@@ -34,7 +34,7 @@ class Scored:
 def scored(
     runtime: ParserRuntime, boxes: Sequence[CorpusToolbox], cases: int, seed: int = 0
 ) -> Iterator[Scored]:
-    """Yield the scores of the toolboxes' messages, with ``cases`` random ones as plan cases."""
+    """Yield the scores of toolboxes' messages, with ``cases`` random other messages as cases."""
     for box in boxes:
         order = random.Random(f"{seed}:{box.name}").sample(box.queries, len(box.queries))
         yield from planned(runtime, box.toolbox, order[:cases], order[cases:])
@@ -46,7 +46,7 @@ def planned(
     cases: Sequence[AnnotatedQuery],
     queries: Sequence[AnnotatedQuery],
 ) -> Iterator[Scored]:
-    """Yield the scores of some messages, with others as plan cases."""
+    """Yield the scores of messages, with the plan cases of others."""
     prepared = runtime.prepare(toolbox, [_case(query) for query in cases])
     for query in queries:
         message, result = runtime.plans(prepared, query.query, query.record.context, MAX_STEPS)
@@ -59,7 +59,7 @@ def planned(
 
 
 def shares(scores: Sequence[Scored], words: str) -> dict[str, float]:
-    """Return the shares of right tools and whole plans; ``words`` end the names of the figures."""
+    """Return the shares of right tools and whole plans; ``words`` end the figures' names."""
     return {
         f"right tools, {words}": round(sum(item.tools for item in scores) / len(scores), 4),
         f"whole plans, {words}": round(sum(item.whole for item in scores) / len(scores), 4),
@@ -74,11 +74,10 @@ def fitted(scores: Sequence[Scored]) -> ParserCard:
 
 
 def asking(groups: Iterable[Sequence[Scored]], card: ParserCard, share: float) -> float:
-    """Return the confidence below which at most a share of each toolbox's messages falls.
+    """Return the confidence below which at most a share of each toolbox's messages is.
 
-    Args:
-        groups: The scores of each held-out toolbox. By all of them together, a strange toolbox
-            would be asked back far more often than the share.
+    ``groups`` are the scores of each held-out toolbox. A threshold for all scores together would
+    ask back far more messages of an unusual toolbox.
     """
     return min(
         float(np.quantile([card.confidence(item.score) for item in scores], share))

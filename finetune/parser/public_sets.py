@@ -14,7 +14,7 @@ from casewright.planner.spans import is_span
 from casewright.stores import Encoder
 from casewright.tools import Toolbox
 
-#: Reader and path of each set, and the path of its part for measuring.
+#: Reader and path of each set, and the path of the part for measuring.
 SETS = (
     ("sealtools", "sealtools/dev-dev.jsonl", "sealtools/test_out_domain-dev.jsonl"),
     ("sealtools", "sealtools/test_in_domain-dev.jsonl", "sealtools/test_out_domain-dev.jsonl"),
@@ -23,13 +23,9 @@ SETS = (
 
 
 def public_sources(folder: Path, encoder: Encoder, rng: random.Random) -> Iterator[Source]:
-    """Yield the messages of public sets in small toolboxes, without tools for measuring.
+    """Yield the messages of public sets in small toolboxes, without the tools for measuring.
 
-    Args:
-        folder: Has a folder for each set.
-
-    Raises:
-        InputError: A set cannot be read.
+    ``folder`` has a folder for each set; ``InputError`` if a set cannot be read.
     """
     seen: set[str] = set()
     for reader, path, measuring in SETS:
@@ -46,7 +42,7 @@ def public_sources(folder: Path, encoder: Encoder, rng: random.Random) -> Iterat
 
 
 def _verbatim(query: AnnotatedQuery, toolbox: Toolbox) -> bool:
-    """Return whether all texts of a plan, but choices, stand in the message."""
+    """Return true if all texts of a plan, except choices, are in the message."""
     choices = {text for tool in toolbox for slot in tool.parameters for text in slot.choices}
     texts = {
         value.value

@@ -1,4 +1,4 @@
-"""Training of the plan parser, with checkpoints from which a stopped training resumes."""
+"""Training of the plan parser, with checkpoints to resume a stopped training."""
 
 from __future__ import annotations
 
@@ -35,13 +35,13 @@ class ParserSettings:
     """Settings of a training of the plan parser.
 
     Attributes:
-        minutes: Clock time, over which the learning rates fall.
+        minutes: Duration of the training, over which the learning rates fall.
         frozen: Number of frozen encoder layers, from the lowest; the embeddings are frozen too.
         encoder_rate: Learning rate of the encoder's other layers.
         rate: Learning rate of all other weights.
         last: Final share of the learning rates.
         warm_up: Steps in which the learning rates rise.
-        mean: Decay of the running mean of the weights, which is the result.
+        mean: Decay of the running mean of the weights; this mean is the result.
         save: Seconds between checkpoints.
         seed: The seed of weights, episodes and dropout.
     """
@@ -67,15 +67,15 @@ def train_parser(
     """Train a plan parser and return it in evaluation mode.
 
     Args:
-        draw: Returns the sources of one pass.
-        folder: The folder of checkpoint and log; a training that was stopped there resumes.
-        start: The folder of a parser with the first weights; ``InputError`` if it holds none.
+        draw: A function that returns the sources of one pass.
+        folder: The folder of checkpoint and log; a stopped training in it resumes.
+        start: The folder of a parser with the first weights; ``InputError`` without a parser.
     """
     import torch
 
     from casewright.planner.parser.runtime import parser_tokenizer
 
-    # A second thread would mostly wait for the first.
+    # A second thread would mostly wait for the first one.
     torch.set_num_threads(1)
     folder.mkdir(parents=True, exist_ok=True)
     training = _Training(settings, folder, start)
@@ -92,7 +92,7 @@ def train_parser(
 
 
 class _Training:
-    """Weights, their running mean, and the optimiser."""
+    """The weights of a training, their running mean, and the optimiser."""
 
     def __init__(self, settings: ParserSettings, folder: Path, start: Path | None) -> None:
         import torch
@@ -120,7 +120,7 @@ class _Training:
 
     @property
     def spent(self) -> float:
-        """The seconds of training, earlier runs included."""
+        """The seconds of training, with those of previous runs."""
         return self._before + time.time() - self._started
 
     def step(self, episode: Episode) -> None:
@@ -129,7 +129,7 @@ class _Training:
 
         from casewright.finetune.parser.loss_network import episode_loss
 
-        # A training of no minutes is one step.
+        # A training of 0 minutes has one step.
         left = 1 - self.spent / (max(self._settings.minutes, 0.01) * 60)
         share = max(self._settings.last, left)
         share *= min(1.0, (self.steps + 1) / self._settings.warm_up)
@@ -150,7 +150,7 @@ class _Training:
             self.save()
 
     def save(self) -> None:
-        """Write a checkpoint completely or not at all."""
+        """Write a checkpoint atomically."""
         import torch
 
         checkpoint = {
@@ -181,8 +181,8 @@ class _Training:
         checkpoint = torch.load(file, weights_only=True)
         if checkpoint["weights"].keys() != self._weights.keys():
             raise InputError(
-                f"{file} is of a training with other settings. Give the settings that it was "
-                "started with, or another folder."
+                f"{file} is of a training with other settings. Give the settings of that training, "
+                "or another folder."
             )
         for name, item in checkpoint["weights"].items():
             self._weights[name].data.copy_(item)
@@ -232,7 +232,7 @@ def _network(settings: ParserSettings, start: Path | None) -> ParserNetwork:
 
 
 def trained_parts(network: ParserNetwork) -> dict[str, Tensor]:
-    """Return the weights that differ from the packaged encoder's."""
+    """Return the weights that differ from those of the packaged encoder."""
     frozen = {f"encoder.encoder.layer.{number}." for number in range(network.split)}
     return {
         name: item
@@ -243,7 +243,7 @@ def trained_parts(network: ParserNetwork) -> dict[str, Tensor]:
 
 #: Minimum and maximum number of annotated messages for ``adapt_parser``.
 FEWEST, MOST = 20, 500
-#: Episodes of a pass: of the toolbox itself, and of the corpus against forgetting.
+#: Episodes of a pass: of the toolbox, and of the corpus, which prevents forgetting.
 OWN, REHEARSED = 4, 1
 SETTINGS = ParserSettings(
     frozen=4,

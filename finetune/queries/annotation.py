@@ -1,7 +1,7 @@
-"""From an annotation sheet to annotated queries.
+"""Annotated queries of an annotation sheet.
 
-No line is lost: correct lines are added to the output, and all others are written unchanged to a
-file of their own, which can be completed and given as the next sheet.
+Correct lines are added to the output. All other lines go unchanged to a second file, which a person
+can complete and use as the next sheet.
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
+from itertools import chain, count
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +24,7 @@ from casewright.tools import Toolbox
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """The reason why a line of a sheet, counted from 1, is not an annotated query yet."""
+    """The reason why a line of a sheet (the first is 1) is no annotated query yet."""
 
     line: int
     id: str
@@ -33,7 +34,7 @@ class Problem:
 
 
 def sheet_record(record: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a query as a record of a sheet; fields that it has stay as they are."""
+    """Return a query as a record of a sheet, with empty fields for the annotation."""
     blank = {"id": record.get("id"), "query": record["query"], "context": {}}
     return {**blank, **record, "plan": record.get("plan", ""), "class": record.get("class", "")}
 
@@ -41,13 +42,13 @@ def sheet_record(record: Mapping[str, Any]) -> dict[str, Any]:
 def checked_record(
     record: Mapping[str, Any], toolbox: Toolbox, classes: Collection[str]
 ) -> dict[str, Any]:
-    """Return a record as an annotated query: its plan in the canonical form, its class set.
+    """Return a record as an annotated query, with a canonical plan and a class.
 
     Args:
-        classes: Known classes, beside the tools' names.
+        classes: The valid classes beside the tools' names.
 
     Raises:
-        PlanError: The plan is not in the plan language, or cannot be run for its request.
+        PlanError: The plan is not in the plan language, or not valid for its request.
         InputError: A field is malformed, the id is not Unicode, or the class is unknown.
     """
     request = request_of(record, toolbox)
@@ -60,14 +61,14 @@ def checked_record(
     label = query.label.strip() or plan_class(query.plan)
     if label not in known:
         raise InputError(
-            f"There is no class {label!r}. Write one of {', '.join(sorted(known))}, or leave it "
-            "empty to have it taken from the plan."
+            f"There is no class {label!r}. Write one of {', '.join(sorted(known))}, or leave the "
+            "class empty: the plan then determines it."
         )
     return {**record, "plan": str(query.plan), "class": label}
 
 
 def request_of(record: Mapping[str, Any], toolbox: Toolbox) -> PlanRequest:
-    """Return the request of a record; raise ``InputError`` if a field is malformed."""
+    """Return the request of a record; raise ``InputError`` for a malformed field."""
     return QueryRecord.read(record).request(toolbox)
 
 
@@ -76,8 +77,10 @@ class AnnotationReport:
     """The results of checking a sheet.
 
     Attributes:
-        added: Number of annotated queries written.
-        problems: One for each line that was not taken; ``rest`` are these lines.
+        added: Number of new annotated queries in the output.
+        already: Number of lines whose query is in the output already.
+        problems: One problem for each line of ``rest``.
+        rest: The lines that are no annotated queries.
     """
 
     added: int = 0
@@ -87,12 +90,12 @@ class AnnotationReport:
 
     @property
     def wrong(self) -> int:
-        """The number of lines that have a plan and are wrong."""
+        """The number of wrong lines with a plan."""
         return sum(not problem.empty for problem in self.problems)
 
 
 def sheet_lines(sheet: Path) -> list[tuple[int, str]]:
-    """Return the numbers and texts of a sheet's lines that are not blank; at least one."""
+    """Return numbers and texts of a sheet's lines that are not blank, at least one."""
     numbered = enumerate(read_text(sheet).split("\n"), 1)
     lines = [(number, line) for number, line in numbered if line.strip()]
     if not lines:
@@ -106,12 +109,12 @@ def annotate(
     toolbox: Toolbox,
     classes: Collection[str] = (),
 ) -> AnnotationReport:
-    """Check the lines of a sheet, and write the correct ones.
+    """Check the lines of a sheet, and add the correct lines to the output.
 
     Args:
-        lines: See ``sheet_lines``.
-        output: Annotated queries are added here; a line that it holds already is skipped.
-        classes: Known classes, beside the tools' names.
+        lines: The result of ``sheet_lines``.
+        output: Annotated queries; lines with a query of the output are skipped.
+        classes: The valid classes beside the tools' names.
     """
     report = AnnotationReport()
     known = {_key(record) for record in output.records}
@@ -123,40 +126,31 @@ def annotate(
             if _key(record) in known:
                 report.already += 1
                 continue
-            if _is_empty(record):
-                reason, name = "The plan is empty.", str(record.get("id") or "")
-                problem = Problem(number, name, reason, "Write it.", empty=True)
-            else:
-                problem = None
-                query = checked_record(record, toolbox, classes)
+            has_plan = bool(str(record.get("plan") or "").strip())
+            query = checked_record(record, toolbox, classes) if has_plan else None
         except (PlanError, InputError, ValueError, RecursionError) as error:
             problem = _problem(number, record, error)
-        if problem is None:
-            output.append(query)
-            known.add(_key(query))
-            report.added += 1
         else:
-            report.problems.append(problem)
-            report.rest.append(text)
+            if query is not None:
+                output.append(query)
+                known.add(_key(query))
+                report.added += 1
+                continue
+            name = str(record.get("id") or "")
+            problem = Problem(number, name, "The plan is empty.", "Write it.", empty=True)
+        report.problems.append(problem)
+        report.rest.append(text)
     return report
 
 
 def rest_file(output: Path, path: Path | None = None) -> Path:
-    """Return a new file for the lines that are not taken: ``path``, or one beside the output."""
-    if path is not None:
-        if path.exists():
-            raise InputError(f"--rest {path} is there already. Choose a new file for the rest.")
-        return path
-    path, number = output.with_suffix(".rest.jsonl"), 1
-    while path.exists():
-        number += 1
-        path = output.with_suffix(f".rest-{number}.jsonl")
+    """Return a new file for the remaining lines: ``path``, or a file beside the output."""
+    if path is None:
+        suffixes = chain([".rest.jsonl"], (f".rest-{number}.jsonl" for number in count(2)))
+        return next(p for p in map(output.with_suffix, suffixes) if not p.exists())
+    if path.exists():
+        raise InputError(f"--rest {path} exists already. Choose a new file for the rest.")
     return path
-
-
-def _is_empty(record: Mapping[str, Any]) -> bool:
-    plan = record.get("plan")
-    return plan is None or (isinstance(plan, str) and not plan.strip())
 
 
 def _problem(line: int, record: Any, error: Exception) -> Problem:

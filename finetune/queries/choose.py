@@ -1,7 +1,7 @@
 """Similarities of pools of queries, methods that sample a pool, and the queries of a recipe.
 
-Similarities are made block by block, so that memory does not grow with the pools. Sums are made in
-double precision and compared to six decimals: the cut into blocks does not change a result.
+Similarities are computed block by block, so that memory does not grow with the pools. Sums are in
+double precision and compared to six decimals, so that the size of a block does not change a result.
 """
 
 from __future__ import annotations
@@ -23,14 +23,14 @@ Vectors = NDArray[np.floating]
 Floats = NDArray[np.float64]
 #: Rows and columns of a block of the similarity matrix.
 ROWS, COLUMNS = 256, 2048
-#: Decimals to which similarities are compared.
+#: Number of decimals at which similarities are compared.
 DECIMALS = 6
 
 
 def distinct(texts: Sequence[str], known: Sequence[str] = ()) -> list[int]:
-    """Return the index of each text's first occurrence, without texts that are in ``known``.
+    """Return the index of each text's first occurrence, without the texts in ``known``.
 
-    Texts that differ only in case and spaces count as one.
+    Texts that differ only in case and spaces are equal.
     """
     first: dict[str, int] = {}
     for index, text in enumerate(texts):
@@ -53,7 +53,7 @@ def check_pools(*pools: Vectors) -> None:
 
 
 def blocks(count: int, size: int) -> Iterator[slice]:
-    """Cut ``count`` rows into blocks of ``size``."""
+    """Return the slices of ``count`` rows in blocks of ``size``."""
     return (slice(start, min(start + size, count)) for start in range(0, count, size))
 
 
@@ -65,12 +65,9 @@ def units(vectors: Vectors) -> Floats:
 
 
 def best_similarity(rows: Vectors, columns: Vectors, *, others: bool = False) -> Floats:
-    """Return each row's highest cosine to any column, array (n).
+    """Return the highest cosine of each row (n, d) to the columns (m, d), array (n).
 
-    Args:
-        rows: Array (n, d).
-        columns: Array (m, d), m > 0.
-        others: ``columns`` are the rows again; no row is compared with itself.
+    ``others`` says that the columns are the rows; no row is then compared with itself.
     """
     best = np.full(len(rows), -np.inf)
     for part in blocks(len(rows), ROWS):
@@ -86,51 +83,41 @@ def best_similarity(rows: Vectors, columns: Vectors, *, others: bool = False) ->
 
 
 def facility_location(vectors: Vectors, size: int, *, chosen: Vectors | None = None) -> list[int]:
-    """Pick queries of a pool greedily by facility location.
+    """Return rows of a pool in the order of their greedy selection by facility location.
 
     The picks S maximise f(S), the sum over the pool's queries of the highest similarity to a pick,
-    similarities below 0 counting as 0. f is monotone and submodular, so the greedy picks reach at
-    least (1 - 1/e) of the best value (Nemhauser, Wolsey and Fisher 1978). Time grows with the
-    square of the pool's size, memory with the pool.
+    or 0 for negative similarities. f is monotone and submodular, so the greedy picks reach at least
+    (1 - 1/e) of the best value (Nemhauser, Wolsey and Fisher 1978). Of gains that are equal to six
+    decimals, the lower row is picked. Time grows with the square of the pool's size. Raises
+    ``InputError`` if the pool is no array of vectors, or smaller than ``size``.
 
     Args:
-        vectors: Array (N, d), the pool.
-        chosen: Array (n, d), earlier picks, which need not be of the pool.
-
-    Returns:
-        Rows of the pool in the order of the picks. Gains are compared to six decimals; of equal
-        ones the lower row is picked.
-
-    Raises:
-        InputError: The pool is no array of vectors, or smaller than ``size``.
+        vectors: The pool, array (N, d).
+        chosen: Earlier picks of any pool, array (n, d).
     """
     earlier = vectors[:0] if chosen is None else chosen
     check_pools(vectors, earlier)
     count = len(vectors)
-    if size > count:
-        raise InputError(
-            f"{size:,} queries are to be picked from {count:,}. Give a larger pool, or ask for "
-            "fewer."
-        )
+    _check_size(size, count)
     covered = np.zeros(count)
     if len(earlier) and count:
         covered = np.maximum(best_similarity(vectors, earlier), 0.0)
-    # A candidate's first gain is its loss once nothing is left to gain.
+    # A candidate's first gain is its loss when every query is covered completely.
     gains = _losses(vectors, np.arange(count), covered, np.full(count, np.inf))
     picks: list[int] = []
     while len(picks) < size:
         best = int(np.argmax(np.round(gains, DECIMALS)))
         picks.append(best)
         near = np.maximum(best_similarity(vectors, vectors[best : best + 1]), covered)
-        nearer = np.flatnonzero(near > covered)
-        gains -= _losses(vectors, nearer, covered[nearer], near[nearer])
+        changed = np.flatnonzero(near > covered)
+        gains -= _losses(vectors, changed, covered[changed], near[changed])
         gains[best] = -np.inf
         covered = near
     return picks
 
 
 def _losses(vectors: Vectors, rows: NDArray[np.int64], before: Floats, after: Floats) -> Floats:
-    """Return by how much each candidate's gain shrinks when these rows are covered better."""
+    """Return the decrease of each candidate's gain when these rows are covered better."""
     losses = np.zeros(len(vectors))
     for part in blocks(len(rows), ROWS):
         block = units(vectors[rows[part]])
@@ -141,15 +128,15 @@ def _losses(vectors: Vectors, rows: NDArray[np.int64], before: Floats, after: Fl
     return losses
 
 
-#: The share of the large pool that is extreme at either end, unless another is given.
+#: The default share of the large pool that is extreme at either end.
 EXTREMES = 0.05
 
 
 def extreme_queries(initial: Vectors, large: Vectors, share: float) -> NDArray[np.int64]:
     """Return the rows of the large pool in the most and the least similar pairs, ascending.
 
-    There are ``share * N`` rows at either end, rounded. Similarities are compared to six decimals;
-    of equal ones the lower row is taken.
+    There are ``share * N`` rows at either end, rounded. Of similarities that are equal to six
+    decimals, the lower row comes first.
     """
     count = round(share * len(large))
     nearest = _highest(best_similarity(large, initial), count)
@@ -163,7 +150,7 @@ def _highest(similarities: Floats, count: int) -> NDArray[np.int64]:
 
 Method = Literal["dqs", "dqs_large", "dqs_extremes", "facility_location", "random"]
 METHODS: tuple[Method, ...] = get_args(Method)
-#: Draws of one seed that must not be the same draw: the initial pool, and a random sample.
+#: Numbers that distinguish two draws of one seed: the initial pool, and a random sample.
 _INITIAL, _RANDOM = 1, 2
 
 
@@ -171,9 +158,8 @@ class SamplingSettings(Section):
     """The choice of annotated queries to learn from.
 
     Attributes:
-        method: ``all``; ``random``; or a method that adds queries to an initial pool, which the
-            seed draws.
-        size: Number of queries, the initial pool included; by default twice the initial pool.
+        method: ``all``; ``random``; or a method that adds queries to a random initial pool.
+        size: Number of queries including the initial pool; by default twice the initial pool.
         initial: Size of the initial pool; below 1, a share of the queries.
         extremes: For DQS, the share of the other queries that is extreme at either end.
     """
@@ -205,18 +191,17 @@ def sample(
     extremes: float = EXTREMES,
     seed: int = 0,
 ) -> list[int]:
-    """Sample a large pool by a method's name; return its rows, ascending.
+    """Return the rows of a method's sample of a large pool, ascending.
+
+    Raises ``InputError`` if a pool is empty or no array of vectors, or there are too few queries.
 
     Args:
-        method: ``dqs`` draws from the large pool without its extremes, ``dqs_large`` from all of
-            it, ``dqs_extremes`` from its extremes; ``facility_location`` picks what the initial
-            pool does not cover; ``random`` is the control.
+        method: ``dqs`` draws from the large pool without its extremes, ``dqs_large`` from the whole
+            pool, ``dqs_extremes`` from its extremes; ``facility_location`` picks queries that the
+            initial pool does not cover; ``random`` is the control.
         initial: Array (n, d).
-        large: Array (N, d); equal queries are best removed before.
+        large: Array (N, d), without equal queries.
         extremes: The share of the large pool that is extreme at either end.
-
-    Raises:
-        InputError: A pool is empty or no array of vectors, or there are too few queries.
     """
     if method == "random":
         return _draw(len(large), size, [seed, _RANDOM])
@@ -226,30 +211,22 @@ def sample(
     if not len(initial):
         raise InputError("The initial pool is empty. DQS needs at least one query to start from.")
     rows = np.arange(len(large))
-    source, mend = "large", "Give a larger pool, or ask for fewer."
     if method != "dqs_large":
         removed = extreme_queries(initial, large, extremes)
         source, rows, change = "refined", np.setdiff1d(rows, removed), "Lower"
         if method == "dqs_extremes":
             source, rows, change = "extremes", removed, "Raise"
-        mend = f"{change} the extremes (now {extremes}), or ask for fewer."
-    if len(rows) < size:
-        raise InputError(
-            f"{size:,} queries are to be sampled, and the {source} pool has {len(rows):,}. {mend}"
-        )
+        _check_size(size, len(rows), source, f"{change} the extremes (now {extremes})")
     return [int(row) for row in rows[_draw(len(rows), size, seed)]]
 
 
 def choose_queries(
     queries: Sequence[AnnotatedQuery], settings: SamplingSettings, encoder: Encoder, seed: int
 ) -> list[AnnotatedQuery]:
-    """Choose the annotated queries to learn from, in their own order.
+    """Return the annotated queries to learn from, in the given order.
 
-    Queries of the same words (but for case and spaces) and the same plan count once, except for
-    the method ``all``.
-
-    Raises:
-        InputError: There are fewer than the settings ask for.
+    Except for the method ``all``, queries that differ only in case and spaces and have the same
+    plan count once. Raises ``InputError`` if there are fewer queries than the settings ask for.
     """
     if settings.method == "all":
         return list(queries)
@@ -280,7 +257,7 @@ def choose_queries(
 def initial_queries(
     queries: Sequence[AnnotatedQuery], settings: SamplingSettings, seed: int
 ) -> list[AnnotatedQuery]:
-    """Return the initial pool of ``choose_queries``; errors as there."""
+    """Return the initial pool of ``choose_queries``, with the same errors."""
     unique = _unique(queries)
     rows = _draw(len(unique), _initial_size(unique, settings), [seed, _INITIAL])
     return [unique[row] for row in rows]
@@ -299,9 +276,15 @@ def _initial_size(queries: Sequence[AnnotatedQuery], settings: SamplingSettings)
 
 
 def _draw(count: int, size: int, seed: int | list[int]) -> list[int]:
+    _check_size(size, count)
+    return sorted(map(int, np.random.default_rng(seed).choice(count, size, replace=False)))
+
+
+def _check_size(
+    size: int, count: int, pool: str = "large", mend: str = "Give a larger pool"
+) -> None:
     if size > count:
         raise InputError(
-            f"{size:,} queries are to be drawn from {count:,}. Give a larger pool, or ask for "
+            f"{size:,} queries cannot be drawn: the {pool} pool has {count:,}. {mend}, or ask for "
             "fewer."
         )
-    return sorted(map(int, np.random.default_rng(seed).choice(count, size, replace=False)))

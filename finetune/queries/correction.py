@@ -1,4 +1,4 @@
-"""Corrected plans: annotated messages that are added to a file, or replace a message there."""
+"""Corrected plans: annotated messages that extend a file, or replace a message in the file."""
 
 from __future__ import annotations
 
@@ -30,19 +30,16 @@ def corrected(
 ) -> dict[str, Any]:
     """Return a question with its correct plan as an annotated message's record.
 
+    Raises ``InputError`` if the plan is not valid for the question, or the question is not valid.
+
     Args:
         plan: The plan's text.
         history: The turns before the question.
-        tenant: The author, if there are several; a message replaces none of another tenant.
-
-    Raises:
-        InputError: The plan cannot be run for the question, or the question is unusable.
+        tenant: The author, or empty; a message replaces no message of another tenant.
     """
     record: dict[str, Any] = {"query": question, "context": dict(context or {})}
-    if history:
-        record["history"] = [dict(turn) for turn in history]
-    if tenant:
-        record["tenant"] = tenant
+    record |= {"history": [dict(turn) for turn in history]} if history else {}
+    record |= {"tenant": tenant} if tenant else {}
     try:
         return checked_record({"id": message_id("c", record), **record, "plan": plan}, toolbox, ())
     except PlanError as error:
@@ -50,14 +47,13 @@ def corrected(
 
 
 def keep_correction(file: Path, record: Mapping[str, Any], most: int | None = None) -> Outcome:
-    """Add an annotated message to a file, or replace the one with the same ``message_key``.
+    """Add an annotated message to a file, or replace the message with the same ``message_key``.
+
+    Raises ``InputError`` if the file cannot be read or written, has other lines, or is full.
 
     Args:
         file: JSON Lines of annotated messages; created if missing.
         most: Limit on the file's bytes.
-
-    Raises:
-        InputError: The file cannot be read or written, holds something else, or is full.
     """
     try:
         with Lock(file.with_name(f".{file.name}.lock"), timeout=SECONDS):
@@ -80,7 +76,7 @@ def _keep(file: Path, record: Mapping[str, Any], most: int | None) -> Outcome:
     before = lines.records[same[0]]
     if before.get("plan") == record["plan"]:
         return "unchanged"
-    # Other files may refer to the old id.
+    # The id stays: other files may refer to it.
     lines.records[same[0]] = {**record, "id": before.get("id", record["id"])}
     records = [item for index, item in enumerate(lines.records) if index not in same[1:]]
     write_whole(file, "".join(map(json_line, records)))

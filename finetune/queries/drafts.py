@@ -1,4 +1,4 @@
-"""Draft messages with valid plans, different from each other and from the known messages."""
+"""Draft messages with valid plans, unlike each other and unlike the known messages."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from typing import Any
 
 from casewright.errors import InputError, PlanError
 from casewright.finetune.queries.annotation import checked_record
-from casewright.finetune.queries.query_writer import Dropped, SeenQuestions, UnusableError
+from casewright.finetune.queries.query_writer import Dropped, SeenQuestions
 from casewright.planner import AnnotatedQuery, Literal, Plan, QuestionRef, Step, is_span, parse_plan
 from casewright.planner.plan import text_literals, with_literals
 from casewright.planner.spans import normalized
@@ -24,21 +24,20 @@ from casewright.tools import NO_EVIDENCE, Parameter, Source, Toolbox
 
 @dataclass(slots=True)
 class Drafts:
-    """Drafts for a person to keep or drop: annotated queries, and the reasons of omissions."""
+    """Annotated queries for a person to keep or drop, and the reasons of omitted drafts."""
 
     records: list[dict[str, Any]] = field(default_factory=list)
     dropped: Counter[Dropped] = field(default_factory=Counter)
 
 
-def worth_a_look(
+def usable_drafts(
     records: Iterable[Mapping[str, Any]], toolbox: Toolbox, seen: SeenQuestions, count: int
 ) -> Drafts:
-    """Return the first ``count`` drafts that have a valid plan and a new question.
+    """Return the first ``count`` drafts with a valid plan and a new question.
 
     Args:
         records: Records with query, context and plan.
-        toolbox: The tools that plans may call.
-        seen: The known questions; those of the result are added.
+        seen: The known questions; the questions of the result are added.
     """
     result = Drafts()
     for draft in records:
@@ -46,18 +45,18 @@ def worth_a_look(
             break
         try:
             record = checked_record({"id": message_id("d", draft), **draft}, toolbox, ())
-            seen.take(record["query"])
-        except UnusableError as unusable:
-            result.dropped[unusable.why] += 1
         except (PlanError, InputError):
             result.dropped[Dropped.INVALID] += 1
-        else:
+            continue
+        if (reason := seen.add_new(record["query"])) is None:
             result.records.append(record)
+        else:
+            result.dropped[reason] += 1
     return result
 
 
 def message_id(prefix: str, record: Mapping[str, Any]) -> str:
-    """Return an id that is a hash of ``message_key``."""
+    """Return an id with a hash of ``message_key``."""
     key = json.dumps(message_key(record), sort_keys=True)
     return f"{prefix}-{hashlib.sha256(key.encode()).hexdigest()[:12]}"
 
@@ -99,36 +98,36 @@ def template_drafts(
 ) -> Iterator[Draft]:
     """Yield drafts of five kinds in turn; some may be alike, or have plans that are not valid.
 
-    The kinds are the tools' examples, other values, other choices, two joined messages, small talk.
+    The kinds are the tools' examples, messages with other values, messages with other choices, two
+    joined messages, and small talk.
 
     Args:
-        queries: Annotated queries, whose values are exchanged and which are joined.
-        seed: Draws which messages are joined, and how.
+        queries: Annotated queries, to exchange values and to join.
+        seed: The seed of the pairs to join and of the templates.
     """
     examples = [
         Draft(tool.example.query, parse_plan(tool.example.plan), {})
         for tool in toolbox
         if tool.example is not None
     ]
-    known = [
+    drafts = examples + [
         Draft(query.query, query.plan, query.record.context)
         for query in queries
         if not (query.record.history or query.record.tools_extra or query.record.tools_removed)
     ]
-    known = [*examples, *known]
     kinds = [
         iter(examples),
-        _other_values(known, toolbox),
-        _other_choices(known, toolbox),
-        _join(known, toolbox, random.Random(seed)),
+        _other_values(drafts, toolbox),
+        _other_choices(drafts, toolbox),
+        _join(drafts, toolbox, random.Random(seed)),
         (Draft(text, Plan((Step(NO_EVIDENCE.name),)), {}) for text in SMALL_TALK),
     ]
-    for drafts in zip_longest(*kinds):
-        yield from (draft for draft in drafts if draft is not None)
+    for turn in zip_longest(*kinds):
+        yield from (draft for draft in turn if draft is not None)
 
 
 def _other_values(drafts: Sequence[Draft], toolbox: Toolbox) -> Iterator[Draft]:
-    """Yield messages with a text of another message in place of their own."""
+    """Yield messages with another message's text instead of their own text."""
     values: dict[str, list[str]] = defaultdict(list)
     for draft in drafts:
         for _, name, text in text_literals(draft.plan):
@@ -142,7 +141,7 @@ def _other_values(drafts: Sequence[Draft], toolbox: Toolbox) -> Iterator[Draft]:
 
 
 def _other_choices(drafts: Sequence[Draft], toolbox: Toolbox) -> Iterator[Draft]:
-    """Yield messages that name another choice of a parameter."""
+    """Yield messages with another choice of a parameter."""
     for draft in drafts:
         for index, name, text in text_literals(draft.plan):
             for other in _choices(toolbox, draft.plan.steps[index], name):
@@ -153,9 +152,9 @@ def _other_choices(drafts: Sequence[Draft], toolbox: Toolbox) -> Iterator[Draft]
 def _exchange(
     draft: Draft, slot: tuple[int, str], texts: tuple[str, str], words: tuple[str, str]
 ) -> Iterator[Draft]:
-    """Yield a draft with the second text in its plan, and the second words in its message.
+    """Yield the draft with the second of the texts in its plan, and of the words in its message.
 
-    Nothing is yielded if both texts are equal, or the message has the first words not just once.
+    No draft is yielded if both texts are equal, or the message does not have the words just once.
     """
     pattern = re.compile(rf"(?<!\w){re.escape(words[0])}(?!\w)", re.IGNORECASE)
     if len(pattern.findall(draft.query)) == 1 and texts[0] != texts[1]:
@@ -178,7 +177,7 @@ def _join(drafts: Sequence[Draft], toolbox: Toolbox, rng: random.Random) -> Iter
 
 
 def _without_question(draft: Draft, toolbox: Toolbox) -> Draft | None:
-    """Return the draft with its own words in place of ``question``; ``None`` if not possible.
+    """Return the draft with its message instead of ``question``; ``None`` if not possible.
 
     In a joined message, ``question`` would mean both messages.
     """

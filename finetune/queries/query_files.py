@@ -1,10 +1,10 @@
-"""Files of queries in several formats, and JSON Lines files that survive a killed run."""
+"""Files of queries in several formats, and JSON Lines files that a killed run can continue."""
 
 from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -12,19 +12,17 @@ from casewright.errors import InputError
 from casewright.planner import QueryRecord
 from casewright.planner.request import check_question
 
-#: A larger file is not a list of questions.
+#: The largest size of a file of queries.
 MAX_BYTES = 1 << 30
 
 
 def read_queries(path: Path) -> list[dict[str, Any]]:
-    """Read the queries of a file as records with an ``id`` and a ``query``.
+    """Return the queries of a file as records with a unique ``id`` and a ``query``.
 
     The file is a JSON list or JSON Lines of texts or records, or text with one query a line.
-    Records keep their other fields; a missing or repeated id is made of the file's name and the
-    line number.
-
-    Raises:
-        InputError: The file cannot be read or has no query, or a query is unusable; names the line.
+    Records keep their other fields; the file's name and the line number replace a missing id and
+    extend a repeated id. Raises ``InputError`` if the file cannot be read or has no query, or a
+    query is not valid; the message names the line.
     """
     results = []
     taken: set[str] = set()
@@ -53,13 +51,13 @@ def _values(path: Path) -> Iterator[tuple[str, int, Any]]:
         try:
             listed = json.loads(text)
         except (ValueError, RecursionError) as error:
-            # A line of text may begin with a bracket, but not in a .json file.
+            # In a file of text, the first line may begin with a bracket.
             if path.suffix.lower() == ".json":
                 raise InputError(f"{path} is no JSON list: {error}.") from error
         else:
             yield from (("entry", number, value) for number, value in enumerate(listed, 1))
             return
-    # Not splitlines: a text of JSON may hold other line separators.
+    # Not splitlines: a text of JSON may contain other line separators.
     for number, line in enumerate(text.split("\n"), 1):
         if not line.strip():
             continue
@@ -103,13 +101,13 @@ def json_line(record: Mapping[str, Any]) -> str:
     try:
         line.encode()
     except UnicodeEncodeError:
-        # Half a surrogate pair can only be written as an escape.
+        # Half a surrogate pair is no UTF-8; JSON can escape it.
         line = json.dumps(record)
     return line + "\n"
 
 
 def write_new(path: Path, lines: Iterable[str]) -> None:
-    """Write lines, each with its line feed; raise ``InputError`` if the file exists."""
+    """Write lines with their line feeds; raise ``InputError`` if the file exists."""
     try:
         with path.open("x", encoding="utf-8", newline="\n") as file:
             file.writelines(lines)
@@ -117,44 +115,32 @@ def write_new(path: Path, lines: Iterable[str]) -> None:
         raise InputError(f"{path} cannot be written: {error.strerror}.") from error
 
 
-def _has_query(record: dict[str, Any]) -> bool:
-    return isinstance(record.get("query"), str)
-
-
 class ResumedLines:
-    """A JSON Lines file that records are appended to; ``records`` are those of earlier runs.
+    """A JSON Lines file of queries to append to; ``records`` are the records of earlier runs.
 
-    ``usable`` returns whether a record belongs in this file; ``other`` says what another line is.
-    An incomplete last line, which a killed run left, is removed.
-
-    Raises:
-        InputError: The file cannot be read or written, or holds something else.
+    The incomplete last line of a killed run is removed. Raises ``InputError`` if the file cannot be
+    read or written, or has a line that is no query.
     """
 
-    def __init__(
-        self,
-        path: Path,
-        usable: Callable[[dict[str, Any]], bool] = _has_query,
-        other: str = "no annotated query",
-    ) -> None:
+    def __init__(self, path: Path) -> None:
         self.path = path
         self.records: list[dict[str, Any]] = []
         *whole, torn = (read_text(path) if path.exists() else "").split("\n")
         for number, line in enumerate((*whole, torn), 1):
             record = _decoded(line)
-            if isinstance(record, dict) and usable(record):
+            if isinstance(record, dict) and isinstance(record.get("query"), str):
                 self.records.append(record)
             elif line.strip() and (number <= len(whole) or record or not line.startswith("{")):
                 raise InputError(
-                    f"{path}, line {number}: {other}. Choose another file: this command adds only "
-                    "to files that it wrote."
+                    f"{path}, line {number}: no annotated query. Choose another file: this command "
+                    "adds only to files that it wrote."
                 )
         if torn.strip():
             self._write("\n" if _decoded(torn) else "", cut=not _decoded(torn))
         self._bytes = self._size()
 
     def append(self, record: Mapping[str, Any]) -> None:
-        """Write one record; raise ``InputError`` if another process has changed the file."""
+        """Append one record; raise ``InputError`` if another process has changed the file."""
         if self._size() != self._bytes:
             raise InputError(
                 f"{self.path} was changed while this command ran, perhaps by another run of it. "
@@ -167,7 +153,7 @@ class ResumedLines:
         return self.path.stat().st_size if self.path.exists() else 0
 
     def _write(self, text: str, *, cut: bool = False) -> None:
-        """Append a text; ``cut`` first removes an incomplete last line."""
+        """Append a text; ``cut`` removes the incomplete last line before."""
         try:
             self.path.parent.mkdir(parents=True, exist_ok=True)
             with self.path.open("a+b") as file:

@@ -1,7 +1,7 @@
 """New queries by a chat model, for each shape of plan and each unused tool.
 
-Only queries that pass every check are kept. No plan is run; the size of an answer and the work to
-read it are bounded.
+The result has only queries that pass every check. No plan is run; the size of an answer and the
+work to read it are bounded.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from casewright.errors import CasewrightError, InputError, PlanError
+from casewright.errors import InputError, PlanError
 from casewright.finetune.folds import SAME_GROUP
 from casewright.finetune.plan_shape import shape
 from casewright.finetune.queries.annotation import checked_record
@@ -33,12 +33,12 @@ if TYPE_CHECKING:
     from langchain_core.language_models import BaseChatModel
 
 
-#: Annotated queries of one shape in a request.
+#: Number of annotated queries of one shape in a request.
 EXAMPLES = 3
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
+class PlanKind:
     """A kind of plan to write queries for: a shape, or any plan that calls a tool.
 
     ``examples`` are queries of this kind as records: query, context, plan.
@@ -58,28 +58,27 @@ class Wanted:
         return shape(plan) == self.shape if self.shape else self.tool in plan.tools
 
 
-def wanted_shapes(queries: Iterable[AnnotatedQuery], toolbox: Toolbox) -> list[Wanted]:
+def plan_kinds(queries: Iterable[AnnotatedQuery], toolbox: Toolbox) -> list[PlanKind]:
     """Return the kinds of plans to write queries for: shapes, and tools that no query uses.
 
-    The most frequent shapes come first. Queries that change the toolbox or do not fit it are left
-    out.
+    The most frequent shapes come first. Queries that change the toolbox or do not fit it are
+    ignored.
     """
     by_shape: dict[str, list[AnnotatedQuery]] = defaultdict(list)
     for query in queries:
         changed = query.record.tools_extra or query.record.tools_removed
         if not changed and all(tool in toolbox for tool in query.plan.tools):
             by_shape[shape(query.plan)].append(query)
-    # The sort is stable: of equally frequent shapes, the first in the file comes first.
+    # The sort is stable: equally frequent shapes stay in the order of the file.
     shapes = sorted(by_shape.items(), key=lambda item: -len(item[1]))
     used = {tool for group in by_shape.values() for query in group for tool in query.plan.tools}
-    wanted = [Wanted(template, "", _examples_of(group)) for template, group in shapes]
+    kinds = [PlanKind(template, "", _examples_of(group)) for template, group in shapes]
     for tool in toolbox:
         if tool.name not in used:
-            examples: tuple[dict[str, Any], ...] = ()
-            if (example := tool.example) is not None:
-                examples = ({"query": example.query, "context": {}, "plan": example.plan},)
-            wanted.append(Wanted("", tool.name, examples))
-    return wanted
+            given = [tool.example] if tool.example else []
+            examples = ({"query": e.query, "context": {}, "plan": e.plan} for e in given)
+            kinds.append(PlanKind("", tool.name, tuple(examples)))
+    return kinds
 
 
 def _examples_of(queries: Sequence[AnnotatedQuery]) -> tuple[dict[str, Any], ...]:
@@ -94,31 +93,23 @@ def _examples_of(queries: Sequence[AnnotatedQuery]) -> tuple[dict[str, Any], ...
 #: Limits on the characters of an answer, a query, a plan, and a context as JSON.
 ANSWER_CHARACTERS, QUERY_CHARACTERS, PLAN_CHARACTERS = 200_000, 1000, 4000
 CONTEXT_CHARACTERS = 2000
-#: Braces of an answer at which decoding is tried.
+#: Maximum number of braces of an answer at which decoding starts.
 ATTEMPTS = 500
 
 
 class Dropped(StrEnum):
-    """A reason for which a written query was not taken."""
+    """The reason why a written query is omitted."""
 
     INVALID = "plan that cannot be run for its request"
     KNOWN = "question that is there already"
     ALIKE = "question too like one that is there"
 
 
-class UnusableError(CasewrightError):
-    """The error for a written query that is not taken."""
-
-    def __init__(self, why: Dropped) -> None:
-        super().__init__(why.value)
-        self.why = why
-
-
 def written_objects(answer: str) -> Iterator[Mapping[str, Any]]:
     """Yield the JSON objects of an answer.
 
-    The objects may stand between other words, one a line, in a code fence, in a list that was cut
-    off, or in a list inside an object.
+    The objects may stand between other words, one a line, in a code fence, in an incomplete list,
+    or in a list inside an object.
     """
     text, position = answer[:ANSWER_CHARACTERS], 0
     decoder = json.JSONDecoder()
@@ -139,12 +130,12 @@ def written_objects(answer: str) -> Iterator[Mapping[str, Any]]:
 
 
 def read_written(
-    fields: Mapping[str, Any], wanted: Wanted, toolbox: Toolbox, known: Collection[str] | None
+    fields: Mapping[str, Any], kind: PlanKind, toolbox: Toolbox, known: Collection[str] | None
 ) -> dict[str, Any] | None:
     """Return an object of an answer as an annotated query's record; ``None`` if it is unusable.
 
-    Its plan is valid, of the kind that was asked for, and quotes the question. ``known`` are the
-    fields that a context may have.
+    The record's plan is valid, of this kind, and quotes the question. ``known`` are the fields that
+    a context may have.
     """
     query, context, plan = (fields.get(name) for name in ("query", "context", "plan"))
     if isinstance(plan, list) and all(isinstance(line, str) for line in plan):
@@ -152,11 +143,12 @@ def read_written(
     context = {} if context is None else context
     if not (isinstance(query, str) and isinstance(plan, str) and isinstance(context, dict)):
         return None
-    if len(query) > QUERY_CHARACTERS or len(plan) > PLAN_CHARACTERS:
-        return None
-    if len(json.dumps(context)) > CONTEXT_CHARACTERS:
-        return None
-    if known is not None and not set(context) <= set(known):
+    if (
+        len(query) > QUERY_CHARACTERS
+        or len(plan) > PLAN_CHARACTERS
+        or len(json.dumps(context)) > CONTEXT_CHARACTERS
+        or (known is not None and not set(context) <= set(known))
+    ):
         return None
     try:
         written = {"query": query.strip(), "context": context, "plan": plan_lines(plan)}
@@ -164,12 +156,12 @@ def read_written(
     except (InputError, PlanError):
         return None
     parsed = parse_plan(record["plan"])
-    usable = wanted.fits(parsed) and _quotes_question(parsed, toolbox, record["query"])
+    usable = kind.fits(parsed) and _quotes_question(parsed, toolbox, record["query"])
     return record if usable else None
 
 
 def _quotes_question(plan: Plan, toolbox: Toolbox, question: str) -> bool:
-    """Return whether every text that may be a span of the question is one.
+    """Return whether every text that may be a span of the question is a span.
 
     Other texts may be valid, but would teach a model to invent words.
     """
@@ -179,19 +171,14 @@ def _quotes_question(plan: Plan, toolbox: Toolbox, question: str) -> bool:
             if parameter is None or Source.SPAN not in parameter.sources:
                 continue
             items = value.items if isinstance(value, ListValue) else (value,)
-            texts = (item.value for item in items if isinstance(item, Literal))
-            if any(
-                isinstance(text, str)
-                and text not in parameter.choices
-                and not is_span(text, question)
-                for text in texts
-            ):
+            texts = [i.value for i in items if isinstance(i, Literal) and isinstance(i.value, str)]
+            if not all(text in parameter.choices or is_span(text, question) for text in texts):
                 return False
     return True
 
 
 class SeenQuestions:
-    """The known questions, to refuse new ones that repeat them or are above a cosine threshold."""
+    """The known questions, to find repetitions and questions above a cosine threshold."""
 
     def __init__(self, encoder: Encoder, threshold: float) -> None:
         self._encoder = encoder
@@ -205,50 +192,44 @@ class SeenQuestions:
             self._texts |= {normalized(text) for text in texts}
             self._vectors = np.concatenate([self._vectors, self._encoder.embed(texts)])
 
-    def take(self, text: str) -> None:
-        """Add a question; raise ``UnusableError`` if it repeats or resembles a known one."""
+    def add_new(self, text: str) -> Dropped | None:
+        """Add a question and return ``None``; return the reason if it is like a known question."""
         if normalized(text) in self._texts:
-            raise UnusableError(Dropped.KNOWN)
+            return Dropped.KNOWN
         vector = self._encoder.embed([text])
         if len(self._vectors) and best_similarity(vector, self._vectors)[0] > self._threshold:
-            raise UnusableError(Dropped.ALIKE)
+            return Dropped.ALIKE
         self._texts.add(normalized(text))
         self._vectors = np.concatenate([self._vectors, vector])
+        return None
 
 
 ROLE = """\
 You write training data for a planner of look-ups: questions that different people might ask, each \
 with the plan of tool calls that fetches the evidence to answer it. Vary topic, wording, length, \
 tone and spelling as real people do; never write two questions alike."""
-#: Calls beyond the number that suffices if every written query is taken.
+#: Number of calls beyond the calls that suffice if every written query is usable.
 SPARE_CALLS = 2
-#: Known questions in a request, which the model is not to repeat.
+#: Number of known questions in a request, which the model must not repeat.
 SHOWN = 10
-
-
 #: Queries of one request; failures in a row after which the model gets no more requests.
 PER_REQUEST, MOST_FAILURES = 10, 3
 
 
 @dataclass(slots=True)
 class WritingReport:
-    """The queries of a writing run.
-
-    Attributes:
-        records: The written queries, as records of annotated queries.
-        stopped: Why the run ended early, or empty.
-    """
+    """The written queries as records, and the reason of an early end of the run, or empty."""
 
     records: list[dict[str, Any]] = field(default_factory=list)
     stopped: str = ""
 
 
 class QueryWriter:
-    """Asks a chat model for queries with plans, and keeps those that pass every check.
+    """A writer of queries with plans by a chat model.
 
-    No new query may resemble the annotated ones, which give shapes and examples, nor those in
-    ``apart``, such as questions of an evaluation, which the model does not see. ``seconds`` is the
-    deadline of a call.
+    No new query may resemble the annotated queries, which give shapes and examples, nor the
+    questions in ``apart``, which the model does not see, such as questions of an evaluation.
+    ``seconds`` is the deadline of a call.
     """
 
     def __init__(
@@ -268,23 +249,23 @@ class QueryWriter:
         self._known = [query.query for query in queries] + list(apart)
         fields = {name for query in queries for name in query.record.context}
         self._fields = fields if queries else None
-        self.wanted = wanted_shapes(queries, toolbox)
+        self.kinds = plan_kinds(queries, toolbox)
 
     def write(
         self, per_kind: int, advance: Callable[[int], None] = lambda count: None
     ) -> WritingReport:
-        """Write so many queries of each kind of plan; call ``advance`` with 1 after each kind."""
+        """Write ``per_kind`` queries of each kind of plan; call ``advance`` after each kind."""
         report = WritingReport()
         seen = SeenQuestions(self._encoder, SAME_GROUP)
         seen.add(self._known)
         failures = 0
-        for wanted in self.wanted:
+        for kind in self.kinds:
             texts: list[str] = []
             calls = -(-per_kind // PER_REQUEST) + SPARE_CALLS
             while len(texts) < per_kind and calls and not report.stopped:
                 calls -= 1
                 try:
-                    answer = self._ask(wanted, min(per_kind - len(texts), PER_REQUEST), texts)
+                    answer = self._ask(kind, min(per_kind - len(texts), PER_REQUEST), texts)
                 except Exception as error:  # noqa: BLE001 - a model may fail in any way
                     failures += 1
                     if failures == MOST_FAILURES:
@@ -296,16 +277,16 @@ class QueryWriter:
                 for fields in written_objects(answer):
                     if len(texts) == per_kind:
                         break
-                    if (record := self._read(fields, wanted, seen)) is not None:
+                    if (record := self._read(fields, kind, seen)) is not None:
                         report.records.append(record)
                         texts.append(record["query"])
             advance(1)
         return report
 
-    def _ask(self, wanted: Wanted, count: int, known: Sequence[str]) -> str:
+    def _ask(self, kind: PlanKind, count: int, known: Sequence[str]) -> str:
         messages = [
             ("system", render_head(self._toolbox, role=ROLE)),
-            ("user", _request(wanted, count, known)),
+            ("user", _request(kind, count, known)),
         ]
         return str(ask(self._model, messages, self._seconds).text)
 
@@ -315,28 +296,24 @@ class QueryWriter:
         return failure(self._model, error).rstrip(".") + "."
 
     def _read(
-        self, fields: Mapping[str, Any], wanted: Wanted, seen: SeenQuestions
+        self, fields: Mapping[str, Any], kind: PlanKind, seen: SeenQuestions
     ) -> dict[str, Any] | None:
-        record = read_written(fields, wanted, self._toolbox, self._fields)
-        if record is None:
-            return None
-        try:
-            seen.take(record["query"])
-        except UnusableError:
+        record = read_written(fields, kind, self._toolbox, self._fields)
+        if record is None or seen.add_new(record["query"]):
             return None
         key = hashlib.sha256(normalized(record["query"]).encode()).hexdigest()[:12]
         return {"id": f"w-{key}", **record, "source": f"written by {model_name(self._model)}"}
 
 
-def _request(wanted: Wanted, count: int, known: Sequence[str]) -> str:
-    parts = [f"Write questions whose plan uses the tool {wanted.tool}."]
-    if wanted.shape:
+def _request(kind: PlanKind, count: int, known: Sequence[str]) -> str:
+    parts = [f"Write questions whose plan uses the tool {kind.tool}."]
+    if kind.shape:
         parts = [
             'Write questions whose plan is exactly this, with your own text for each "":\n'
-            f"{wanted.shape}"
+            f"{kind.shape}"
         ]
-    if wanted.examples:
-        examples = "\n".join(json.dumps(item, ensure_ascii=False) for item in wanted.examples)
+    if kind.examples:
+        examples = "\n".join(json.dumps(item, ensure_ascii=False) for item in kind.examples)
         parts.append(f"Examples, one a line:\n{examples}")
     if known:
         listed = "\n".join(f"- {text}" for text in known[-SHOWN:])

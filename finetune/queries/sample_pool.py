@@ -24,8 +24,8 @@ class PoolFigures:
 
     Attributes:
         coverage: Mean over the large pool of the highest similarity to the sample.
-        coverage_with_initial: The same with the initial pool added to the sample.
-        mean_similarity: Mean over all pairs of the sample, if there are any.
+        coverage_with_initial: The same for the sample with the initial pool.
+        mean_similarity: Mean over all pairs of the sample; ``None`` for one query.
         near_duplicates: Share of the sample's queries with a similarity above 0.9 to another one.
     """
 
@@ -55,7 +55,7 @@ def pool_figures(sample: Vectors, large: Vectors, by_initial: Floats) -> PoolFig
     )
 
 
-#: Texts of one batch for the encoder; between batches, the progress bar moves.
+#: Number of texts in a batch for the encoder; the progress bar moves between batches.
 BATCH = 512
 
 
@@ -65,9 +65,9 @@ class SampledPool:
 
     Attributes:
         sheet: The sample as records to annotate.
-        read: Number of queries in the large pool's file, repeated and initial ones included.
-        figures: Figures by the sample's name: ``initial``, the method, ``random``.
+        read: Number of queries in the large pool's file, with repetitions and initial queries.
         distinct: Number of different queries in the large pool that are not in the initial pool.
+        figures: Figures by the sample's name: ``initial``, the method, ``random``.
     """
 
     sheet: Sequence[Mapping[str, Any]]
@@ -79,7 +79,7 @@ class SampledPool:
     seconds: Mapping[str, float]
 
     def rows(self) -> list[dict[str, Any]]:
-        """Return the figures as rows; figures that were not measured are null."""
+        """Return the figures as rows, with null for a missing figure."""
         return [
             {"pool": name, **asdict(figures), "seconds": self.seconds.get(name)}
             for name, figures in self.figures.items()
@@ -125,18 +125,17 @@ def sample_pool(
     seed: int = 0,
     compare: bool = False,
 ) -> SampledPool:
-    """Sample the large pool; measure the sample, the initial pool and a random sample.
+    """Return a sample of the large pool, and figures of it, the initial pool and a random sample.
+
+    Raises ``InputError`` if there are too few queries, or no such method.
 
     Args:
         initial: Records with a ``query``, at least one.
         large: Records with a ``query``; texts that differ only in case and spaces count as one,
-            and those of the initial pool are left out.
+            and texts of the initial pool are omitted.
         method: One of ``METHODS``.
         size: By default the number of different texts in the initial pool.
         compare: Measure every method that can draw ``size`` queries; stderr names the others.
-
-    Raises:
-        InputError: There are too few queries, or no such method.
     """
     sampling = next((name for name in METHODS if name == method), None)
     if sampling is None:
@@ -145,23 +144,23 @@ def sample_pool(
     initial_texts = [initial_texts[row] for row in choose.distinct(initial_texts)]
     texts = [str(record["query"]) for record in large]
     new = choose.distinct(texts, initial_texts)
-    wanted = size or len(initial_texts)
-    if wanted > len(new):
+    count = size or len(initial_texts)
+    if count > len(new):
         raise InputError(
-            f"{wanted:,} queries cannot be sampled: the pool has {len(new):,} different queries "
+            f"{count:,} queries cannot be sampled: the pool has {len(new):,} different queries "
             "that are not in the initial pool. Give a larger pool, or a smaller --size."
         )
     started = time.perf_counter()
     pools = _embed(initial_texts, encoder), _embed([texts[row] for row in new], encoder)
     seconds = {"embedding": time.perf_counter() - started}
-    note(f"Sampling {wanted:,} of {len(new):,} queries …")
+    note(f"Sampling {count:,} of {len(new):,} queries …")
     by_initial = choose.best_similarity(pools[1], pools[0])
     figures = {"initial": pool_figures(*pools, by_initial)}
     chosen: list[int] = []
     for name in METHODS if compare else dict.fromkeys((sampling, METHODS[-1])):
         started = time.perf_counter()
         try:
-            rows = choose.sample(name, *pools, wanted, extremes=extremes, seed=seed)
+            rows = choose.sample(name, *pools, count, extremes=extremes, seed=seed)
         except InputError as error:
             if name == sampling:
                 raise

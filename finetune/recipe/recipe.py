@@ -1,4 +1,4 @@
-"""Recipes: TOML files with the settings of a training set and of a training on it."""
+"""Recipes: TOML files with the settings of a training set and of its training."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ from casewright.finetune.recipe.training_section import (
     TrainingSection,
     check_together,
 )
-from casewright.finetune.section import FOLDER, LOOKED_FOR, Section
+from casewright.finetune.section import FOLDER, MUST_EXIST, Section
 
 
 class Recipe(Section):
-    """A recipe: the settings of a training set and of a training."""
+    """The settings of a training set and of a training."""
 
     data: DataSection
     model: ModelSection = ModelSection()
@@ -45,30 +45,28 @@ class Recipe(Section):
         files: bool = True,
         folder: Path | None = None,
     ) -> Self:
-        """Read a recipe; the paths of the files that it names become absolute.
+        """Return the recipe in a file; the paths that it names become absolute.
 
         Args:
-            domains: The allowed names for ``data.domain``; any by default.
-            files: Check that the files exist. A training needs none of them, only its set.
-            folder: The folder of these files; by default the recipe's own.
+            domains: The allowed names for ``data.domain``; by default all.
+            files: Check that the named files exist. A training needs its set only.
+            folder: The folder of the named files; by default the recipe's folder.
 
         Raises:
-            InputError: The recipe is unusable; names the file, the field and the correction.
+            InputError: The recipe is invalid; names the file, the field and the correction.
         """
         try:
             facts = tomllib.loads(path.read_text(encoding="utf-8"))
         except tomllib.TOMLDecodeError as error:
             raise InputError(f"{path} is no TOML: {error}. Correct that line.") from error
         except (OSError, ValueError, RecursionError) as error:
-            raise InputError(f"{path} cannot be read: {error}. Give a recipe, a TOML file.") from (
-                error
-            )
-        context = {FOLDER: (folder or path.parent).absolute(), LOOKED_FOR: files, DOMAINS: domains}
+            message = f"{path} cannot be read: {error}. Give a recipe, a TOML file."
+            raise InputError(message) from error
+        context = {FOLDER: (folder or path.parent).absolute(), MUST_EXIST: files, DOMAINS: domains}
+        # As JSON: strict types (no "3" for 3), but lists for tuples. Dates become texts.
+        text = json.dumps(facts, default=str)
         try:
-            # As JSON: strict types (no "3" for 3), but lists for tuples. Dates become texts.
-            return cls.model_validate_json(
-                json.dumps(facts, default=str), strict=True, context=context
-            )
+            return cls.model_validate_json(text, strict=True, context=context)
         except ValidationError as error:
             raise InputError(f"{path}: {_problems(error, cls)}") from error
 
@@ -88,7 +86,7 @@ def _problems(error: ValidationError, recipe: type[BaseModel]) -> str:
 
 
 def _field_of(error: ErrorDetails) -> str:
-    """Return a problem's field, without pydantic's names for the members of a union."""
+    """Return the field of a problem, without pydantic's names for the members of a union."""
     *above, last = error["loc"] or ("",)
     keys = [key for key in above if _is_key(key)]
     if error["type"] == "extra_forbidden" or _is_key(last):
@@ -110,16 +108,15 @@ def _message(field: str, error: ErrorDetails, recipe: type[BaseModel]) -> str:
         text = str(error["ctx"]["error"])
         return f"{field}: {text}" if field else text
     value = json.dumps(error["input"], ensure_ascii=False, default=str)
-    short = value if len(value) <= 60 else f"{value[:57]}…"
-    return f"{field}: {short} is not possible. {error['msg']}."
+    return f"{field}: {value:.60} is not possible. {error['msg']}."
 
 
 def _mend(field: str, recipe: type[BaseModel]) -> str:
     section, _, name = field.rpartition(".")
-    known = [known.rpartition(".") for known in _fields(recipe, "")]
-    if elsewhere := [other for other, _, same in known if same == name]:
-        return f"The field belongs to [{elsewhere[0]}]. Move it there."
-    names = [sibling for other, _, sibling in known if other == section]
+    fields = [known.rpartition(".") for known in _fields(recipe, "")]
+    if sections := [other for other, _, same in fields if same == name]:
+        return f"The field belongs to [{sections[0]}]. Move it there."
+    names = [sibling for other, _, sibling in fields if other == section]
     if near := get_close_matches(name, names, 2):
         return f"Did you mean {' or '.join(near)}?"
     return f"Known here are {', '.join(names)}."
@@ -134,6 +131,7 @@ def _fields(model: type[BaseModel], section: str) -> Iterator[str]:
 
 
 def _models(annotation: Any) -> Iterator[type[BaseModel]]:
+    """Yield the models in the annotation of a field."""
     if isinstance(annotation, type) and issubclass(annotation, BaseModel):
         yield annotation
     for inner in get_args(annotation):

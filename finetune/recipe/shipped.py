@@ -16,14 +16,14 @@ def recipe_names() -> list[str]:
 
 
 def find_recipe(name: str) -> Path:
-    """Return the file of a recipe: a packaged one by its name, or the file itself.
+    """Return the file of a recipe: of a packaged recipe by its name, or the file itself.
 
     Raises:
-        InputError: There is neither; lists the packaged ones.
+        InputError: There is neither; lists the packaged recipes.
     """
     file = Path(name).expanduser()
     names = recipe_names()
-    # A packaged recipe goes before a user's file of the same name without a suffix.
+    # A packaged recipe has priority over a user's file of this name.
     if name in names:
         return FOLDER / f"{name}.toml"
     if file.is_file():

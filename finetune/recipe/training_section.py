@@ -1,6 +1,6 @@
 """The sections ``[model]``, ``[lora]`` and ``[training]`` of a recipe, and the rules about them.
 
-The rules are checked when a recipe is read. The machine is checked when a training starts.
+``Recipe.read`` checks these rules; a training checks the machine.
 """
 
 from __future__ import annotations
@@ -13,24 +13,24 @@ from casewright.errors import InputError
 from casewright.finetune.section import Section
 from casewright.planner.language_model.device import check_names
 
-#: The base with random weights that a training makes.
+#: The name of a new base with random weights.
 NEW = "new"
-#: A limit on counts that no library fails at.
+#: The largest count: the libraries support it.
 _MOST = 10**9
 
 _LayerName = Annotated[str, StringConstraints(min_length=1)]
 
 
 class NewModelSection(Section):
-    """``[model.new]``: a new Mistral, whose tokenizer is trained on the training set.
+    """``[model.new]``: a new Mistral, with a tokenizer that is trained on the training set.
 
     Attributes:
         hidden: Size of a hidden state.
-        heads: Attention heads, each of size ``hidden / heads``.
-        kv_heads: Key-value heads (grouped-query attention).
+        heads: Number of attention heads, each of size ``hidden / heads``.
+        kv_heads: Number of key-value heads (grouped-query attention).
         intermediate: Size of a layer's feed-forward network.
-        vocabulary: Number of tokens, bytes and special ones included.
-        positions: Longest text in tokens.
+        vocabulary: Number of tokens, with bytes and special tokens.
+        positions: Maximum number of tokens of a text.
         tied: Input and output embeddings are one matrix.
     """
 
@@ -75,10 +75,10 @@ class ModelSection(Section):
         new: The settings of a new model.
         device: ``cpu``, ``cuda``, ``cuda:1``, ``mps``; by default the first CUDA device, or the
             CPU.
-        dtype: The type of computation; by default bfloat16 on CUDA and float32 elsewhere. Trained
-            weights stay in float32: bfloat16 would round small steps away.
-        save_dtype: The type of saved weights; by default ``dtype``, for an adapter float32.
-        quantisation: ``4bit`` keeps the base in four bits a weight (QLoRA: Dettmers et al. 2023).
+        dtype: The dtype of computation; by default bfloat16 on CUDA and float32 elsewhere. Trained
+            weights stay in float32: bfloat16 would round small steps to 0.
+        save_dtype: The dtype of saved weights; by default ``dtype``, for an adapter float32.
+        quantisation: ``4bit`` stores a weight of the base in 4 bits (QLoRA: Dettmers et al. 2023).
     """
 
     base: str = Field(default=NEW, min_length=1)
@@ -122,17 +122,17 @@ class LoraSection(Section):
 
     Attributes:
         r: Rank of the adapter's matrices.
-        alpha: Their product is scaled by ``alpha / r``.
+        alpha: The product of the matrices is scaled by ``alpha / r``.
         dropout: Dropout of the adapter's inputs.
-        target_modules: Layers with an adapter, by the ends of their names; ``all-linear`` for all
+        target_modules: Layers with an adapter, by the ends of their names; ``all-linear`` means all
             but the output embeddings.
         modules_to_save: Layers that are trained completely and saved with the adapter.
     """
 
     method: Literal["lora"] = "lora"
     r: int = Field(default=16, ge=1, le=1024)
-    alpha: int = Field(default=32, ge=1, le=65_536)
-    dropout: float = Field(default=0.05, ge=0, lt=1)
+    alpha: int = Field(default=32, ge=1, le=65_536, serialization_alias="lora_alpha")
+    dropout: float = Field(default=0.05, ge=0, lt=1, serialization_alias="lora_dropout")
     target_modules: Literal["all-linear"] | tuple[_LayerName, ...] = "all-linear"
     modules_to_save: tuple[_LayerName, ...] = ()
 
@@ -159,35 +159,36 @@ class TrainingSection(Section):
     """``[training]``: the settings of a training.
 
     Attributes:
-        epochs: Passes over the training set; 1 if neither this nor ``steps`` is set.
+        epochs: Passes over the training set; 1 if neither ``epochs`` nor ``steps`` is set.
         steps: Optimiser steps, instead of ``epochs``.
         learning_rate: The highest learning rate.
         schedule: The decay of the learning rate after the warm-up.
         warmup: Share of the steps in which the learning rate rises from 0.
-        batch_per_device: Examples, or packed rows, in one batch.
-        gradient_accumulation: Batches in one step.
+        batch_per_device: Examples, or packed rows, of one batch.
+        gradient_accumulation: Batches of one step.
         loss: The tokens with a loss: the ``completion``, or also the ``plans`` that the prompt
             shows as examples and plan cases. The validation loss is of completions.
         shared_heads: Compute a prompt's head once for the examples that share it; the steps are the
-            same. A batch is then examples of one head; see ``data.tevo.queries_per_toolbox``.
-        row_tokens: With shared heads on CUDA, the tokens of a row, which holds as many heads as
-            fit; on the CPU a row has one head.
+            same. All examples of a batch then have one head: see
+            ``data.tevo.queries_per_toolbox``.
+        row_tokens: Maximum tokens of a row with shared heads on CUDA; on the CPU a row has one
+            head.
         max_length: Maximum tokens of prompt and completion; longer examples are left out and
             counted. With packing also the length of a row.
         packing: Put several examples into one row, masked from each other. This saves padding;
-            without FlashAttention a row's attention costs its length squared.
+            without FlashAttention the attention of a row costs its length squared.
         packing_strategy: ``bfd`` (best fit, decreasing) never splits an example.
         gradient_checkpointing: Recompute inner states instead of storing them.
         weight_decay: AdamW's weight decay.
         beta2: AdamW's second decay rate.
         max_grad_norm: Gradient clipping.
-        save_steps: Steps between checkpoints; by default one at the end of every epoch.
+        save_steps: Steps between checkpoints; by default one checkpoint after every epoch.
         eval_steps: Steps between validations; by default before and after the training.
         log_steps: Steps between lines of the log.
-        checkpoints_kept: The number of last checkpoints; two at least: the last may be damaged.
+        checkpoints_kept: Number of stored checkpoints; at least two: the last may be damaged.
         seed: The seed of new weights, the order of the examples and dropout.
         optimiser: ``adamw_8bit`` needs bitsandbytes and CUDA.
-        attention: ``auto`` is FlashAttention on CUDA if it is installed, else PyTorch's.
+        attention: ``auto`` is FlashAttention on CUDA if installed, else PyTorch's attention.
     """
 
     epochs: float | None = Field(default=None, gt=0, le=10_000)
@@ -222,27 +223,27 @@ class TrainingSection(Section):
         return self
 
 
-#: Maximum tokens of a batch of packed rows without FlashAttention, whose mask is their square.
+#: Maximum tokens of a batch of packed rows without FlashAttention: the mask is their square.
 PACKED_TOKENS = 32_768
 
 
 def cuda_settings(
     model: ModelSection, training: TrainingSection
 ) -> list[tuple[str, str, str, str]]:
-    """Return each setting that needs CUDA: field, value, its package, and a value for the CPU."""
-    known = (
+    """Return each setting that needs CUDA: field, value, package, and a value for the CPU."""
+    settings = (
         (model.quantisation, ("model.quantisation", "4bit", "bitsandbytes", "none")),
         (training.optimiser, ("training.optimiser", "adamw_8bit", "bitsandbytes", "adamw")),
         (training.attention, ("training.attention", "flash_attention_2", "flash_attn", "sdpa")),
     )
-    return [setting for value, setting in known if value == setting[1]]
+    return [setting for value, setting in settings if value == setting[1]]
 
 
 def check_together(model: ModelSection, lora: LoraSection, training: TrainingSection) -> None:
-    """Raise ``InputError`` for the first rule about several sections that they break."""
+    """Raise ``InputError`` if sections contradict each other."""
     new = model.made
     four_bit, flash = model.quantisation == "4bit", training.attention == "flash_attention_2"
-    # Without a device, the machine is checked when the training starts.
+    # Without a device, ``find_placement`` checks the machine.
     if model.device is not None and not model.device.startswith("cuda"):
         for field, value, _, instead in cuda_settings(model, training):
             raise InputError(

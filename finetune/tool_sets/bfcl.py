@@ -11,20 +11,20 @@ from casewright.errors import InputError
 from casewright.finetune.records import Record, read_records
 from casewright.finetune.tool_sets.calls import (
     FORM,
+    Conversion,
     GoldCall,
     Query,
-    Refuse,
     Unfit,
     files_of,
+    function_tool,
+    make_toolbox,
     planned,
-    query_of,
-    toolbox_of,
     unquoted,
 )
 from casewright.planner import is_span
 
 PREFIX, GOLD, IRRELEVANCE = "BFCL_v4_", "possible_answer", "irrelevance"
-#: The categories that are read: those of one turn whose questions choose among functions.
+#: The categories of one turn whose questions choose among functions; other files are refused.
 CATEGORIES = ("multiple", "parallel_multiple", "live_parallel_multiple", IRRELEVANCE)
 
 
@@ -43,53 +43,49 @@ class _Answer(Record):
     ground_truth: Any = None
 
 
-def read_bfcl(path: Path, refuse: Refuse) -> Iterator[Query]:
-    """Yield the records whose calls are a valid plan; if no function fits, ``no_evidence()``.
+def read_bfcl(path: Path) -> Iterator[Conversion]:
+    """Yield the records of a folder, or of one category's file; the gold is in possible_answer.
 
-    An argument gets the first of its allowed values. If the empty text is among them, the argument
-    is optional: it gets the first value that is a span of the question, or none, since the first
-    allowed value is often the tool's own default.
-
-    Args:
-        path: The folder, or one category's file, with the gold in the folder possible_answer.
-        refuse: Called with the reason for each record that is left out.
-
-    Raises:
-        InputError: A file cannot be read, has another form, or lacks its gold.
+    An argument gets the first of its allowed values. The empty text among them makes the argument
+    optional: it gets the first value that is a span of the question, or none, since the first
+    allowed value is often the tool's own default. If no function fits, the plan is
+    ``no_evidence()``.
     """
     names = [f"{PREFIX}{name}.json" for name in CATEGORIES]
     for file in files_of(path, *names):
         if file.name not in names:
             raise InputError(f"{path} is none of the files that are read: {', '.join(names)}.")
-        yield from _read_file(file, file.stem.removeprefix(PREFIX), refuse)
+        category, gold = file.stem.removeprefix(PREFIX), _gold(file)
+        for number, item in read_records(file, _Item):
+            location = f"{file}, line {number}"
+            if not item.question or not item.question[0]:
+                raise InputError(f"{location}: question has no turn with a message.")
+            if category != IRRELEVANCE and item.id not in gold:
+                raise InputError(
+                    f"{location}: there is no answer with the id {item.id!r} in {GOLD}."
+                )
+            answer = [] if category == IRRELEVANCE else gold[item.id] or [None]
+            yield partial(_planned, item, category, answer)
 
 
-def _read_file(file: Path, category: str, refuse: Refuse) -> Iterator[Query]:
-    gold: Mapping[str, Any] = {}
-    if category != IRRELEVANCE:
-        answers = file.parent / GOLD / file.name
-        if not answers.is_file():
-            raise InputError(
-                f"{answers} does not exist. The answers to {file.name} belong in the folder {GOLD} "
-                "beside it."
-            )
-        gold = {answer.id: answer.ground_truth for _, answer in read_records(answers, _Answer)}
-    for number, item in read_records(file, _Item):
-        location = f"{file}, line {number}"
-        if not item.question or not item.question[0]:
-            raise InputError(f"{location}: question has no turn with a message.")
-        if category != IRRELEVANCE and item.id not in gold:
-            raise InputError(f"{location}: there is no answer with the id {item.id!r} in {GOLD}.")
-        answer = [] if category == IRRELEVANCE else gold[item.id] or [None]
-        yield from query_of(partial(_planned, item, category, answer), refuse)
+def _gold(file: Path) -> Mapping[str, Any]:
+    """Return the answers to a file by the ids of its records."""
+    if file.stem == PREFIX + IRRELEVANCE:
+        return {}
+    answers = file.parent / GOLD / file.name
+    if not answers.is_file():
+        raise InputError(
+            f"{answers} does not exist. The answers to {file.name} belong in the folder {GOLD} "
+            "beside it."
+        )
+    return {answer.id: answer.ground_truth for _, answer in read_records(answers, _Answer)}
 
 
 def _planned(item: _Item, category: str, answer: Sequence[Any]) -> Query:
     question = "\n\n".join(unquoted(message.content) for message in item.question[0])
     calls = [_call(entry, question) for entry in answer]
-    return planned(
-        f"bfcl:{item.id}", question, toolbox_of(item.function), calls, f"bfcl/{category}"
-    )
+    toolbox = make_toolbox(map(function_tool, item.function))
+    return planned(f"bfcl:{item.id}", question, toolbox, calls, f"bfcl/{category}")
 
 
 def _call(gold: Any, question: str) -> GoldCall:

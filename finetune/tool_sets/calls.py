@@ -10,6 +10,7 @@ from typing import Any
 
 from casewright.errors import InputError, PlanError, ToolError
 from casewright.planner import (
+    MAX_STEPS,
     AnnotatedQuery,
     ListValue,
     Literal,
@@ -18,7 +19,6 @@ from casewright.planner import (
     QueryRecord,
     Step,
     StepRef,
-    violations,
 )
 from casewright.planner.plan import Value
 from casewright.stores.feedback.sufficiency import content_words
@@ -26,17 +26,17 @@ from casewright.tools import NO_EVIDENCE, Parameter, Source, Toolbox, ToolSpec, 
 
 #: A query with its gold plan, and the toolbox that it came with.
 Query = tuple[AnnotatedQuery, Toolbox]
-#: Called with the reason for each record, or part of one, that makes no query.
-Refuse = Callable[[str], None]
+#: Converts one record; raises ``Unfit`` or ``PlanError`` if the record makes no query.
+Conversion = Callable[[], Query]
 
 
 class Unfit(Exception):  # noqa: N818 - not an error: it is caught, and counted
-    """A record that cannot be used; its text is the reason, equal for all records of its kind."""
+    """A record that cannot be used; the text is a reason that records of the same kind share."""
 
 
 @contextmanager
 def unfit_on(*errors: type[Exception], reason: str) -> Iterator[None]:
-    """Raise ``Unfit`` with a reason instead of these errors."""
+    """Turn these errors into ``Unfit`` with a reason."""
     try:
         yield
     except errors as error:
@@ -44,7 +44,7 @@ def unfit_on(*errors: type[Exception], reason: str) -> Iterator[None]:
 
 
 def unquoted(text: str) -> str:
-    """Return a question without quotation marks around all of it, one of which may be missing."""
+    """Return a question without the quotation marks around it; one of the two may be missing."""
     stripped = text.strip()
     inside = stripped.strip('"').strip()
     return inside if '"' not in inside else stripped
@@ -55,11 +55,11 @@ def files_of(path: Path, *names: str) -> list[Path]:
     candidates = [path] if path.is_file() else [path / name for name in names]
     if files := [file for file in candidates if file.is_file()]:
         return files
-    raise InputError(f"{path} has none of {list(names)}. Give the folder that holds them, or one.")
+    raise InputError(f"{path} has none of {list(names)}. Give such a file, or its folder.")
 
 
-#: Python's names for types, which some sets use for JSON Schema's.
-_KINDS = {
+#: Kinds of parameters by the names of types in JSON Schema and in Python.
+KINDS = {
     **dict.fromkeys(("string", "str"), "string"),
     **dict.fromkeys(("integer", "int"), "integer"),
     **dict.fromkeys(("float", "double", "number"), "number"),
@@ -79,19 +79,19 @@ _BY_KIND = {
 def parameter(
     name: str, description: str, type_: str, *, required: bool, items: str = "", choices: Any = ()
 ) -> Parameter:
-    """Return a parameter of function-calling data; ``Unfit`` if a plan cannot write its name.
+    """Return a parameter of function-calling data; raise ``Unfit`` if plans cannot write its name.
 
-    Its values may be literals, since these sets have no context; an identifier's only a span of the
-    question, so that none can be made up.
+    Values may be literals, since these sets have no context. Identifiers are spans of the question,
+    so that no plan invents one.
 
     Args:
-        type_: Its type by JSON Schema's or Python's name.
+        type_: A key of ``KINDS``; other types allow any value.
         items: The type of an array's items.
-        choices: Its enumeration; used only if all are texts.
+        choices: The enumeration; ignored unless all are texts.
     """
-    kind = _KINDS.get(type_, "any")
+    kind = KINDS.get(type_, "any")
     texts = tuple(choices) if all(isinstance(choice, str) for choice in choices or ()) else ()
-    plain = _KINDS.get(items, "any") if kind == "array" else kind
+    plain = KINDS.get(items, "any") if kind == "array" else kind
     sources = _BY_KIND.get(plain, _TEXT | {Source.NUMBER, Source.BOOLEAN}) | _REFERENCES
     # ``userId`` is an identifier, ``bid`` is not.
     if plain == "string" and (name.lower() == "id" or name.endswith(("_id", "Id", "ID"))):
@@ -110,24 +110,20 @@ def parameter(
 def tool(
     name: str, description: str, parameters: Iterable[Parameter], results: Iterable[str]
 ) -> ToolSpec:
-    """Return a tool with an alias that a plan can write; ``Unfit`` if other names are invalid."""
+    """Return a tool with an alias that plans can write; raise ``Unfit`` for other invalid names."""
     text = " ".join(description.split())
     with unfit_on(ToolError, reason="a tool's parameters or results have no usable names"):
         return ToolSpec(alias(name), text, tuple(parameters), tuple(results) or ("evidence",))
 
 
 def make_toolbox(tools: Iterable[ToolSpec]) -> Toolbox:
-    """Return a toolbox; ``Unfit`` if two tools have one name."""
+    """Return a toolbox; raise ``Unfit`` if two tools have one name."""
     with unfit_on(ToolError, reason="two tools have one name"):
         return Toolbox(tools)
 
 
-def toolbox_of(functions: Iterable[Any]) -> Toolbox:
-    """Return the toolbox of functions ``{name, description, parameters}``; may raise ``Unfit``."""
-    return make_toolbox([_tool(function) for function in functions])
-
-
-def _tool(function: Any) -> ToolSpec:
+def function_tool(function: Any) -> ToolSpec:
+    """Return the tool of a function ``{name, description, parameters}``; may raise ``Unfit``."""
     if not isinstance(function, Mapping) or not isinstance(function.get("name"), str):
         raise Unfit("a function has no name")
     schema = function.get("parameters") or {}
@@ -159,9 +155,9 @@ def _object(value: Any) -> Mapping[str, Any]:
 FORM = "a golden call has another form"
 NO_TOOL = "a call of a tool that is not declared"
 NO_QUESTION = "the question is empty, too long, or holds control characters"
-_NO_PLAN = "a plan that breaks a static check"
+NO_PLAN = "a plan that breaks a static check"
 _OTHER_TYPE = "a value of another type than declared"
-#: What a static check says, and the reason that is counted for it.
+#: Part of a static check's message to the reason that is counted; the first match holds.
 _REASONS = (
     ("There is no tool", NO_TOOL),
     ("has no parameter", "an argument that is not declared"),
@@ -173,51 +169,43 @@ _REASONS = (
     ("may not be", _OTHER_TYPE),
     ("is none.", _OTHER_TYPE),
     ("not a list", _OTHER_TYPE),
-    ("", _NO_PLAN),
+    ("", NO_PLAN),
 )
 
 
 @dataclass(frozen=True, slots=True)
 class GoldCall:
-    """A call: the tool's name in the data, and values; a ``StepRef`` is an earlier result."""
+    """A call by the tool's name in the data; ``StepRef`` values are results of earlier calls."""
 
     tool: str
     arguments: Mapping[str, Any]
 
 
-def query_of(make: Callable[[], Query], refuse: Refuse) -> Iterator[Query]:
-    """Yield the query of a record, or call ``refuse`` with the reason that there is none.
-
-    ``make`` returns the query and its tools, and raises ``Unfit`` if the record cannot be used.
-    """
-    try:
-        yield make()
-    except Unfit as unfit:
-        refuse(str(unfit))
-    except PlanError:
-        refuse(_NO_PLAN)
-
-
 def planned(
     id_: str, question: str, toolbox: Toolbox, calls: Iterable[GoldCall], label: str
 ) -> Query:
-    """Return a query with the plan of these calls (``no_evidence()`` if there are none).
+    """Return a query with the plan of these calls, or ``no_evidence()`` without calls.
 
-    Raises:
-        Unfit: The question cannot be asked, or the calls are no valid plan for the toolbox.
+    Raises ``Unfit`` if the question is not valid, or the calls are no valid plan for the toolbox.
     """
     plan = _plan_of(calls, toolbox)
-    with unfit_on(InputError, reason=NO_QUESTION):
-        request = PlanRequest(question, toolbox)
-    for broken in violations(
-        plan, toolbox, question=question, context={}, max_steps=request.max_steps
-    ):
-        raise Unfit(next(reason for rule, reason in _REASONS if rule in broken.rule))
+    valid_request(question, toolbox, plan)
     return AnnotatedQuery(QueryRecord(id=id_, query=question), plan, label), toolbox
 
 
+def valid_request(
+    question: str, toolbox: Toolbox, plan: Plan, max_steps: int = MAX_STEPS
+) -> PlanRequest:
+    """Return the request that a gold plan is valid for; raise ``Unfit`` if there is none."""
+    with unfit_on(InputError, reason=NO_QUESTION):
+        request = PlanRequest(question, toolbox, max_steps=max_steps)
+    for violation in request.violations(plan):
+        raise Unfit(next(reason for rule, reason in _REASONS if rule in violation.rule))
+    return request
+
+
 def _plan_of(calls: Iterable[GoldCall], toolbox: Toolbox) -> Plan:
-    """Return the plan of calls; optional arguments that are empty texts or nulls are left out."""
+    """Return the plan of calls, without optional arguments that are empty texts or nulls."""
     steps = []
     for call in calls:
         name = alias(call.tool)
@@ -236,7 +224,7 @@ def _plan_of(calls: Iterable[GoldCall], toolbox: Toolbox) -> Plan:
 
 
 def grounded(value: Any, question: str) -> bool:
-    """Return whether a text of several words shares one with the question; else True."""
+    """Return false for a text of several words, none of which is in the question; else true."""
     if not isinstance(value, str) or len(value.split()) < 2:
         return True
     words = content_words(value)

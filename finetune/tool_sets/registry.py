@@ -8,11 +8,12 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from casewright.errors import InputError
+from casewright.errors import InputError, PlanError
 from casewright.finetune.tool_sets import bfcl, sealtools, toolalpaca
-from casewright.finetune.tool_sets.calls import Query, Refuse
+from casewright.finetune.tool_sets.calls import NO_PLAN, Conversion, Query, Unfit
 
-Read = Callable[[Path, Refuse], Iterator[Query]]
+#: Yields the conversion of each record of a path; raises ``InputError`` for an unusable file.
+Read = Callable[[Path], Iterator[Conversion]]
 _READ: Mapping[str, Read] = {
     "toolalpaca": toolalpaca.read_toolalpaca,
     "bfcl": bfcl.read_bfcl,
@@ -23,13 +24,12 @@ _FILE = Path(__file__).with_name("tool_sets.toml")
 
 @dataclass(frozen=True, slots=True)
 class Reader:
-    """A reader, as ``tool_sets.toml`` describes it.
+    """A reader with its entry in ``tool_sets.toml``.
 
     Attributes:
-        read: Yields the queries of a path, each with its toolbox.
         files: The file or folder that the path must be.
         terms: The data's licence.
-        contaminates: The benchmark whose test items it reads.
+        contaminates: The benchmark whose test items are in the data.
     """
 
     read: Read
@@ -40,7 +40,7 @@ class Reader:
 
     @property
     def licence(self) -> str:
-        """The terms on which the data may be used."""
+        """The licence, and the limit on later scores."""
         return (
             f"{self.terms}; test items of {self.contaminates[0]}: no score on it may be reported "
             "after training on them"
@@ -54,7 +54,7 @@ READERS: Mapping[str, Reader] = {
 
 
 def reader(name: str) -> Reader:
-    """Return the reader of a name; ``InputError`` lists all readers if there is none."""
+    """Return the reader of a name; for an unknown one, ``InputError`` lists all readers."""
     if name not in READERS:
         listed = "; ".join(f"{key}: {item.files} ({item.origin})" for key, item in READERS.items())
         raise InputError(f"There is no reader of tool-use sets {name!r}. There are {listed}.")
@@ -64,12 +64,17 @@ def reader(name: str) -> Reader:
 def tool_queries(name: str, path: Path, refused: Counter[str] | None = None) -> list[Query]:
     """Return the queries of a set, with their gold plans and toolboxes.
 
-    Args:
-        name: ``toolalpaca``, ``bfcl`` or ``sealtools``.
-        refused: Counter of the reasons why records were left out; updated.
+    Raises ``InputError`` if the reader is unknown, or its data cannot be read.
 
-    Raises:
-        InputError: The reader is unknown, or its data cannot be read.
+    Args:
+        name: A key of ``READERS``.
+        refused: Counter of the reasons for omitted records; updated.
     """
     counts = Counter() if refused is None else refused
-    return list(reader(name).read(path, lambda why: counts.update([f"{name}: {why}"])))
+    queries = []
+    for convert in reader(name).read(path):
+        try:
+            queries.append(convert())
+        except (Unfit, PlanError) as error:
+            counts[f"{name}: {error if isinstance(error, Unfit) else NO_PLAN}"] += 1
+    return queries

@@ -13,20 +13,20 @@ from casewright.finetune.records import Record, read_records
 from casewright.finetune.tool_sets.calls import (
     FORM,
     NO_TOOL,
+    Conversion,
     GoldCall,
     Query,
-    Refuse,
     Unfit,
     files_of,
+    function_tool,
+    make_toolbox,
     planned,
-    query_of,
-    toolbox_of,
 )
 from casewright.planner import StepRef
 
 TOOLS = "tool.jsonl"
 FILES = ("dev-dev.jsonl", "test_in_domain-dev.jsonl", "test_out_domain-dev.jsonl")
-#: A value that is the k-th response of all calls so far.
+#: The name of a response of an earlier call.
 _RESPONSE = re.compile(r"API_call_\d+")
 _WORD = re.compile(r"[^\W_]+")
 
@@ -38,6 +38,11 @@ class _Tool(Record):
     required: list[str] | None = None
     responses: dict[str, Any] | None = None
 
+    def function(self) -> dict[str, Any]:
+        schema = {"properties": self.parameters or {}, "required": self.required or []}
+        facts = {"name": self.api_name, "description": self.api_description}
+        return {**facts, "parameters": schema, "response": {"properties": self.responses or {}}}
+
 
 class _Item(Record):
     id: str
@@ -46,16 +51,8 @@ class _Item(Record):
     retrieved_apis: list[str]
 
 
-def read_sealtools(path: Path, refuse: Refuse) -> Iterator[Query]:
-    """Yield the items whose calls are a valid plan of the tools that were retrieved for them.
-
-    Args:
-        path: The folder, or one of its files of items, with the tools beside it.
-        refuse: Called with the reason for each record that is left out.
-
-    Raises:
-        InputError: A file is missing, cannot be read, or has another form.
-    """
+def read_sealtools(path: Path) -> Iterator[Conversion]:
+    """Yield the items of a folder, or of one of its files with the tools beside it."""
     files = files_of(path, *FILES)
     tools = files[0].parent / TOOLS
     if not tools.is_file():
@@ -63,7 +60,7 @@ def read_sealtools(path: Path, refuse: Refuse) -> Iterator[Query]:
     declared = {tool.api_name: tool for _, tool in read_records(tools, _Tool)}
     for file in files:
         for _, item in read_records(file, _Item):
-            yield from query_of(partial(_planned, item, declared), refuse)
+            yield partial(_planned, item, declared)
 
 
 def _planned(item: _Item, declared: Mapping[str, _Tool]) -> Query:
@@ -72,7 +69,8 @@ def _planned(item: _Item, declared: Mapping[str, _Tool]) -> Query:
         # Some items' values belong to another question.
         raise Unfit("a text that has nothing of the question")
     names = sorted({*item.retrieved_apis, *(call.tool for call in calls)})
-    toolbox = toolbox_of(_function(declared[name]) for name in names if name in declared)
+    functions = [declared[name].function() for name in names if name in declared]
+    toolbox = make_toolbox(map(function_tool, functions))
     return planned(f"sealtools:{item.id}", item.query, toolbox, calls, "sealtools")
 
 
@@ -101,16 +99,6 @@ def _resolved(value: Any, responses: Mapping[str, StepRef]) -> Any:
 
 
 def _foreign(value: Any, question: str) -> bool:
-    """Return whether a value is a text of which no word is in the question."""
-    if not isinstance(value, str):
-        return False
-    return not any(word in question.casefold() for word in _WORD.findall(value.casefold()))
-
-
-def _function(tool: _Tool) -> dict[str, Any]:
-    return {
-        "name": tool.api_name,
-        "description": tool.api_description,
-        "parameters": {"properties": tool.parameters or {}, "required": tool.required or []},
-        "response": {"properties": tool.responses or {}},
-    }
+    """Return true for a text without a word of the question."""
+    words = _WORD.findall(value.casefold()) if isinstance(value, str) else [""]
+    return not any(word in question.casefold() for word in words)

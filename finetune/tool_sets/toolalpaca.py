@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Mapping
-from functools import partial
+from collections.abc import Callable, Iterator, Mapping
+from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
@@ -15,16 +15,15 @@ from casewright.finetune.tool_sets.calls import (
     FORM,
     NO_QUESTION,
     NO_TOOL,
+    Conversion,
     GoldCall,
     Query,
-    Refuse,
     Unfit,
     files_of,
     grounded,
     make_toolbox,
     parameter,
     planned,
-    query_of,
     tool,
     unfit_on,
     unquoted,
@@ -47,12 +46,8 @@ class _Api(Record):
     Function_Description: Any = None
 
 
-def read_toolalpaca(path: Path, refuse: Refuse) -> Iterator[Query]:
-    """Yield the instructions whose golden calls are a valid plan of their API.
-
-    The API's credentials are not parameters here. A reference to an earlier call's output becomes
-    one to its step. ``InputError`` if a file cannot be read, or has another form.
-    """
+def read_toolalpaca(path: Path) -> Iterator[Conversion]:
+    """Yield the instructions of a folder or of a file; credentials of APIs are no parameters."""
     for file in files_of(path, *FILES):
         for number, record in read_records(file, _Api):
             questions, golden = record.Instructions, record.Golden_Answers
@@ -62,22 +57,19 @@ def read_toolalpaca(path: Path, refuse: Refuse) -> Iterator[Query]:
                     "Golden_Answers. There must be one answer for each."
                 )
             secrets = frozenset(record.Authentication or ())
-            try:
-                toolbox = api_toolbox(record.Function_Description, secrets)
-            except Unfit as unfit:
-                for _ in questions:
-                    refuse(f"toolbox: {unfit}")
-                continue
+            make = cache(partial(_api_toolbox, record.Function_Description, secrets))
             for index, (question, calls) in enumerate(zip(questions, golden, strict=True), 1):
                 id_ = f"toolalpaca:{file.stem}.{number}.{index}"
-                yield from query_of(
-                    partial(_planned, id_, question, calls, toolbox, secrets), refuse
-                )
+                yield partial(_planned, id_, question, calls, make, secrets)
 
 
 def _planned(
-    id_: str, question: Any, golden: Any, toolbox: Toolbox, secrets: frozenset[str]
+    id_: str, question: Any, golden: Any, make: Callable[[], Toolbox], secrets: frozenset[str]
 ) -> Query:
+    try:
+        toolbox = make()
+    except Unfit as unfit:
+        raise Unfit(f"toolbox: {unfit}") from unfit
     if not isinstance(question, str) or not question.strip():
         raise Unfit(NO_QUESTION)
     text = unquoted(question)
@@ -140,26 +132,23 @@ _DECLARED = re.compile(
 )
 
 
-def api_toolbox(described: Any, secrets: frozenset[str]) -> Toolbox:
-    """Return the toolbox of an API without credentials (``secrets``); may raise ``Unfit``."""
+def _api_toolbox(described: Any, secrets: frozenset[str]) -> Toolbox:
+    """Return the toolbox of an API without credentials (``secrets``)."""
     if not isinstance(described, Mapping):
         raise Unfit(_OTHER_FORM)
     components = dict(_COMPONENT.findall(str(described.get("components") or "")))
     tools = []
     for name, text in described.items():
-        if name != "components":
-            if (match := _PARAMETERS.search(str(text))) is None:
-                raise Unfit(_OTHER_FORM)
-            description = str(text)[: match.start()]
-            results = list(_fields(str(text), components))
-            tools.append(tool(name, description, _parameters(match[1], secrets), results))
+        if name == "components":
+            continue
+        if (match := _PARAMETERS.search(str(text))) is None:
+            raise Unfit(_OTHER_FORM)
+        with unfit_on(ValueError, RecursionError, reason=_OTHER_FORM):
+            declared = json.loads(match[1])
+        parameters = [_parameter(n, str(item)) for n, item in declared.items() if n not in secrets]
+        description, results = str(text)[: match.start()], _fields(str(text), components)
+        tools.append(tool(name, description, parameters, results))
     return make_toolbox(tools)
-
-
-def _parameters(text: str, secrets: frozenset[str]) -> list[Parameter]:
-    with unfit_on(ValueError, RecursionError, reason=_OTHER_FORM):
-        declared = json.loads(text)
-    return [_parameter(name, str(item)) for name, item in declared.items() if name not in secrets]
 
 
 def _parameter(name: str, text: str) -> Parameter:
@@ -183,14 +172,10 @@ def _fields(text: str, components: Mapping[str, str]) -> Iterator[str]:
         structure = components.get(reference[0], "")
     if not structure.startswith("Object{"):
         return
-    depth, name = 0, ""
-    for char in structure.removeprefix("Object{"):
-        depth += (char in "{[") - (char in "}]")
-        if depth < 0 or (depth == 0 and char == ","):
-            if (field := name.partition(":")[0].strip()).isidentifier():
-                yield field
-            name = ""
-            if depth < 0:
-                return
-        else:
-            name += char
+    flat, nested = structure.removeprefix("Object{"), 1
+    while nested:
+        flat, nested = re.subn(r"[{\[][^{}\[\]]*[}\]]", "", flat)
+    fields, *_ = re.split(r"(?<=[}\]])", flat, maxsplit=1)
+    for declared in re.findall(r"([^,}\]]*)[,}\]]", fields):
+        if (field := declared.partition(":")[0].strip()).isidentifier():
+            yield field

@@ -1,4 +1,4 @@
-"""The model that a training starts from: an existing one, a new one, or a trained adapter."""
+"""The model that a training starts from: an existing model, a new one, or a trained adapter."""
 
 from __future__ import annotations
 
@@ -42,12 +42,10 @@ def new_mistral(
     device: torch.device | None = None,
     dtype: torch.dtype | None = None,
 ) -> Any:
-    """Return a ``MistralForCausalLM`` of random weights, the same for the same arguments.
+    """Return a ``MistralForCausalLM`` with random weights, equal for equal arguments.
 
-    By default on the CPU, in float32, without a sliding window.
-
-    Args:
-        settings: Of ``MistralConfig``.
+    It is by default on the CPU, in float32, without a sliding window; ``settings`` are those of
+    ``MistralConfig``.
     """
     import torch
 
@@ -62,9 +60,8 @@ def new_mistral(
         }
     )
     target = device or torch.device("cpu")
-    # The random numbers of others stay as they are.
-    forked = [target] if target.type == "cuda" else []
-    with torch.random.fork_rng(devices=forked), target:
+    # The state of the global random generators is restored afterwards.
+    with torch.random.fork_rng(devices=[target] if target.type == "cuda" else []), target:
         torch.manual_seed(seed)
         network = transformers.AutoModelForCausalLM.from_config(
             config, dtype=dtype or torch.float32, attn_implementation="sdpa"
@@ -72,7 +69,7 @@ def new_mistral(
     return network.eval()
 
 
-#: As Mistral's: the user's turn between brackets, and no system turn.
+#: The chat template, similar to Mistral's: the user's turn in brackets, and no system turn.
 TEMPLATE = (
     "{{ bos_token }}{% for m in messages %}"
     "{% if m['role'] == 'user' %}[INST] {{ m['content'] }} [/INST]"
@@ -85,8 +82,7 @@ TEMPLATE = (
 def train_tokenizer(texts: Iterable[str], vocabulary: int, template: str = TEMPLATE) -> Any:
     """Return a byte-level BPE tokenizer of transformers, trained on texts.
 
-    Args:
-        vocabulary: Number of tokens with the bytes and the special ones: at least 260.
+    ``vocabulary`` is the number of tokens, with bytes and special tokens: at least 260.
     """
     from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
 
@@ -110,12 +106,12 @@ def train_tokenizer(texts: Iterable[str], vocabulary: int, template: str = TEMPL
 def make_base(
     settings: NewModelSection, examples: Sequence[TrainingExample], seed: int, folder: Path
 ) -> None:
-    """Write a new model of random weights, and a tokenizer trained on the examples.
+    """Write a new model with random weights, and a tokenizer trained on the examples.
 
     Equal arguments make equal files.
     """
     texts = (text for example in examples for text in (str(example.prompt), example.completion))
-    # Each line once: many prompts hold the same toolbox, which would drown the questions.
+    # Each line counts once: many prompts have the same toolbox, and few lines are questions.
     lines = dict.fromkeys(line for text in texts for line in text.splitlines(keepends=True))
     tokenizer = train_tokenizer(lines, settings.vocabulary)
     network = new_mistral(settings.config, tokenizer, seed)
@@ -125,10 +121,9 @@ def make_base(
 
 
 def find_base(name: str) -> ModelSource:
-    """Return the folders of a base, by its folder or its name at Hugging Face.
+    """Return the folders of a base, given by its folder or its name at Hugging Face.
 
-    Raises:
-        InputError: The model does not exist, or is an adapter.
+    ``InputError`` if the model does not exist, or is an adapter.
     """
     source = find_source(name, None)
     if source.adapter is not None:
@@ -142,14 +137,11 @@ def find_base(name: str) -> ModelSource:
 def check_settings(
     source: ModelSource | None, model: ModelSection, lora: LoraSection, max_length: int
 ) -> None:
-    """Raise ``InputError`` if a recipe does not fit its base; no weights are made for it.
+    """Raise ``InputError`` if a recipe does not fit its base, without loading weights.
 
-    The base may be unreadable, unable to decode plans, or read too short texts; it may lack a layer
-    that is to be trained, or share it. (PEFT ignores an unknown name in ``modules_to_save``.)
-
-    Args:
-        source: ``None`` for a new base.
-        max_length: Maximum number of tokens of an example.
+    The base may be unreadable, unable to decode plans, or limited to shorter texts; it may lack a
+    layer of the recipe, or share it. (PEFT ignores an unknown name in ``modules_to_save``.) The
+    ``source`` of a new base is ``None``.
     """
     import torch
 
@@ -180,16 +172,16 @@ def check_settings(
         )
     with torch.device("meta"):
         network = transformers.AutoModelForCausalLM.from_config(config)
-    layers = {
-        name: layer.weight.dim()
-        for name, layer in network.named_modules()
-        if name and not any(layer.children()) and any(True for _ in layer.parameters())
+    dimensions = {
+        name.removesuffix(".weight"): weight.dim()
+        for name, weight in network.named_parameters()
+        if name.endswith(".weight")
     }
     targets = () if isinstance(lora.target_modules, str) else lora.target_modules
-    matrices = [name for name, dimensions in layers.items() if dimensions == 2]
+    matrices = [name for name, count in dimensions.items() if count == 2]
     for field, names, known in (
         ("lora.target_modules", targets, matrices),
-        ("lora.modules_to_save", lora.modules_to_save, [*layers]),
+        ("lora.modules_to_save", lora.modules_to_save, [*dimensions]),
     ):
         ends = list(dict.fromkeys(layer.rpartition(".")[2] for layer in known))
         for name in names:
@@ -202,11 +194,9 @@ def check_settings(
 def load_base(
     source: ModelSource, title: str, placement: Placement, *, four_bit: bool
 ) -> LanguageModel:
-    """Load a base to be trained, whatever prompt it was trained with before.
+    """Load a base for a training, also one that was trained with another prompt.
 
-    Raises:
-        InputError: It cannot be loaded; see ``load_language_model``.
-        DependencyError: A package that it needs is not installed.
+    See ``load_language_model`` for errors.
     """
     settings: dict[str, Any] = {"attn_implementation": placement.attention}
     if four_bit:
@@ -224,7 +214,7 @@ def load_base(
 
 @dataclass(frozen=True, slots=True)
 class WarmStart:
-    """An adapter whose weights a training starts from, and its card."""
+    """The adapter whose weights a training starts from, and its card."""
 
     weights: Path
     sha256: str
@@ -232,10 +222,9 @@ class WarmStart:
 
 
 def find_start(folder: Path, model: ModelSection, lora: LoraSection) -> WarmStart:
-    """Return the adapter in a folder; its layers are checked when it is loaded.
+    """Return the adapter in a folder; ``load_start`` checks its layers.
 
-    Raises:
-        InputError: It is no trained adapter, or has another base, rank or scale.
+    ``InputError`` without a trained adapter, or if its base, rank or scale is another.
     """
     missing = [n for n in (ADAPTER, ADAPTER_WEIGHTS, CARD) if not (folder / n).is_file()]
     if missing:
@@ -272,10 +261,9 @@ def sha256(file: Path) -> str:
 
 
 def load_start(network: Any, start: WarmStart) -> None:
-    """Put an adapter's weights into a network of PEFT.
+    """Load an adapter's weights into a network of PEFT.
 
-    Raises:
-        InputError: Its file is damaged, or has other layers than the network's adapter.
+    ``InputError`` if the file is damaged, or has other layers than the network's adapter.
     """
     from peft import get_peft_model_state_dict, set_peft_model_state_dict
     from safetensors import SafetensorError
@@ -286,7 +274,7 @@ def load_start(network: Any, start: WarmStart) -> None:
     except (OSError, SafetensorError) as error:
         raise InputError(f"{start.weights} cannot be read: {told(error)}. Copy it anew.") from error
     current = get_peft_model_state_dict(network, save_embedding_layers=False)
-    before, now = ({n: part.shape for n, part in each.items()} for each in (weights, current))
+    before, now = ({n: part.shape for n, part in item.items()} for item in (weights, current))
     if before != now:
         other = next(n for n in sorted(before.keys() | now.keys()) if before.get(n) != now.get(n))
         raise InputError(

@@ -1,15 +1,14 @@
-"""The output of a training: ``log.jsonl`` and a bar; the libraries are silent."""
+"""The output of a training: ``log.jsonl`` and a progress bar; the training libraries are silent."""
 
 from __future__ import annotations
 
-import contextlib
 import json
 import logging
 import math
 import time
 import warnings
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import ExitStack
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -24,34 +23,29 @@ if TYPE_CHECKING:
 _LIBRARIES = ("transformers", "trl", "peft", "accelerate", "torch.distributed")
 
 
-@contextlib.contextmanager
+@contextmanager
 def silence() -> Iterator[None]:
     """Keep warnings, logs and bars of the training libraries off the terminal."""
-    # Importing them sets their loggers' levels.
-    library: Any = import_module("transformers.utils.logging")
-    data: Any = import_module("datasets")
+    transformers: Any = import_module("transformers.utils.logging")
+    datasets: Any = import_module("datasets.utils")
+    # The import of TRL sets the levels of loggers.
     import_module("trl")
-    loggers = {logging.getLogger(name): logging.getLogger(name).level for name in _LIBRARIES}
-    bars = library.is_progress_bar_enabled(), not data.utils.are_progress_bars_disabled()
-    with warnings.catch_warnings():
+    with warnings.catch_warnings(), ExitStack() as after:
         warnings.simplefilter("ignore")
-        library.disable_progress_bar()
-        data.disable_progress_bars()
-        for logger in loggers:
+        for logger in map(logging.getLogger, _LIBRARIES):
+            after.callback(logger.setLevel, logger.level)
             logger.setLevel(logging.ERROR)
-        try:
-            yield
-        finally:
-            for logger, level in loggers.items():
-                logger.setLevel(level)
-            if bars[0]:
-                library.enable_progress_bar()
-            if bars[1]:
-                data.enable_progress_bars()
+        if transformers.is_progress_bar_enabled():
+            after.callback(transformers.enable_progress_bar)
+        if not datasets.are_progress_bars_disabled():
+            after.callback(datasets.enable_progress_bars)
+        transformers.disable_progress_bar()
+        datasets.disable_progress_bars()
+        yield
 
 
 LOG = "log.jsonl"
-#: transformers' and TRL's names of the logged figures, and ours.
+#: Names of logged figures in transformers and TRL, and in the log file.
 _FIELDS = {
     "loss": "loss",
     "eval_loss": "validation_loss",
@@ -62,53 +56,21 @@ _FIELDS = {
 _MEND = "Lower training.learning_rate or training.max_grad_norm, and train into another folder."
 
 
-class TrainingLog:
-    """The file ``log.jsonl``: a JSON object a line, each with its step.
-
-    Args:
-        steps: Lines of later steps are removed first: they are of a run that was killed after its
-            last checkpoint. 0 empties the file.
-
-    Attributes:
-        before: The validation loss before the first step, where the file already has it.
-    """
-
-    def __init__(self, file: Path, steps: int) -> None:
-        self._file = file
-        self.before: float | None = None
-        lines = []
-        if steps and file.is_file():
-            for line in file.read_text(encoding="utf-8").splitlines():
-                # The last line of a killed run may be half a line.
-                try:
-                    facts = json.loads(line)
-                    if facts["step"] > steps:
-                        continue
-                    if facts["step"] == 0:
-                        self.before = facts["validation_loss"]
-                    lines.append(line)
-                except (ValueError, KeyError, TypeError):
-                    continue
-        file.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
-
-    def add(self, step: int, figures: Mapping[str, Any]) -> None:
-        """Add a line of the figures that are logged."""
-        facts = {own: figures[name] for name, own in _FIELDS.items() if name in figures}
-        if facts:
-            with self._file.open("a", encoding="utf-8") as file:
-                file.write(json.dumps({"step": step, **facts}) + "\n")
+def write_log(file: Path, entries: Iterable[Mapping[str, Any]], mode: str = "a") -> None:
+    """Write entries of a trainer's log history: a JSON object a line, each with its step."""
+    with file.open(mode, encoding="utf-8") as opened:
+        for entry in entries:
+            if figures := {own: entry[name] for name, own in _FIELDS.items() if name in entry}:
+                opened.write(json.dumps({"step": entry["step"], **figures}) + "\n")
 
 
-def telling_callback(
-    log: TrainingLog | None, *, show: bool | None, minutes: float | None = None
+def reporting_callback(
+    file: Path | None, *, show: bool | None, minutes: float | None = None
 ) -> TrainerCallback:
     """Return a callback that advances a bar, writes the log, and stops a bad or late training.
 
-    Args:
-        log: ``None`` in all processes but the first.
-        show: Of ``progress_bar``; without a log nothing is shown.
-        minutes: The training ends, as if it was finished, after the first step that ends so long
-            after this call.
+    In all processes but the first, ``file`` is ``None``, and there is no bar; ``show`` is as in
+    ``progress_bar``. The training ends after the first step that ends ``minutes`` after this call.
     """
     from transformers import TrainerCallback
 
@@ -120,24 +82,23 @@ def telling_callback(
             self._advance: Callable[[int], None] = lambda count: None
 
         def on_train_begin(self, args: Any, state: Any, control: Any, **others: Any) -> None:
-            bar = progress_bar("Training", state.max_steps, show=show if log else False)
+            bar = progress_bar("Training", state.max_steps, show=show if file else False)
             self._advance = self._open.enter_context(bar)
             self._advance(state.global_step)
+            if file is not None:
+                # A killed training may have lines of steps after its last checkpoint.
+                write_log(file, state.log_history, "w")
 
         def on_step_end(self, args: Any, state: Any, control: Any, **others: Any) -> None:
             self._advance(1)
             if time.monotonic() >= deadline:
                 control.should_training_stop = True
 
-        def on_log(
-            self, args: Any, state: Any, control: Any, logs: Any = None, **others: Any
-        ) -> None:
-            figures = logs or {}
-            if log is not None:
-                log.add(state.global_step, figures)
+        def on_log(self, args: Any, state: Any, control: Any, logs: Any, **others: Any) -> None:
+            if file is not None:
+                write_log(file, state.log_history[-1:])
             for name in ("loss", "grad_norm", "train_loss"):
-                value = figures.get(name)
-                if value is not None and not math.isfinite(value):
+                if not math.isfinite(value := logs.get(name, 0.0)):
                     raise InputError(
                         f"The training went astray: {name} is {value} at step "
                         f"{state.global_step}. Nothing was saved. {_MEND}"
@@ -152,8 +113,8 @@ def telling_callback(
 def check_learned(before: float | None, after: float | None, vocabulary: int) -> None:
     """Raise ``InputError`` if the validation loss rose above that of a guess, or is not finite.
 
-    Losses are in nats a token, ``None`` where they were not measured; a uniform guess among the
-    vocabulary has its logarithm.
+    Losses are in nats a token, ``None`` if not measured. The loss of a uniform guess is the
+    logarithm of the size of the vocabulary.
     """
     guess = max(before or 0.0, math.log(vocabulary))
     if after is not None and not (math.isfinite(after) and after <= guess):

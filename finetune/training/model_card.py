@@ -1,4 +1,4 @@
-"""A trained model with its cards: ``casewright.json`` for machines, ``README.md`` for people."""
+"""The files of a trained model, with its cards: ``casewright.json``, and ``README.md`` to read."""
 
 from __future__ import annotations
 
@@ -13,7 +13,6 @@ from casewright.finetune.training.run import BASE, TRAINED_BEFORE, Run
 from casewright.planner.language_model import load_language_model
 from casewright.planner.language_model.card import CARD
 from casewright.planner.language_model.smollm2 import NAME as SMOLLM2
-from casewright.planner.language_model.source import ADAPTER, ADAPTER_WEIGHTS, read_json
 from casewright.stores.whole_file import write_whole
 
 if TYPE_CHECKING:
@@ -27,7 +26,7 @@ The base is SmolLM2-135M-Instruct of Hugging Face (Allal et al. 2025, Apache-2.0
 Llama architecture and is run by transformers' `MistralForCausalLM`, which computes the same. \
 It was not made by Mistral AI.
 """
-#: Figures of every training that a model went through.
+#: Figures of each training of a model.
 _FIGURES = (
     "examples_training",
     "tokens_training",
@@ -37,16 +36,12 @@ _FIGURES = (
     "validation_loss_before",
     "validation_loss_after",
 )
-#: The card's text, with places for its facts.
+#: The text of ``README.md``, with placeholders.
 _TEMPLATE = Path(__file__).parent / "card.md"
 
 
 def write_cards(folder: Path, card: Mapping[str, Any]) -> None:
-    """Write both cards; the one for machines last, when all else is written.
-
-    Args:
-        card: The facts of ``Run.card``.
-    """
+    """Write the result of ``Run.card`` as both cards; ``casewright.json`` is the last file."""
     write_whole(folder / README, _readme(card, folder.resolve().name))
     write_whole(folder / CARD, json.dumps(card, ensure_ascii=False, indent=2) + "\n")
 
@@ -56,7 +51,7 @@ def _readme(card: Mapping[str, Any], folder: str) -> str:
     title = "a new model" if base == NEW else f"`{base}`"
     with_base = f" It needs its base, `{base}`, as `adapter_config.json` names it."
     if base == NEW:
-        with_base = " Its base lies in it, in `base`."
+        with_base = " Its base is in its folder `base`."
     licences, contaminated = _terms(card)
     small = base == SMOLLM2
     return _TEMPLATE.read_text(encoding="utf-8").format(
@@ -79,7 +74,7 @@ def _readme(card: Mapping[str, Any], folder: str) -> str:
 
 
 def _before(card: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
-    """Yield a card, and those of the trainings before it, the last first."""
+    """Yield a card, and the cards of the trainings before it, the last one first."""
     facts: Any = card
     while isinstance(facts, Mapping):
         yield facts
@@ -93,7 +88,7 @@ def _trained_before(card: Mapping[str, Any]) -> str:
     rows = [["data", *(f"`{item['data']['manifest_hash'][:12]}`" for item in trained)]]
     rows += [[name, *(_text(item["metrics"].get(name)) for item in trained)] for name in _FIGURES]
     columns = ["figure", "this training", *(f"{index} before" for index in range(1, len(trained)))]
-    intro = "The weights come from these trainings too; data is told by its manifest's hash."
+    intro = "The weights come from these trainings too; a data set is named by its manifest's hash."
     return f"\n## Trained before\n\n{intro}\n\n{_table(columns, rows)}\n"
 
 
@@ -124,35 +119,22 @@ def _text(value: Any) -> str:
 
 
 def save_trained(run: Run, network: Any, tokenizer: Any, dtype: torch.dtype) -> None:
-    """Write an adapter and its tokenizer.
-
-    Args:
-        dtype: Of the weights, where the recipe names a ``save_dtype``; else they keep their own.
-    """
-    network.save_pretrained(run.output, save_embedding_layers=False)
+    """Write an adapter and its tokenizer, with weights in ``dtype`` if the recipe names one."""
     if run.model.save_dtype is not None:
-        _cast_weights(run.output / ADAPTER_WEIGHTS, dtype)
-    file = run.output / ADAPTER
+        for parameter in network.parameters():
+            if parameter.requires_grad:
+                parameter.data = parameter.data.to(dtype)
     base = f"./{BASE}" if run.model.made else _base_path(run.model.base, run.output)
-    settings = {**read_json(file), "base_model_name_or_path": base}
-    write_whole(file, json.dumps(settings, indent=2, sort_keys=True))
+    network.peft_config["default"].base_model_name_or_path = base
+    network.save_pretrained(run.output, save_embedding_layers=False)
     tokenizer.save_pretrained(run.output)
 
 
-def _cast_weights(file: Path, dtype: torch.dtype) -> None:
-    from safetensors import safe_open
-    from safetensors.torch import save_file
-
-    with safe_open(file, "pt") as opened:
-        weights = {name: opened.get_tensor(name).to(dtype) for name in opened.keys()}  # noqa: SIM118
-        facts = opened.metadata()
-    save_file(weights, file, facts)
-
-
-def save_merged(output: Path, card: Mapping[str, Any], dtype: str) -> Path:
+def save_merged(output: Path, card: Mapping[str, Any], dtype: torch.dtype) -> Path:
     """Write the adapter merged into its base, as serving merges it; return its folder."""
-    # Read again: a base that was trained in four bits is merged in more.
-    merged = load_language_model(output, device="cpu", dtype=dtype)
+    # The base is loaded anew: in the training it may have four bits a weight.
+    name = str(dtype).removeprefix("torch.")
+    merged = load_language_model(output, device="cpu", dtype=name)
     folder = output / "merged"
     folder.mkdir(exist_ok=True)
     merged.network.save_pretrained(folder)
@@ -162,10 +144,9 @@ def save_merged(output: Path, card: Mapping[str, Any], dtype: str) -> Path:
 
 
 def _base_path(base: str, output: Path) -> str:
-    """Return the base's name for an adapter's configuration.
+    """Return the base for an adapter's configuration: an absolute folder or a name as it is.
 
-    A relative folder starts from the output folder, so that both may move together; an absolute one
-    and a name at Hugging Face stay as they are.
+    A relative folder becomes relative to the output folder, so that both can move together.
     """
     folder = Path(base).expanduser()
     if not folder.is_dir() or folder.is_absolute():

@@ -1,10 +1,10 @@
-"""Attention over prompt heads and their tails in one row, each tail blind to the others.
+"""Attention over prompt heads and their tails in one row; a tail does not see other tails.
 
-A row holds a head's tokens first, then its tails. A tail attends to its head and to itself. On the
-CPU a row has one head; both parts are computed apart, and joined by their log-sum-exp, as flash
-attention joins blocks (Dao et al. 2022, section 3.1): the result is that of attending to both at
-once. On a GPU a row has as many heads as fit, and FlexAttention (Dong et al. 2024) leaves out the
-blocks of the scores that nothing attends to.
+A row has a head's tokens first, then its tails. A tail attends to its head and to itself. On the
+CPU a row has one head. Both parts are computed separately, and joined by their log-sum-exp, as in
+flash attention (Dao et al. 2022, section 3.1): the result is the same as of attention to both at
+once. On a GPU a row has as many heads as fit, and FlexAttention (Dong et al. 2024) omits the blocks
+of scores without attention.
 """
 
 from __future__ import annotations
@@ -18,33 +18,29 @@ from torch import Tensor
 from torch.nn import functional as nn
 from torch.nn.attention.flex_attention import BlockMask, create_block_mask, flex_attention
 
-#: The name by which transformers knows this attention.
+#: The name of this attention in transformers.
 NAME = "packed_heads"
 
 
 def places_of(lengths: Sequence[int]) -> tuple[Tensor, Tensor]:
-    """Return the indices between tails in a row of N tokens, and tails padded to (n, T).
+    """Return the indices between n tails in a row, and the same tails padded to (n, T).
 
-    Args:
-        lengths: Tokens of each of n tails; T is the largest, N their sum.
-
-    Returns:
-        For each padded slot its token in the row, (n, T), where N means none; and for each token of
-        the row its index among the n * T padded slots, (N,).
+    ``lengths`` are the numbers of tokens of the tails: T is the largest, N their sum. The first
+    result is the token in the row of each padded slot, (n, T), where N means none; the second is
+    the index among the n * T padded slots of each token of the row, (N,).
     """
     count, longest, total = len(lengths), max(lengths), sum(lengths)
     padded = torch.full((count, longest), total)
-    there = torch.arange(longest) < torch.tensor(lengths)[:, None]
-    padded[there] = torch.arange(total)
-    return padded, there.flatten().nonzero()[:, 0]
+    filled = torch.arange(longest) < torch.tensor(lengths)[:, None]
+    padded[filled] = torch.arange(total)
+    return padded, filled.flatten().nonzero()[:, 0]
 
 
 def attention_of(parts: Tensor) -> dict[str, Any]:
-    """Return a network's arguments for attention within a row's parts.
+    """Return a network's arguments for attention within the parts of a row.
 
-    Args:
-        parts: (2, L): the number of each token's head, and that of its tail, 0 in the head. On the
-            CPU there is one head, and no padding.
+    ``parts`` (2, L) has each token's number of its head and of its tail, 0 in the head. On the CPU
+    the row has one head, and no padding.
     """
     if parts.is_cuda:
         return {"attention_mask": block_mask(parts)}
@@ -63,7 +59,7 @@ def block_mask(parts: Tensor) -> BlockMask:
         return seen
 
     size = parts.shape[1]
-    # Compiled, it would save L * L bytes; its kernel alone compiles for more than a minute.
+    # A compiled mask would save L * L bytes, but its kernel takes more than a minute to compile.
     mask: BlockMask = create_block_mask(sees, None, None, size, size, parts.device)
     return mask
 
@@ -74,7 +70,7 @@ def _compiled() -> Any:
 
 
 def register() -> None:
-    """Register this attention with transformers; it attends to other rows as ``sdpa`` does."""
+    """Register this attention with transformers; for other rows it is ``sdpa``."""
     from transformers import AttentionInterface, AttentionMaskInterface
     from transformers.masking_utils import sdpa_mask
 
@@ -95,7 +91,7 @@ def _attend(
     places: Tensor | None = None,
     **settings: Any,
 ) -> tuple[Tensor, None]:
-    """Attend with query (1, H, L, D), key and value (1, K, L, D), called by transformers."""
+    """Return the attention states for query (1, H, L, D), key and value (1, K, L, D)."""
     if isinstance(attention_mask, BlockMask):
         size = query.shape[1] // key.shape[1]
         keys, values = (part.repeat_interleave(size, 1) for part in (key, value))
@@ -116,15 +112,15 @@ def _attend(
 
 
 class PackedAttention(torch.autograd.Function):
-    """The attention, with the gradients of both parts.
+    """The attention to a head and its tails, with gradients.
 
-    Takes query, key and value (1, H, L, D); the number of the head's tokens; the factor of the
-    scores; and ``places_of`` the tails. Returns (1, H, L, D).
+    Its inputs are query, key and value (1, H, L, D), the number of the head's tokens, the factor of
+    the scores, and the result of ``places_of``; its output is (1, H, L, D).
     """
 
     @staticmethod
     def forward(ctx: Any, *inputs: Any) -> Tensor:
-        """Attend, and keep the log-sum-exp of each token's scores for the gradients."""
+        """Return the states, and save the log-sum-exp of each token's scores for the gradients."""
         query, key, value, head, scale, padded, places = inputs
         parts = query, key, value
         of_head, heads, tails, own = _blocks(parts, head, padded)
@@ -132,7 +128,7 @@ class PackedAttention(torch.autograd.Function):
         states, sums = _flash(tails, *heads, scale=scale)
         own_states, own_sums = _flash(*own, is_causal=True, scale=scale)
         own_sums = _unpad(own_sums[..., None], places)
-        # The share of a tail's attention that the head has.
+        # The head's share of a tail's attention.
         share = torch.sigmoid(sums[..., None] - own_sums).to(query.dtype)
         states = share * states + (1 - share) * _unpad(own_states, places)
         sums = torch.logaddexp(sums[..., None], own_sums)
@@ -144,7 +140,7 @@ class PackedAttention(torch.autograd.Function):
     def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, ...]:
         """Return the gradients of query, key and value.
 
-        Each block's are those of attention alone, given the states and sums of both blocks.
+        A block's gradients are those of attention, given the states and sums of both blocks.
         """
         *parts, head_states, head_sums, states, sums, padded, places = ctx.saved_tensors
         head = head_states.shape[2]
@@ -177,7 +173,7 @@ def _blocks(
 
 
 def _pad(tails: Tensor, padded: Tensor) -> Tensor:
-    """Return tails (1, H, N, D) as (n, H, T, D), zero where there is no token."""
+    """Return tails (1, H, N, D) as (n, H, T, D), zero in slots without a token."""
     return nn.pad(tails[0], (0, 0, 0, 1))[:, padded].transpose(0, 1)
 
 

@@ -23,22 +23,6 @@ def rank() -> int:
     return int(os.environ.get("RANK", "0"))
 
 
-def _world() -> int:
-    """Return the number of processes."""
-    return int(os.environ.get("WORLD_SIZE", "1"))
-
-
-@contextmanager
-def first_alone(*, cpu: bool) -> Iterator[bool]:
-    """Run the block in the first process before the others, which get ``False``."""
-    if _world() == 1:
-        yield True
-        return
-    accelerate: Any = import_module("accelerate")
-    with accelerate.PartialState(cpu=cpu).main_process_first():
-        yield not rank()
-
-
 _NEEDED = ("datasets", "peft", "trl")
 
 
@@ -51,12 +35,19 @@ class Placement:
     saved: torch.dtype
     attention: str
 
+    @contextmanager
+    def main_process_first(self) -> Iterator[bool]:
+        """Run the block in the first process, which gets ``True``, before the others."""
+        accelerate: Any = import_module("accelerate")
+        with accelerate.PartialState(cpu=self.device.type == "cpu").main_process_first():
+            yield not rank()
+
 
 def find_placement(model: ModelSection, training: TrainingSection) -> Placement:
-    """Return the placement of a recipe; nothing is loaded for it.
+    """Return the placement of a recipe, without loading a model.
 
     Raises:
-        InputError: The machine lacks the device, or the device cannot do what the recipe says.
+        InputError: The machine lacks the device, or the device does not support a setting.
         DependencyError: A package that the recipe needs is not installed.
     """
     if missing := [name for name in _NEEDED if find_spec(name) is None]:
@@ -85,9 +76,9 @@ def find_placement(model: ModelSection, training: TrainingSection) -> Placement:
         )
     attention = training.attention
     if attention == "auto":
-        flash = on_cuda and dtype != torch.float32 and find_spec("flash_attn") is not None
-        # Flash attention has no mask that hides the tails of a shared head from each other.
-        flash = flash and not training.shared_heads
+        # FlashAttention has no mask that hides the tails of a shared head from each other.
+        possible = on_cuda and dtype != torch.float32 and not training.shared_heads
+        flash = possible and find_spec("flash_attn") is not None
         attention = "flash_attention_2" if flash else "sdpa"
     saved = find_dtype(model.save_dtype, device) if model.save_dtype else dtype
     return Placement(device, dtype, saved, attention)
@@ -95,11 +86,11 @@ def find_placement(model: ModelSection, training: TrainingSection) -> Placement:
 
 def _device(name: str | None) -> torch.device:
     # Each process of a launch has its own GPU, unless the recipe names one.
-    if _world() > 1 and name in (None, "cuda"):
+    if os.environ.get("WORLD_SIZE", "1") != "1" and name in (None, "cuda"):
         import torch
 
         if torch.cuda.is_available():
-            return find_device(f"cuda:{os.environ.get('LOCAL_RANK', '0')}")
+            name = f"cuda:{os.environ.get('LOCAL_RANK', '0')}"
     try:
         return find_device(name)
     except InputError as error:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import re
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
@@ -22,22 +21,21 @@ from casewright.planner.language_model.card import read_card
 from casewright.planner.prompt import prompt_hash
 from casewright.stores.whole_file import write_whole
 
-#: In a checkpoint's folder, written last: its other files with their hashes.
+#: The last file that is written to a checkpoint's folder: hashes of the other files.
 WHOLE = "casewright-checkpoint.json"
-#: Beside the checkpoints: the fingerprint of their training.
+#: The file beside the checkpoints: the fingerprint of their training.
 RUN = "run.json"
-_FOLDER = re.compile(r"checkpoint-(\d+)")
 
 
 def seal(checkpoint: Path) -> None:
-    """Declare a checkpoint whole, once all its files are written."""
+    """Write the hashes of a checkpoint's files, once all of them are written."""
     files = sorted(file for file in checkpoint.rglob("*") if file.is_file() and file.name != WHOLE)
     hashes = {str(file.relative_to(checkpoint)): sha256(file) for file in files}
     write_whole(checkpoint / WHOLE, json.dumps(hashes, indent=1))
 
 
 def last_whole(folder: Path) -> tuple[Path | None, list[Path]]:
-    """Return the last whole checkpoint, and the damaged ones after it."""
+    """Return the last checkpoint that matches its hashes, and the damaged ones after it."""
     damaged: list[Path] = []
     for checkpoint in sorted(checkpoints_of(folder), key=steps_of, reverse=True):
         with suppress(OSError, ValueError, AttributeError):
@@ -55,23 +53,11 @@ def steps_of(checkpoint: Path) -> int:
 
 def checkpoints_of(folder: Path) -> list[Path]:
     """Return all checkpoints in a folder, whole or not."""
-    folders = folder.iterdir() if folder.is_dir() else ()
-    return [path for path in folders if path.is_dir() and _FOLDER.fullmatch(path.name)]
-
-
-def write_run(folder: Path, run: Mapping[str, Any]) -> None:
-    """Write the fingerprint of the training whose checkpoints a folder will hold."""
-    folder.mkdir(parents=True, exist_ok=True)
-    write_whole(folder / RUN, json.dumps(run, ensure_ascii=False, indent=1))
-
-
-def _short(value: Any) -> str:
-    text = json.dumps(value, ensure_ascii=False)
-    return text if len(text) <= 60 else f"{text[:57]}…"
+    return [path for path in folder.glob("checkpoint-*/") if path.name[11:].isdecimal()]
 
 
 def check_writable(folder: Path) -> None:
-    """Raise ``InputError`` if a folder cannot be written to, nor made; make nothing."""
+    """Raise ``InputError`` if a folder can be neither written to nor made; make nothing."""
     parent = next(path for path in (folder, *folder.absolute().parents) if path.exists())
     if not parent.is_dir():
         raise InputError(f"--output {folder}: {parent} is a file. Give a folder.")
@@ -83,14 +69,14 @@ def check_writable(folder: Path) -> None:
 
 
 CHECKPOINTS, BASE = "checkpoints", "base"
-#: Keys of a card: the SHA-256 of the weights that the training started from, and the card of the
-#: base, or of the adapter that was started from.
+#: Keys of a card: the SHA-256 of the first weights, and the card of the base or the adapter that
+#: the training started from.
 FROM, TRAINED_BEFORE = "from", "trained_before"
 
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """A training: a recipe's sections, the data, the output folder, an adapter to start from."""
+    """A training: a recipe's sections, the data, the output folder, the adapter to start from."""
 
     model: ModelSection
     lora: LoraSection
@@ -105,11 +91,6 @@ class Run:
         return self.output / CHECKPOINTS
 
     @property
-    def new_base(self) -> Path:
-        """The folder for a new base."""
-        return self.output / BASE
-
-    @property
     def base_name(self) -> str:
         """The base's name, without the path of a folder on this machine."""
         base = Path(self.model.base).expanduser()
@@ -118,11 +99,11 @@ class Run:
     @property
     def _sections(self) -> dict[str, Any]:
         sections = {"model": self.model, "lora": self.lora, "training": self.training}
-        return {n: own.model_dump(mode="json", exclude_none=True) for n, own in sections.items()}
+        return {n: s.model_dump(mode="json", exclude_none=True) for n, s in sections.items()}
 
     @property
     def fingerprint(self) -> dict[str, Any]:
-        """The settings that a resumed training shares with the one before."""
+        """The settings that a resumed training has in common with the killed one."""
         settings = {
             f"{section}.{name}": value
             for section, fields in self._sections.items()
@@ -137,12 +118,12 @@ class Run:
     ) -> dict[str, Any]:
         """Return the finished model's card.
 
-        Args:
-            base_card: The base's own, where it was trained here before: this model has learned
-                from that data too. The card of the adapter to start from already includes it.
+        ``base_card`` is the card of a base that Casewright trained: the model has learned from its
+        data too. The card of an adapter to start from already includes the base's card.
         """
         earlier = base_card if self.start is None else self.start.card
         names = ("base", "data", "recipe", "metrics", TRAINED_BEFORE, FROM)
+        before = {name: earlier[name] for name in names if name in earlier} if earlier else {}
         sections = self._sections
         return {
             "casewright": __version__,
@@ -153,32 +134,26 @@ class Run:
                 "manifest_hash": manifest_hash(self.data.manifest),
                 "manifest": dict(self.data.manifest),
             },
-            **(
-                {TRAINED_BEFORE: {n: earlier[n] for n in names if n in earlier}}
-                if earlier is not None
-                else {}
-            ),
+            **({TRAINED_BEFORE: before} if before else {}),
             **({FROM: self.start.sha256} if self.start else {}),
             "recipe": {**sections, "model": {**sections["model"], "base": self.base_name}},
             "metrics": dict(metrics),
         }
 
     def finished(self, *, resume: bool) -> dict[str, Any] | None:
-        """Return this training's card if the output folder holds it finished.
+        """Return the training's card if the output folder holds the finished training.
 
-        Raises:
-            InputError: The folder is none, is not empty and is not to be resumed, or holds
-                another training.
+        ``InputError`` if the folder is a file, has files without ``resume``, or another training.
         """
-        # Other processes expect the files that the first one has just written.
+        # The other processes may find files that the first one has just written.
         if rank():
             return read_card(self.output) if resume else None
         check_writable(self.output)
-        names = {file.name for file in self.output.iterdir()} if self.output.is_dir() else set()
+        names = {file.name for file in self.output.glob("*")}
         if not names:
             return None
-        card, folder = read_card(self.output), self.checkpoints
-        held = {file.name for file in folder.iterdir()} if folder.is_dir() else {""}
+        card = read_card(self.output)
+        held = {file.name for file in self.checkpoints.glob("*")}
         # A training that was killed at once has not yet written its fingerprint.
         begun = RUN in held or (names == {CHECKPOINTS} and held <= {f"{RUN}.new"})
         if card is None and not begun:
@@ -187,7 +162,7 @@ class Run:
                 f"{sorted(names)[0]!r} in it. Give an empty or a new folder."
             )
         if begun and names <= {CHECKPOINTS, BASE, LOG} and not checkpoints_of(self.checkpoints):
-            # Left by a training that did not get to its first checkpoint.
+            # The training was killed before its first checkpoint.
             return None
         if not resume:
             raise InputError(
@@ -197,12 +172,8 @@ class Run:
         if card is None:
             self._check_resumable()
             return None
-        facts = card.get("data")
-        data = facts.get("manifest_hash") if isinstance(facts, dict) else None
-        mine = self.card({}, None)
-        if (card.get("recipe"), data, card.get(FROM)) != (
-            *(mine["recipe"], mine["data"]["manifest_hash"], mine.get(FROM)),
-        ):
+        own = self.card({}, None)
+        if any(card.get(name) != own.get(name) for name in ("recipe", "data", FROM)):
             raise InputError(
                 f"--output {self.output} holds a finished training with another recipe, other "
                 "data or another start. Give another folder."
@@ -219,12 +190,12 @@ class Run:
                 f"{file} cannot be read, so that the training of the checkpoints beside it is "
                 "unknown. Train into another folder."
             ) from error
-        # Plain JSON, as in the file.
-        now = json.loads(json.dumps(self.fingerprint))
+        now = self.fingerprint
         for name in sorted(now.keys() | before.keys()):
-            if now.get(name) != before.get(name):
+            old, new = (json.dumps(part.get(name), ensure_ascii=False) for part in (before, now))
+            if old != new:
                 raise InputError(
                     f"{str(self.output)!r} holds the checkpoints of another training: {name} was "
-                    f"{_short(before.get(name))} and is {_short(now.get(name))}. Resume with the "
-                    "recipe and data that it was started with, or train into another folder."
+                    f"{old:.60} and is {new:.60}. Resume with the recipe and data that it was "
+                    "started with, or train into another folder."
                 )

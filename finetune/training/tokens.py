@@ -1,8 +1,8 @@
-"""Training examples as tokens: exactly those that serving reads and writes.
+"""Training examples as tokens: the same tokens that serving reads and writes.
 
-A prompt's head, with the tools, is most of its tokens, and the same in many examples. With shared
-heads a row holds one head, and the tails of its examples: see ``packed_attention_network``. A step
-is that of computing the head for each example.
+Most tokens of a prompt are its head, with the tools, and many examples have the same head. With
+shared heads a row has one head, and the tails of its examples: see ``packed_attention_network``.
+The training steps are the same as with a head for each example.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ if TYPE_CHECKING:
     import torch
 
 
-#: With the newline after the last step, which ends the plan.
+#: A plan in a prompt, with the newline after the last step, which ends the plan.
 _SHOWN = re.compile(rb"(?<=\n)Plan:\n((?:s[0-9]+ = [^\n]*(?:\n|$))+)")
 
 
 class ShownPlans:
-    """Masks of the plans in the tokens of a model's prompts."""
+    """Masks of the plans that a prompt shows, over the tokens of a model."""
 
     def __init__(self, model: LanguageModel) -> None:
         tokenizer = model.grammar_tokenizer
@@ -36,7 +36,7 @@ class ShownPlans:
         self.of_head = lru_cache(None)(self.of)
 
     def of(self, tokens: Sequence[int]) -> list[int]:
-        """Return 1 for each token of a prompt's part that begins inside a plan, else 0."""
+        """Return for each token of a part of a prompt 1 if it begins inside a plan, else 0."""
         parts = [self._text(token) for token in tokens]
         inside = bytearray(sum(map(len, parts)) + 1)
         for match in _SHOWN.finditer(b"".join(parts)):
@@ -51,13 +51,13 @@ class ShownPlans:
 
 @dataclass(frozen=True, slots=True)
 class TokenRow:
-    """One example.
+    """The tokens of one example.
 
     Attributes:
-        input_ids: The prompt's head and tail within the chat template, the completion, and the
-            token that ends it.
-        completion_mask: 1 for supervised tokens: completion and end, optionally the plans that the
-            prompt shows.
+        input_ids: The prompt's head and tail within the chat template, the completion, and the end
+            token.
+        completion_mask: 1 for supervised tokens: the completion and the end token, optionally the
+            plans that the prompt shows.
         head: Number of tokens of the prompt's head.
     """
 
@@ -68,11 +68,11 @@ class TokenRow:
 
 @dataclass(frozen=True, slots=True)
 class TokenRows:
-    """Examples as tokens.
+    """The tokens of examples.
 
     Attributes:
-        left_out: Ids of examples that are too long; none is cut.
-        longest: Tokens of the longest example, left out or not; 0 without any.
+        left_out: Ids of examples that are too long; no example is cut.
+        longest: Number of tokens of the longest example, also if it is left out; 0 without any.
     """
 
     rows: Sequence[TokenRow]
@@ -84,16 +84,11 @@ class TokenRows:
         """Number of tokens of all rows."""
         return sum(len(row.input_ids) for row in self.rows)
 
-    @property
-    def supervised(self) -> int:
-        """Number of supervised tokens."""
-        return sum(sum(row.completion_mask) for row in self.rows)
-
 
 def token_row(
     example: TrainingExample, model: LanguageModel, shown: ShownPlans | None = None
 ) -> TokenRow:
-    """Return an example's tokens; ``shown`` supervises the plans of its prompt, too."""
+    """Return an example's tokens; with ``shown`` the plans in its prompt are supervised, too."""
     prompt = model.encode(example.prompt)
     answer = [*model.encode_plan(example.completion), model.ends[0]]
     mask = [0] * (len(prompt.head) + len(prompt.tail))
@@ -110,13 +105,12 @@ def token_rows(
     *,
     shown: bool = False,
 ) -> TokenRows:
-    """Return the tokens of the examples that have at most ``max_length`` of them.
+    """Return the tokens of the examples that have at most ``max_length`` tokens.
 
-    Args:
-        shown: Supervise the plans that prompts show, too.
+    With ``shown`` the plans that prompts show are supervised, too.
     """
     plans = ShownPlans(model) if shown else None
-    # By head: the model caches the tokens of a few heads only.
+    # Sorted by head: the model caches the tokens of a few heads only.
     order = sorted(range(len(examples)), key=lambda index: examples[index].prompt.head)
     results = {index: token_row(examples[index], model, plans) for index in order}
     sizes = [len(results[index].input_ids) for index in range(len(examples))]
@@ -130,23 +124,19 @@ IGNORED = -100
 
 
 def head_rows(rows: Sequence[TokenRow], size: int) -> list[dict[str, list[Any]]]:
-    """Group rows by their heads.
+    """Return rows grouped by their heads, at most ``size`` examples a group.
 
-    Args:
-        size: Maximum number of examples of a group.
-
-    Returns:
-        Groups in the order of their first examples: ``head`` (tokens) and ``head_labels``, each
-        (h,); ``tails`` and ``tail_labels``, lists with one list an example. The loss of a head's
-        plans counts once.
+    Groups are in the order of their first examples. A group has ``head`` (tokens) and
+    ``head_labels``, each (h,); ``tails`` and ``tail_labels``, lists with one list an example. The
+    loss of a head's plans counts once.
     """
     by_head: dict[tuple[int, ...], list[TokenRow]] = defaultdict(list)
     for row in rows:
-        # A tail needs a token before it, also without head and chat template.
+        # A tail needs a previous token, also without head and chat template.
         by_head[tuple(row.input_ids[: max(1, row.head)])].append(row)
     groups: list[dict[str, list[Any]]] = []
     for head, members in by_head.items():
-        # Parts of like size: a part of one or two would pay for a head alone.
+        # Parts of similar size: a part of one or two examples would compute a head for few tails.
         parts = -(-len(members) // size)
         for number in range(parts):
             part = members[len(members) * number // parts : len(members) * (number + 1) // parts]
@@ -167,9 +157,9 @@ def _labels(row: TokenRow) -> list[int]:
 
 
 def fill_rows(groups: Sequence[Mapping[str, Any]], tokens: int) -> list[dict[str, Any]]:
-    """Put groups of ``head_rows``, in their order, into rows of at most so many tokens.
+    """Return rows of at most ``tokens`` tokens with the groups of ``head_rows``, in their order.
 
-    A group that is longer has a row of its own.
+    A longer group is a row by itself.
     """
     rows: list[dict[str, Any]] = []
     free = 0
@@ -184,14 +174,11 @@ def fill_rows(groups: Sequence[Mapping[str, Any]], tokens: int) -> list[dict[str
 
 
 def collate_heads(batch: Sequence[Mapping[str, Any]], length: int = 0) -> dict[str, Any]:
-    """Return the tensors of a batch of one row of ``fill_rows``, for ``summed_loss``.
+    """Return the tensors of a batch with one row of ``fill_rows``, for ``summed_loss``.
 
-    One row of L tokens, m of them supervised; only these get logits. transformers counts
-    ``shift_labels``. ``parts``, (2, L), says what a token may attend to: the number of its head,
-    and that of its tail, 0 in the head.
-
-    Args:
-        length: The row is padded to so many tokens, with a part that nothing sees.
+    The row has L tokens; only supervised tokens have logits. transformers counts ``shift_labels``.
+    ``parts``, (2, L), limits attention: each token's number of its head and of its tail, 0 in the
+    head. The row is padded to ``length`` tokens, with a part that no token attends to.
     """
     import torch
 
@@ -206,7 +193,7 @@ def collate_heads(batch: Sequence[Mapping[str, Any]], length: int = 0) -> dict[s
         tokens += head
         positions += range(len(head))
         parts += [(number, 0)] * len(head)
-        # The token before predicts a token; before a tail's first, that is the head's last.
+        # The previous token predicts a token; for the first of a tail, it is the head's last token.
         before += [-1, *range(start, last)]
         labels += [IGNORED, *group["head_labels"][1:]]
         pairs = zip(group["tails"], group["tail_labels"], strict=True)
@@ -233,21 +220,20 @@ def collate_heads(batch: Sequence[Mapping[str, Any]], length: int = 0) -> dict[s
 
 
 def pack_heads(network: Any) -> None:
-    """Let a network attend to the rows of ``collate_heads``; it reads other rows as before.
+    """Let a network attend to the rows of ``collate_heads``; its attention to others is unchanged.
 
-    Raises:
-        InputError: The network's attention cannot be replaced.
+    ``InputError`` if the network's attention cannot be replaced.
     """
     from casewright.finetune.training.packed_attention_network import NAME, register
 
     config = network.config.get_text_config()
     names = ("sliding_window", "attn_logit_softcapping")
-    odd = next((name for name in names if getattr(config, name, None) is not None), None)
-    if odd is None and not getattr(network, "_supports_attention_backend", False):
-        odd = "an attention of its own"
-    if odd:
+    obstacles = [name for name in names if getattr(config, name, None) is not None]
+    if not getattr(network, "_supports_attention_backend", False):
+        obstacles.append("an attention of its own")
+    if obstacles:
         raise InputError(
-            f"training.shared_heads does not support networks with {odd}. "
+            f"training.shared_heads does not support networks with {obstacles[0]}. "
             "Set training.shared_heads = false."
         )
     register()

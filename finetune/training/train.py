@@ -1,4 +1,4 @@
-"""Training a planner: data and a recipe's sections in, an adapter or a model out."""
+"""Training of a planner: from data and a recipe's sections to an adapter or a merged model."""
 
 from __future__ import annotations
 
@@ -26,40 +26,27 @@ from casewright.finetune.training.base import (
     load_start,
     make_base,
 )
-from casewright.finetune.training.log import (
-    LOG,
-    TrainingLog,
-    check_learned,
-    silence,
-    telling_callback,
-)
+from casewright.finetune.training.log import LOG, check_learned, reporting_callback, silence
 from casewright.finetune.training.model_card import save_merged, save_trained, write_cards
-from casewright.finetune.training.placement import Placement, find_placement, first_alone, rank
-from casewright.finetune.training.run import (
-    Run,
-    checkpoints_of,
-    last_whole,
-    steps_of,
-    write_run,
-)
+from casewright.finetune.training.placement import Placement, find_placement, rank
+from casewright.finetune.training.run import BASE, RUN, Run, checkpoints_of, last_whole, steps_of
 from casewright.finetune.training.tokens import TokenRows, token_rows
 from casewright.finetune.training.trainer import figures_of, make_trainer
 from casewright.planner.language_model.card import read_card
 from casewright.planner.language_model.source import ModelSource
 from casewright.stores.progress import note
+from casewright.stores.whole_file import write_whole
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from casewright.planner.language_model import LanguageModel
 
 
 @dataclass(frozen=True, slots=True)
 class TrainingResult:
-    """A finished training.
+    """The results of a finished training.
 
     Attributes:
-        merged: The folder of the merged model, where one was written.
+        merged: The folder of the merged model, if it was written.
         card: The content of ``casewright.json``, with ``metrics``.
     """
 
@@ -83,24 +70,24 @@ def train(
 ) -> TrainingResult:
     """Train a planner (REAPER, Joshi et al. 2024: a LoRA-tuned Mistral).
 
-    The same arguments on the same machine make the same weights, on the CPU to the last bit, and
-    a training that was killed and resumed makes those of one that was not.
+    The same arguments on the same machine make the same weights, on the CPU to the last bit. A
+    killed and resumed training makes the same weights as an uninterrupted one.
 
     Args:
         start: An adapter of the same base, rank and layers, whose weights the training starts from;
             the optimiser and the schedule start anew.
-        resume: Go on from the last whole checkpoint, or from the start where there is none; return
-            the result of a finished training.
+        resume: Go on from the last whole checkpoint, or from the start without one; return the
+            result of a finished training.
         merge: Also write the adapter merged into its base.
-        minutes: End after so long, as if the steps were done; the card holds the planned number of
-            steps. The learning rate falls as if there was no limit.
+        minutes: End after this time, as if the steps were done; the card holds the planned number
+            of steps. The learning rate falls as without a limit.
         progress: Show a bar on stderr; ``None`` shows it on a terminal.
 
     Raises:
         InputError: The sections do not fit each other, the machine, the base, the data or the
-            adapter to start from; or the output folder cannot be written or holds something else;
-            or the loss became no number, or worse than a guess: nothing is saved then.
-        DependencyError: A package that is needed is not installed.
+            adapter to start from; the output folder cannot be written or holds other files; or the
+            loss is no number, or worse than that of a guess, and nothing is saved.
+        DependencyError: A required package is not installed.
     """
     check_together(model, lora, training)
     examples = read_training_set(data)
@@ -114,7 +101,10 @@ def train(
     with silence():
         if card is None:
             card = _train(run, source, placement, minutes, progress)
-        merged = _merge(run, placement, card) if merge else None
+        merged = None
+        if merge:
+            with placement.main_process_first() as first:
+                merged = save_merged(output, card, placement.saved) if first else None
     return TrainingResult(output, merged, json.loads(json.dumps(card)))
 
 
@@ -133,14 +123,19 @@ def _train(
     trainer = make_trainer(base, rows.rows, validation.rows, sections, placement, run.checkpoints)
     if run.start is not None:
         load_start(trainer.model, run.start)
-    checkpoint = _last_checkpoint(run.checkpoints, trainer.accelerator.wait_for_everyone)
+    with trainer.accelerator.main_process_first():
+        checkpoint, damaged = last_whole(run.checkpoints)
+        # The other processes come later and find no damaged checkpoints.
+        for folder in damaged:
+            note(f"{folder} is damaged, or was not finished, and is removed.")
+            shutil.rmtree(folder)
     steps = steps_of(checkpoint) if checkpoint else 0
-    log = TrainingLog(run.output / LOG, steps) if rank() == 0 else None
-    trainer.add_callback(telling_callback(log, show=progress, minutes=minutes))
-    # The log of a resumed training has it; all processes must do the same.
-    before = None if checkpoint else trainer.evaluate().get("eval_loss")
-    if checkpoint and log:
-        before = log.before
+    if checkpoint and rank() == 0:
+        note(f"Resuming after step {steps}.")
+    # A resumed training has the first validation loss in its checkpoint.
+    trainer.args.eval_on_start = checkpoint is None
+    log = run.output / LOG if rank() == 0 else None
+    trainer.add_callback(reporting_callback(log, show=progress, minutes=minutes))
     import torch
 
     try:
@@ -152,6 +147,7 @@ def _train(
             "training.gradient_accumulation, which makes the same steps."
         ) from error
     after = trainer.evaluate().get("eval_loss")
+    before = trainer.state.log_history[0].get("eval_loss")
     if log:
         check_learned(before, after, base.network.config.vocab_size)
     facts = {
@@ -172,36 +168,36 @@ def _train(
 
 
 def _base(run: Run, source: ModelSource | None, placement: Placement) -> LanguageModel:
-    """Load the base; make it first where it is new and fits the recipe."""
+    """Load the base; write a new base first, once it fits the recipe."""
     check_settings(source, run.model, run.lora, run.training.max_length)
-    with first_alone(cpu=placement.device.type == "cpu") as first:
-        if first:
+    with placement.main_process_first() as first:
+        if first and not checkpoints_of(run.checkpoints):
             _begin(run)
     four_bit = run.model.quantisation == "4bit"
     return load_base(
-        source or ModelSource(run.new_base), run.model.base, placement, four_bit=four_bit
+        source or ModelSource(run.output / BASE), run.model.base, placement, four_bit=four_bit
     )
 
 
 def _begin(run: Run) -> None:
-    """Make the output folder and a new base, unless there are checkpoints to go on from."""
-    if checkpoints_of(run.checkpoints):
-        return
+    """Make the output folder with the training's fingerprint, and a new base."""
     try:
-        for leftover in (run.checkpoints, run.new_base):
+        for leftover in (run.checkpoints, run.output / BASE):
             shutil.rmtree(leftover, ignore_errors=True)
-        write_run(run.checkpoints, run.fingerprint)
+        run.checkpoints.mkdir(parents=True)
+        text = json.dumps(run.fingerprint, ensure_ascii=False, indent=1)
+        write_whole(run.checkpoints / RUN, text)
     except OSError as error:
         raise InputError(
             f"--output {run.output} cannot be written: {error.strerror}. "
             "Give a folder that you may write to."
         ) from error
     if run.model.made is not None:
-        make_base(run.model.made, run.data.train, run.training.seed, run.new_base)
+        make_base(run.model.made, run.data.train, run.training.seed, run.output / BASE)
 
 
 def _rows(run: Run, base: LanguageModel) -> tuple[TokenRows, TokenRows]:
-    """Return the rows for training and validation, and report the examples left out."""
+    """Return the rows for training and validation, and report the omitted examples."""
     length = run.training.max_length
     rows = token_rows(run.data.train, base, length, shown=run.training.loss == "plans")
     if not rows.rows:
@@ -218,25 +214,3 @@ def _rows(run: Run, base: LanguageModel) -> tuple[TokenRows, TokenRows]:
             f"{max(rows.longest, validation.longest)}."
         )
     return rows, validation
-
-
-def _last_checkpoint(folder: Path, wait: Callable[[], None]) -> Path | None:
-    """Return the last whole checkpoint, and remove the damaged ones after it."""
-    result, damaged = last_whole(folder)
-    # All processes must look before the first one removes anything.
-    wait()
-    if rank() == 0:
-        for item in damaged:
-            note(f"{item} is damaged, or was not finished, and is removed.")
-            shutil.rmtree(item)
-        if result:
-            note(f"Resuming after step {steps_of(result)}.")
-    wait()
-    return result
-
-
-def _merge(run: Run, placement: Placement, card: Mapping[str, Any]) -> Path | None:
-    """Write the merged model in the first process; return its folder there."""
-    with first_alone(cpu=placement.device.type == "cpu") as first:
-        dtype = str(placement.saved).removeprefix("torch.")
-        return save_merged(run.output, card, dtype) if first else None

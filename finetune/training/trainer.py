@@ -1,4 +1,4 @@
-"""TRL's trainer: its settings, checkpoints, validation loss and figures."""
+"""The trainer of TRL: its settings, checkpoints, validation loss and figures."""
 
 from __future__ import annotations
 
@@ -25,7 +25,6 @@ from casewright.finetune.training.tokens import (
 from casewright.planner.language_model import LanguageModel
 
 if TYPE_CHECKING:
-    from peft import LoraConfig
     from trl.trainer.sft_config import SFTConfig
     from trl.trainer.sft_trainer import SFTTrainer
 
@@ -36,6 +35,7 @@ _OPTIMISERS = {
     "adamw_8bit": "paged_adamw_8bit",
     "adafactor": "adafactor",
 }
+_SCHEDULES = {"constant": "constant_with_warmup"}
 #: Settings with the same name in TRL.
 _SAME_NAME = (
     *("learning_rate", "max_length", "packing", "packing_strategy", "gradient_checkpointing"),
@@ -49,16 +49,13 @@ def _sft_config(
     import torch
     from trl.trainer.sft_config import SFTConfig
 
-    schedule: str = training.schedule
-    if schedule == "constant" and training.warmup:
-        schedule = "constant_with_warmup"
     # A row holds all examples that share a head.
     batch = 1 if training.shared_heads else training.batch_per_device
     return SFTConfig(
         output_dir=str(folder),
         num_train_epochs=training.epochs or 1.0,
         max_steps=training.steps or -1,
-        lr_scheduler_type=schedule,
+        lr_scheduler_type=_SCHEDULES.get(training.schedule, training.schedule),
         # Below 1 it is a share of the steps.
         warmup_steps=training.warmup,
         per_device_train_batch_size=batch,
@@ -74,7 +71,7 @@ def _sft_config(
         eval_strategy="steps" if training.eval_steps and measured else "no",
         include_num_input_tokens_seen="all",
         logging_steps=training.log_steps,
-        # Else a NaN loss would be logged as 0.
+        # Without this, a NaN loss would be logged as 0.
         logging_nan_inf_filter=False,
         data_seed=training.seed,
         bf16=placement.dtype == torch.bfloat16,
@@ -92,7 +89,7 @@ def _sft_config(
 
 
 def figures_of(trainer: SFTTrainer, rows: TokenRows, validation: TokenRows) -> dict[str, Any]:
-    """Return facts of a training: its steps, examples, network and memory."""
+    """Return figures of a training: its steps, examples, network and memory."""
     args = trainer.args
     network: Any = trainer.model
     parts = list(network.parameters())
@@ -106,9 +103,9 @@ def figures_of(trainer: SFTTrainer, rows: TokenRows, validation: TokenRows) -> d
         "examples_validation": len(validation.rows),
         "examples_left_out": len(rows.left_out) + len(validation.left_out),
         "tokens_training": rows.tokens,
-        # What the network computed: a head once for all examples of a step.
+        # The tokens that the network read: a head once for all examples of a step.
         "tokens_seen": trainer.state.num_input_tokens_seen,
-        "tokens_supervised": rows.supervised,
+        "tokens_supervised": sum(sum(row.completion_mask) for row in rows.rows),
         "tokens_longest_example": rows.longest,
         "parameters": sum(part.numel() for part in parts),
         "parameters_trained": sum(part.numel() for part in parts if part.requires_grad),
@@ -128,35 +125,29 @@ def peak_memory(device: Any) -> int:
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit
 
 
-def mean_token_loss(trainer: SFTTrainer, rows: Any, dtype: Any) -> float:
+def mean_token_loss(trainer: SFTTrainer, rows: Any) -> float:
     """Return the mean cross-entropy of a supervised token, in nats.
 
-    All tokens of all rows weigh alike: batching, packing and dealing to processes do not change it.
-
-    Args:
-        rows: Of ``input_ids`` and ``labels``, or of one head each; not empty.
+    All tokens of all rows have the same weight: batches, packing and the number of processes do not
+    change the mean. A row has ``input_ids`` and ``labels``, or one head; there is at least one row.
     """
     import torch
 
-    accelerator, args = trainer.accelerator, trainer.args
+    send_to_device: Any = import_module("accelerate.utils").send_to_device
+    accelerator, size = trainer.accelerator, trainer.args.per_device_eval_batch_size
     network: Any = trainer.model
     device = accelerator.device
-    # Rows of like length together, to pad less; every process takes its share.
+    # Rows of similar length share a batch, to pad less; every process takes its share.
     of_heads = "groups" in rows[0]
     order = sorted(range(len(rows)), key=lambda n: 0 if of_heads else len(rows[n]["input_ids"]))
     share = order[accelerator.process_index :: accelerator.num_processes]
-    size = args.per_device_eval_batch_size
     sums = torch.zeros(2, dtype=torch.float64, device="cpu" if device.type == "mps" else device)
     training = network.training
     network.eval()
-    mixed = torch.autocast(device.type, dtype, enabled=dtype != torch.float32)
-    with torch.no_grad(), mixed:
+    with torch.no_grad(), accelerator.autocast():
         for start in range(0, len(share), size):
             batch: Any = trainer.data_collator([rows[n] for n in share[start : start + size]])
-            inputs = {
-                name: part.to(device) if torch.is_tensor(part) else part
-                for name, part in batch.items()
-            }
+            inputs = send_to_device(batch, device)
             if of_heads:
                 sums[0] += summed_loss(network, inputs).double().to(sums.device)
                 sums[1] += len(inputs["labels"])
@@ -169,21 +160,6 @@ def mean_token_loss(trainer: SFTTrainer, rows: Any, dtype: Any) -> float:
     return float(total / tokens)
 
 
-def lora_config(lora: LoraSection) -> LoraConfig:
-    """Return PEFT's settings."""
-    from peft import LoraConfig
-
-    targets = lora.target_modules
-    return LoraConfig(
-        r=lora.r,
-        lora_alpha=lora.alpha,
-        lora_dropout=lora.dropout,
-        target_modules=targets if isinstance(targets, str) else list(targets),
-        modules_to_save=list(lora.modules_to_save) or None,
-        task_type="CAUSAL_LM",
-    )
-
-
 def make_trainer(
     model: LanguageModel,
     rows: Sequence[TokenRow],
@@ -192,24 +168,21 @@ def make_trainer(
     placement: Placement,
     folder: Path,
 ) -> SFTTrainer:
-    """Return a trainer of a base; it changes the base's network.
-
-    Args:
-        validation: Rows to measure on; may be empty.
-    """
+    """Return a trainer of a base; it changes the base's network. ``validation`` may be empty."""
+    from peft import LoraConfig
     from transformers import PrinterCallback
     from trl.trainer.sft_trainer import SFTTrainer
 
     lora, training = sections
 
     class Trainer(SFTTrainer):
-        """A trainer that measures by the token, and seals whole checkpoints."""
+        """A trainer that measures the loss of a token, and writes the hashes of checkpoints."""
 
         def evaluate(self, *args: Any, **settings: Any) -> dict[str, float]:
             if not validation:
                 return {}
-            results = {"eval_loss": mean_token_loss(self, self.eval_dataset, placement.dtype)}
-            # Not TRL's own, which would log the figures of the steps before as the validation's.
+            results = {"eval_loss": mean_token_loss(self, self.eval_dataset)}
+            # The log of TRL would add figures of the last training steps to the validation's.
             super(SFTTrainer, self).log(dict(results))
             return results
 
@@ -223,7 +196,7 @@ def make_trainer(
             if not training.shared_heads:
                 plain: Any = super().compute_loss
                 return plain(network, inputs, return_outputs, num_items_in_batch)
-            # As TRL does: the count is that of all processes, whose gradients are averaged.
+            # As in TRL: the count is that of all processes, and their gradients are averaged.
             return (
                 summed_loss(network, inputs) * self.accelerator.num_processes / num_items_in_batch
             )
@@ -235,21 +208,23 @@ def make_trainer(
                 seal(folder / f"checkpoint-{self.state.global_step}")
 
         def create_model_card(self, *args: Any, **settings: Any) -> None:
-            """Write none: checkpoints are not for use, and the model gets its own."""
+            """Write no card: checkpoints are not for use, and the model has its own cards."""
 
     def dataset(part: Sequence[TokenRow]) -> Any:
         datasets: Any = import_module("datasets")
         if training.shared_heads:
             groups = head_rows(part, training.batch_per_device)
             return datasets.Dataset.from_list(fill_rows(groups, row_tokens))
-        # By columns, whose lists are taken as they are: a set has many millions of tokens.
+        # Columns are faster than rows: a set has many millions of tokens.
         names = ("input_ids", "completion_mask")
         return datasets.Dataset.from_dict({n: [getattr(row, n) for row in part] for n in names})
 
-    # On the CPU a head a row.
+    # On the CPU a row has one head.
     row_tokens = training.row_tokens if placement.device.type == "cuda" else 0
     if training.shared_heads:
         pack_heads(model.network)
+    adapter = lora.model_dump(mode="json", by_alias=True, exclude={"method"})
+    adapter["modules_to_save"] = adapter["modules_to_save"] or None
     trainer = Trainer(
         model=model.network,
         args=_sft_config(training, placement, folder, measured=bool(validation)),
@@ -257,7 +232,7 @@ def make_trainer(
         train_dataset=dataset(rows),
         eval_dataset=dataset(validation) if validation else None,
         processing_class=model.tokenizer,
-        peft_config=lora_config(lora),
+        peft_config=LoraConfig(task_type="CAUSAL_LM", **adapter),
     )
     trainer.remove_callback(PrinterCallback)
     if trainer.args.bf16:
@@ -266,15 +241,15 @@ def make_trainer(
 
 
 def _mix_precision(network: Any) -> None:
-    """Train in 32 bits, and compute in 16.
+    """Keep trained weights in 32 bits, and compute in 16.
 
-    PEFT keeps layers that are trained whole in the base's 16 bits, where small steps are lost. And
-    it copies the input of each adapter to 32 bits, which autocast turns to 16 again: useless copies
-    that are held for the gradients.
+    PEFT keeps completely trained layers in the base's 16 bits, where small steps are lost. It also
+    copies the input of each adapter to 32 bits, which autocast casts to 16 again, and the gradients
+    would hold these copies.
     """
     quantised = getattr(network, "is_loaded_in_4bit", False)
     for parameter in network.parameters():
-        # Adapters of a quantised base are in 16 bits as QLoRA has them.
+        # Adapters of a quantised base stay in 16 bits, as in QLoRA.
         if parameter.requires_grad and not quantised:
             parameter.data = parameter.data.float()
     for module in network.modules():

@@ -1,8 +1,8 @@
-"""The command line: a file a command group, all of them registered in ``commands``."""
+"""The command line: files of related commands, which ``commands`` registers."""
 
 
 def main() -> None:
-    """Run the command line; ``commands`` is imported when it is run."""
+    """Run the command line; ``commands`` is imported first here."""
     from casewright.serve.cli.commands import main as run
 
     run()

@@ -1,8 +1,9 @@
-"""`casewright ask`: one question, or what a domain answers without one."""
+"""The commands `casewright ask`, which answers a question, and `show`, which prints a saved run."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from contextlib import closing
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -11,19 +12,19 @@ from typer import Argument, Context, Option, Typer, echo
 from casewright.errors import InputError
 from casewright.serve.cli import options
 from casewright.serve.cli.domain_options import DomainCommand, DomainValues
-from casewright.serve.cli.options import OPTIONS, Flags, with_flags
+from casewright.serve.cli.options import Flags, with_flags
 from casewright.serve.cli.output import check_new_file, print_answer, print_json
 
 app = Typer(add_completion=False)
 
 
 @app.command(cls=DomainCommand)
-@with_flags(*OPTIONS)
+@with_flags("domain", "planner", "adapter", "device", "dtype", "generator", "encoder", "feedback")
 def ask(
     command: Context,
     flags: Flags,
     question: Annotated[
-        str | None, Argument(help="What you want to know; or give options of the domain.")
+        str | None, Argument(help="The question; without it, options that the domain answers.")
     ] = None,
     scope: options.Scope = None,
     tenant: options.Tenant = None,
@@ -33,31 +34,31 @@ def ask(
     budget: options.Budget = None,
     full: Annotated[
         bool,
-        Option("--full", help="Quote whole results, where no language model words the answer."),
+        Option("--full", help="Quote whole results, if no language model writes the answer."),
     ] = False,
     approve: options.Approve = False,
     approve_above: Annotated[
         list[str] | None,
-        Option(help="The same above a price only; as for --budget.", metavar="NAME=NUMBER"),
+        Option(help="As --approve, for plans above a price only.", metavar="NAME=NUMBER"),
     ] = None,
     dry_run: options.DryRun = False,
     save: options.SaveRun = None,
     mend: Annotated[
-        str, Option(help="Plan the rest anew, once, after steps that: failure, empty, or off.")
+        str, Option(help="Replan the rest once after failed or empty steps: failure, empty or off.")
     ] = "off",
     corrections: Annotated[
         Path | None,
-        Option(help="Keep the plan of a mended run as an annotated message.", metavar="FILE"),
+        Option(help="Add the plan of a mended run to annotated messages.", metavar="FILE"),
     ] = None,
     deadline: Annotated[
-        float | None, Option(help="Answer with what is there after SECONDS.", metavar="SECONDS")
+        float | None, Option(help="End the run, and answer from its evidence.", metavar="SECONDS")
     ] = None,
     config: options.ConfigFile = None,
     as_json: options.AsJson = False,
 ) -> None:
-    """Answer a question: plan, look up, and word an answer that cites its evidence.
+    """Answer a question: plan, run the plan, and write an answer that cites its evidence.
 
-    A domain adds options of its own, which casewright domains lists.
+    A domain adds its own options, which casewright domains lists.
     """
     from casewright.planner.request import check_question
     from casewright.serve.session.choice import read_choice
@@ -73,29 +74,32 @@ def ask(
         raise InputError(_usage(values))
     check_question(question)
     if choice.encoder is None:
-        # In parallel to the imports below, which take as long.
+        # In a thread: the imports below take as long.
         preload(default_encoder())
     from langgraph.checkpoint.memory import InMemorySaver
 
     from casewright.serve.cli.waiting import print_dry_run, replies_to
-    from casewright.serve.session.budget import read_budget
-    from casewright.serve.session.dialogue import Dialogue, read_context, read_history
-    from casewright.serve.session.scopes import command_scope
+    from casewright.serve.session.dialogue import Dialogue
+    from casewright.serve.session.option_values import (
+        command_scope,
+        read_budget,
+        read_context,
+        read_history,
+    )
     from casewright.serve.session.session import open_chosen
 
-    known, turns = read_context(context), read_history(history)
+    fields, turns = read_context(context), read_history(history)
     if corrections is not None and mend == "off":
-        raise InputError("--corrections keeps plans of mended runs. Give --mend empty too.")
-    retain = _keeping(corrections)
+        raise InputError("--corrections keeps the plans of mended runs. Give --mend empty too.")
+    retain = _keep_in(corrections)
     whole_scope = command_scope(values.domain.scopes, scope, values.scope, tenant)
     limits = read_budget("--budget", budget)
     above = read_budget("--approve-above", approve_above)
     if dry_run and (save is not None or approve or approve_above):
         raise InputError("--dry-run runs nothing. Leave out --save, --approve, --approve-above.")
-    session = open_chosen(choice, whole_scope, values.opening, examples=examples)
-    try:
+    with closing(open_chosen(choice, whole_scope, values.opening, examples=examples)) as session:
         if dry_run:
-            print_dry_run(session, question, known, turns, limits, as_json=as_json)
+            print_dry_run(session, question, fields, turns, limits, as_json=as_json)
             return
         graph = session.graph(
             choice.generator, InMemorySaver(), full=full, mend=mend, retain=retain
@@ -106,9 +110,7 @@ def ask(
         dialogue = Dialogue(
             graph, whole_scope, turns, replies=replies_to, limits=limits, approve=policy
         )
-        result = dialogue.ask(question, known)
-    finally:
-        session.close()
+        result = dialogue.ask(question, fields)
     if save is not None:
         from casewright.graph import Answer
         from casewright.graph.run_file import save_run
@@ -117,8 +119,8 @@ def ask(
     (print_json if as_json else print_answer)(result["answer"])
 
 
-def _keeping(file: Path | None) -> Callable[[Mapping[str, Any]], object] | None:
-    """Return a function that adds an annotated message's record to a file."""
+def _keep_in(file: Path | None) -> Callable[[Mapping[str, Any]], object] | None:
+    """Return a function that adds an annotated message's record to a file; ``None`` without one."""
     if file is None:
         return None
     from casewright.finetune.queries.correction import keep_correction
@@ -130,7 +132,7 @@ def _keeping(file: Path | None) -> Callable[[Mapping[str, Any]], object] | None:
 
 
 def _usage(values: DomainValues) -> str:
-    """Return which options go with a question, and which without one."""
+    """Return a message that lists the options with a question, and those without one."""
     domain = values.domain
     own_options = [option for option in domain.options if option.name not in domain.openers]
     if not own_options:
@@ -143,7 +145,7 @@ def _usage(values: DomainValues) -> str:
 
 
 def _ask_without_question(values: DomainValues, generator: str, *, as_json: bool) -> None:
-    """Let the domain answer its own options, and print the answer."""
+    """Print the domain's answer to its own options."""
     from casewright.domains.own_answer import OwnRequest
     from casewright.graph.named import EXTRACTIVE, check_generator
     from casewright.planner import chat_model
@@ -153,17 +155,32 @@ def _ask_without_question(values: DomainValues, generator: str, *, as_json: bool
 
     assert values.domain.answer is not None
     check_generator(generator)
-    if generator == EXTRACTIVE:
-        request = OwnRequest(values.own)
-    else:
+    request = OwnRequest(values.own)
+    if generator != EXTRACTIVE:
         request = OwnRequest(values.own, chat_text(chat_model(generator)), generator)
-    opened = values.domain.open(store_folder(values.domain.name), default_encoder(), False)
-    try:
+    folder = store_folder(values.domain.name)
+    with closing(values.domain.open(folder, default_encoder(), False)) as opened:
         answer = values.domain.answer(opened, request)
-    finally:
-        opened.close()
     if as_json:
         print_json(answer.record)
         return
     for line in answer.lines:
         echo(line)
+
+
+@app.command()
+def show(
+    file: Annotated[Path, Argument(help="A file of casewright ask --save.", metavar="FILE")],
+    as_json: options.AsJson = False,
+) -> None:
+    """Show a saved run: the question, then plan, answer and evidence as ask printed them.
+
+    Nothing is run again. With --json only the answer is printed, as ask --json printed it.
+    """
+    from casewright.graph.run_file import read_run
+
+    run = read_run(file)
+    if as_json:
+        print_json(run.answer.to_json())
+    else:
+        print_answer(run.answer.to_json(), run.question)

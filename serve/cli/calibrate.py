@@ -1,10 +1,10 @@
-"""`casewright calibrate`: the selection of demonstrations that helps a model most."""
+"""The command `casewright calibrate`: it finds the best selection of demonstrations for a model."""
 
 from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -31,11 +31,7 @@ app = Typer(add_completion=False)
 @app.command()
 def calibrate(
     model: Annotated[
-        str,
-        Option(
-            help="mistral, or a local model's folder or name.",
-            metavar="NAME",
-        ),
+        str, Option(help="mistral, or a local model's folder or name.", metavar="NAME")
     ],
     cases: Annotated[
         Path | None,
@@ -46,61 +42,60 @@ def calibrate(
         ),
     ] = None,
     domain: Annotated[
-        str | None, Option("--domain", "-d", help="Or a domain's plan cases.")
+        str | None, Option("--domain", "-d", help="A domain, for its plan cases.")
     ] = None,
     store: Annotated[
-        str | None, Option(help="Or a case store of your own.", metavar="FILE.py:NAME")
+        str | None, Option(help="A case store of your own.", metavar="FILE.py:NAME")
     ] = None,
     questions: Annotated[
         Path | None,
         Option(
-            help="Questions to measure on, JSON Lines: question, right (a list of answers), wrong, "
-            "group; by default the cases, each without its group.",
+            help="Questions for the measurement, JSON Lines: question, right (a list of answers), "
+            "wrong, group; by default the cases, each without its group.",
             metavar="FILE",
         ),
     ] = None,
     component: Annotated[
-        str | None, Option(help="With --store: the problem's component that is the question.")
+        str | None,
+        Option(help="With --store: the problem's component with the question."),
     ] = None,
     group: Annotated[
-        str, Option(help="With --store: the metadata field that cases of one question share.")
+        str, Option(help="With --store: the metadata field that groups the cases of a question.")
     ] = "group",
-    k: Annotated[int, Option("-k", min=1, help="Demonstrations shown.")] = 6,
+    k: Annotated[int, Option("-k", min=1, help="The number of demonstrations.")] = 6,
     lambda_d: Annotated[
         str | None,
-        Option(
-            help="Shares of relevance against diversity to try; 0,0.1,…,1 by default.",
-            metavar="LIST",
-        ),
+        Option(help="Values of λ_d, relevance's weight; 0,0.1,…,1 by default.", metavar="LIST"),
     ] = None,
     lambda_b: Annotated[
         str | None,
         Option(
-            help="Shares of similarity against quality to try; 0.9,0.95,1 by default if quality "
-            "can be measured, which is written to the cases; else 1.",
+            help="Values of λ_b, the weight of similarity against quality; 0.9,0.95,1 by default "
+            "if the quality can be measured, which updates the cases; else 1.",
             metavar="LIST",
         ),
     ] = None,
     measure: Annotated[
-        str, Option(help="What is to be best: margin (Δ), dpo (log σ(Δ)), mass or mc1.")
+        str, Option(help="The measure: margin (Δ), dpo (log σ(Δ)), mass or mc1.")
     ] = "margin",
-    limit: Annotated[int, Option(min=2, help="At most so many questions, drawn at random.")] = 100,
-    estimate: Annotated[bool, Option("--estimate", help="Say what it costs, and stop.")] = False,
+    limit: Annotated[int, Option(min=2, help="The most questions, drawn at random.")] = 100,
+    estimate: Annotated[bool, Option("--estimate", help="Print the cost, and stop.")] = False,
     scores: Annotated[
         Path | None,
-        Option(help="Scores of a stopped run; in the data folder by default.", metavar="FILE"),
+        Option(help="The file of scores; in the data folder by default.", metavar="FILE"),
     ] = None,
     adapter: Adapter = None,
     device: Device = None,
     dtype: DType = None,
-    seed: Annotated[int, Option(min=0, help="Of every draw.")] = 0,
+    seed: Annotated[int, Option(min=0, help="The seed of the draws.")] = 0,
     plot: Plot = None,
     as_json: AsJson = False,
 ) -> None:
-    """Find the selection of demonstrations that helps a model most.
+    """Find the best selection of demonstrations for a model.
 
-    Sweeps the shares of relevance, diversity and quality over a case store, and measures how the
-    selected cases change the probability of right and wrong answers. A stopped run continues.
+    The command varies the weights of relevance, diversity and quality over a case store, and
+    measures how the selected cases change the probability of right and wrong answers. A stopped run
+    continues.
     """
     from casewright.finetune.demonstrations import RecordedScorer, Sweep, open_scorer
     from casewright.finetune.demonstrations.calibrate import LAMBDAS_B, LAMBDAS_D, prepare, run
@@ -108,21 +103,20 @@ def calibrate(
     from casewright.finetune.demonstrations.judged import CaseReading
     from casewright.stores.paths import data_folder
 
-    wanted_d, wanted_b = _shares("--lambda-d", lambda_d), _shares("--lambda-b", lambda_b)
-    # Refuses wrong values before a model is loaded.
-    Sweep(k, wanted_d or LAMBDAS_D, wanted_b or LAMBDAS_B, measure, limit, seed)
+    lambdas_d = _numbers("--lambda-d", lambda_d) or LAMBDAS_D
+    wanted_b = _numbers("--lambda-b", lambda_b)
+    # Invalid values are refused before a model is loaded.
+    Sweep(k, lambdas_d, wanted_b or LAMBDAS_B, measure, limit, seed)
     judged = None if questions is None else read_judged(questions)
     if store is None and (component is not None or group != "group"):
         raise InputError("--component and --group go with --store. Leave them out.")
     with _open_store(cases, domain, store) as case_store:
         reading = CaseReading.of(case_store, component, PLAN_GROUP if domain else group)
-        scorer = RecordedScorer(
-            open_scorer(model, adapter=adapter, device=device, dtype=dtype),
-            scores or data_folder() / "calibrate" / "scores.sqlite",
-        )
-        try:
-            tried_b = _with_quality(case_store, scorer, reading, wanted_b, measured=not estimate)
-            sweep = Sweep(k, wanted_d or LAMBDAS_D, tried_b, measure, limit, seed)
+        language_model = open_scorer(model, adapter=adapter, device=device, dtype=dtype)
+        file = scores or data_folder() / "calibrate" / "scores.sqlite"
+        with closing(RecordedScorer(language_model, file)) as scorer:
+            lambdas_b = _with_quality(case_store, scorer, reading, wanted_b, measured=not estimate)
+            sweep = Sweep(k, lambdas_d, lambdas_b, measure, limit, seed)
             prepared = prepare(case_store, scorer, judged, sweep, reading=reading)
             _print_cost(prepared.cost)
             if estimate:
@@ -130,14 +124,12 @@ def calibrate(
                     print_json(asdict(prepared.cost))
                 return
             calibration = run(prepared, scorer)
-        finally:
-            scorer.close()
     _show(calibration, plot, as_json=as_json)
 
 
 @contextmanager
 def _open_store(cases: Path | None, domain: str | None, store: str | None) -> Iterator[CaseStore]:
-    """Open the store of the cases in a file, of a domain's plan cases, or of a Python file."""
+    """Open the store of a file of cases, of a domain's plan cases, or in a Python file."""
     from casewright.domains.python_file import object_of
     from casewright.finetune.demonstrations.cases_file import (
         demonstration_schema,
@@ -164,31 +156,31 @@ def _open_store(cases: Path | None, domain: str | None, store: str | None) -> It
                 )
             yield tools.stored
         return
-    wanted = "a CaseStore, or a function that returns one"
-    value = object_of(str(store), "--store", wanted)
+    kind = "a CaseStore, or a function that returns one"
+    value = object_of(str(store), "--store", kind)
     try:
         value = value() if callable(value) else value
     except Exception as error:
         raise InputError(f"--store {store} failed: {told(error)}.") from error
     if not isinstance(value, CaseStore):
-        raise InputError(f"--store {store}: its name is a {type(value).__name__}. Name {wanted}.")
+        raise InputError(f"--store {store}: its name is a {type(value).__name__}. Name {kind}.")
     with value:
         yield value
 
 
 def _update(store: CaseStore, cases: Sequence[Case]) -> None:
-    """Add new cases, delete others, and keep what was measured of the rest."""
+    """Add the new cases, delete others, and keep the measured quality of the rest."""
     from casewright.stores import Change
     from casewright.stores.case import case_id
 
-    wanted = {case_id(case, store.schema.name): case for case in cases}
+    new = {case_id(case, store.schema.name): case for case in cases}
     stored = {case.id: case for case in store.all()}
-    store.delete([id_ for id_ in stored if id_ not in wanted])
-    store.add([case for id_, case in wanted.items() if id_ not in stored])
+    store.delete([id_ for id_ in stored if id_ not in new])
+    store.add([case for id_, case in new.items() if id_ not in stored])
     store.update(
         {
             id_: Change(metadata=case.metadata)
-            for id_, case in wanted.items()
+            for id_, case in new.items()
             if id_ in stored and dict(stored[id_].metadata) != dict(case.metadata)
         }
     )
@@ -202,37 +194,37 @@ def _with_quality(
     *,
     measured: bool,
 ) -> Sequence[float]:
-    """Measure the cases' quality if it can be and is weighed; return the λ_b to try."""
+    """Return the values of λ_b; measure the cases' quality if the values and the store need it."""
     from casewright.finetune.demonstrations import measure_quality
     from casewright.finetune.demonstrations.calibrate import LAMBDAS_B
     from casewright.finetune.demonstrations.quality import can_hold_quality
     from casewright.stores.progress import note
 
-    can = can_hold_quality(store)
-    tried = wanted or (LAMBDAS_B if can else (1.0,))
-    if min(tried) == 1:
-        return tried
-    if can:
+    measurable = can_hold_quality(store)
+    lambdas_b = wanted or (LAMBDAS_B if measurable else (1.0,))
+    if min(lambdas_b) == 1:
+        return lambdas_b
+    if measurable:
         if measured:
             measure_quality(store, scorer, reading)
     elif all(case.quality is None for case in store.all()):
         raise InputError(
-            "--lambda-b weighs the cases' quality, and they have none. Take a schema "
-            "whose quality_range is (-20, 0), which lets it be measured; or leave it out."
+            "--lambda-b weighs the cases' quality, and they have none. Leave it out, or take a "
+            "schema whose quality_range is (-20, 0), for which the quality can be measured."
         )
     else:
         note("The cases' own quality is used: it cannot be this model's log-probability.")
-    return tried
+    return lambdas_b
 
 
-def _shares(option: str, text: str | None) -> tuple[float, ...]:
+def _numbers(option: str, text: str | None) -> tuple[float, ...]:
     if text is None:
         return ()
     try:
         return tuple(float(part) for part in text.split(","))
     except ValueError as error:
         raise InputError(
-            f"{option} {text!r} is no list of numbers. Write 0,0.5,1 for example."
+            f"{option} {text!r} is not a list of numbers. Write 0,0.5,1 for example."
         ) from error
 
 
@@ -240,7 +232,7 @@ def _print_cost(cost: Cost) -> None:
     from casewright.stores.progress import note
 
     if not cost.questions:
-        note("All of it was scored before.")
+        note("All answers have their scores already.")
         return
     duration = "" if cost.seconds is None else f"; about {_duration(cost.seconds)}"
     note(
@@ -273,7 +265,7 @@ def _show(calibration: Calibration, plot: Path | None, *, as_json: bool) -> None
     questions = f"{calibration.questions} questions, {calibration.k} demonstrations"
     print_table(columns, rows, f"{calibration.model}: {questions}")
     names = {
-        "chosen": "the best by the other questions",
+        "chosen": "the best on the other questions",
         "nearest": "plain similarity (λ_d = λ_b = 1)",
         "random": "cases drawn at random",
     }
@@ -288,9 +280,9 @@ def _show(calibration: Calibration, plot: Path | None, *, as_json: bool) -> None
     )
     low, high = best.lambda_d_interval
     echo(
-        f"Over plain similarity it gains {best.gain[0]:+.3f} ({best.gain[1]:+.3f} to "
-        f"{best.gain[2]:+.3f}) on the questions that it was chosen by. In 95 % of resamples λ_d is "
+        f"The gain over plain similarity is {best.gain[0]:+.3f} ({best.gain[1]:+.3f} to "
+        f"{best.gain[2]:+.3f}) on the questions of the choice. In 95 % of resamples λ_d is "
         f"from {low:g} to {high:g}, λ_b from {best.lambda_b_interval[0]:g} to "
         f"{best.lambda_b_interval[1]:g}. Of {len(calibration.rows)} settings, "
-        f"{len(best.as_good)} are not surely worse."
+        f"{len(best.as_good)} are not significantly worse."
     )

@@ -1,10 +1,11 @@
-"""`casewright chat`: a conversation at a prompt, or piped."""
+"""The command `casewright chat`: a conversation in a terminal or from a pipe."""
 
 from __future__ import annotations
 
 import json
 import sys
 from collections.abc import Iterator
+from contextlib import closing
 
 from typer import Context, Typer, echo
 
@@ -23,7 +24,7 @@ from casewright.serve.cli.options import (
 from casewright.serve.cli.output import visible
 
 app = Typer(add_completion=False)
-#: Begins a line that sets the context, as JSON.
+#: The first word of a line that sets the context, as JSON.
 CONTEXT = "/context"
 
 
@@ -39,49 +40,46 @@ def chat(
     config: ConfigFile = None,
     as_json: AsJson = False,
 ) -> None:
-    """Answer one question after the other, each with those before it in mind.
+    """Answer the questions of a conversation, each with the earlier ones as its history.
 
-    A line is a question; "/context JSON" says what page is open from now on. An empty line or
-    Ctrl-D ends it. With --json, each answer is one line.
+    A line is a question; "/context JSON" sets the context of the next ones. An empty line or Ctrl-D
+    ends the conversation. With --json, each answer is one line.
     """
     from langgraph.checkpoint.memory import InMemorySaver
 
     from casewright.planner.request import check_question
     from casewright.serve.cli.waiting import replies_to
     from casewright.serve.session.choice import read_choice
-    from casewright.serve.session.dialogue import Dialogue, read_context, read_history
-    from casewright.serve.session.scopes import command_scope
+    from casewright.serve.session.dialogue import Dialogue
+    from casewright.serve.session.option_values import command_scope, read_context, read_history
     from casewright.serve.session.session import open_chosen
 
-    known, turns = read_context(context), read_history(history)
+    fields, turns = read_context(context), read_history(history)
     values: DomainValues = command.obj
     choice = read_choice(config, values.domain, **flags)
     whole_scope = command_scope(values.domain.scopes, scope, values.scope, tenant)
-    session = open_chosen(choice, whole_scope, values.opening)
-    try:
+    with closing(open_chosen(choice, whole_scope, values.opening)) as session:
         graph = session.graph(choice.generator, InMemorySaver())
         dialogue = Dialogue(graph, whole_scope, turns, replies=replies_to)
         for line in _lines():
             try:
                 if line.split()[0] == CONTEXT:
-                    known = read_context(line.removeprefix(CONTEXT).strip() or None)
+                    fields = read_context(line.removeprefix(CONTEXT).strip() or None)
                     continue
                 check_question(line)
-                answer = dialogue.ask(line, known)["answer"]
+                answer = dialogue.ask(line, fields)["answer"]
             except CasewrightError as error:
                 echo(visible(f"error: {error}"), err=True)
                 continue
-            # JSON in ASCII: no character ends the line early or moves a terminal's cursor.
+            # JSON in ASCII: no character ends the line or moves a terminal's cursor.
             echo(json.dumps(answer) if as_json else visible(answer["text"]) + "\n")
-    finally:
-        session.close()
 
 
 def _lines() -> Iterator[str]:
     """Yield lines from the terminal or a pipe, until an empty line or the end."""
     terminal = sys.stdin.isatty()
     if hasattr(sys.stdin, "reconfigure"):
-        # Invalid UTF-8 is reported for its question, and ends nothing.
+        # Invalid UTF-8 is an error of its question, and does not end the conversation.
         sys.stdin.reconfigure(errors="surrogateescape")
     while True:
         try:

@@ -1,4 +1,4 @@
-"""All commands by their names. Commands and heavy packages are imported when they are used."""
+"""All commands by their names; commands and heavy packages are imported when they are used."""
 
 from __future__ import annotations
 
@@ -18,23 +18,13 @@ from casewright.serve.settings.file import find_settings_file
 
 #: Each command, and the module in this folder whose ``app`` has it.
 COMMANDS = {
-    "ask": "ask",
-    "plan": "plan",
-    "plans": "plans",
-    "domains": "domains",
-    "ingest": "ingest",
-    "calibrate": "calibrate",
-    "chat": "chat",
-    "config": "config",
-    "show": "show",
-    "new": "new",
-    "draft": "draft",
-    "correct": "correct",
+    **dict.fromkeys(("ask", "show"), "ask"),
+    **{name: name for name in ("plan", "plans", "chat", "ingest", "calibrate", "config")},
+    **dict.fromkeys(("domains", "new"), "domains"),
+    **dict.fromkeys(("draft", "correct"), "messages"),
     "eval": "evaluate",
-    "check": "upkeep",
-    "repair": "upkeep",
-    "serve": "serve",
-    "mcp": "mcp",
+    **dict.fromkeys(("check", "repair"), "upkeep"),
+    **dict.fromkeys(("serve", "mcp"), "serve"),
     "bench": "bench.commands",
     "finetune": "finetune.commands",
 }
@@ -42,7 +32,7 @@ COMMANDS = {
 
 def _load(name: str) -> Any:
     command = typer.main.get_command(import_module(f"casewright.serve.cli.{COMMANDS[name]}").app)
-    # A module's app is the command itself, or a group with a command of this name.
+    # A module has one command, or several by their names.
     command = getattr(command, "commands", {}).get(name, command)
     command.name = name
     return command
@@ -71,7 +61,7 @@ def _version(requested: bool) -> None:
         raise typer.Exit
 
 
-#: Commands that read the settings themselves, with their file and flags.
+#: Commands that load the settings themselves, with --config and flags.
 _READ_SETTINGS = ("ask", "chat", "config", "mcp", "plan", "plans", "serve")
 
 
@@ -90,9 +80,9 @@ def casewright(
 
 
 def main() -> None:
-    """Run the command line; a user's error is printed in one line, with exit code 2."""
+    """Run the command line; a user's error is one line on stderr and exit code 2."""
     try:
-        # Not standalone: Typer would print errors as a box, and not as JSON.
+        # In standalone mode Typer prints errors as a box, and never as JSON.
         code = app(standalone_mode=False)
         sys.exit(code if isinstance(code, int) else 0)
     except TyperException as error:

@@ -1,4 +1,4 @@
-"""`casewright config`: every setting with its value and origin."""
+"""The command `casewright config`: every setting with its value and origin."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ app = Typer(add_completion=False)
 
 @app.command()
 def config(config: ConfigFile = None, as_json: AsJson = False) -> None:
-    """Show every setting with its value and where that came from; secrets are masked."""
+    """Show every setting with its value and origin; secrets are masked."""
     from casewright.serve.settings.settings import load_settings, unknown_variables
 
     loaded = load_settings(config)
     # In JSON mode pydantic masks secrets.
     values = loaded.settings.model_dump(mode="json")
     for name, meant in unknown_variables().items():
-        echo(visible(f"{name} is not known. Did you mean {meant}?"), err=True)
+        echo(visible(f"{name} is unknown. Did you mean {meant}?"), err=True)
     if as_json:
         settings = {
             name: {

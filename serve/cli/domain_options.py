@@ -1,6 +1,6 @@
 """Options that a domain adds to the commands that open it.
 
-A command finds its domain before its options are parsed: from ``--domain``, else the settings.
+A command finds its domain before it parses options: from ``--domain``, else from the settings.
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ from casewright.serve.cli.options import set_options
 if TYPE_CHECKING:
     from casewright.domains import Domain
 
-#: Scope fields that can be an option's name.
+#: The pattern of scope fields that can be an option's name.
 _NAME = re.compile(r"[a-z][a-z0-9_-]*")
 
 
 @dataclass(slots=True)
 class DomainValues:
-    """A command's domain, with the values of the options that it adds.
+    """A command's domain, with the values of the domain's options.
 
     Attributes:
         scope: Values of scope fields.
@@ -51,9 +51,9 @@ class DomainValues:
 
 
 class DomainCommand(TyperCommand):
-    """A command with the options of its domain; its context's object is a ``DomainValues``."""
+    """A command with its domain's options; its context's object is a ``DomainValues``."""
 
-    #: Whether the command takes options that the domain answers itself.
+    #: True if the command takes options that the domain answers itself.
     answers = True
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
@@ -61,7 +61,7 @@ class DomainCommand(TyperCommand):
         try:
             domain = _domain_of(args)
         except CasewrightError:
-            # Help is shown despite wrong settings.
+            # Invalid settings must not prevent help.
             if {"--help", "-h"} & set(args):
                 return super().parse_args(ctx, args)
             raise
@@ -70,13 +70,13 @@ class DomainCommand(TyperCommand):
         try:
             return super().parse_args(ctx, args)
         except TyperException as error:
-            # Typer's class for an unknown option is not public.
+            # Typer's class of errors for unknown options is not public.
             if not hasattr(error, "possibilities"):
                 raise
             name = getattr(error, "option_name", "")
-            known = ", ".join(opt for option in options for opt in option.opts) or "none"
+            names = ", ".join(opt for option in options for opt in option.opts) or "none"
             raise InputError(
-                f"There is no option {name}. The domain {domain.name!r} adds: {known}. "
+                f"There is no option {name}. The domain {domain.name!r} adds: {names}. "
                 f"{_domains_with(name) or 'See casewright --help.'}"
             ) from error
 
@@ -96,7 +96,7 @@ class DomainCommand(TyperCommand):
         def never_called() -> None:
             pass
 
-        # Typer's only public way to make options is from a function's signature.
+        # Typer's public interface makes options only from a function's signature.
         set_options(never_called, annotations, {})
         app = typer.Typer(add_completion=False)
         app.command()(never_called)
@@ -118,7 +118,7 @@ class DomainCommand(TyperCommand):
 
 
 class ConversationCommand(DomainCommand):
-    """A command of questions in words only."""
+    """A command without options that the domain answers itself."""
 
     answers = False
 
@@ -136,7 +136,7 @@ def _option(domain: Domain, name: str, help_text: str, metavar: str) -> Any:
             metavar=metavar or None,
             callback=keep,
             expose_value=False,
-            rich_help_panel=f"Of the domain {domain.name}",
+            rich_help_panel=f"Options of the domain {domain.name}",
         ),
     ]
 
@@ -151,7 +151,7 @@ def _domain_of(args: list[str]) -> Domain:
 
 
 def _value(args: list[str], *names: str) -> str | None:
-    """Return the last value of an option in arguments that are not parsed yet."""
+    """Return the last value of an option in unparsed arguments."""
     last = None
     for word, following in zip_longest(args, args[1:]):
         name, sign, value = word.partition("=")

@@ -1,13 +1,67 @@
-"""`casewright domains`: the domains that can be asked about."""
+"""The commands `casewright domains`, which lists domains, and `new`, which writes a domain file."""
 
 from __future__ import annotations
 
+import re
+from pathlib import Path
 from typing import Annotated
 
-from typer import Option, Typer, echo
+from typer import Argument, Option, Typer, echo
 
+from casewright.errors import InputError
 from casewright.serve.cli.options import AsJson
 from casewright.serve.cli.output import print_json
+
+#: The file's text; ``MY_DOMAIN`` stands for the domain's name.
+TEMPLATE = '''\
+"""The tools of MY_DOMAIN. Replace the two below by your own; the rest can stay."""
+
+from pathlib import Path
+from typing import Literal
+
+from casewright import CallContext, Toolbox, ToolExample, own_domain, tool
+
+
+# A tool is a typed function. Planners read its name and its docstring: say what it finds, and by
+# what. Types say what an argument may be; of a Literal, a plan can write no other text.
+@tool(
+    # The fields of what it returns that later steps can refer to.
+    results=("machine_id", "name"),
+    # A question with its plan. Give every tool one: it counts at once.
+    example=ToolExample("which pumps are there", 's1 = find_machine(query="pumps")'),
+)
+def find_machine(query: str, call: CallContext) -> list[dict]:
+    """Finds machines by their name or place."""
+    # `call` is filled in by the run and hidden from plans; call.scope says who asks.
+    return [{"machine_id": "M7", "name": f"{query} 7"}]
+
+
+@tool(
+    # An identifier comes from an earlier step, or from the page that is open.
+    sources={"machine_id": ("step", "context")},
+    example=ToolExample(
+        "how hot is the mill",
+        's1 = find_machine(query="mill")\\n'
+        's2 = read_sensor(machine_id=s1.machine_id, sensor="temperature")',
+    ),
+)
+def read_sensor(machine_id: str, sensor: Literal["temperature", "vibration"]) -> str:
+    """The latest value of one sensor of one machine."""
+    return f"{sensor} of {machine_id}: 61"
+
+
+# Annotated messages, questions with their plans, as `casewright draft` and `correct` write them.
+learn = Path(__file__).with_name("learn.jsonl")
+domain = own_domain(
+    "MY_DOMAIN",
+    Toolbox([find_machine, read_sensor]),
+    learn if learn.is_file() else (),
+    description="The machines of a plant.",
+    questions=["how hot is the lathe"],
+    # Who asks, by field; the first value is the default. Tools read it in call.scope.
+    # scopes={"site": ["north", "south"]},
+)
+'''
 
 app = Typer(add_completion=False)
 
@@ -15,11 +69,11 @@ app = Typer(add_completion=False)
 @app.command()
 def domains(
     build: Annotated[
-        str | None, Option(help="Build this domain's stores anew.", metavar="NAME")
+        str | None, Option(help="Rebuild this domain's stores.", metavar="NAME")
     ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """List the domains, what they are about, and questions to try."""
+    """List the domains with descriptions, example questions and options."""
     from casewright.domains import domain_names, find_domain
     from casewright.stores.paths import data_folder
 
@@ -57,3 +111,33 @@ def domains(
             echo(f"  --{field} {' | '.join(values)}")
         for option in domain.options:
             echo(f"  --{option.name} {option.metavar}".rstrip() + f": {option.help}")
+
+
+@app.command("new")
+def new(
+    file: Annotated[Path, Argument(help="The Python file to write.", metavar="FILE.py")],
+    as_json: AsJson = False,
+) -> None:
+    """Write a commented domain file with two example tools, which can answer questions at once."""
+    from casewright.domains import domain_names
+
+    if file.suffix != ".py":
+        raise InputError(f"{file} is not the name of a Python file. End it in .py.")
+    name = re.sub(r"[^a-z0-9]+", "-", file.stem.lower()).strip("-")[:50]
+    if not name[:1].isalpha() or name in domain_names():
+        name = f"my-{name}".strip("-")
+    try:
+        with file.open("x", encoding="utf-8") as new_file:
+            new_file.write(TEMPLATE.replace("MY_DOMAIN", name))
+    except FileExistsError as error:
+        raise InputError(f"{file} already exists, and is not replaced. Name another.") from error
+    except OSError as error:
+        raise InputError(f"{file} cannot be written: {error.strerror}.") from error
+    domain = f"{file}:domain"
+    ask = f'casewright ask --domain {domain} "how hot is the lathe"'
+    draft = f"casewright draft --domain {domain} --output {file.with_name('learn.jsonl')}"
+    if as_json:
+        print_json({"file": str(file), "domain": domain, "next": [ask, draft]})
+        return
+    echo(f"Wrote {file}. It answers as it is:\n  {ask}")
+    echo(f"Replace its two tools by your own. Then:\n  {draft}")

@@ -1,8 +1,9 @@
-"""`casewright eval`: the figures of one planner for a domain, and its mistakes."""
+"""The command `casewright eval`: the figures of a planner for a domain, and its mistakes."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -23,10 +24,10 @@ app = Typer(add_completion=False)
 def evaluate_planner(
     domain: ToolsOf,
     source: Annotated[
-        Path, Option("--input", help="Annotated messages to measure on, JSON Lines.")
+        Path, Option("--input", help="Annotated messages for the measurement, JSON Lines.")
     ],
     planner: Annotated[
-        str | None, Option(help="As for ask. The domain's own by default.", metavar="NAME")
+        str | None, Option(help="A planner, as for ask; by default the domain's.", metavar="NAME")
     ] = None,
     adapter: Adapter = None,
     device: Device = None,
@@ -36,8 +37,8 @@ def evaluate_planner(
 ) -> None:
     """Print a planner's figures on your annotated messages, and its wrong plans.
 
-    With intervals of 95 %, in all and by class. Planners know the domain's own annotated messages;
-    measure on others. To compare planners side by side: casewright finetune eval.
+    The figures have 95 % intervals, in total and by class. Give other messages than the domain's
+    own, which planners know. To compare planners: casewright finetune eval.
     """
     from casewright.planner.named import ModelSettings, of_adapter
 
@@ -54,7 +55,7 @@ def measured(
     """Return the evaluation of one planner on annotated messages, with notes on its figures.
 
     Raises:
-        InputError: There is no such domain or planner, or the messages do not fit the tools.
+        InputError: The domain or planner is unknown, or the messages do not fit the tools.
         DependencyError: A package that the planner needs is not installed.
     """
     from casewright.domains import find_domain
@@ -64,12 +65,9 @@ def measured(
 
     name = planner or default_planner(find_domain(domain))
     check_planners([name], model)
-    questions = file_questions(source, None, domain, None)
-    try:
+    with closing(file_questions(source, None, domain, None)) as questions:
         questions.check([name])
         return evaluated(questions, [name], model), questions.notes
-    finally:
-        questions.close()
 
 
 def _report(evaluation: Evaluation, notes: Sequence[str]) -> dict[str, Any]:
@@ -104,7 +102,7 @@ def _shares(outcomes: Sequence[PlanOutcome]) -> dict[str, Any]:
 
 
 def _asked_back(outcomes: Sequence[PlanOutcome]) -> dict[str, Any]:
-    """Return how often the planner asks back, and how many of these plans would be wrong."""
+    """Return the share of plans with a question back, and the share of wrong plans among them."""
     from casewright.finetune.evaluation.figures import share
 
     results = [(outcome, outcome.result) for outcome in outcomes if outcome.result is not None]
@@ -120,11 +118,11 @@ def _asked_back(outcomes: Sequence[PlanOutcome]) -> dict[str, Any]:
 _WORDS = {
     "right_tools": "right tools",
     "whole_plans": "whole plans",
-    "invalid": "answered by a fallback, or invalid",
-    "errors": "raised an error",
-    "ms_p50": "milliseconds a plan, median",
+    "invalid": "fallback or invalid plans",
+    "errors": "errors",
+    "ms_p50": "milliseconds per plan, median",
     "asked_back": "asked back",
-    "asked_back_wrong": "of these, plans that are wrong",
+    "asked_back_wrong": "wrong plans among these",
 }
 
 
@@ -155,7 +153,7 @@ def _doubt(plan: dict[str, Any]) -> str:
 
 
 def indented(title: str, plan: str) -> str:
-    """Return a plan's lines, indented, with a title before the first."""
+    """Return a plan's lines, indented, with a title before the first line."""
     lines = enumerate(plan.split("\n"))
     return "\n".join(f"  {'' if number else title:6}{line}" for number, line in lines)
 

@@ -1,4 +1,4 @@
-"""Groups of commands that are imported when used, also from installed packages."""
+"""Groups of commands that are imported at their first use, also from installed packages."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typer.core import TyperGroup
 
 
 class LazyCommands(Mapping[str, Any]):
-    """Commands by name, each loaded by its name at its first use."""
+    """Commands by name, each loaded at its first use."""
 
     def __init__(self, names: Callable[[], Collection[str]], load: Callable[[str], Any]) -> None:
         self._names = names
@@ -36,17 +36,17 @@ class _ExtendedGroup(TyperGroup):
         from casewright.extensions import extension, extensions
 
         super().__init__(**attributes)
-        ours = self.commands
+        own_commands = self.commands
 
         def load(name: str) -> Any:
-            if name in ours:
-                return ours[name]
+            if name in own_commands:
+                return own_commands[name]
             app = typer.Typer(add_completion=False)
             app.command(name)(extension(self.kind, name))
             return typer.main.get_command(app)
 
         self.commands = LazyCommands(  # type: ignore[assignment]
-            lambda: dict.fromkeys([*ours, *extensions(self.kind)]), load
+            lambda: dict.fromkeys([*own_commands, *extensions(self.kind)]), load
         )
 
 

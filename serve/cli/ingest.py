@@ -1,4 +1,4 @@
-"""`casewright ingest`: documents become cases, as a command."""
+"""The command `casewright ingest`, which turns documents into cases."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from casewright.serve.cli.output import fail, print_json, print_table, visible
 if TYPE_CHECKING:
     from casewright.stores.documents.ingest import IngestReport
 
-#: Maximum of files that are named for each reason of skipping.
+#: The most files that are named for each reason of skipping.
 NAMED = 5
 
 app = Typer(add_completion=False)
@@ -30,41 +30,38 @@ def ingest(
     into: Annotated[
         str | None,
         Option(
-            help="A folder or a Qdrant server's URL; by default that of ask --domain documents.",
+            help="A folder or a Qdrant server's URL; by default the store of the domain documents.",
             metavar="LOCATION",
         ),
     ] = None,
     include: Annotated[
         list[str] | None,
-        Option(help="Only files that match, such as '*.md' or docs/api.", metavar="GLOB"),
+        Option(help="Read only matching files, such as '*.md' or docs/api.", metavar="GLOB"),
     ] = None,
     exclude: Annotated[
-        list[str] | None, Option(help="No files or folders that match.", metavar="GLOB")
+        list[str] | None, Option(help="Skip matching files and folders.", metavar="GLOB")
     ] = None,
     remove: Annotated[
-        bool, Option("--remove", help="Remove all that is stored of the folder, which may be gone.")
+        bool, Option("--remove", help="Remove all cases of the folder, which may no longer exist.")
     ] = False,
     seconds: Annotated[
         float,
         Option(
             min=1,
-            help="Processor time to read a file, and 10 more for each megabyte; a slower file is "
-            "left out.",
+            help="Processor time to read a file, and 10 more for each megabyte; slower files are "
+            "reported as failed.",
         ),
     ] = 60.0,
-    dry_run: Annotated[
-        bool, Option("--dry-run", help="Read and compare, and write nothing.")
-    ] = False,
+    dry_run: Annotated[bool, Option("--dry-run", help="Read and compare without writing.")] = False,
     encoder: EncoderName = None,
     as_json: AsJson = False,
 ) -> None:
-    """Make cases of documents: prose in many formats, notebooks, tables, JSON, source code.
+    """Turn documents into cases: prose in many formats, notebooks, tables, JSON, source code.
 
-    Another run encodes only what changed, and removes the cases of deleted files among those that
-    it reads. Logs, files that say that a program generated them, hidden files, node_modules,
-    __pycache__ and virtual environments are skipped, which --dry-run shows; links are not
-    followed; .gitignore is not read. Unreadable files are reported; the exit code is 2 if
-    no file could be read.
+    Another run encodes only changes, and removes the cases of deleted files. Logs, generated and
+    hidden files, node_modules, __pycache__ and virtual environments are skipped, which --dry-run
+    shows; links are not followed; .gitignore is not read. Unreadable files are reported; the exit
+    code is 2 if no file could be read.
     """
     from casewright.domains.waiting import open_waiting
     from casewright.serve.session.defaults import store_folder
@@ -74,8 +71,7 @@ def ingest(
 
     if remove and (include or exclude or dry_run):
         raise InputError(
-            "--remove removes all that is stored of a folder. Leave out --include, --exclude and "
-            "--dry-run."
+            "--remove removes all cases of a folder. Leave out --include, --exclude and --dry-run."
         )
     location = into or str(store_folder(COLLECTION, encoder))
     # A command that stores nothing creates no store.
@@ -99,7 +95,7 @@ def ingest(
                 dry_run=dry_run,
             )
         except KeyboardInterrupt:
-            echo("Stopped. What was stored stays; another run goes on from there.", err=True)
+            echo("Stopped. The stored cases remain; another run continues from there.", err=True)
             raise
         cases = store.count()
     if as_json:
@@ -122,7 +118,7 @@ def _print(report: IngestReport, path: str, location: str, cases: int, dry_run: 
     from casewright.stores.documents.file_walk import READ
 
     if not (report.files or report.removed or report.failed):
-        echo(f"There was nothing to ingest in {path}. Files that are read: {READ}.")
+        echo(f"Nothing to ingest in {path}. Formats: {READ}.")
     else:
         verb = "would be" if dry_run else "is" if report.files == 1 else "are"
         echo(visible(f"{_files(report.files)} of {report.root} {verb} stored as cases."))

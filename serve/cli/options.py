@@ -1,4 +1,4 @@
-"""Options that several commands share, and those that override settings."""
+"""Options that several commands share, and options that override settings."""
 
 from __future__ import annotations
 
@@ -12,39 +12,39 @@ from typer import Option
 
 from casewright.errors import InputError
 
-DomainName = Annotated[str, Option("--domain", "-d", help="What the question is about.")]
+DomainName = Annotated[str, Option("--domain", "-d", help="The domain of the question.")]
 ToolsOf = Annotated[
-    str, Option("--domain", "-d", help="Whose tools: FILE.py:NAME, or a domain's name.")
+    str, Option("--domain", "-d", help="The domain of the tools: FILE.py:NAME, or a name.")
 ]
 OptionalDomainName = Annotated[
     str | None,
     Option(
         "--domain",
         "-d",
-        help="What the question is about: a name or FILE.py:NAME; shopping by default.",
+        help="The domain of the question: a name or FILE.py:NAME; shopping by default.",
         metavar="NAME",
     ),
 ]
 Scope = Annotated[
     list[str] | None,
     Option(
-        help="Who asks; repeatable, the domain's first values by default.", metavar="FIELD=VALUE"
+        help="Who asks; repeatable; by default the domain's first values.", metavar="FIELD=VALUE"
     ),
 ]
-Tenant = Annotated[str | None, Option(help="Whose cases the tools look up.", metavar="NAME")]
+Tenant = Annotated[str | None, Option(help="The tenant whose cases tools read.", metavar="NAME")]
 ConfigFile = Annotated[
     Path | None, Option(help="A TOML file of settings; see casewright config.", metavar="FILE")
 ]
 _PLANNERS = (
     "case, ensemble (of parser and mistral, for tools of your own), parser for the plan parser "
-    "(case without a reader), mistral for the tuned language model that ships, smollm2 for its "
-    "base, classifiers, local:FOLDER for another model in this process (a model's folder, or an "
-    "adapter's, which names its model), agent:local:FOLDER for one that is asked for a step at a "
-    "time, or a chat model as provider:model."
+    "(case without a reader), mistral for the packaged tuned language model, smollm2 for its base, "
+    "classifiers, local:FOLDER for another model in this process (the folder of a model, or of an "
+    "adapter, which names its model), agent:local:FOLDER for a model that plans step by step, "
+    "or a chat model as provider:model."
 )
 PlannerName = Annotated[str, Option(help=_PLANNERS, metavar="NAME")]
 OptionalPlannerName = Annotated[
-    str | None, Option(help=f"{_PLANNERS} The domain's own by default.", metavar="NAME")
+    str | None, Option(help=f"{_PLANNERS} By default the domain's.", metavar="NAME")
 ]
 Adapter = Annotated[
     str | None,
@@ -54,13 +54,14 @@ Adapter = Annotated[
     ),
 ]
 Device = Annotated[
-    str | None, Option(help="Of a local language model: cpu, cuda, cuda:1 or mps.", metavar="NAME")
+    str | None,
+    Option(help="A local model's device: cpu, cuda, cuda:1 or mps.", metavar="NAME"),
 ]
 DType = Annotated[
     str | None,
     Option(
-        help="Of a local language model: float32, bfloat16 (the default on a GPU), float16, or "
-        "int8 (a CPU only; the default for adapters trained here).",
+        help="A local language model's numbers: float32, bfloat16 (the default on a GPU), float16, "
+        "or int8 (a CPU only; the default for adapters trained here).",
         metavar="TYPE",
     ),
 ]
@@ -70,31 +71,29 @@ Examples = Annotated[
 ]
 Grammar = Annotated[
     bool,
-    Option(
-        "--grammar/--no-grammar", help="Whether a local language model can write valid plans only."
-    ),
+    Option("--grammar/--no-grammar", help="Let a local language model write valid plans only."),
 ]
 OptionalGeneratorName = Annotated[
     str | None, Option(help="extractive, or a chat model as provider:model.", metavar="NAME")
 ]
-ContextText = Annotated[str | None, Option(help="What is known beside the question, as JSON.")]
+ContextText = Annotated[str | None, Option(help="Known facts, such as the open page, as JSON.")]
 HistoryFile = Annotated[
     Path | None, Option(help="Earlier turns, a JSON file, the earliest first.", metavar="FILE")
 ]
 FeedbackJudge = Annotated[
     str | None,
     Option(
-        help="Search again with what a judge calls relevant: offline, provider:model, or off.",
+        help="The judge of relevance feedback in searches: offline, provider:model, or off.",
         metavar="JUDGE",
     ),
 ]
 PlansFolder = Annotated[
-    Path | None, Option(help="Of pinned plans; plans by default, for serve none.", metavar="DIR")
+    Path | None, Option(help="The folder of pinned plans; plans, for serve none.", metavar="DIR")
 ]
 Budget = Annotated[
     list[str] | None,
     Option(
-        help="Most calls, seconds, cost or tokens of the plan, or calls of a tool by its name; "
+        help="The most calls, seconds, cost or tokens of the plan, or calls of a tool by its name; "
         "repeatable.",
         metavar="NAME=NUMBER",
     ),
@@ -103,7 +102,7 @@ Approve = Annotated[
     bool, Option("--approve", help="Show the plan and its price, and wait for yes or no.")
 ]
 DryRun = Annotated[
-    bool, Option("--dry-run", help="Show the plan and its price, and look nothing up.")
+    bool, Option("--dry-run", help="Show the plan and its price without running it.")
 ]
 SaveRun = Annotated[
     Path | None, Option(help="Also save the run; casewright show opens it.", metavar="FILE")
@@ -113,7 +112,7 @@ AsJson = Annotated[bool, Option("--json", help="Print JSON for machines.")]
 
 def _check_plot(file: Path | None) -> Path | None:
     if file is not None and file.suffix.lower() not in (".png", ".svg", ".pdf"):
-        raise InputError(f"--plot {file} is no picture's name. End it in .png, .svg or .pdf.")
+        raise InputError(f"--plot {file} is not a picture. End its name in .png, .svg or .pdf.")
     if file is not None and not file.absolute().parent.is_dir():
         raise InputError(f"--plot {file} cannot be written: its folder does not exist.")
     return file
@@ -139,16 +138,21 @@ OPTIONS = {
     "generator": OptionalGeneratorName,
     "encoder": EncoderName,
     "feedback": FeedbackJudge,
+    "plans_folder": PlansFolder,
 }
 
 
-def with_flags(*names: str) -> Callable[[Callable[..., None]], Callable[..., None]]:
-    """Return a decorator that replaces a command's parameter ``flags`` with options of settings."""
+def with_flags(*names: str, **options: Any) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """Return a decorator that replaces a command's parameter ``flags`` with options of settings.
+
+    ``options`` are those of settings that only this command has.
+    """
+    options = {name: OPTIONS[name] for name in names} | options
 
     def decorate(command: Callable[..., None]) -> Callable[..., None]:
         @wraps(command)
         def wrapper(**values: Any) -> None:
-            flags = {name: values.pop(name) for name in names}
+            flags = {name: values.pop(name) for name in options}
             command(flags=flags, **values)
 
         hints = get_type_hints(command, include_extras=True)
@@ -156,7 +160,7 @@ def with_flags(*names: str) -> Callable[[Callable[..., None]], Callable[..., Non
         defaults = {}
         for parameter in signature(command).parameters.values():
             if parameter.name == "flags":
-                annotations |= {name: OPTIONS[name] for name in names}
+                annotations |= options
             else:
                 annotations[parameter.name] = hints[parameter.name]
                 defaults[parameter.name] = parameter.default

@@ -29,24 +29,24 @@ STOPPED = {
     "search_failed": "it ended, since a search failed",
 }
 
-# Characters that move a terminal's cursor or reverse its text, and halves of surrogate pairs.
+# Characters that move a terminal's cursor or reverse its text, and single surrogates.
 _UNPRINTABLE = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
 
 
 def visible(text: str) -> str:
     """Return a text of unknown origin in a form that is safe on a terminal."""
-    # A line end of Windows is one line end.
+    # "\r\n" is one line end.
     return _UNPRINTABLE.sub("\ufffd", text.replace("\r\n", "\n").removesuffix("\r"))
 
 
 def fail(message: str) -> NoReturn:
-    """Print a user's error and exit with code 2, after results that ``--json`` may have."""
+    """Print a user's error after a command's results, and exit with code 2."""
     echo(f"error: {message}", err=True)
     raise Exit(2)
 
 
 def check_new_file(option: str, file: Path | None) -> None:
-    """Raise ``InputError`` if a file cannot be written, before long work."""
+    """Raise ``InputError`` if a file cannot be written; commands call this before long work."""
     if file is not None and (file.is_dir() or not file.absolute().parent.is_dir()):
         raise InputError(f"{option} {file} cannot be written. Give a file in a folder that exists.")
 
@@ -54,7 +54,7 @@ def check_new_file(option: str, file: Path | None) -> None:
 def print_json(value: Any) -> None:
     """Print one JSON value on stdout."""
     text = json.dumps(value, ensure_ascii=False, indent=2)
-    # Line ends in texts are escaped already.
+    # JSON has already escaped the line ends in texts.
     sys.stdout.write(_UNPRINTABLE.sub(lambda match: f"\\u{ord(match[0]):04x}", text) + "\n")
 
 
@@ -116,14 +116,14 @@ def print_answer(answer: Mapping[str, Any], question: str = "") -> None:
 
 
 def _worded(generator: str) -> str:
-    """Return how an answer came to its words."""
+    """Return a phrase for the generator of an answer."""
     if generator == "extractive":
         return "quoted, without a language model,"
     return f"worded by {generator}"
 
 
 def _feedback_line(report: Mapping[str, Any]) -> str:
-    """Return a feedback loop's report in words; empty for reports of other tools."""
+    """Return a sentence for a feedback loop's report; empty for reports of other tools."""
     try:
         if report.get("event") == "feedback_round":
             note = f" {report['note']}" if report["note"] else ""
@@ -135,13 +135,13 @@ def _feedback_line(report: Mapping[str, Any]) -> str:
         if report.get("event") == "feedback_ended":
             return f"Then {STOPPED[report['reason']]}. Judge: {report['judge']}."
     except (KeyError, TypeError, ValueError):
-        # Another tool's report of the same name.
+        # Another tool's report has the same name.
         return ""
     return ""
 
 
 def print_rows(rows: Sequence[Mapping[str, Any]], title: str = "") -> None:
-    """Print rows by their column names, those of the first row, as a table for people."""
+    """Print rows as a table for people, with the columns of the first row."""
     columns = list(rows[0]) if rows else []
     print_table(columns, [[row.get(column) for column in columns] for row in rows], title)
 
@@ -156,17 +156,17 @@ def print_table(columns: Sequence[str], rows: Sequence[Sequence[Any]], title: st
     table = Table(title=title or None, title_justify="left", box=box.SIMPLE_HEAD, pad_edge=False)
     for number, column in enumerate(columns):
         justify: Literal["left", "right"] = "left" if number == 0 else "right"
-        # Names and headings may wrap, numbers may not.
+        # Names and headings may wrap; numbers may not.
         width = max((len(_cell(row[number])) for row in rows), default=0) if number else None
         table.add_column(column, justify=justify, overflow="fold", min_width=width)
     for row in rows:
         table.add_row(*(escape(_cell(value)) for value in row))
     console = Console(highlight=False)
-    # A file has no width to wrap a table at.
+    # A file or a pipe has no width: the table does not wrap.
     if not console.is_terminal and "COLUMNS" not in os.environ:
         width = Console(width=10_000).measure(table).maximum
         console = Console(highlight=False, width=width)
-    # A line that a terminal wraps can be read; what rich cuts off cannot.
+    # Too wide a line is wrapped by the terminal; rich would cut it off.
     least = Console(width=10_000).measure(table).minimum
     console.print(table, width=max(least, console.width), crop=False)
 

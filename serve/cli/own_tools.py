@@ -1,9 +1,9 @@
-"""The tools that a command is given, a domain's or a file's, with their annotated queries."""
+"""The tools of a domain or a file, with their annotated queries, for a command."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -22,7 +22,7 @@ class OwnTools:
 
     Attributes:
         apart: Held-out questions, for measurements only: no planner may learn from them.
-        stored: The store that already holds the queries as plan cases, if any.
+        stored: The store that already has the queries as plan cases, if any.
     """
 
     toolbox: Toolbox
@@ -53,13 +53,10 @@ def own_tools(
     from casewright.serve.session.defaults import store_folder
 
     source = find_domain(str(domain))
-    opened = source.open(store_folder(source.name), encoder, False)
-    try:
+    with closing(source.open(store_folder(source.name), encoder, False)) as opened:
         measuring = [query.query for query in source.measuring_queries()]
         if queries is None:
             stored = opened.plan_cases
             yield OwnTools(opened.toolbox, source.queries(), encoder, measuring, stored)
         else:
             yield OwnTools(opened.toolbox, in_file, encoder, measuring)
-    finally:
-        opened.close()

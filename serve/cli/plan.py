@@ -1,10 +1,11 @@
-"""`casewright plan`: look-up plans that are written, and not run."""
+"""The command `casewright plan`: it writes plans without running them."""
 
 from __future__ import annotations
 
 import json
 import sys
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Annotated, Any
 
@@ -23,7 +24,7 @@ from casewright.serve.cli.options import (
 from casewright.serve.cli.output import check_new_file, fail, print_json, visible
 
 if TYPE_CHECKING:
-    from casewright.planner import Planner, PlanRequest
+    from casewright.planner import Planner, PlanRequest, PlanResult
     from casewright.tools import Toolbox
 
 app = Typer(add_completion=False)
@@ -33,12 +34,10 @@ app = Typer(add_completion=False)
 @with_flags("domain", "planner", "adapter", "device", "dtype")
 def plan(
     flags: Flags,
-    question: Annotated[str | None, Argument(help="One question to plan for.")] = None,
-    source: Annotated[
-        Path | None, Option("--input", help="A JSON Lines file of queries to plan for.")
-    ] = None,
+    question: Annotated[str | None, Argument(help="The question.")] = None,
+    source: Annotated[Path | None, Option("--input", help="A JSON Lines file of queries.")] = None,
     target: Annotated[
-        Path | None, Option("--output", help="Where to write their plans; stdout by default.")
+        Path | None, Option("--output", help="The file for their plans; stdout by default.")
     ] = None,
     context: ContextText = None,
     examples: Examples = None,
@@ -46,10 +45,10 @@ def plan(
     config: ConfigFile = None,
     as_json: AsJson = False,
 ) -> None:
-    """Write the look-up plan of one question, or of every query of a file; nothing is run."""
+    """Write the plan of a question, or of every query in a file, without running it."""
     from casewright.planner.request import PlanRequest, check_question
     from casewright.serve.session.choice import read_choice
-    from casewright.serve.session.dialogue import read_context
+    from casewright.serve.session.option_values import read_context
     from casewright.serve.session.session import open_chosen
 
     if (question is None) == (source is None):
@@ -57,7 +56,7 @@ def plan(
     if question is not None:
         check_question(question)
     elif source is not None and not source.is_file():
-        raise InputError(f"{source} is no file. Give a JSON Lines file of queries.")
+        raise InputError(f"{source} is not a file. Give a JSON Lines file of queries.")
     if source is None and target is not None:
         raise InputError("--output goes with --input FILE. Give one, or leave --output out.")
     if source is not None and context is not None:
@@ -65,30 +64,17 @@ def plan(
     if target is not None and source is not None and target.exists() and target.samefile(source):
         raise InputError("--output is the --input file. Choose another, to lose nothing.")
     check_new_file("--output", target)
-    known = read_context(context)
-    session = open_chosen(read_choice(config, **flags), examples=examples, constrained=grammar)
-    try:
+    fields, choice = read_context(context), read_choice(config, **flags)
+    with closing(open_chosen(choice, examples=examples, constrained=grammar)) as session:
         if source is not None:
             _plan_file(source, target, session.opened.toolbox, session.planner)
             return
         assert question is not None
-        result = session.planner.plan(PlanRequest(question, session.opened.toolbox, known))
-    finally:
-        session.close()
+        result = session.planner.plan(PlanRequest(question, session.opened.toolbox, fields))
     if as_json:
-        print_json(
-            {
-                "id": None,
-                "plan": str(result.plan),
-                "milliseconds": round(result.milliseconds, 3),
-                "planner": result.planner,
-                "attempts": result.attempts,
-                "fallback": result.fallback or None,
-                "written": result.written or None,
-                "error": None,
-                **result.doubt(),
-            }
-        )
+        details = {"fallback": result.fallback or None, "written": result.written or None}
+        record = {"id": None, **_record(result), **details, "error": None, **result.doubt()}
+        print_json(record)
         return
     echo(str(result.plan))
     if result.fallback:
@@ -98,15 +84,22 @@ def plan(
     if doubt := clarification(result.doubt()):
         echo(doubt, err=True)
     if result.written:
-        echo(f"What was written:\n{visible(result.written)}", err=True)
+        echo(f"The planner wrote:\n{visible(result.written)}", err=True)
+
+
+def _record(result: PlanResult) -> dict[str, Any]:
+    return {
+        "plan": str(result.plan),
+        "milliseconds": round(result.milliseconds, 3),
+        "planner": result.planner,
+        "attempts": result.attempts,
+    }
 
 
 def _plan_file(source: Path, target: Path | None, toolbox: Toolbox, planner: Planner) -> None:
-    """Plan for every record of a JSON Lines file: a line in, a line out, in order.
+    """Plan for every record of a JSON Lines file, and write a line for each, in order.
 
-    Each record is answered by ``{"id", "plan", "milliseconds", "planner", "attempts", "error",
-    "confidence", "because", "asks_back", "alternatives"}``; a bad one by an empty plan and the
-    reason as its ``error``.
+    The plan of an invalid record is empty, and its ``error`` says why.
     """
     try:
         lines = source.read_bytes().split(b"\n")
@@ -114,31 +107,31 @@ def _plan_file(source: Path, target: Path | None, toolbox: Toolbox, planner: Pla
         raise InputError(f"{source} cannot be read: {error.strerror}.") from error
     records = [line for line in lines if line.strip()]
     if target is None:
-        bad = _write_plans(records, sys.stdout, toolbox, planner)
+        invalid = _write_plans(records, sys.stdout, toolbox, planner)
     else:
         try:
             with target.open("w", encoding="utf-8", newline="\n") as file:
-                bad = _write_plans(records, file, toolbox, planner)
+                invalid = _write_plans(records, file, toolbox, planner)
         except OSError as error:
             raise InputError(f"{target} cannot be written: {error.strerror}.") from error
-    if bad:
+    if invalid:
         fail(
-            f"{bad} of {len(records)} records could not be planned for; their error says why. "
+            f"{invalid} of {len(records)} records could not be planned for; their error says why. "
             "The others are answered."
         )
 
 
 def _write_plans(records: list[bytes], target: IO[str], toolbox: Toolbox, planner: Planner) -> int:
-    """Write the answers to records; return how many are bad."""
+    """Write a plan for each record; return the number of invalid records."""
     from casewright.stores.progress import progress_bar
 
-    bad = 0
+    invalid = 0
     with progress_bar("Planning", len(records)) as advance:
         for answer in _answers(records, toolbox, planner):
-            bad += answer["error"] is not None
+            invalid += answer["error"] is not None
             target.write(json.dumps(answer, ensure_ascii=False) + "\n")
             advance(1)
-    return bad
+    return invalid
 
 
 def _answers(records: list[bytes], toolbox: Toolbox, planner: Planner) -> Iterator[dict[str, Any]]:
@@ -155,18 +148,15 @@ def _answers(records: list[bytes], toolbox: Toolbox, planner: Planner) -> Iterat
         for answer, request in pairs:
             if request is not None:
                 result = next(results)
-                answer["plan"] = str(result.plan)
-                answer["milliseconds"] = round(result.milliseconds, 3)
-                answer["planner"] = result.planner + (" (fallback)" if result.fallback else "")
-                answer["attempts"] = result.attempts
-                answer |= result.doubt()
+                answer |= _record(result) | result.doubt()
+                answer["planner"] += " (fallback)" if result.fallback else ""
             yield answer
 
 
 def _read(
     line: bytes, toolbox: Toolbox, planner: Planner
 ) -> tuple[dict[str, Any], PlanRequest | None]:
-    """Return the answer to a record before planning, and its request if it is valid."""
+    """Return the output record before planning, and the request if the input is valid."""
     from casewright.planner import QueryRecord
 
     answer: dict[str, Any] = {
@@ -188,7 +178,7 @@ def _read(
     except (InputError, RecursionError) as error:
         answer["error"] = str(error) or "The record is nested too deeply."
     except ValueError as error:
-        answer["error"] = f"The line is no JSON: {error}."
+        answer["error"] = f"The line is not JSON: {error}."
     return answer, None
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -31,7 +32,7 @@ PlanName = Annotated[str, Argument(help="The plan's name: its file is NAME.toml.
 
 
 @app.command("pin", cls=ConversationCommand)
-@with_flags("domain", "planner", "adapter", "device", "dtype", "encoder")
+@with_flags("domain", "planner", "adapter", "device", "dtype", "encoder", "plans_folder")
 def pin(
     command: Context,
     flags: Flags,
@@ -52,20 +53,18 @@ def pin(
     ] = None,
     context: options.ContextText = None,
     replace: Annotated[bool, Option("--replace", help="Replace a plan of this name.")] = False,
-    plans_folder: PlansFolder = None,
     config: options.ConfigFile = None,
     as_json: AsJson = False,
 ) -> None:
-    """Keep a plan with named parameters in a file that can be read and reviewed.
+    """Save a plan with named parameters in a file for review.
 
-    The file also holds its tools' declarations: once these have changed, the plan is refused.
+    The file also records the tools' declarations; the plan is refused once these have changed.
     """
     from casewright.graph.plan_files import read_plan_file
     from casewright.planner import PlanRequest, pin_plan
     from casewright.planner.fallback import FallbackPlanner
     from casewright.planner.request import check_question
-    from casewright.serve.session.dialogue import read_context
-    from casewright.serve.session.pinned import json_or_text, open_without_planner, read_pairs
+    from casewright.serve.session.option_values import json_or_text, read_context, read_pairs
     from casewright.serve.session.session import open_chosen
 
     fields, values = read_context(context), command.obj
@@ -75,12 +74,9 @@ def pin(
     if not question:
         raise InputError("Give the question too: casewright plans pin NAME QUESTION.")
     check_question(question)
-    choice, folder = _choice(config, values.domain, plans_folder, flags)
-    if filed is None:
-        session = open_chosen(choice, opening=values.opening)
-    else:
-        session = open_without_planner(choice, FallbackPlanner(), values.opening)
-    try:
+    choice, folder = _choice(config, values.domain, flags)
+    planner = None if filed is None else FallbackPlanner()
+    with closing(open_chosen(choice, opening=values.opening, planner=planner)) as session:
         request = PlanRequest(question, session.opened.toolbox, fields)
         if filed is None:
             result = session.planner.plan(request)
@@ -93,8 +89,6 @@ def pin(
         parameters = {key: json_or_text(value) for key, value in pairs.items()}
         pinned = pin_plan(name, question, steps, request.toolbox, parameters)
         file = pinned.save(folder, replace=replace)
-    finally:
-        session.close()
     if as_json:
         print_json({"file": str(file), **pinned.to_json()})
         return
@@ -102,7 +96,7 @@ def pin(
 
 
 @app.command("run", cls=ConversationCommand)
-@with_flags("domain", "generator", "encoder", "feedback")
+@with_flags("domain", "generator", "encoder", "feedback", "plans_folder")
 def run(
     command: Context,
     flags: Flags,
@@ -122,7 +116,6 @@ def run(
     approve: options.Approve = False,
     dry_run: options.DryRun = False,
     save: options.SaveRun = None,
-    plans_folder: PlansFolder = None,
     config: options.ConfigFile = None,
     as_json: AsJson = False,
 ) -> None:
@@ -135,24 +128,28 @@ def run(
     from casewright.planner.fallback import FallbackPlanner
     from casewright.planner.request import check_question
     from casewright.serve.cli.waiting import print_dry_run, replies_to
-    from casewright.serve.session.budget import read_budget
-    from casewright.serve.session.dialogue import Dialogue, read_context
-    from casewright.serve.session.pinned import open_without_planner, read_values
-    from casewright.serve.session.scopes import command_scope
+    from casewright.serve.session.dialogue import Dialogue
+    from casewright.serve.session.option_values import (
+        command_scope,
+        read_budget,
+        read_context,
+        read_values,
+    )
+    from casewright.serve.session.session import open_chosen
 
     check_new_file("--save", save)
     if dry_run and (save is not None or approve):
         raise InputError("--dry-run runs nothing. Leave out --save and --approve.")
     values: DomainValues = command.obj
     fields, limits = read_context(context), read_budget("--budget", budget)
-    choice, folder = _choice(config, values.domain, plans_folder, flags)
+    choice, folder = _choice(config, values.domain, flags)
     pinned = read_pinned(folder, name)
     whole_scope = command_scope(values.domain.scopes, scope, values.scope, tenant)
-    session = open_without_planner(choice, FallbackPlanner(), values.opening)
-    try:
-        question, session.planner = pinned.filled(
-            session.opened.toolbox, read_values(pinned, with_)
-        )
+    # The session's planner is replaced once the toolbox is open.
+    opening: Any = {"opening": values.opening, "planner": FallbackPlanner()}
+    with closing(open_chosen(choice, **opening)) as session:
+        toolbox = session.opened.toolbox
+        question, session.planner = pinned.filled(toolbox, read_values(pinned, with_))
         check_question(question)
         if dry_run:
             print_dry_run(session, question, fields, (), limits, as_json=as_json)
@@ -161,8 +158,6 @@ def run(
         policy: Any = "always" if approve else "declared"
         dialogue = Dialogue(graph, whole_scope, replies=replies_to, limits=limits, approve=policy)
         result = dialogue.ask(question, fields)
-    finally:
-        session.close()
     if save is not None:
         save_run(save, Answer.from_state(result), question)
     (print_json if as_json else print_answer)(result["answer"])
@@ -225,45 +220,35 @@ def diff(
     config: options.ConfigFile = None,
     as_json: AsJson = False,
 ) -> None:
-    """Compare two plans step by step, with each planner's confidence and the reason for it.
+    """Compare two plans step by step, with the confidence of their planners and its reasons.
 
     Files are a plan's text, a run of ask --save, or a pinned plan.
     """
     from casewright.planner import diff_plans
-    from casewright.serve.session.dialogue import read_context
+    from casewright.serve.session.option_values import read_context
 
     planners, fields = planner or [], read_context(context)
     if (len(compared), len(planners)) not in ((2, 0), (1, 2)):
         raise InputError("Give two plans, or one question and --planner NAME twice.")
     if planners:
         values: DomainValues = command.obj
-        parts = {**flags, "plans_folder": plans_folder}
         first, second = (
-            _planned(config, values, {**parts, "planner": name}, compared[0], fields)
+            _planned(config, values, {**flags, "planner": name}, compared[0], fields)
             for name in planners
         )
     else:
         folder = _plans_folder(config, plans_folder)
         first, second = (_filed(text, folder) for text in compared)
     steps = diff_plans(first.plan, second.plan)
+    details = ("planner", "confidence", "because")
     sides = [
-        {
-            "planner": filed.planner,
-            "confidence": filed.confidence,
-            "because": filed.because,
-            "plan": str(filed.plan),
-        }
+        {**{name: getattr(filed, name) for name in details}, "plan": str(filed.plan)}
         for filed in (first, second)
     ]
     if as_json:
-        print_json(
-            {
-                "first": sides[0],
-                "second": sides[1],
-                "same": all(step.change == "same" for step in steps),
-                "steps": [step.to_json() for step in steps],
-            }
-        )
+        same = all(step.change == "same" for step in steps)
+        compared_steps = [step.to_json() for step in steps]
+        print_json({"first": sides[0], "second": sides[1], "same": same, "steps": compared_steps})
         return
     for sign, side in zip("-+", sides, strict=True):
         confidence = side["confidence"]
@@ -280,7 +265,7 @@ def diff(
 
 
 def _planned(
-    config: Path | None, values: DomainValues, flags: Flags, question: str, known: dict[str, Any]
+    config: Path | None, values: DomainValues, flags: Flags, question: str, fields: dict[str, Any]
 ) -> FiledPlan:
     """Return the plan that the planner of these flags writes for a question."""
     from casewright.graph.plan_files import FiledPlan
@@ -288,11 +273,9 @@ def _planned(
     from casewright.serve.session.choice import read_choice
     from casewright.serve.session.session import open_chosen
 
-    session = open_chosen(read_choice(config, values.domain, **flags), opening=values.opening)
-    try:
-        result = session.planner.plan(PlanRequest(question, session.opened.toolbox, known))
-    finally:
-        session.close()
+    choice = read_choice(config, values.domain, **flags)
+    with closing(open_chosen(choice, opening=values.opening)) as session:
+        result = session.planner.plan(PlanRequest(question, session.opened.toolbox, fields))
     name = result.planner + (" (fallback)" if result.fallback else "")
     doubt, why = result.doubt(), result.fallback or result.because
     return FiledPlan(result.plan, question, name, doubt["confidence"], why)
@@ -307,14 +290,12 @@ def _filed(text: str, folder: Path) -> FiledPlan:
     return read_plan_file(folder / f"{text}.toml" if named else Path(text))
 
 
-def _choice(
-    config: Path | None, domain: Domain, folder: Path | None, flags: Flags
-) -> tuple[Choice, Path]:
-    """Return the choice of settings, and the folder of pinned plans."""
+def _choice(config: Path | None, domain: Domain, flags: Flags) -> tuple[Choice, Path]:
+    """Return the choice in the settings, and the folder of pinned plans."""
     from casewright.serve.session.choice import choice_of
     from casewright.serve.settings.settings import load_settings
 
-    loaded = load_settings(config, plans_folder=folder, **flags)
+    loaded = load_settings(config, **flags)
     return choice_of(loaded, domain), loaded.settings.plans_folder or FOLDER
 
 

@@ -1,8 +1,8 @@
-"""A plugin of pytest: files of annotated messages are tests of their share of right plans.
+"""A pytest plugin: files of annotated messages are tests of a planner's share of right plans.
 
 In the settings of pytest, ``casewright_plans`` names the files and ``casewright_domain`` the domain
-of their tools. ``--casewright-accept`` stores beside a file which plans are right, and later runs
-list the messages that flipped since.
+of their tools. ``--casewright-accept`` saves the right plans of each file beside it, and later runs
+list the messages with another result.
 """
 
 from __future__ import annotations
@@ -23,26 +23,26 @@ if TYPE_CHECKING:
 PLANS, DOMAIN, PLANNER, ADAPTER, GATE = (
     f"casewright_{name}" for name in ("plans", "domain", "planner", "adapter", "gate")
 )
-#: The user property of a test with its report.
+#: The user property for a test's report.
 REPORT = "casewright"
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     """Add the settings and the option of this plugin."""
-    parser.addini(PLANS, "Files of annotated messages, JSON Lines, to plan for.", type="paths")
-    parser.addini(DOMAIN, "Whose tools: FILE.py:NAME, from this file's folder, or a name.")
-    parser.addini(PLANNER, "As for casewright ask; the domain's own by default.")
-    parser.addini(ADAPTER, "What casewright finetune adapt wrote, from this file's folder.")
-    parser.addini(GATE, "The share of whole plans that must be right, 0 to 1.", default="0.8")
+    parser.addini(PLANS, "Files of annotated messages, JSON Lines.", type="paths")
+    parser.addini(DOMAIN, "The domain: a name, or FILE.py:NAME relative to this file's folder.")
+    parser.addini(PLANNER, "A planner, as for casewright ask; by default the domain's.")
+    parser.addini(ADAPTER, "A folder of casewright finetune adapt, relative to this file's.")
+    parser.addini(GATE, "The required share of right plans, 0 to 1.", default="0.8")
     parser.getgroup("casewright").addoption(
         "--casewright-accept",
         action="store_true",
-        help="Keep which plans are right now; later runs tell what flipped since.",
+        help="Save the results; later runs list the messages with another result.",
     )
 
 
 def pytest_collect_file(file_path: Path, parent: pytest.Collector) -> pytest.Collector | None:
-    """Return the test of a file that the settings name."""
+    """Return the test of a file if the settings name it."""
     if file_path in parent.config.getini(PLANS):
         collector: pytest.Collector = PlanFile.from_parent(parent, path=file_path)
         return collector
@@ -50,7 +50,7 @@ def pytest_collect_file(file_path: Path, parent: pytest.Collector) -> pytest.Col
 
 
 def pytest_terminal_summary(terminalreporter: Any) -> None:
-    """Print the reports, also of tests that passed."""
+    """Print the reports, also of passed tests."""
     texts = {
         result.nodeid: text
         for results in terminalreporter.stats.values()
@@ -64,22 +64,22 @@ def pytest_terminal_summary(terminalreporter: Any) -> None:
 
 
 class WrongPlansError(Exception):
-    """Too few plans are right."""
+    """The share of right plans is below the gate."""
 
 
 class PlanFile(pytest.File):
     """A file of annotated messages."""
 
     def collect(self) -> Iterator[pytest.Item]:
-        """Yield its one test."""
+        """Yield the file's only test."""
         yield PlanItem.from_parent(self, name="plans")
 
 
 class PlanItem(pytest.Item):
-    """The test of a file: plans for its messages, compared with theirs by graph and arguments."""
+    """The test of a file, which compares plans with the right ones by graph and arguments."""
 
     def runtest(self) -> None:
-        """Plan, report what flipped, and raise ``WrongPlansError`` if too few plans are right."""
+        """Plan, report changed results, and raise ``WrongPlansError`` below the gate."""
         gate = _gate(str(self.config.getini(GATE)))
         outcomes = self._outcomes()
         file = self.path.with_suffix(".accepted.json")
@@ -112,7 +112,7 @@ class PlanItem(pytest.Item):
         return outcomes
 
     def repr_failure(self, excinfo: pytest.ExceptionInfo[BaseException], style: Any = None) -> Any:
-        """Return one line for errors that the user can mend."""
+        """Return one line for a user's errors."""
         if isinstance(excinfo.value, WrongPlansError | CasewrightError):
             return str(excinfo.value)
         return super().repr_failure(excinfo, style)
@@ -133,7 +133,7 @@ def _gate(text: str) -> float:
 
 
 def _accepted(file: Path) -> Mapping[str, bool]:
-    """Return which messages were right in the accepted run; empty without one."""
+    """Return the result by message of the accepted run; empty without one."""
     if not file.is_file():
         return {}
     try:
@@ -141,12 +141,12 @@ def _accepted(file: Path) -> Mapping[str, bool]:
     except ValueError:
         right = None
     if not isinstance(right, dict):
-        raise InputError(f"{file} holds no accepted run. Remove it, and accept one anew.")
+        raise InputError(f"{file} is not an accepted run. Remove it, and accept a new run.")
     return right
 
 
 def _flipped(outcomes: Sequence[PlanOutcome], before: Mapping[str, bool]) -> Iterator[str]:
-    """Yield lines for messages that flipped since the accepted run, or are new and wrong."""
+    """Yield lines for messages with another result than accepted, and for wrong new messages."""
     for outcome in outcomes:
         name, now = _name(outcome), outcome.graph_arguments
         was = before.get(name)
@@ -156,7 +156,7 @@ def _flipped(outcomes: Sequence[PlanOutcome], before: Mapping[str, bool]) -> Ite
         yield f"{change}  {name}: {outcome.item.query.query}"
         if not now:
             result = outcome.result
-            wrote = outcome.answered.error if result is None else str(result.plan)
+            wrote = outcome.error if result is None else str(result.plan)
             yield indented("right", str(outcome.item.query.plan))
             yield indented("wrote", wrote)
 

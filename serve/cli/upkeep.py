@@ -1,4 +1,4 @@
-"""`casewright check` and `casewright repair`: damaged stores and caches, and their repair."""
+"""The commands `casewright check` and `repair`, for damaged stores and caches."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from casewright.errors import StoreLockedError
 from casewright.serve.cli.options import AsJson
 from casewright.serve.cli.output import fail, print_json, print_table
 
-#: Maximum wait for another process that holds a store.
+#: The longest wait for another process that holds a store.
 LOCK_SECONDS = 2.0
 Place = Annotated[
-    Path | None, Argument(help="A store's folder; all in the data folder by default.")
+    Path | None, Argument(help="A store's folder; by default all in the data folder.")
 ]
 
 app = Typer(add_completion=False)
@@ -49,15 +49,15 @@ def check(place: Place = None, as_json: AsJson = False) -> None:
     if damaged:
         fail(
             f"{damaged} of {len(results)} collections are damaged. Restore them from a copy, or "
-            "run casewright repair, which keeps what is sound."
+            "run casewright repair, which keeps the sound cases."
         )
 
 
 @app.command()
 def repair(place: Place = None, as_json: AsJson = False) -> None:
-    """Rebuild every damaged store from its sound cases, and report what is lost.
+    """Rebuild every damaged store from its sound cases, and report the lost cases.
 
-    The damaged files are kept beside it. Stop what uses the stores before.
+    The damaged files are kept beside the store. First stop processes that use the stores.
     """
     from casewright.stores.engines.upkeep import repair_folder
 
@@ -97,7 +97,7 @@ def _caches(*, remove: bool) -> Iterator[dict[str, str]]:
     file = cache_folder() / "embeddings" / FILE
     if file.is_file():
         counted = check_vectors(file, remove=remove)
-        removed = "removed" if remove else "not usable: made again when they are needed"
+        removed = "removed" if remove else "unusable, and computed again when needed"
         state = f"the whole file is damaged; {removed}" if counted is None else ""
         if counted is not None:
             state = f"{counted[0]} vectors" + (f", {counted[1]} {removed}" if counted[1] else "")
@@ -129,14 +129,14 @@ def _next(folder: Path, lost: int | None) -> str:
 
 def _print_repair(repair: dict[str, Any]) -> None:
     count = repair["lost"]
-    lost = "how many are lost is not known" if count is None else f"{count} are lost"
+    lost = "an unknown number is lost" if count is None else f"{count} are lost"
     cases = f"{repair['cases']} cases are kept"
     echo(f"{repair['store']}, {repair['collection']}: {cases}, {lost}.")
     if repair["back"] != 0:
         known = "Some" if repair["back"] is None else f"At least {repair['back']}"
-        echo(f"  {known} that were deleted may be there again: delete them once more.")
+        echo(f"  {known} that were deleted may be restored: delete them again.")
     if repair["texts"]:
-        echo(f"  The text of lost cases, without vectors: {repair['texts']}")
+        echo(f"  The texts of lost cases, without vectors: {repair['texts']}")
     if repair["next"]:
-        echo(f"  What is lost comes back by: {repair['next']}")
-    echo(f"  The damaged files; remove them when nothing is missed: {repair['beside']}")
+        echo(f"  To restore the lost cases: {repair['next']}")
+    echo(f"  The damaged files, which you can remove afterwards: {repair['beside']}")

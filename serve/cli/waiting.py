@@ -1,4 +1,4 @@
-"""A plan and its price, shown before it runs; and replies typed to what a run waits for."""
+"""Display of plans and prices before a run, and typed replies to the questions of a run."""
 
 from __future__ import annotations
 
@@ -18,19 +18,18 @@ if TYPE_CHECKING:
 
 
 def replies_to(questions: Sequence[Any]) -> list[Any]:
-    """Show the values of all interrupts on stderr, and return the reply that is typed to each.
+    """Show the values of all interrupts on stderr, and return the typed replies.
 
     Raises:
-        InputError: The input ended without one: nothing more is run.
+        InputError: The input ended before a reply; the run stops.
     """
     several = len(questions) > 1
     for number, question in enumerate(questions, 1):
         if several:
             echo(f"Question {number} of {len(questions)}:", err=True)
         _show(question)
-    return [
-        _reply(one, f"{number}. " if several else "") for number, one in enumerate(questions, 1)
-    ]
+    numbers = [f"{number}. " if several else "" for number in range(1, len(questions) + 1)]
+    return [_reply(question, number) for question, number in zip(questions, numbers, strict=True)]
 
 
 def _is_approval(question: Any) -> bool:
@@ -41,7 +40,7 @@ def _show(question: Any) -> None:
     if not _is_approval(question):
         echo(visible(question if isinstance(question, str) else json.dumps(question)), err=True)
         return
-    _tell(question["plan"], question, question["why"])
+    _print_priced(question["plan"], question, question["why"])
     for violation in question["violations"]:
         echo(visible(f"Not possible: {violation}"), err=True)
 
@@ -62,12 +61,12 @@ def _typed(prompt: str) -> str:
     echo(prompt, err=True, nl=False)
     if not (line := sys.stdin.readline()):
         echo(err=True)
-        raise InputError("The input ended before the reply: nothing more was run. Reply to it.")
+        raise InputError("The input ended before the reply: nothing more was run. Type a reply.")
     return line.strip()
 
 
-def _tell(plan: str, priced: Mapping[str, Any], why: str = "", *, err: bool = True) -> None:
-    """Print a plan, its price, and what was left out of it for the budget."""
+def _print_priced(plan: str, priced: Mapping[str, Any], why: str = "", *, err: bool = True) -> None:
+    """Print a plan, its price, and the steps that were left out for the budget."""
     lines = [why, plan, f"Price: {priced['price']['text']}.", *priced["left_out"]]
     echo(visible("\n".join(filter(None, lines))), err=err)
 
@@ -81,7 +80,7 @@ def print_dry_run(
     *,
     as_json: bool,
 ) -> None:
-    """Plan a question within its budget, and print plan and price; no tool is called."""
+    """Plan a question within its budget, and print plan and price without calling a tool."""
     from casewright.graph import Limits
     from casewright.graph.planning import check_tools, plan_within
     from casewright.planner import PlanRequest
@@ -95,4 +94,4 @@ def print_dry_run(
     if as_json:
         print_json({"plan": str(plan), "planner": planning})
     else:
-        _tell(str(plan), planning, err=False)
+        _print_priced(str(plan), planning, err=False)

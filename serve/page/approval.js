@@ -1,4 +1,4 @@
-// The price of a plan, and the card of all that a run waits for: plans to approve, tools' questions.
+// The price of a plan, and the card with a run's open questions: plans to approve, tools' questions.
 
 import { element } from "./dom.js";
 import { planEditor } from "./editor.js";

@@ -41,7 +41,7 @@ async function ask(question) {
   });
 }
 
-/** Resume, with the replies by their questions' ids if the run waits for some. */
+/** Resume a run, with the replies by their questions' ids if it waits for replies. */
 async function resume(run, replies) {
   if (page.asking) return tell("Another question is under way. Stop it, or wait for its answer.");
   tell("");

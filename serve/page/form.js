@@ -23,7 +23,7 @@ function context() {
   }
 }
 
-/** The turns before a question, of the same scope only. */
+/** The earlier turns of the same scope. */
 function history(asked) {
   const asker = JSON.stringify(asked.scope);
   const own = page.runs.filter((run) => run.asked && run.answer && run.token === token() && JSON.stringify(run.asked.scope) === asker);

@@ -1,4 +1,4 @@
-// A run as the page knows it: made by a question or read from a file, changed by events.
+// The page's state of a run: made by a question or read from a file, changed by events.
 
 /** The fields of an answer in a saved run; the service adds those of its request. */
 const SAVED = [

@@ -11,7 +11,7 @@ class Refused extends Error {
   }
 }
 
-/** JSON whose integers stay exact, also where JavaScript numbers are not. */
+/** Parse JSON with exact integers, also those that are no exact JavaScript numbers. */
 function exact(text) {
   return JSON.parse(text, (key, value, context) =>
     typeof value === "number" && Number.isInteger(value) && !Number.isSafeInteger(value) && context && JSON.rawJSON
@@ -30,7 +30,7 @@ async function refusal(reply) {
 
 async function send(path, token, options) {
   const headers = { ...options.headers };
-  if (token && !/^[\x21-\x7e]+$/.test(token)) throw new Refused(401, "A token has letters, digits and signs of ASCII only.");
+  if (token && !/^[\x21-\x7e]+$/.test(token)) throw new Refused(401, "A token has ASCII letters, digits and signs only.");
   if (token) headers.Authorization = `Bearer ${token}`;
   let reply;
   try {
@@ -82,7 +82,7 @@ async function* streamed(path, token, value, signal) {
 async function heard(reader) {
   let timer;
   const silent = new Promise((_, refuse) => {
-    const error = new Refused(0, `The service has said nothing for ${SILENCE_MS / 1000} seconds.`);
+    const error = new Refused(0, `The service has sent nothing for ${SILENCE_MS / 1000} seconds.`);
     timer = setTimeout(() => refuse(error), SILENCE_MS);
   });
   try {

@@ -57,7 +57,7 @@ function rounds(reports) {
   const others = reports.filter((report) => !isRound(report) && report !== last);
   const heads = ["round", "search", "found", "judged", "relevant", "in all", "time"];
   const most = Math.max(1, ...made.map((round) => round.total));
-  return element("div", { class: "rounds", tabindex: "0", role: "group", "aria-label": "What the tool told on the way" },
+  return element("div", { class: "rounds", tabindex: "0", role: "group", "aria-label": "Progress that the tool reported" },
     made.length ? element("table", {},
       element("caption", {}, "Rounds of relevance feedback"),
       element("thead", {}, element("tr", {}, ...heads.map((name) => element("th", { scope: "col" }, name)))),

@@ -6,7 +6,7 @@ import { byId, counted, duration, element, show } from "./dom.js";
 import { drawGraph, drawTimeline } from "./graph.js";
 import { drawSteps } from "./steps.js";
 
-/** Maximum of kept runs: each holds all its evidence. */
+/** Maximum number of runs, each of which holds all its evidence. */
 const KEPT = 50;
 const page = {
   runs: [], // the latest first
@@ -36,7 +36,7 @@ function look(run) {
   draw();
 }
 
-/** Draw a changed run with the next frame, once for all changes until then. */
+/** Draw the shown run with the next frame, once for all changes until then. */
 function changed() {
   if (due) return;
   due = true;
@@ -87,7 +87,7 @@ function mayKeep(run) {
   return Boolean(alone && run.answer && page.about.retain !== "off" && !run.answer.retained);
 }
 
-/** The plan to correct, set once for each run: typed text stays. */
+/** Set the plan to correct once for each run, so that typed text stays. */
 function drawCorrection(run) {
   const place = byId("correct");
   show(place, Boolean(page.about.corrections && run.asked && run.steps.length));
@@ -102,17 +102,17 @@ function statusOf(run) {
   const running = run.steps.filter((step) => step.status === "running").map((step) => step.id);
   switch (run.state) {
     case "planning": return "Planning…";
-    case "running": return running.length ? `Looking up: ${running.join(", ")}…` : "Looking up…";
-    case "wording": return "Wording the answer…";
+    case "running": return running.length ? `Running ${running.join(", ")}…` : "Running…";
+    case "wording": return "Writing the answer…";
     case "waiting":
       if (run.questions.length > 1) return `${run.questions.length} questions wait for replies.`;
       return isApproval(run.questions[0]?.question) ? "The plan waits for approval." : "A tool waits for a reply.";
-    case "interrupted": return "It was interrupted, and can go on.";
+    case "interrupted": return "The run was interrupted, and can be resumed.";
     case "stopped": return "Stopped.";
     case "failed": return "";
     default: return run.took
       ? `Answered in ${duration(run.took)}, with ${counted(run.answer.citations.length, "citation")}.`
-      : "A kept run: nothing was run again.";
+      : "A saved run: nothing was run again.";
   }
 }
 

@@ -1,4 +1,4 @@
-"""Kept answers: verified or approved answers as cases of their tenant, found by question."""
+"""Kept answers: verified or approved answers as cases of their tenant, searched by question."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 from casewright.stores import Case, CaseSchema, CaseStore, Encoder, Hit, text_facet
 from casewright.stores.hit import Retained
 
-#: A tenanted store is opened for one tenant; this one owns no cases.
+#: A tenanted store must be opened for a tenant; this tenant has no cases.
 _KEEPER = "casewright"
 
 
@@ -31,7 +31,7 @@ def _refusal(case: Case) -> str | None:
 
 
 class Answers:
-    """The kept answers of all tenants. Its calls block: they encode, and wait for the store."""
+    """The kept answers of all tenants. All methods block: they encode, and wait for the store."""
 
     def __init__(self, encoder: Encoder, location: str | Path) -> None:
         question = text_facet("question", encoder, inter=False)
@@ -41,7 +41,7 @@ class Answers:
     def retain(
         self, tenant: str, question: str, answer: Mapping[str, Any], kept_by: str
     ) -> Retained:
-        """Keep an answer, in its JSON form, if it is ``approved`` or its run verifies it."""
+        """Keep an answer in its JSON form if it is ``approved`` or verified by its run."""
         cited = [item for item in answer["evidence"] if item["id"] in answer["citations"]]
         case = Case(
             problem={"question": question},

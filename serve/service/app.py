@@ -1,4 +1,4 @@
-"""The service's application: routes, limits and errors around one compiled graph."""
+"""The application of the service: routes, limits and errors around a compiled graph."""
 
 from __future__ import annotations
 
@@ -37,9 +37,9 @@ def create_app(parts: Parts, options: ServiceOptions, answers: Answers | None = 
     """Return the service.
 
     Args:
-        parts: What answers questions.
+        parts: The components that answer questions.
         options: The service's options.
-        answers: The kept answers; required unless ``options.retain`` is off. The caller closes it
+        answers: The kept answers; required unless ``options.retain`` is off. The caller closes them
             and the parts after the service has ended.
 
     Raises:
@@ -48,11 +48,11 @@ def create_app(parts: Parts, options: ServiceOptions, answers: Answers | None = 
     """
     lock = hold_threads(options)
     if options.retain != "off" and answers is None:
-        raise InputError(f"retain is {options.retain!r}: give Answers to keep them in.")
+        raise InputError(f"retain is {options.retain!r}, which needs Answers. Give them too.")
     for name in like_a_tenant(parts.scopes, {grant.tenant for grant in options.tokens.values()}):
         log.warning(
-            "The scope field %r looks like a tenant, but any request can name any value of it. "
-            "Give tools the token's tenant: by a parameter of the type casewright.tools.Tenant, or "
+            "The scope field %r looks like a tenant, but a request can name any value of it. Give "
+            "tools the token's tenant: by a parameter of type casewright.tools.Tenant, or "
             "per_tenant=True.",
             name,
         )
@@ -63,8 +63,8 @@ def create_app(parts: Parts, options: ServiceOptions, answers: Answers | None = 
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
         with lock:
             async with open_checkpoints(options) as threads:
-                most = options.max_tool_threads
-                bound_call_threads(most, options.share_of(most))
+                call_threads = options.max_tool_threads
+                bound_call_threads(call_threads, options.share_of(call_threads))
                 runs = Runs(
                     *(parts, options, threads.saver, answers, threads.locks, threads.store, metrics)
                 )
@@ -99,12 +99,12 @@ def create_app(parts: Parts, options: ServiceOptions, answers: Answers | None = 
     app.add_middleware(Authenticated, tokens=Tokens(options.tokens, options.tokens_again))
     app.add_middleware(problems.Contained)
     app.add_middleware(Counted, metrics=metrics)
-    _describe(app)
+    _describe_errors(app)
     return app
 
 
-def _describe(app: FastAPI) -> None:
-    """Add the schemas that routes refer to to OpenAPI."""
+def _describe_errors(app: FastAPI) -> None:
+    """Replace FastAPI's schemas of errors in OpenAPI by that of problems."""
     original = app.openapi
 
     def openapi() -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""Checkpoints with checksums: the pages of a SQLite file have none."""
+"""Checkpoints with checksums, which the pages of a SQLite file lack."""
 
 from __future__ import annotations
 
@@ -9,12 +9,13 @@ from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
 
 from casewright.errors import StoreDamagedError
 
-#: Suffix of the type of a value that ends with a checksum. Earlier versions wrote none.
+#: The suffix of the type of a value with a checksum at its end, and the checksum's bytes. Earlier
+#: versions wrote no checksums.
 SUMMED, BYTES = "+crc32", 4
 
 
 class SummedSerializer(JsonPlusSerializer):
-    """LangGraph's serializer with a checksum after every value; it runs no code named in one."""
+    """LangGraph's serializer with a checksum after every value; it runs no code from a value."""
 
     def __init__(self) -> None:
         super().__init__(allowed_msgpack_modules=None)
@@ -37,10 +38,10 @@ class SummedSerializer(JsonPlusSerializer):
             raise damaged_thread(str(error)) from error
 
 
-def damaged_thread(what: str) -> StoreDamagedError:
+def damaged_thread(reason: str) -> StoreDamagedError:
     """Return the error for a thread whose stored data is damaged."""
     return StoreDamagedError(
-        f"What is stored of the thread is damaged: {what}. Delete the thread, and ask again."
+        f"The stored thread is damaged: {reason}. Delete the thread, and ask again."
     )
 
 

@@ -1,4 +1,4 @@
-"""Storage of threads: a tenant's threads are its own."""
+"""Storage of threads, each in the name of its tenant."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ from casewright.serve.service.thread_locks import ThreadLocks
 if TYPE_CHECKING:
     from casewright.serve.service.options import ServiceOptions
 
-#: Selects threads whose last checkpoint has an id below the parameter that follows.
+#: The query of threads whose last checkpoint has an id below the parameter that follows.
 LAST_BELOW = "SELECT thread_id FROM checkpoints GROUP BY thread_id HAVING MAX(checkpoint_id) < "
 Older = Callable[[str], Awaitable[list[str]]]
-#: Maximum of threads in memory, of all tenants together.
+#: The most threads in memory, of all tenants together.
 MOST_IN_MEMORY = 1000
-#: Maximum time of the integrity check of a threads' file when a service starts.
+#: The longest integrity check of a threads' file at the start of a service.
 CHECK_SECONDS = 5.0
 
 
@@ -64,7 +64,7 @@ def hold_threads(options: ServiceOptions) -> AbstractContextManager[Any]:
     if options.threads_url is not None:
         if options.threads_file is not None:
             raise InputError(
-                "Threads have a file and a database: give one of threads_file and threads_url."
+                "Threads have a file and a database. Give one of threads_file and threads_url."
             )
         check_threads_url(options.threads_url)
     elif options.threads_file is not None:
@@ -73,9 +73,9 @@ def hold_threads(options: ServiceOptions) -> AbstractContextManager[Any]:
 
 
 def _locked(file: Path) -> IO[str]:
-    """Return the open lock file beside a threads' file, which is created if it is missing.
+    """Return the open lock file of a threads' file, and create both if they are missing.
 
-    The file may have one service only, since each service knows only its own thread locks.
+    Only one service may use the file, since the locks of threads are in the service's process.
     """
     import sqlite3
 
@@ -99,8 +99,8 @@ def _locked(file: Path) -> IO[str]:
     except portalocker.AlreadyLocked as error:
         lock.close()
         raise InputError(
-            f"Another service has the threads' file {file}. Give each a file of its own, or let "
-            "all of them share a database: --threads postgresql://USER@HOST/NAME."
+            f"Another service has the threads' file {file}. Give each service its own file, or let "
+            "all share a database: --threads postgresql://USER@HOST/NAME."
         ) from error
     except (OSError, sqlite3.Error) as error:
         raise InputError(
@@ -110,8 +110,8 @@ def _locked(file: Path) -> IO[str]:
     if damage:
         lock.close()
         raise InputError(
-            f"The threads' file {file} is damaged: {damage}. Save what can be read by SQLite's "
-            ".recover, or name a new file."
+            f"The threads' file {file} is damaged: {damage}. Recover it by SQLite's .recover, or "
+            "name a new file."
         )
     return lock
 
@@ -127,7 +127,7 @@ def _damage(file: Path) -> str:
         try:
             ((result,),) = connection.execute("PRAGMA integrity_check(1)").fetchall()
         except sqlite3.OperationalError:
-            # The deadline has passed: values of a large file still have their checksums.
+            # The deadline has passed. Values of a large file still have checksums.
             return ""
         except (sqlite3.DatabaseError, UnicodeDecodeError) as error:
             # SQLite's message quotes the damaged text, which may not be UTF-8.
@@ -137,7 +137,7 @@ def _damage(file: Path) -> str:
 
 @asynccontextmanager
 async def open_checkpoints(options: ServiceOptions) -> AsyncIterator[Threads]:
-    """Open what ``hold_threads`` checked: a database, a SQLite file, or memory."""
+    """Open the storage that ``hold_threads`` checked: a database, a SQLite file, or memory."""
     if options.threads_url is not None:
         from langgraph.store.postgres.aio import AsyncPostgresStore
 
@@ -174,7 +174,7 @@ async def open_checkpoints(options: ServiceOptions) -> AsyncIterator[Threads]:
 
 
 class RecentThreads:
-    """Bounds threads in memory, if ``bounded``: their number, and runs kept of each to one."""
+    """A bound of threads in memory, if ``bounded``: their number, and one run of each."""
 
     def __init__(self, saver: Any, *, bounded: bool, most: int = MOST_IN_MEMORY) -> None:
         self._saver = saver
@@ -182,16 +182,16 @@ class RecentThreads:
         self._threads: TenantLru[None] = TenantLru(most)
 
     async def used(self, tenant: str, key: str, running: Container[str] = ()) -> None:
-        """Record that a thread was used; delete others beyond the maximum that are not running."""
+        """Record the use of a thread; delete idle threads beyond the maximum."""
         if self._bounded:
             for evicted in self._threads.put(tenant, key, None, running):
                 await self._saver.adelete_thread(evicted)
 
     async def begun(self, key: str) -> None:
-        """Delete a thread's earlier runs, of which LangGraph would keep every checkpoint."""
+        """Delete a thread's earlier runs, whose checkpoints LangGraph would all keep."""
         if self._bounded:
             await self._saver.adelete_thread(key)
 
     def forget(self, tenant: str, key: str) -> None:
-        """Record that a thread was deleted."""
+        """Record the deletion of a thread."""
         self._threads.remove(tenant, key)

@@ -1,4 +1,4 @@
-"""Limits of connections: their number, and how long one may stay without a request."""
+"""Limits of connections: their number, and their time without a request."""
 
 from __future__ import annotations
 
@@ -16,14 +16,13 @@ from casewright.errors import InputError
 if TYPE_CHECKING:
     import asyncio
 
-#: Connections that the system accepts before the service does.
+#: Connections that the system queues until the service accepts them.
 BACKLOG = 64
-#: Connections that asyncio accepts at a time. It accepts twice more before the first ones replace
-#: others.
+#: Connections that asyncio accepts at a time, up to three times before they replace others.
 ACCEPTED = 16
-#: Open files reserved for the service's work, beside those of connections being accepted.
+#: Open files reserved for the service's work, beside those of newly accepted connections.
 FILES = 32
-#: Fewer connections than these are no service.
+#: The fewest connections of a service.
 FEWEST = 8
 log = logging.getLogger("casewright.service")
 _FULL = (
@@ -33,11 +32,11 @@ _FULL = (
 
 
 class Connections:
-    """The open connections, bounded in total and by address; of IPv6, by network of 64 bits.
+    """The open connections, bounded in total and by address (IPv6: by network of 64 bits).
 
-    Beyond a bound, the connection that has been quiet for longest is closed for the new one: of the
-    same address, or in total of the address with most connections. A quiet connection has no
-    request at work: its headers do not come, or its response is not read. If none is quiet, the new
+    Beyond a bound, a new connection replaces the one that has been quiet for longest: of the same
+    address, or in total of the address with the most connections. A quiet connection has no request
+    at work: it sends no complete request, or does not read its response. If none is quiet, the new
     one gets 503. Connections are also closed after ``quiet_seconds`` or ``busy_seconds``.
     """
 
@@ -52,7 +51,7 @@ class Connections:
         self._open: dict[str, OrderedDict[BoundedProtocol, float]] = {}
 
     def admit(self, new: BoundedProtocol) -> bool:
-        """Add a new connection; return whether there was room, or could be made."""
+        """Add a new connection; return False if there is no room and no quiet one to replace."""
         peers = self._open.get(new.address, OrderedDict())
         full = sum(map(len, self._open.values())) >= self._most
         if full or len(peers) >= self._most_of_one:
@@ -60,7 +59,7 @@ class Connections:
             quiet = next((connection for connection in crowded if not connection.busy), None)
             log.warning(
                 "There is no room for another connection: %s.",
-                "all are at work, and it is refused" if quiet is None else "a quiet one is closed",
+                "it is refused" if quiet is None else "a quiet one is closed",
             )
             if quiet is None:
                 return False
@@ -77,14 +76,14 @@ class Connections:
             self._open.pop(closed.address, None)
 
     def changed(self, connection: BoundedProtocol) -> None:
-        """Restart a connection's time, since a request came or was answered."""
+        """Restart the time of a connection after a request or a response."""
         peers = self._open.get(connection.address, OrderedDict())
         if connection in peers:
             peers[connection] = connection.loop.time()
             peers.move_to_end(connection)
 
     def end_overdue(self) -> None:
-        """Close connections that were quiet, or busy, for too long."""
+        """Close connections that were quiet or busy for too long."""
         for peers in list(self._open.values()):
             for connection, since in list(peers.items()):
                 connection.look()
@@ -96,7 +95,7 @@ class Connections:
 class BoundedProtocol(H11Protocol):
     """Uvicorn's HTTP/1.1 on a connection that ``Connections`` bounds.
 
-    Uvicorn's own timer ends at the first byte: half a request would be held for ever.
+    Uvicorn's own timer ends at the first byte, so that half a request would never time out.
     """
 
     def __init__(self, *args: Any, connections: Connections, **kwargs: Any) -> None:
@@ -107,7 +106,7 @@ class BoundedProtocol(H11Protocol):
 
     @property
     def busy(self) -> bool:
-        """True while a request is answered."""
+        """True while a request is at work."""
         begun = self.cycle is not None and not self.cycle.response_complete
         return begun and not self.transport.is_closing()
 
@@ -143,7 +142,7 @@ class BoundedProtocol(H11Protocol):
 
 
 def network_of(host: str) -> str:
-    """Return the address by which connections are counted: IPv4, or a network of IPv6."""
+    """Return the address that connections are counted by: IPv4, or an IPv6 network."""
     try:
         address = ipaddress.ip_address(host.partition("%")[0])
     except ValueError:
@@ -156,10 +155,10 @@ def network_of(host: str) -> str:
 
 
 def room_for(wanted: int) -> int:
-    """Return how many connections may be open: as many as wanted, or as the file limit allows.
+    """Return the number of connections that may be open: ``wanted``, or as the file limit allows.
 
-    A quarter of the limit at least is left to the service's work. Raises ``InputError`` if almost
-    no connections are left.
+    At least a quarter of the limit is reserved for the service's work. Raises ``InputError`` if the
+    limit leaves too few connections.
     """
     most, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
     if most == resource.RLIM_INFINITY:
@@ -167,7 +166,7 @@ def room_for(wanted: int) -> int:
     left = most - max(most // 4, 3 * ACCEPTED + FILES) - len(os.listdir("/dev/fd"))
     if left < FEWEST:
         raise InputError(
-            f"This process may open {most} files, which leaves none for connections. Raise the "
+            f"This process may open {most} files, too few for connections. Raise the "
             "limit: ulimit -n 1024."
         )
     return min(wanted, left)

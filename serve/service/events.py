@@ -1,4 +1,4 @@
-"""Server-sent events: a run's events as they happen, always ending with a final event."""
+"""Server-sent events of a run, the last of which ends it."""
 
 from __future__ import annotations
 
@@ -17,42 +17,42 @@ if TYPE_CHECKING:
     from starlette.types import Receive, Scope, Send
 
 MEDIA_TYPE = "text/event-stream"
-#: After so long without an event a comment is sent, so that no proxy closes the stream.
+#: The time without an event after which a comment keeps proxies from closing the stream.
 KEEP_ALIVE_SECONDS = 15.0
 
 
 @dataclass(frozen=True, slots=True)
 class Event:
-    """One event of a stream: its name, see ``/ask/stream``, and its JSON-plain data."""
+    """An event of a stream: its name, see ``/ask/stream``, and its JSON-plain data."""
 
     name: str
     data: Mapping[str, Any]
 
     def encode(self) -> bytes:
         """Return the event's lines."""
-        # JSON has no line breaks: it is one line of data.
+        # JSON without line breaks is one line of data.
         return f"event: {self.name}\ndata: {json_text(self.data)}\n\n".encode()
 
 
 async def lines(
     events: AsyncGenerator[Event, None], deadline: float, keep_alive: float = KEEP_ALIVE_SECONDS
 ) -> AsyncGenerator[bytes, None]:
-    """Yield a run's events as bytes; if it fails or its time is over, ``error`` is the last.
+    """Yield a run's events as bytes; the last is ``error`` after a failure or the deadline.
 
     Args:
-        events: The run; it is closed, and its work cancelled, when the reader stops.
-        deadline: When its time is over, by the event loop's clock.
-        keep_alive: Seconds after which a comment is sent.
+        events: The run; when the reader stops, it is closed and its work cancelled.
+        deadline: The end of its time, by the event loop's clock.
+        keep_alive: Seconds without an event after which a comment is sent.
     """
     queue: asyncio.Queue[Event | None] = asyncio.Queue()
 
     async def run() -> None:
-        # In a task of its own: a run's cancel scopes must not change tasks between two events.
+        # A separate task: a run's cancel scopes must not change tasks between two events.
         try:
             async with asyncio.timeout_at(deadline), aclosing(events):
                 async for event in events:
                     queue.put_nowait(event)
-        except Exception as error:  # noqa: BLE001 - the response has begun: sent as an event
+        except Exception as error:  # noqa: BLE001 - the response has begun: an event
             queue.put_nowait(Event("error", problem(*status_and_detail(error))))
         finally:
             queue.put_nowait(None)
@@ -74,7 +74,7 @@ async def lines(
 
 
 class EventStream(Response):
-    """A response of server-sent events, which closes its run in any case."""
+    """A response of server-sent events that always closes its run."""
 
     media_type = MEDIA_TYPE
 

@@ -1,7 +1,7 @@
 """LangServe's routes over the service's runs.
 
-LangServe is archived and supports neither threads nor LangGraph's context, so it gets a runnable
-with one typed input and output, and the caller; ``runs.Runs`` does the rest.
+LangServe is archived and supports neither threads nor LangGraph's context. It gets a runnable with
+a typed input and output, which passes the caller to ``runs.Runs``.
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ from casewright.serve.service.tokens import Caller, caller_of
 PATH = "/casewright"
 #: Key of the caller in LangServe's configuration.
 _CALLER = "casewright_caller"
-#: Questions of one batch that are worked on at a time.
+#: Questions of a batch that run at a time.
 BATCH_AT_ONCE = 4
 
 
 def add_langserve(app: FastAPI, most_in_batch: int) -> None:
-    """Add LangServe's routes; their statuses are its own, so OpenAPI excludes them."""
+    """Add LangServe's routes, which OpenAPI excludes since their statuses are LangServe's own."""
     try:
         from langserve import add_routes
     except ImportError as error:
@@ -52,7 +52,7 @@ def add_langserve(app: FastAPI, most_in_batch: int) -> None:
 class _Answering(RunnableLambda[Any, Any]):
     """A runnable with bounded batches.
 
-    LangChain's own ``abatch`` starts all at once, and leaves the others running when one fails.
+    LangChain's ``abatch`` starts all at once, and leaves the others running when one fails.
     """
 
     def __init__(self, blocking: Any, answer: Any, most: int) -> None:

@@ -1,6 +1,7 @@
-"""Limits of a request: its size, JSON depth and time, and how many run at once.
+"""Limits of requests: size, JSON depth, time and number.
 
-Plain ASGI: Starlette's ``BaseHTTPMiddleware`` buffers streams and hides client disconnects.
+The middleware is plain ASGI, since Starlette's ``BaseHTTPMiddleware`` buffers streams and hides
+client disconnects.
 """
 
 from __future__ import annotations
@@ -25,19 +26,19 @@ if TYPE_CHECKING:
 
     from casewright.serve.service.options import ServiceOptions
 
-#: Extra time of a stream beyond the request's, in which it reports its own timeout.
+#: Extra time of a stream, in which it reports its own timeout.
 GRACE_SECONDS = 2.0
-#: Maximum wait for cancelled work.
+#: The longest wait for cancelled work.
 CANCEL_SECONDS = 5.0
-#: How much of a too large body is read and discarded before the refusal, and for how long: a
-#: client that is still writing would see its connection reset instead of the refusal.
+#: Bytes and time of a too large body that are read before the refusal: a client that is still
+#: writing would see its connection reset instead.
 UNREAD_BYTES = 16 * 1024 * 1024
 UNREAD_SECONDS = 5.0
-#: Larger bodies are scanned in a thread; a smaller one takes a millisecond.
+#: Larger bodies are scanned in a thread; a scan of a smaller one takes a millisecond.
 LARGE_BYTES = 64 * 1024
-#: Maximum nesting of JSON lists and objects.
+#: The deepest nesting of JSON lists and objects.
 JSON_DEPTH = 100
-#: Maximum of strings, brackets and commas in JSON: about three per value. A large run has 50,000.
+#: The most strings, brackets and commas in JSON, about three per value. A large run has 50,000.
 JSON_PARTS = 200_000
 #: A string, closed or not, or a character of JSON's structure. No string is scanned twice.
 _PARTS = re.compile(rb'"[^"\\]*+(?:\\.[^"\\]*+)*+"?|[\[{\]},]', re.DOTALL)
@@ -50,7 +51,7 @@ class _GoneError(Exception):
 
 
 class Slots:
-    """Slots for concurrent work; a tenant that waits for its ``share`` blocks no slot of others."""
+    """Slots for concurrent work; a tenant beyond its ``share`` waits without a slot."""
 
     def __init__(self, most: int, share: int) -> None:
         self._all = asyncio.Semaphore(most)
@@ -66,7 +67,7 @@ class Slots:
 
 
 class _Reply:
-    """The ASGI ``send`` of a request, which records what was sent."""
+    """The ASGI ``send`` of a request, which records the state of the response."""
 
     def __init__(self, send: Send, deadline: asyncio.Timeout) -> None:
         self._send = send
@@ -76,7 +77,7 @@ class _Reply:
     async def __call__(self, message: Message) -> None:
         if message["type"] == "http.response.start" and not self.begun:
             self.begun = True
-            # The status is sent: from now on a stream reports its timeout itself.
+            # Once the status is sent, a stream reports its timeout itself.
             if (when := self._deadline.when()) is not None and not self._deadline.expired():
                 self._deadline.reschedule(when + GRACE_SECONDS)
         self.complete |= message["type"] == "http.response.body" and not message.get("more_body")
@@ -84,7 +85,7 @@ class _Reply:
 
 
 class _Gate:
-    """Requests of one kind: the slots to run in, and the count of those running or waiting."""
+    """Requests of a kind: their slots, and the number of running and waiting ones by tenant."""
 
     def __init__(self, most: int, share: int) -> None:
         self.slots = Slots(most, share)
@@ -98,10 +99,10 @@ class _Gate:
 class Admission:
     """Middleware that bounds the number, size, JSON depth and time of requests.
 
-    A request's body is read before its work starts. From then on the connection is watched: the
-    work is cancelled when the client disconnects. ``max_concurrency`` POST requests run at once, as
-    many more wait, and any other gets 503; requests of other methods are counted apart, and open
-    paths not at all. ``larger`` maps paths to their own ``max_body_bytes``.
+    A request's body is read before its work starts; then the work is cancelled when the client
+    disconnects. ``max_concurrency`` POST and PUT requests run at once, as many more wait, and any
+    other gets 503. Other methods are counted separately, and open paths not at all. ``larger`` maps
+    paths to their own ``max_body_bytes``.
     """
 
     def __init__(
@@ -125,11 +126,11 @@ class Admission:
         gate = self._posts if scope["method"] in ("POST", "PUT") else self._others
         tenant = tenant_of(scope)
         if gate.full_for(tenant):
-            busy = problem_response(503, "Too many requests are under way.", {"Retry-After": "1"})
+            busy = problem_response(503, "Too many requests are at work.", {"Retry-After": "1"})
             await busy(scope, receive, send)
             return
         gate.inside[tenant] += 1
-        # Threads of tool calls are counted by tenant, too.
+        # The threads of tool calls are also counted by tenant.
         reset = owner.set(tenant)
         try:
             await self._bounded(scope, receive, send, gate.slots.hold(tenant))
@@ -165,7 +166,7 @@ class Admission:
             if reply.begun:
                 log.warning("A stream was cut: it exceeded its time.")
                 return
-            detail = f"It took longer than {self._seconds:g} s. Ask something smaller."
+            detail = f"The request took longer than {self._seconds:g} s. Ask something smaller."
             await problem_response(504, detail)(scope, receive, send)
 
     async def _body(self, scope: Scope, receive: Receive) -> bytes:
@@ -176,7 +177,7 @@ class Admission:
         chunks = _chunks(receive)
         declared = headers.get("content-length", "0")
         if declared.isdecimal() and int(declared) > most:
-            # A client that expects 100-continue has sent nothing yet.
+            # A client that expects 100-continue has not sent its body yet.
             if headers.get("expect", "").lower() != "100-continue":
                 await _discard(chunks)
             raise too_large
@@ -210,7 +211,7 @@ class Admission:
         work = asyncio.ensure_future(working())
         try:
             await asyncio.wait({work, gone}, return_when=asyncio.FIRST_COMPLETED)
-            # After a complete response the server reports a disconnect before the work is over.
+            # The server reports a disconnect after a complete response, before the work ends.
             if work.done() or reply.complete:
                 await work
         finally:
@@ -219,7 +220,7 @@ class Admission:
                 work.cancel()
                 await asyncio.wait({work}, timeout=CANCEL_SECONDS)
             if work.done() and not work.cancelled():
-                # Nobody is left to receive it.
+                # Retrieved, since nobody else does.
                 work.exception()
 
 
@@ -246,7 +247,7 @@ async def _discard(chunks: AsyncIterator[bytes]) -> None:
 
 
 def json_excess(body: bytes) -> str:
-    """Return why a body must not be parsed as JSON; empty if it may be.
+    """Return the reason why a body must not be parsed as JSON; empty without one.
 
     The JSON parser, written in C, would block all other requests. Invalid JSON is not detected.
     """

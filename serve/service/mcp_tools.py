@@ -1,6 +1,6 @@
 """The MCP tools ``plan``, ``run_plan`` and ``ask``, at ``/mcp`` and over stdio.
 
-Who asks is no argument of a tool, since a model writes those: over HTTP it is a header, over stdio
+The scope is not an argument, since a model writes arguments: over HTTP it is a header, over stdio
 an option of the command.
 """
 
@@ -39,20 +39,24 @@ if TYPE_CHECKING:
     from starlette.types import Receive, Scope, Send
 
 PATH = "/mcp"
-#: The header of who asks within the tenant: ``customer=C001``, several joined by ``&``.
+#: The header with the scope: ``customer=C001``, several fields joined by ``&``.
 SCOPE_HEADER = "Casewright-Scope"
-#: Time before a request's deadline in which a call ends, to say so as its result.
+#: Time before a request's deadline in which a call ends with a result that says so.
 GRACE_SECONDS = 0.5
-#: Fields of a body that no argument sets.
+#: Fields of a body that arguments cannot set.
 _BOUND = ("scope", "thread_id")
 _TOOLS: Mapping[str, tuple[type[AskBody], type[BaseModel], str]] = {
-    "plan": (AskBody, PlannedBody, "Write the plan of look-ups for a question; nothing is run."),
+    "plan": (AskBody, PlannedBody, "Write a plan of tool calls for a question without running it."),
     "run_plan": (
         WrittenPlanBody,
         AnswerBody,
-        "Run a plan, and answer the question by what it finds.",
+        "Run a plan, and answer the question from its results.",
     ),
-    "ask": (AskBody, AnswerBody, "Plan look-ups for a question, run them, and answer with cites."),
+    "ask": (
+        AskBody,
+        AnswerBody,
+        "Plan and run tool calls for a question; answer with citations.",
+    ),
 }
 router = APIRouter(include_in_schema=False)
 
@@ -74,13 +78,13 @@ def _definition(name: str) -> Tool:
 def tools_server(
     runs: Runs, caller: Caller, scope: Mapping[str, str], seconds: float
 ) -> Server[Any, Any]:
-    """Return a server of the tools for one caller; a call takes ``seconds`` at most.
+    """Return a server of the tools for a caller; a call takes ``seconds`` at most.
 
-    An error of ours is a result that ``isError``, with the message that the service's clients get.
+    An error is a result with ``isError`` and the message that the service's HTTP clients get.
     """
     server: Server[Any, Any] = Server("casewright", __version__, runs.parts.description or None)
 
-    # The library's decorators have no types.
+    # The MCP library's decorators have no types.
     @server.list_tools()  # type: ignore[no-untyped-call, untyped-decorator]
     async def list_tools() -> list[Tool]:
         return [_definition(name) for name in _TOOLS]
@@ -92,7 +96,7 @@ def tools_server(
                 return await _cancelled_once(_call(runs, caller, name, arguments, scope))
         except ValidationError as error:
             detail = invalid_detail(error.errors())
-        except Exception as error:  # noqa: BLE001 - a client gets its detail, the log the rest
+        except Exception as error:  # noqa: BLE001 - a client gets the detail, the log the rest
             detail = status_and_detail(error)[1]
         return CallToolResult(content=[TextContent(type="text", text=detail)], isError=True)
 
@@ -100,9 +104,9 @@ def tools_server(
 
 
 async def _cancelled_once(work: Coroutine[Any, Any, dict[str, Any]]) -> dict[str, Any]:
-    """Await work in a task of its own, outside of the library's cancel scope.
+    """Await work in its own task, outside of the MCP library's cancel scope.
 
-    That scope cancels again and again, also what LangGraph does to cancel a run's steps.
+    That scope cancels repeatedly, also LangGraph's own work of cancelling a run's steps.
     """
     task = asyncio.ensure_future(work)
     task.add_done_callback(lambda ended: ended.cancelled() or ended.exception())
@@ -118,7 +122,7 @@ async def _call(
     if name not in _TOOLS:
         raise InputError(f"There is no tool {name!r:.80}. There are: {', '.join(_TOOLS)}.")
     if bound := sorted(set(_BOUND) & arguments.keys()):
-        raise InputError(f"{bound[0]} is no argument. Leave it out.")
+        raise InputError(f"{bound[0]} is not an argument. Leave it out.")
     body = _TOOLS[name][0].model_validate({**arguments, "scope": dict(scope)})
     if name == "plan":
         return await runs.plan(body, caller)
@@ -128,10 +132,9 @@ async def _call(
 
 
 class _Transport(Response):
-    """A response that the MCP library writes.
+    """A response that the MCP library writes, with a server for each request.
 
-    A server a request: nothing is kept between two of them, and a client that disconnects cancels
-    its call.
+    Servers keep no state between requests, and a client that disconnects cancels its call.
     """
 
     def __init__(self, request: Request) -> None:
@@ -141,8 +144,8 @@ class _Transport(Response):
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         request, loop = self._request, asyncio.get_running_loop()
         seconds = request.state.deadline - loop.time() - GRACE_SECONDS
-        asker = dict(parse_qsl(request.headers.get(SCOPE_HEADER, ""), max_num_fields=16))
-        server = tools_server(request.app.state.runs, caller_of(request), asker, seconds)
+        whole_scope = dict(parse_qsl(request.headers.get(SCOPE_HEADER, ""), max_num_fields=16))
+        server = tools_server(request.app.state.runs, caller_of(request), whole_scope, seconds)
         transport = StreamableHTTPServerTransport(None, is_json_response_enabled=True)
         async with transport.connect() as (reading, writing):
             options = server.create_initialization_options()
@@ -164,19 +167,18 @@ def _replayed(body: bytes) -> Receive:
 
 @router.post(PATH)
 async def mcp(request: Request) -> Response:
-    """Answer one message of the streamable HTTP transport."""
-    # The library would answer 500 to some bodies, and log others whole.
+    """Answer a message of the streamable HTTP transport."""
+    # The MCP library would answer 500 to some bodies, and log others in full.
     try:
         message = JSONRPCMessage.model_validate(json.loads(await request.body())).root
     except (ValueError, RecursionError):
-        detail = "The body is no JSON-RPC message. Send one, as MCP's clients do."
-        raise InputError(detail) from None
+        raise InputError("The body is not a JSON-RPC message. Send one.") from None
     if not isinstance(message, JSONRPCRequest):
-        # A notification, or a reply to what was not asked: no session is there that needs it.
+        # A notification, or a reply without a request: there is no session.
         return Response(status_code=202)
     try:
         ClientRequest.model_validate(message.model_dump(by_alias=True, exclude_none=True))
     except ValidationError:
-        error = {"code": INVALID_PARAMS, "message": "There is no such method or parameter."}
+        error = {"code": INVALID_PARAMS, "message": "The method or a parameter is unknown."}
         return JSONResponse({"jsonrpc": "2.0", "id": message.id, "error": error})
     return _Transport(request)

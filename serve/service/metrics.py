@@ -1,9 +1,10 @@
-"""Prometheus metrics of this process, at ``/metrics``. No label holds text of a client."""
+"""Prometheus metrics of this process, at ``/metrics``. No label contains a client's text."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from fastapi import APIRouter, Request, Response, Security
@@ -19,41 +20,32 @@ if TYPE_CHECKING:
 
 #: Upper bounds of the histograms' buckets, in seconds.
 BUCKETS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0)
-#: Statuses of requests that were refused before any work.
+#: Statuses of requests refused before their work.
 REFUSED = (400, 401, 413, 422, 503)
 router = APIRouter(tags=["health"], dependencies=[Security(HTTPBearer(auto_error=False))])
 
 
 class Metrics:
-    """The metrics of one service; ``tools`` are the names that a label may have."""
+    """The metrics of a service; ``tools`` are the valid names in labels."""
 
     def __init__(self, tools: Iterable[str] = ()) -> None:
         self._tools = frozenset(tools)
-        self.registry = registry = CollectorRegistry()
-        self._requests = Counter(
-            "casewright_requests", "Requests.", ["route", "status"], registry=registry
-        )
-        self._refused = Counter(
-            "casewright_refused_requests", "Refused requests.", ["status"], registry=registry
-        )
-        self._running = Gauge("casewright_runs_in_flight", "Runs at work.", registry=registry)
+        self.registry = CollectorRegistry()
+        counter = partial(Counter, namespace="casewright", registry=self.registry)
+        gauge = partial(Gauge, namespace="casewright", registry=self.registry)
+        self._requests = counter("requests", "Requests.", ["route", "status"])
+        self._refused = counter("refused_requests", "Refused requests.", ["status"])
+        self._running = gauge("runs_in_flight", "Runs at work.")
         self._seconds = Histogram(
             "casewright_phase_seconds",
             "Seconds of a run's planning, execution and generation.",
             ["phase"],
             buckets=BUCKETS,
-            registry=registry,
+            registry=self.registry,
         )
-        self._calls = Counter(
-            "casewright_tool_calls", "Ended steps of plans.", ["tool", "status"], registry=registry
-        )
-        threads = Gauge("casewright_tool_threads", "Threads of calls at work.", registry=registry)
-        threads.set_function(running_calls)
-        abandoned = Gauge(
-            "casewright_abandoned_tool_threads",
-            "Threads of calls that nobody waits for any more.",
-            registry=registry,
-        )
+        self._calls = counter("tool_calls", "Ended steps of plans.", ["tool", "status"])
+        gauge("tool_threads", "Threads of calls at work.").set_function(running_calls)
+        abandoned = gauge("abandoned_tool_threads", "Threads of calls that no run waits for.")
         abandoned.set_function(abandoned_calls)
 
     @contextmanager
@@ -73,7 +65,7 @@ class Metrics:
         self._seconds.labels(name).observe(milliseconds / 1000)
 
     def event(self, event: Mapping[str, Any]) -> None:
-        """Count one of the graph's events. A tool may write some of its own, which are left out."""
+        """Count an event of the graph; other events, which a tool may write, are ignored."""
         match event:
             case {"event": "plan", "planner": {"milliseconds": milliseconds}}:
                 self.phase("planning", milliseconds)
@@ -85,7 +77,7 @@ class Metrics:
 
 
 class Counted:
-    """Middleware that counts requests by route and status, refused ones too."""
+    """Middleware that counts requests, also refused ones, by route and status."""
 
     def __init__(self, app: ASGIApp, *, metrics: Metrics) -> None:
         self._app = app
@@ -106,10 +98,10 @@ class Counted:
 
 
 def _route(scope: Scope) -> str:
-    """Return the template of a request's route; ``other`` if there is none."""
+    """Return the template of a request's route; ``other`` without a route."""
     if (route := scope.get("route")) is not None:
         return str(route.path)
-    # A middleware has refused it.
+    # A middleware has refused the request.
     return next(templates(scope["app"], scope["path"]), "other")
 
 
@@ -123,6 +115,6 @@ def _route(scope: Scope) -> str:
     summary="Metrics",
 )
 async def metrics(request: Request) -> Response:
-    """Return the metrics of this process, of all tenants together."""
+    """Return the metrics of this process for all tenants together."""
     body = generate_latest(request.app.state.metrics.registry)
     return Response(body, headers={"Content-Type": MEDIA_TYPE})

@@ -8,26 +8,48 @@ from pydantic import BaseModel, ConfigDict, Field, JsonValue, model_validator
 
 from casewright.planner.request import MAX_QUESTION_CHARACTERS, check_kept
 
-#: Begins with a letter or a digit: "." and ".." are parts of a path, not names.
+#: The name begins with a letter or a digit: "." and ".." are parts of a path.
 ThreadId = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._~-]{0,127}$")]
 Scope = Annotated[
     dict[str, str],
     Field(
         default_factory=dict,
         max_length=16,
-        description="Who asks within the tenant, by the domain's scope fields (shopping: "
-        "customer), all of them. Tools read it, no plan can write it.",
+        description="The identity of the user within the tenant: a value for each scope field of "
+        "the domain (shopping: customer). Tools read it; no plan can write it.",
     ),
 ]
-
 
 #: Checked by ``Limits.within``.
 Budget = Annotated[
     dict[str, JsonValue],
     Field(
         max_length=16,
-        description="Most calls, seconds, cost or tokens of a plan; tool_calls by tools' names.",
+        description="The most calls, seconds, cost or tokens of a plan; tool_calls by tool name.",
         examples=[{"calls": 4, "tool_calls": {"prod_search": 2}}],
+    ),
+]
+
+Context = Annotated[
+    dict[str, JsonValue],
+    # Plans are checked and drawn with all fields.
+    Field(
+        default_factory=dict,
+        max_length=256,
+        description="Known facts, for example the open page.",
+        examples=[{}],
+    ),
+]
+Values = Annotated[
+    dict[str, str | int | float | bool],
+    Field(default_factory=dict, max_length=32, examples=[{}]),
+]
+PlanText = Annotated[
+    str,
+    Field(
+        max_length=MAX_QUESTION_CHARACTERS,
+        description="The plan, one step per line.",
+        examples=["s1 = no_evidence()"],
     ),
 ]
 
@@ -54,6 +76,9 @@ class TurnBody(_Request):
     answer: str
 
 
+History = Annotated[list[TurnBody], Field(default_factory=list, max_length=50, examples=[[]])]
+
+
 class PlanBody(_Request):
     """A question to plan for. Its tenant follows from the token alone."""
 
@@ -62,14 +87,8 @@ class PlanBody(_Request):
         max_length=MAX_QUESTION_CHARACTERS,
         examples=["How much memory is on my Galaxy phone?"],
     )
-    context: dict[str, JsonValue] = Field(
-        default_factory=dict,
-        # Plans are checked and drawn with all of its fields.
-        max_length=256,
-        description="What is known beside the question.",
-        examples=[{}],
-    )
-    history: list[TurnBody] = Field(default_factory=list, max_length=50, examples=[[]])
+    context: Context
+    history: History
     scope: Scope
     budget: Budget | None = None
 
@@ -79,25 +98,26 @@ class AskBody(PlanBody):
 
     approve: Literal["declared", "always"] | Budget = Field(
         "declared",
-        description="Plans that wait for approval, beside those that the service holds back: "
-        "those with a tool that declares it, all, or those above a price. Needs a thread_id.",
+        description="Plans that wait for approval, in addition to the service's own setting: plans "
+        "with a tool that declares it, all plans, or plans above a price. Needs a thread_id.",
     )
     thread_id: ThreadId | None = Field(
         None,
-        description="Keeps the run under this name, so that it can be resumed and read. "
-        "Letters, digits, . _ ~ -, at most 128.",
+        description="A name under which the run is stored, so that it can be read and resumed: at "
+        "most 128 letters, digits, . _ ~ -.",
         examples=["visit-1"],
     )
     mend: Literal["off", "empty", "failure"] = Field(
         "off",
-        description="Plan the rest anew, once, after steps that failed, or also after those that "
-        "found nothing (empty).",
+        description="Replan the rest once after steps that failed (failure), or also after steps "
+        "that found nothing (empty).",
     )
     deadline: float | None = Field(
         None,
         gt=0,
         allow_inf_nan=False,
-        description="Seconds after which the run ends with what is there; missing says the rest.",
+        description="Seconds after which the run answers from the evidence found so far; missing "
+        "lists the rest.",
         examples=[None],
     )
 
@@ -111,8 +131,8 @@ class PinnedAsk(AskBody):
 class DiffBody(_Request):
     """Two plans to compare."""
 
-    first: str = Field(max_length=MAX_QUESTION_CHARACTERS, examples=["s1 = no_evidence()"])
-    second: str = Field(max_length=MAX_QUESTION_CHARACTERS, examples=["s1 = no_evidence()"])
+    first: PlanText
+    second: PlanText
 
 
 class PinBody(_Request):
@@ -121,30 +141,17 @@ class PinBody(_Request):
     question: str = Field(
         "", max_length=MAX_QUESTION_CHARACTERS, examples=["How warm is the mill?"]
     )
-    plan: str = Field(
-        "",
-        max_length=MAX_QUESTION_CHARACTERS,
-        description="The plan, a step a line.",
-        examples=["s1 = no_evidence()"],
-    )
-    parameters: dict[str, str | int | float | bool] = Field(
-        default_factory=dict,
-        max_length=32,
-        description="A name for each value in question and plan that a run may replace.",
-        examples=[{}],
+    plan: PlanText = ""
+    parameters: Values = Field(
+        description="A name for each value in question and plan that a run may replace."
     )
     file: str | None = Field(
         None,
         max_length=65_536,
-        description="Instead of these, the text of a file of casewright plans pin.",
+        description="The text of a file of casewright plans pin, instead of question and plan.",
         examples=[None],
     )
-    context: dict[str, JsonValue] = Field(
-        default_factory=dict,
-        max_length=256,
-        description="What is known beside the question.",
-        examples=[{}],
-    )
+    context: Context
     replace: bool = Field(False, description="Replace a plan of this name.")
 
     @model_validator(mode="after")
@@ -160,14 +167,11 @@ class PinBody(_Request):
 class RunPlanBody(_Request):
     """Values and other inputs of a pinned plan. Its tenant follows from the token alone."""
 
-    values: dict[str, str | int | float | bool] = Field(
-        default_factory=dict,
-        max_length=32,
+    values: Values = Field(
         alias="with",
-        description="Parameter to value, of the type of the one at pinning, which is the default.",
-        examples=[{}],
+        description="Parameter to value, of the type of the default, its value at pinning.",
     )
-    context: dict[str, JsonValue] = Field(default_factory=dict, max_length=256, examples=[{}])
+    context: Context
     scope: Scope
     budget: Budget | None = None
     approve: Literal["declared", "always"] | Budget = "declared"
@@ -177,12 +181,7 @@ class RunPlanBody(_Request):
 class WrittenPlanBody(AskBody):
     """A question with the plan that is run for it."""
 
-    plan: str = Field(
-        min_length=1,
-        max_length=MAX_QUESTION_CHARACTERS,
-        description="The plan, a step a line.",
-        examples=["s1 = no_evidence()"],
-    )
+    plan: PlanText
 
 
 class ResumeBody(_Request):
@@ -193,8 +192,8 @@ class ResumeBody(_Request):
         None,
         min_length=1,
         max_length=256,
-        description="The id of each question that is replied to, with the reply to its tool; to "
-        'an approval "yes", "no", or the text of a plan.',
+        description="Question id to the reply for its tool; the reply to an approval is "
+        '"yes", "no", or the text of a plan.',
         examples=[{"7a1c….9f02…": "the red one"}],
     )
 
@@ -203,16 +202,9 @@ class CorrectionBody(_Request):
     """A question with its right plan."""
 
     question: str = Field(min_length=1, max_length=MAX_QUESTION_CHARACTERS, examples=["hello"])
-    plan: str = Field(
-        min_length=1,
-        max_length=MAX_QUESTION_CHARACTERS,
-        description="The right plan, a step a line.",
-        examples=["s1 = no_evidence()"],
-    )
-    context: dict[str, JsonValue] = Field(
-        default_factory=dict, description="What was known beside the question.", examples=[{}]
-    )
-    history: list[TurnBody] = Field(default_factory=list, max_length=50, examples=[[]])
+    plan: PlanText
+    context: Context
+    history: History
 
 
 class _Response(BaseModel):
@@ -222,7 +214,7 @@ class _Response(BaseModel):
 class CorrectedBody(_Response):
     """The outcome of a correction."""
 
-    id: str = Field(description="Of the annotated message.")
+    id: str = Field(description="The id of the annotated message.")
     outcome: Literal["added", "replaced", "unchanged"]
 
 
@@ -247,7 +239,7 @@ class AnswerBody(_Response):
     steps: list[dict[str, Any]]
     usage: dict[str, Any]
     run_id: str
-    refused: bool = Field(False, description="Nothing that was found answers the question.")
+    refused: bool = Field(False, description="True if no evidence answers the question.")
     thread_id: str | None = None
     retained: KeptBody | None = None
 
@@ -258,28 +250,30 @@ class PlanStepBody(_Response):
     id: str
     tool: str
     call: str = Field(description="The tool and its arguments, as in the plan.")
-    needs: list[str] = Field(description="The steps whose results it refers to.")
+    needs: list[str] = Field(description="The ids of the steps whose results it uses.")
 
 
 class PlannedBody(_Response):
-    """A plan that was not run."""
+    """A plan with its price, not run."""
 
     plan: str
     plan_steps: list[PlanStepBody]
-    planner: dict[str, Any] = Field(description="Also its price, and what a budget left out.")
+    planner: dict[str, Any] = Field(description="With the price, and steps left out for a budget.")
 
 
 class PinnedBody(_Response):
     """A pinned plan."""
 
     name: str
-    question: str = Field(description="With {parameter} in the places of parameters.")
+    question: str = Field(description="The question, with {parameter} for each parameter.")
     plan: str
-    parameters: dict[str, Any] = Field(description="Their defaults, the values at pinning.")
-    context: list[str] = Field(description="The fields of the context that it needs.")
+    parameters: dict[str, Any] = Field(
+        description="Parameter to its default, its value at pinning."
+    )
+    context: list[str] = Field(description="The context fields that the plan needs.")
     tools: list[str]
     differences: list[str] = Field(
-        description="What has changed in its tools since: with any, it is refused."
+        description="Changes of its tools since pinning; with any change the plan is refused."
     )
 
 
@@ -294,8 +288,8 @@ class DifferenceBody(_Response):
 
     same: bool
     steps: list[dict[str, Any]] = Field(
-        description="Each with its change (same, changed, only_first, only_second), its text in "
-        "the first and the second plan, and the arguments that differ."
+        description="Steps with change (same, changed, only_first, only_second), the text in each "
+        "plan, and the arguments that differ."
     )
 
 
@@ -317,16 +311,16 @@ class FinishedStep(_Response):
 class QuestionBody(_Response):
     """An open question, of a tool or of an approval."""
 
-    id: str = Field(description="By which a reply names it.")
+    id: str = Field(description="The id that a reply names.")
     question: Any
 
 
 class ThreadBody(_Response):
-    """A thread's present state."""
+    """The state of a thread."""
 
     thread_id: str
     status: Literal["answered", "running", "interrupted", "waiting"] = Field(
-        description="waiting: for a reply to a question; interrupted: the run can be resumed."
+        description="waiting: for replies to questions; interrupted: the run can be resumed."
     )
     question: str
     plan: str | None = None
@@ -339,13 +333,13 @@ class ThreadBody(_Response):
 class RunBody(_Response):
     """A saved run."""
 
-    question: str = Field(description="The question; empty if the file does not say.")
+    question: str = Field(description="The question; empty if the file has none.")
     answer: dict[str, Any]
     plan_steps: list[PlanStepBody]
 
 
 class AboutBody(_Response):
-    """The service's domain, and what answers."""
+    """The service's domain, planner, generator and options."""
 
     version: str
     domain: str
@@ -354,10 +348,10 @@ class AboutBody(_Response):
     planner: str
     generator: str
     tools: list[str]
-    scopes: dict[str, list[str]] = Field(description="The fields' values; empty with tokens.")
+    scopes: dict[str, list[str]] = Field(description="Values by scope field; empty with tokens.")
     retain: Literal["off", "verified", "approved"]
-    corrections: bool = Field(description="Whether plans can be corrected here.")
-    pinning: bool = Field(description="Whether plans can be pinned here.")
+    corrections: bool = Field(description="True if plans can be corrected.")
+    pinning: bool = Field(description="True if plans can be pinned over HTTP.")
 
 
 class CaseBody(_Response):

@@ -21,7 +21,7 @@ class Parts:
     """The parts that answer questions, opened before the service starts.
 
     Attributes:
-        domain: Its name: threads and kept answers of several domains are kept apart.
+        domain: The domain's name; threads and kept answers are stored separately for each domain.
         scopes: Scope field to the values that a request may name, the default first.
         stores: The stores that must answer for the service to be ready.
         description: The domain in one sentence.
@@ -43,11 +43,9 @@ class ServiceOptions:
     """Options of the service; ``serve/settings/settings.py`` describes most of them.
 
     Attributes:
-        tokens: The grant of every bearer token; without any, all requests are of the tenant
-            ``local``.
+        tokens: Bearer token to its grant; without tokens all requests are of the tenant ``local``.
         tokens_again: Returns the tokens if they have changed, else ``None``.
-        max_concurrency_per_tenant: By default half of ``max_concurrency``, if there are several
-            tenants.
+        max_concurrency_per_tenant: With several tenants, by default half of ``max_concurrency``.
     """
 
     tokens: Mapping[str, Grant] = field(default_factory=dict, repr=False)
@@ -72,16 +70,16 @@ class ServiceOptions:
 
     @property
     def threads_in_memory(self) -> bool:
-        """True where threads are kept in memory only."""
+        """True if threads are stored in memory only."""
         return self.threads_file is None and self.threads_url is None
 
     def share_of(self, total: int) -> int:
-        """Return one tenant's share of a total: half, if there are several tenants."""
+        """Return a tenant's share of a total: half, if there are several tenants."""
         several = len({grant.tenant for grant in self.tokens.values()}) > 1
         return ceil(total / 2) if several else total
 
     @property
     def tenant_concurrency(self) -> int:
-        """The number of one tenant's questions that are answered at a time."""
+        """The number of a tenant's questions that run at a time."""
         share = self.max_concurrency_per_tenant or self.share_of(self.max_concurrency)
         return min(share, self.max_concurrency)

@@ -1,4 +1,4 @@
-"""The service's routes of pinned plans, which its operator keeps in a folder."""
+"""The routes of pinned plans, which the operator keeps in a folder."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ from casewright.serve.service.routes import (
 from casewright.tools import Toolbox
 
 plans = APIRouter(prefix="/plans", tags=["plans"], dependencies=[BEARER])
-#: The largest number of plans in the folder, for those that are pinned over HTTP.
+#: The most plans in the folder for a new plan over HTTP.
 MOST_PLANS = 1000
 log = logging.getLogger("casewright.service")
 PlanName = Annotated[str, Path(pattern=f"^{NAME.pattern}$", description="The plan's name.")]
@@ -62,7 +62,7 @@ async def list_plans(runs: TheRuns) -> Response:
 )
 async def diff(body: DiffBody) -> Response:
     """Return the steps of two plans side by side."""
-    with _unusable():
+    with _refuse_invalid():
         first, second = parse_plan(body.first), parse_plan(body.second)
     steps = await asyncio.to_thread(diff_plans, first, second)
     same = all(step.change == "same" for step in steps)
@@ -80,12 +80,12 @@ async def diff(body: DiffBody) -> Response:
     summary="Pin a plan",
 )
 async def pin(name: PlanName, body: PinBody, runs: TheRuns, caller: TheCaller) -> Response:
-    """Keep a plan under a name, for all tenants, where the setting pin_plans allows it."""
+    """Keep a plan under a name for all tenants, if the setting pin_plans allows it."""
     options, toolbox = runs.options, runs.parts.toolbox
     folder = options.plans_folder
     if folder is None or not options.pin_plans:
         raise RefusedError(
-            409, "Plans are not pinned over HTTP here: the settings plans_folder and pin_plans."
+            409, "Plans cannot be pinned over HTTP: see the settings plans_folder and pin_plans."
         )
     pinned, replaced = await asyncio.to_thread(_pin, folder, name, body, toolbox)
     log.info("The tenant %s pinned the plan %s.", caller.tenant, name)
@@ -101,11 +101,11 @@ async def pin(name: PlanName, body: PinBody, runs: TheRuns, caller: TheCaller) -
 async def run(
     name: PlanName, body: RunPlanBody, runs: TheRuns, caller: TheCaller, key: TheKey = None
 ) -> Response:
-    """Answer by a pinned plan; budgets, approval and citations are as in /ask."""
+    """Answer with a pinned plan; budgets, approval and citations are as in /ask."""
     folder, toolbox = runs.options.plans_folder, runs.parts.toolbox
     pinned = await asyncio.to_thread(_find, folder, name)
     _check_tools(pinned, toolbox)
-    with _unusable():
+    with _refuse_invalid():
         question, planner = pinned.filled(toolbox, body.values)
         PlanRequest(question, toolbox, body.context).validate(planner.fixed)
     content = body.model_dump()
@@ -116,8 +116,8 @@ async def run(
 
 
 @contextmanager
-def _unusable() -> Iterator[None]:
-    """Refuse the request if the plan that is made from it is not valid."""
+def _refuse_invalid() -> Iterator[None]:
+    """Refuse the request if its plan is not valid."""
     try:
         yield
     except PlanError as error:
@@ -132,8 +132,8 @@ def _check_tools(pinned: PinnedPlan, toolbox: Toolbox) -> None:
 def _pin(
     folder: pathlib.Path, name: str, body: PinBody, toolbox: Toolbox
 ) -> tuple[PinnedPlan, bool]:
-    """Save a plan; return it, and whether it replaced another."""
-    with _unusable():
+    """Save a plan; return it, and True if it replaced another."""
+    with _refuse_invalid():
         if body.file is None:
             question, plan = body.question, parse_plan(body.plan)
             pinned = pin_plan(name, question, plan, toolbox, body.parameters)
@@ -169,7 +169,7 @@ def _list(folder: pathlib.Path | None, toolbox: Toolbox) -> list[dict[str, Any]]
         try:
             pinned = read_pinned(folder, name)
         except InputError:
-            # One that is damaged takes no other with it; to run it says what is wrong.
+            # A damaged plan must not hide the others; its own routes report the damage.
             continue
         listed.append({**pinned.to_json(), "differences": pinned.differences(toolbox)})
     return listed

@@ -1,4 +1,4 @@
-"""Plans of kept answers, used again for similar questions."""
+"""Reuse of the plans of kept answers for similar questions."""
 
 from __future__ import annotations
 
@@ -18,16 +18,16 @@ from casewright.planner import (
 )
 from casewright.serve.service.answers import Answers
 
-#: Minimum similarity of a kept question that means the same.
+#: The lowest similarity of a kept question with the same meaning.
 NEAR = 0.9
 
 
 class EarlierPlanner:
     """A planner that reuses the plan of a tenant's kept answer to nearly the same question.
 
-    The answer is not reused: evidence is looked up again. A text that the plan took from the
-    earlier question must be in the new one too. The given planner plans other questions, and
-    questions with a history or a context, where the same words may mean something else.
+    The answer is not reused: the plan runs again. A text that the plan took from the earlier
+    question must be in the new one too. The given planner plans other questions, and questions with
+    a history or a context, which can change the meaning of the same words.
     """
 
     def __init__(self, planner: Planner, answers: Answers, tenant: str, threads: Executor) -> None:
@@ -63,7 +63,7 @@ class EarlierPlanner:
                 return None
             request.validate(plan)
         except CasewrightError:
-            # The question is answered without kept answers, too.
+            # A question does not need kept answers.
             return None
         milliseconds = (time.perf_counter() - started) * 1000
         return PlanResult(plan, f"earlier:{hit.case.id}", 1, "", milliseconds)

@@ -15,18 +15,18 @@ from casewright.serve.service.thread_locks import ThreadLocks, busy_thread
 if TYPE_CHECKING:
     from psycopg import AsyncConnection
 
-#: Timeout of connecting, and of waiting for a connection of the pool.
+#: The timeout of a new connection, and of the wait for a connection of the pool.
 CONNECT_SECONDS = 5
-#: Interval of the check that the session with the locks still lives.
+#: The interval between checks of the session with the locks.
 WATCH_SECONDS = 2.0
-#: Connections for checkpoints.
+#: The number of connections for checkpoints.
 CONNECTIONS = 8
-#: The server ends a session whose machine is gone after about ten seconds.
+#: The server ends the session of a lost machine after about ten seconds.
 _SESSION = (
     "SET tcp_keepalives_idle = 5; SET tcp_keepalives_interval = 2; SET tcp_keepalives_count = 3"
 )
-#: Advisory lock of the service that makes the tables. Others poll for it: CREATE INDEX CONCURRENTLY
-#: would wait for a statement that waits for the lock.
+#: The advisory lock of the service that makes the tables. Others poll the lock: CREATE INDEX
+#: CONCURRENTLY would wait for a statement that waits for the lock.
 _TABLES_LOCK = 5_011_223_344_556_677
 log = logging.getLogger("casewright.service")
 
@@ -63,7 +63,7 @@ def check_threads_url(url: str) -> None:
             PostgresSaver(connection).setup()
             PostgresStore(connection).setup()
     except psycopg.Error as error:
-        # libpq quotes an address that it cannot parse, with its password.
+        # libpq's message quotes an invalid address with its password.
         reason = "" if isinstance(error, psycopg.ProgrammingError) else f": {_line(error)}"
         raise InputError(
             f"The threads' database cannot be used{reason}. Give postgresql://USER@HOST:PORT/NAME "
@@ -89,7 +89,7 @@ async def open_postgres(url: str) -> AsyncIterator[tuple[Any, PostgresLocks, Any
         min_size=1,
         max_size=CONNECTIONS,
         timeout=CONNECT_SECONDS,
-        # A database that was restarted has closed them.
+        # A restarted database has closed the connections.
         check=AsyncConnectionPool.check_connection,
         open=False,
     )
@@ -104,8 +104,8 @@ async def open_postgres(url: str) -> AsyncIterator[tuple[Any, PostgresLocks, Any
 class PostgresLocks(ThreadLocks):
     """The locks of threads among all services that share a database.
 
-    Locks belong to one session: a killed service holds none. If the session breaks, its locks are
-    gone, and the work on their threads is cancelled, since another service may have begun it.
+    The locks belong to a session, so that a killed service holds none. If the session breaks, its
+    locks are lost, and the work on their threads is cancelled: another service may have begun it.
     """
 
     def __init__(self, url: str) -> None:
@@ -118,7 +118,7 @@ class PostgresLocks(ThreadLocks):
 
     @asynccontextmanager
     async def alone(self, key: str | None) -> AsyncIterator[None]:
-        """Lock a thread among all services; raise ``RefusedError`` also if the lock is lost."""
+        """Lock a thread among all services; raise ``RefusedError`` if it is taken or lost."""
         async with super().alone(key):
             if key is None:
                 yield
@@ -133,17 +133,17 @@ class PostgresLocks(ThreadLocks):
             except TimeoutError:
                 if not work.expired():
                     raise
-                detail = "The threads' database went away. Resume the thread in a moment."
+                detail = "The threads' database was lost. Resume the thread in a moment."
                 raise RefusedError(503, detail) from None
             finally:
                 del self._work[key]
-                # A broken session has no locks.
+                # A broken session holds no locks.
                 with suppress(Exception):
                     unlocking = _query(session, "SELECT pg_advisory_unlock(%s)", number)
                     await asyncio.shield(unlocking)
 
     async def held(self, key: str) -> bool:
-        """Return whether a thread is locked in any service."""
+        """Return True if a thread is locked in any service."""
         number = _number(key) % 2**64
         return await super().held(key) or await _query(
             await self._open(),
@@ -181,7 +181,7 @@ class PostgresLocks(ThreadLocks):
                 await asyncio.sleep(WATCH_SECONDS)
                 async with asyncio.timeout(CONNECT_SECONDS):
                     await session.execute("SELECT 1")
-        except Exception as error:  # noqa: BLE001 - the locks may be gone after any error
+        except Exception as error:  # noqa: BLE001 - any error may lose the locks
             log.error("The session of the threads' locks broke: %s", _line(error))
             self._session = None
             now = asyncio.get_running_loop().time()
@@ -197,5 +197,5 @@ async def _query(session: AsyncConnection[Any], statement: Any, *values: int) ->
 
 
 def _number(key: str) -> int:
-    """Return the number of a thread's lock, 64 bits with a sign, from its hexadecimal key."""
+    """Return the signed 64-bit number of a thread's lock from its hexadecimal key."""
     return int.from_bytes(bytes.fromhex(key)[:8], "big", signed=True)

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 MEDIA_TYPE = "application/problem+json"
 log = logging.getLogger("casewright.service")
 
-# A file's path, in quotes or without, or a file's URL; no web address.
+# A file's path, quoted or not, or a file's URL, but no web address.
 _PATH = re.compile(
     r"""(?x)
       (?<=') (?: [/\\~] [^']* [/\\] [^']+ | / [^/'] [^']+ ) (?=')
@@ -39,20 +39,20 @@ _PATH = re.compile(
     """
 )
 _MEANING = {
-    400: "The request cannot be read, or without tokens its Host or Origin is no loopback address.",
+    400: "The request is malformed, or its Host or Origin is not a loopback address (no tokens).",
     401: "The bearer token is missing or unknown.",
-    404: "It does not exist, or is another tenant's.",
-    409: "It cannot be done in the present state.",
-    413: "The request is larger than the service reads.",
-    422: "The request is well-formed, but unusable.",
+    404: "The resource does not exist, or is another tenant's.",
+    409: "The present state does not allow the request.",
+    413: "The request is too large.",
+    422: "The request is well-formed, but invalid.",
     500: "A defect of the service.",
-    503: "Too many requests or calls of tools are under way, or a store does not answer.",
-    504: "It took longer than a request may.",
+    503: "Too many requests or tool calls are at work, or a store does not answer.",
+    504: "The request exceeded its time.",
 }
 
 
 class RefusedError(CasewrightError):
-    """A request that is refused with an HTTP status, and headers of the response."""
+    """A refused request, with the status and the headers of its response."""
 
     def __init__(self, status: int, detail: str, headers: Mapping[str, str] | None = None) -> None:
         super().__init__(detail)
@@ -69,14 +69,14 @@ def problem(status: int, detail: str, **more: Any) -> dict[str, Any]:
 def problem_response(
     status: int, detail: str, headers: Mapping[str, str] | None = None, **more: Any
 ) -> Response:
-    """Return the response that holds a problem."""
-    # In ASCII, since the detail may be invalid Unicode.
+    """Return the response with a problem document."""
+    # ASCII, since the detail may be invalid Unicode.
     body = json.dumps(problem(status, detail, **more))
     return Response(body, status, dict(headers or {}), MEDIA_TYPE)
 
 
 def responses(*statuses: int) -> dict[int | str, dict[str, Any]]:
-    """Return OpenAPI's responses for these statuses and those of the middleware."""
+    """Return OpenAPI's responses for statuses, and for those of the middleware."""
     schema = {"$ref": "#/components/schemas/Problem"}
     return {
         status: {"description": _MEANING[status], "content": {MEDIA_TYPE: {"schema": schema}}}
@@ -85,7 +85,7 @@ def responses(*statuses: int) -> dict[int | str, dict[str, Any]]:
 
 
 def without_paths(text: str) -> str:
-    """Return a text with every file's path replaced by an ellipsis."""
+    """Return a text with an ellipsis for every file's path."""
     return _PATH.sub("…", text)
 
 
@@ -95,15 +95,15 @@ def paths_in(texts: Iterable[str]) -> set[str]:
 
 
 def without(text: str, hidden: Iterable[str]) -> str:
-    """Return a text with these paths replaced by ellipses."""
+    """Return a text with an ellipsis for each of the paths."""
     for path in sorted(hidden, key=len, reverse=True):
-        # A short path may occur in other text: /h in km/h.
+        # A short path may occur within a word: /h in km/h.
         text = re.sub(rf"(?<!\w){re.escape(path)}(?!\w)", "…", text)
     return text
 
 
 def answer_without_paths(answer: Mapping[str, Any]) -> dict[str, Any]:
-    """Return an answer without the paths of this machine in its tools' errors."""
+    """Return an answer without the paths in its tools' errors."""
     hidden = paths_in(str(step["error"]) for step in answer["steps"] if step["error"])
     if not hidden:
         return dict(answer)
@@ -118,7 +118,7 @@ def answer_without_paths(answer: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def status_and_detail(error: BaseException) -> tuple[int, str]:
-    """Return an error's status and the detail for its client; details not for it are logged."""
+    """Return the status and the detail of an error for its client; log private details."""
     match error:
         case RefusedError():
             return error.status, str(error)
@@ -126,7 +126,7 @@ def status_and_detail(error: BaseException) -> tuple[int, str]:
             return 422, without_paths(str(error))
         case errors.BusyError():
             log.warning("A request was refused: %s", error)
-            return 503, "Too many calls of tools are under way. Try again in a moment."
+            return 503, "Too many tool calls are at work. Try again in a moment."
         case errors.StoreDamagedError():
             log.error("Stored data is damaged: %s", error)
             return 500, without_paths(str(error))
@@ -134,16 +134,16 @@ def status_and_detail(error: BaseException) -> tuple[int, str]:
             log.warning("A store does not answer: %s", error)
             return 503, "A case store does not answer. Try again in a moment."
         case _ if _has_class("OperationalError", error) and not _is_sqlite_defect(error):
-            # Of SQLite or PostgreSQL, which store threads.
+            # An error of SQLite or PostgreSQL, which store threads.
             log.warning("The threads' database does not answer: %s", error)
             return 503, "The threads' database does not answer. Try again in a moment."
         case _ if _has_class("DatabaseError", error):
             log.error("The threads' database is damaged: %s", error)
-            return 500, "The threads' database is damaged; the service's log says how."
+            return 500, "The threads' database is damaged; see the service's log."
         case TimeoutError():
             return 504, "The answer took longer than a request may. Ask something smaller."
     log.error("A request failed: %s", error, exc_info=error)
-    return 500, "The service failed to answer; its log says why."
+    return 500, "The service failed to answer; see its log."
 
 
 def _has_class(name: str, error: BaseException) -> bool:
@@ -151,13 +151,13 @@ def _has_class(name: str, error: BaseException) -> bool:
 
 
 def _is_sqlite_defect(error: BaseException) -> bool:
-    """Return whether SQLite lacks a column or table or met invalid UTF-8: no disk, no lock."""
+    """Return True for SQLite's errors of tables, columns or UTF-8, but not of the disk or locks."""
     code = getattr(error, "sqlite_errorname", "SQLITE_ERROR")
     return type(error).__module__ == "sqlite3" and code == "SQLITE_ERROR"
 
 
 def install(app: FastAPI) -> None:
-    """Answer every error that a route raises with a problem."""
+    """Answer every error of a route with a problem document."""
 
     async def on_error(request: Request, error: Exception) -> Response:
         status, detail = status_and_detail(error)
@@ -175,7 +175,7 @@ def install(app: FastAPI) -> None:
         assert isinstance(error, HTTPException)
         headers = dict(error.headers or {})
         if error.status_code == 405 and (methods := _methods(app, request)):
-            # Starlette names only the methods of the path's first route.
+            # Starlette lists only the methods of the path's first route.
             headers["Allow"] = ", ".join(sorted(methods))
         return problem_response(error.status_code, without_paths(str(error.detail)), headers)
 
@@ -188,27 +188,27 @@ def install(app: FastAPI) -> None:
 
 
 def _methods(app: FastAPI, request: Request) -> set[str]:
-    """Return the methods of all routes of a request's path that OpenAPI names."""
+    """Return the methods of a request's path in OpenAPI."""
     paths = app.openapi()["paths"]
     return {method.upper() for t in templates(app, request.scope["path"]) for method in paths[t]}
 
 
 def templates(app: FastAPI, path: str) -> Iterator[str]:
-    """Yield the templates of the routes of a path, which OpenAPI names."""
+    """Yield the templates in OpenAPI that match a path."""
     for template in app.openapi()["paths"]:
         if re.fullmatch(re.sub(r"\\{\w+\\}", "[^/]+", re.escape(template)), path):
             yield template
 
 
 def invalid_detail(entries: Sequence[Any]) -> str:
-    """Return what pydantic's errors say of a request, without its values."""
+    """Return a message for pydantic's errors of a request, without its values."""
     fields = [_invalid_field(entry) for entry in entries[:3]]
-    entered = "; ".join(f"{entry['at'] or 'body'}: {entry['message']}" for entry in fields)
-    return f"The request does not fit the schema: {entered}."
+    messages = "; ".join(f"{entry['at'] or 'body'}: {entry['message']}" for entry in fields)
+    return f"The request does not fit the schema: {messages}."
 
 
 def _invalid_field(error: Any) -> dict[str, str]:
-    """Return one of pydantic's errors, without the input."""
+    """Return a pydantic error without its input."""
     if not isinstance(error, Mapping):
         return {"at": "", "message": str(error)}
     at = ".".join(str(part) for part in error.get("loc", ()))
@@ -216,7 +216,7 @@ def _invalid_field(error: Any) -> dict[str, str]:
 
 
 class Contained:
-    """Middleware that answers uncaught errors with a problem, and keeps the connection open."""
+    """Middleware that answers uncaught errors with a problem document, on an open connection."""
 
     def __init__(self, app: ASGIApp) -> None:
         self._app = app

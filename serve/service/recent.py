@@ -13,7 +13,7 @@ T = TypeVar("T")
 class TenantLru(Generic[T]):
     """The most recently used items of all tenants, up to a maximum.
 
-    Beyond it, the tenant with most items loses its least recently used one: no tenant can evict
+    Beyond it, the tenant with the most items loses the least recently used one: no tenant can evict
     the few items of another.
     """
 
@@ -36,12 +36,12 @@ class TenantLru(Generic[T]):
         return evicted
 
     def get(self, tenant: str, key: str) -> T | None:
-        """Return the item of a tenant by its key, if it is there."""
+        """Return a tenant's item by its key; ``None`` without one."""
         items = self._items.get(tenant)
         return None if items is None else items.get(key)
 
     def remove(self, tenant: str, key: str) -> None:
-        """Remove an item, if it is there."""
+        """Remove an item, if it exists."""
         if items := self._items.get(tenant):
             items.pop(key, None)
             if not items:
@@ -57,7 +57,7 @@ class TenantLru(Generic[T]):
 
 @dataclass(frozen=True, slots=True)
 class RecentRun:
-    """An answered run: its question, and its answer's JSON form without paths of this machine."""
+    """An answered run: the question, and the answer's JSON form without paths of this machine."""
 
     question: str
     answer: Mapping[str, Any]

@@ -1,7 +1,7 @@
-"""Repeated requests: a client that received no response sends the same request again.
+"""Repeated requests, which a client sends if it received no response.
 
-With an ``Idempotency-Key`` (the draft standard draft-ietf-httpapi-idempotency-key-header) the
-repeated request returns the first one's response; if the first did not end, it continues.
+With an ``Idempotency-Key`` (draft-ietf-httpapi-idempotency-key-header) a repeated request returns
+the first one's response, or continues the first one if that did not end.
 """
 
 from __future__ import annotations
@@ -21,16 +21,16 @@ from casewright.serve.service.events import Event
 from casewright.serve.service.problems import RefusedError
 from casewright.serve.service.recent import TenantLru
 
-#: How long a store keeps responses, in minutes.
+#: The time for which a store keeps responses, in minutes.
 TTL: Any = {"default_ttl": 24 * 60, "refresh_on_read": False, "sweep_interval_minutes": 60}
-#: Responses of all tenants that are kept in memory, whose store has no expiry.
+#: The most responses of all tenants in memory, where responses do not expire.
 MOST_IN_MEMORY = 1000
 _NAMESPACE = ("casewright", "requests")
 
 
 @asynccontextmanager
 async def swept(store: Any) -> AsyncIterator[Any]:
-    """Delete what expired in a store by its ``TTL``, while the context lasts."""
+    """Delete expired items of a store while the context lasts."""
     await store.start_ttl_sweeper()
     try:
         yield store
@@ -40,13 +40,13 @@ async def swept(store: Any) -> AsyncIterator[Any]:
 
 @dataclass(slots=True)
 class Attempt:
-    """One attempt of a request with an idempotency key.
+    """An attempt of a request with an idempotency key.
 
     Attributes:
         id: A digest of domain, tenant and key.
         content: A digest of the request's content.
         thread: The checkpointer's key of its thread, if it has one.
-        run: The run that an earlier attempt continued, if that did not end.
+        run: The run that an earlier, unended attempt continued.
     """
 
     id: str
@@ -59,9 +59,9 @@ class Attempt:
 def attempt_of(
     key: str | None, domain: str, tenant: str, thread: str | None, *content: Any
 ) -> Attempt | None:
-    """Return the attempt of a request, if it has an idempotency key, quoted or not.
+    """Return the attempt of a request; ``None`` without an idempotency key, quoted or not.
 
-    ``content`` is everything that tells two requests apart, JSON-plain.
+    ``content`` is JSON-plain, and differs between two requests.
     """
     if key is None:
         return None
@@ -70,7 +70,7 @@ def attempt_of(
 
 
 class Repeats:
-    """The responses to requests with an idempotency key, in a store, ``bounded`` if in memory."""
+    """The responses to requests with an idempotency key in a store, ``bounded`` in memory."""
 
     def __init__(self, store: Any, *, bounded: bool) -> None:
         self._store = store
@@ -80,9 +80,9 @@ class Repeats:
     async def once(
         self, attempt: Attempt | None, work: Callable[[], Awaitable[Response]]
     ) -> Response:
-        """Return the response of a request: the first attempt's, if that ended without an error.
+        """Return the response of a request, or of its first attempt if that ended without an error.
 
-        Raises ``RefusedError`` if an earlier attempt is still at work, or had other content.
+        Raises ``RefusedError`` if an earlier attempt is at work, or had other content.
         """
         if attempt is None:
             return await work()
@@ -96,7 +96,7 @@ class Repeats:
     async def streamed(
         self, attempt: Attempt | None, events: AsyncGenerator[Event, None]
     ) -> AsyncGenerator[Event, None]:
-        """Yield the events of a request; only the last one, if an earlier attempt ended."""
+        """Yield the events of a request; only the last event if an earlier attempt ended."""
         async with aclosing(events):
             if attempt is None:
                 async for event in events:
@@ -115,7 +115,7 @@ class Repeats:
 
     @asynccontextmanager
     async def _alone(self, attempt: Attempt) -> AsyncIterator[Mapping[str, Any] | None]:
-        """Lock a request, and yield what is stored of an earlier attempt."""
+        """Lock a request, and yield the stored record of an earlier attempt."""
         if attempt.id in self._working:
             raise RefusedError(
                 409, "The first request with this Idempotency-Key is at work. Wait for its end."
@@ -127,7 +127,7 @@ class Repeats:
             except ValueError as error:
                 raise damaged_thread(f"the repeated request's answer: {error}") from error
             before: dict[str, Any] | None = dict(item.value) if item else None
-            # Earlier versions kept no checksum.
+            # Earlier versions stored no checksum.
             if before and before.pop("sum", None) not in (None, _digest(before)):
                 raise damaged_thread("the checksum of the repeated request's answer is wrong")
             if before and before["asked"] != attempt.content:
@@ -140,7 +140,7 @@ class Repeats:
             self._working.discard(attempt.id)
 
     async def begin(self, attempt: Attempt, run: str | None) -> None:
-        """Record that an attempt is about to continue a run."""
+        """Record that an attempt continues a run."""
         attempt.run = run
         await self._keep(attempt, 0, "")
 

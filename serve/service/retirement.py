@@ -1,4 +1,4 @@
-"""Deletion of old threads: answered ones that were not used for some days."""
+"""Deletion of old threads: answered threads without use for some days."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ from casewright.serve.service.checkpoints import Older
 from casewright.serve.service.problems import RefusedError
 from casewright.serve.service.runs import Runs
 
-#: Interval of the search for old threads.
+#: The interval between searches for old threads.
 EVERY_SECONDS = 3600.0
-#: Start of the time in ids of checkpoints, which count steps of 100 nanoseconds.
+#: The start of the time in ids of checkpoints, which is in steps of 100 nanoseconds.
 _EPOCH = datetime(1582, 10, 15, tzinfo=UTC)
 log = logging.getLogger("casewright.service")
 
 
 def first_id_at(when: datetime) -> str:
-    """Return the id below which all checkpoints are older: their ids are UUIDs of version 6."""
+    """Return the UUID of version 6 below which the ids of all older checkpoints are."""
     steps = (when - _EPOCH) // timedelta(microseconds=1) * 10
     high = steps >> 12
     return f"{high >> 16:08x}-{high & 0xFFFF:04x}-6{steps & 0xFFF:03x}-0000-000000000000"
@@ -47,15 +47,15 @@ async def _retire_hourly(runs: Runs, older: Older, days: float) -> None:
         try:
             if deleted := await retire(runs, older, datetime.now(UTC) - timedelta(days=days)):
                 log.info("Old threads were deleted: %d.", deleted)
-        except Exception as error:  # noqa: BLE001 - it is tried again in an hour
+        except Exception as error:  # noqa: BLE001 - retried in an hour
             log.warning("Old threads could not be deleted: %s", error)
         await asyncio.sleep(EVERY_SECONDS)
 
 
 async def retire(runs: Runs, older: Older, before: datetime) -> int:
-    """Delete the answered threads that were last used before a time; return how many.
+    """Delete the answered threads with their last use before a time; return their number.
 
-    A thread that waits for a reply, or whose run can be resumed, stays.
+    A thread that waits for a reply, or whose run can be resumed, is kept.
     """
     deleted, first = 0, first_id_at(before)
     for key in await older(first):
@@ -63,11 +63,11 @@ async def retire(runs: Runs, older: Older, before: datetime) -> int:
         try:
             async with runs.locks.alone(key):
                 last, state = await runs.saver.aget_tuple(config), await runs.state(key)
-                # It may have been used since the search.
+                # The thread may have been used since the search.
                 if state is not None and state.answered and last.checkpoint["id"] < first:
                     await runs.saver.adelete_thread(key)
                     deleted += 1
         except RefusedError:
-            # It is at work, so no longer old.
+            # The thread is at work, so no longer old.
             continue
     return deleted

@@ -43,7 +43,7 @@ from casewright.serve.service.runs import Runs, Waiting, plan_steps, steps_of, u
 from casewright.serve.service.tokens import Caller, caller_of
 from casewright.stores import Case
 
-#: Path to the largest body of its requests: a saved run can be larger than any question.
+#: Path to its requests' maximum size in bytes: a saved run can be larger than any question.
 LARGER = {"/runs/read": 8 * 1024 * 1024}
 #: Maximum size of the file of corrections in bytes: no tenant may fill the disk.
 MOST_BYTES = 64 * 1024 * 1024
@@ -63,7 +63,7 @@ async def _caller(request: Request) -> Caller:
 
 
 def reply(value: Mapping[str, Any], status: int = 200) -> Response:
-    """Return a JSON response of a JSON-plain value, which is not validated again."""
+    """Return a JSON response of a JSON-plain value, without validation."""
     body = json_text(value, separators=(",", ":"))
     return Response(body, status, media_type="application/json")
 
@@ -101,11 +101,11 @@ Server-sent events; the data of each is JSON.
 
 | event | data |
 |---|---|
-| `plan` | `plan`, `planner`, `steps`: each one's `id`, `tool`, `call` and what it `needs`; \
-again with the steps that mending added |
+| `plan` | `plan`, `planner`, `steps`: the `id`, `tool`, `call` and `needs` of each; sent again \
+when mending adds steps |
 | `step` | `id`, `tool`, `status`; at its end also `milliseconds`, `results`, \
 `error`, `evidence` and `sentences` of a provisional answer |
-| `report` | `id`, `report`: what a step's tool tells on the way |
+| `report` | `id`, `report`: the progress that a step's tool reports |
 | `token` | `text`: the next piece of the answer |
 | `waiting` | `thread_id`, `questions`: the run waits for a reply |
 | `done` | the whole answer, as `/ask` returns it |
@@ -127,7 +127,7 @@ _EVENT = {
     "/ask", response_model=AnswerBody, responses={**WAITING, **responses(409)}, summary="Ask"
 )
 async def ask(body: AskBody, runs: TheRuns, caller: TheCaller, key: TheKey = None) -> Response:
-    """Plan, look up, and return an answer that cites its evidence."""
+    """Plan, run the plan, and return an answer that cites its evidence."""
     attempt = runs.attempt(key, caller, body.thread_id, "ask", body.model_dump())
     return await answered(runs, body, caller, attempt)
 
@@ -146,10 +146,10 @@ async def answered(runs: Runs, body: AskBody, caller: Caller, attempt: Attempt |
 
 
 @asking.post(
-    "/plan", response_model=PlannedBody, responses=responses(), summary="Plan, and run nothing"
+    "/plan", response_model=PlannedBody, responses=responses(), summary="Plan without running"
 )
 async def plan(body: PlanBody, runs: TheRuns, caller: TheCaller) -> Response:
-    """Plan a question, and price the plan."""
+    """Plan a question, and return the plan with its price."""
     return reply(await runs.plan(body, caller))
 
 
@@ -161,7 +161,7 @@ async def plan(body: PlanBody, runs: TheRuns, caller: TheCaller) -> Response:
         200: {"description": _EVENTS, "content": {MEDIA_TYPE: {"schema": _EVENT}}},
         **responses(),
     },
-    summary="Ask, and watch",
+    summary="Ask, and stream the run",
 )
 async def stream(
     body: AskBody, request: Request, runs: TheRuns, caller: TheCaller, key: TheKey = None
@@ -176,7 +176,7 @@ async def stream(
 
 
 @threads.get(
-    "/{thread_id}", response_model=ThreadBody, responses=responses(404), summary="Look at a thread"
+    "/{thread_id}", response_model=ThreadBody, responses=responses(404), summary="State of a thread"
 )
 async def look(thread_id: ThreadPath, runs: TheRuns, caller: TheCaller) -> Response:
     """Return the state of a thread's last run."""
@@ -187,15 +187,15 @@ async def look(thread_id: ThreadPath, runs: TheRuns, caller: TheCaller) -> Respo
     "/{thread_id}/resume",
     response_model=ResumedBody,
     responses={**WAITING, **responses(404, 409)},
-    summary="Go on with a run",
+    summary="Resume a run",
 )
 async def resume(
     thread_id: ThreadPath, body: ResumeBody, runs: TheRuns, caller: TheCaller, key: TheKey = None
 ) -> Response:
     """Continue a run after a crash or a disconnection, or reply to tools or to an approval.
 
-    No finished step is repeated. If several tools ask, those without a reply ask again. What an
-    edited plan breaks comes back in a new question.
+    No finished step is repeated. If several tools ask, those without a reply ask again. Violations
+    of an edited plan are returned in a new question.
     """
     content = body.model_dump(exclude_unset=True)
     attempt = runs.attempt(key, caller, thread_id, "resume", content)
@@ -212,7 +212,7 @@ async def resume(
     return await runs.repeats.once(attempt, work)
 
 
-@threads.delete("/{thread_id}", status_code=204, responses=responses(404, 409), summary="Forget")
+@threads.delete("/{thread_id}", status_code=204, responses=responses(404, 409), summary="Delete")
 async def forget(thread_id: ThreadPath, runs: TheRuns, caller: TheCaller) -> None:
     """Delete a thread, its questions and its answers."""
     await runs.forget(thread_id, caller)
@@ -247,9 +247,9 @@ async def state_of(runs: Runs, thread_id: str, key: str) -> dict[str, Any]:
     }
 
 
-@saved_runs.get("/about", response_model=AboutBody, responses=responses(), summary="About")
+@saved_runs.get("/about", response_model=AboutBody, responses=responses(), summary="The service")
 async def about(runs: TheRuns) -> Response:
-    """Describe the domain, its tools, and what plans and words the answers."""
+    """Return the domain with its tools, planner and generator."""
     parts, options = runs.parts, runs.options
     # Scope values may name users of other tenants.
     scopes = {
@@ -293,14 +293,14 @@ def _read(body: bytes) -> Response:
     try:
         text = body.decode("utf-8")
     except UnicodeDecodeError:
-        raise RefusedError(422, "The file is no saved run: it is not UTF-8.") from None
+        raise RefusedError(422, "The file is not a saved run: it is not UTF-8.") from None
     saved = parse_run(text, "The file")
     try:
         steps = plan_steps(saved.answer.plan)
         answer = saved.answer.to_json()
         return reply({"question": saved.question, "answer": answer, "plan_steps": steps})
     except PlanError as error:
-        # `casewright show` prints such a plan's text; no graph can be drawn of it.
+        # `casewright show` prints the text of such a plan; the page cannot draw its graph.
         raise RefusedError(422, f"The file is a damaged run: {cleaned(str(error), 200)}") from None
     except RecursionError:
         raise RefusedError(422, "The file is a damaged run: it is nested too deeply.") from None
@@ -334,7 +334,7 @@ async def case(case_id: CasePath, runs: TheRuns, caller: TheCaller) -> Response:
 
 
 @kept_answers.delete(
-    "/cases/{case_id}", status_code=204, responses=responses(404), summary="Delete one"
+    "/cases/{case_id}", status_code=204, responses=responses(404), summary="Delete a kept answer"
 )
 async def delete(case_id: CasePath, runs: TheRuns, caller: TheCaller) -> None:
     """Delete a kept answer of the tenant."""
@@ -369,18 +369,18 @@ def _case_body(case: Case) -> dict[str, Any]:
     "/corrections",
     response_model=CorrectedBody,
     responses=responses(409),
-    summary="Put a plan right",
+    summary="Correct a plan",
 )
 async def correct(body: CorrectionBody, runs: TheRuns, caller: TheCaller) -> Response:
     """Keep a question with its right plan as an annotated message.
 
-    It is checked against the tools, and changes no plan until the operator takes it over.
+    The plan is checked against the tools. Planners learn from it only once the operator adds it.
     """
     file = runs.options.corrections_file
     if file is None:
         raise RefusedError(409, "Corrections are not kept here: the setting corrections_file.")
     history = [{"question": turn.question, "answer": turn.answer} for turn in body.history]
-    # With its tenant, since the operator may trust some tenants only.
+    # The record names the tenant, since the operator may trust some tenants only.
     record = corrected(
         *(body.question, body.plan, runs.parts.toolbox, body.context, history), caller.tenant
     )
@@ -395,14 +395,14 @@ def _keep(file: pathlib.Path, record: dict[str, Any]) -> Outcome:
 @health.head("/healthz", include_in_schema=False)
 @health.get("/healthz", response_model=HealthBody, responses=responses(), summary="Alive")
 async def alive() -> Response:
-    """Answer, as long as the process does."""
+    """Return the status ``alive`` while the process answers."""
     return reply({"status": "alive"})
 
 
 @health.head("/readyz", include_in_schema=False)
 @health.get("/readyz", response_model=HealthBody, responses=responses(), summary="Ready")
 async def ready(request: Request) -> Response:
-    """Say whether questions can be answered: the stores and the threads' database do answer."""
+    """Return the status ``ready`` if the stores and the threads' database answer, or else 503."""
     runs: Runs = request.app.state.runs
     try:
         async with asyncio.timeout(READY_SECONDS):

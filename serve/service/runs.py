@@ -1,4 +1,4 @@
-"""Runs of the graph: how every route of the service answers, its own and LangServe's."""
+"""Runs of the graph for all routes of the service, including LangServe's."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ _PIECE = re.compile(r"\s*\S+(?:\s+\S+){0,5}|\s+")
 
 @dataclass(frozen=True, slots=True)
 class Waiting:
-    """A run that waits for replies: ``questions``, each with the ``id`` a reply names."""
+    """A run that waits for replies to ``questions``; a reply names the ``id`` of its question."""
 
     questions: Sequence[Mapping[str, Any]]
 
@@ -61,8 +61,8 @@ class Waiting:
 class Runs:
     """Answers questions with graphs that are compiled once.
 
-    A question with a thread runs under the checkpointer ``saver``, any other without one. By
-    default threads are locked in this process, and responses to repeated requests are in memory.
+    A question with a thread runs with the checkpointer ``saver``, any other without one. By default
+    the locks of threads and the responses to repeated requests are in this process's memory.
     """
 
     def __init__(
@@ -95,21 +95,21 @@ class Runs:
         bounds = {"calls": options.max_calls, "cost": options.max_cost}
         self._limits = Limits().within({n: bound for n, bound in bounds.items() if bound})
         self._latencies = Latencies()
-        building: Any = {"limits": self._limits, "latencies": self._latencies}
-        building["approve"] = options.approve
-        parted = (parts.toolbox, self._planner, generator)
-        self._plain = build_graph(*parted, **building)
-        self.graph = build_graph(*parted, checkpointer=self.saver, **building)
+        settings: Any = {"limits": self._limits, "latencies": self._latencies}
+        settings["approve"] = options.approve
+        components = (parts.toolbox, self._planner, generator)
+        self._plain = build_graph(*components, **settings)
+        self.graph = build_graph(*components, checkpointer=self.saver, **settings)
 
     def close(self) -> None:
         """Shut the computing threads down."""
         self._pool.shutdown(wait=False, cancel_futures=True)
 
     async def plan(self, body: PlanBody, caller: Caller) -> dict[str, Any]:
-        """Plan a question and price the plan; no tool is called.
+        """Return a question's plan with its price; no tool is called.
 
         Raises:
-            InputError: Question, context, history, scope or budget are unusable.
+            InputError: Question, context, history, scope or budget is invalid.
             PlanError: The planner's plan is not valid.
         """
         context = self._context(body.scope, caller, limits=body.budget)
@@ -130,12 +130,12 @@ class Runs:
     async def ask(
         self, body: AskBody, caller: Caller, attempt: Attempt | None = None
     ) -> dict[str, Any] | Waiting:
-        """Answer a question; return the answer's JSON form.
+        """Return the answer to a question in its JSON form.
 
         If an earlier attempt of the same request began a run of the thread, that run continues.
 
         Raises:
-            InputError: Question, context, history or scope are unusable.
+            InputError: Question, context, history or scope is invalid.
             RefusedError: The thread is busy, or a tool asks a question and there is no thread.
         """
         state: dict[str, Any] = {}
@@ -165,7 +165,7 @@ class Runs:
         All replies are given at once; tools ask the other open questions again.
 
         Raises:
-            InputError: The scope is unusable or incomplete.
+            InputError: The scope is invalid or incomplete.
             RefusedError: There is no such thread, it is busy, or its run has ended.
         """
         key = self.key(thread_id, caller)
@@ -205,7 +205,7 @@ class Runs:
         """Delete a thread; raise ``RefusedError`` if it does not exist or is busy."""
         key = self.key(thread_id, caller)
         async with self.locks.alone(key):
-            # A damaged thread can be deleted, too.
+            # A damaged thread can be deleted too.
             with suppress(StoreDamagedError, ValueError):
                 if await self.saver.aget_tuple(_config(key)) is None:
                     raise unknown_thread()
@@ -219,7 +219,7 @@ class Runs:
             raise RefusedError(409, "Answers are not kept here: the setting retain is off.")
         run = self._recent.get(caller.tenant, run_id)
         if run is None:
-            raise RefusedError(404, "There is no such run among those that were answered lately.")
+            raise RefusedError(404, "No such run is among the recently answered runs.")
         return await self._retained(run, caller, "approved")
 
     async def kept(self, caller: Caller) -> list[Case]:
@@ -243,7 +243,7 @@ class Runs:
         return attempt_of(request_key, self.parts.domain, caller.tenant, thread, *content)
 
     async def state(self, key: str) -> ThreadState | None:
-        """Return the state of a thread; ``None`` if nothing is stored of it."""
+        """Return the state of a thread; ``None`` if it is not stored."""
         return await thread_state(self.graph, self.saver, key)
 
     def key(self, thread_id: str, caller: Caller) -> str:
@@ -258,7 +258,7 @@ class Runs:
         modes: list[Any],
         state: dict[str, Any],
     ) -> AsyncGenerator[Event, None]:
-        """Run a question's graph, yield its events, and leave its last state in ``state``."""
+        """Run the graph for a question, yield its events, and put its last state into ``state``."""
         inputs: Any = {"question": body.question, "context": dict(body.context)}
         inputs["history"] = _turns(body)
         limits = {**(body.budget or {}), **({"deadline": body.deadline} if body.deadline else {})}
@@ -291,7 +291,7 @@ class Runs:
     async def _graph_events(
         self, chunks: Any, state: dict[str, Any]
     ) -> AsyncGenerator[Event, None]:
-        """Yield the events of a graph's stream, and keep ``state`` at the graph's last state."""
+        """Yield the events of a graph's stream, and keep the graph's last state in ``state``."""
         streamed = False
         hidden: set[str] = set()
         with self.metrics.run():
@@ -334,7 +334,7 @@ class Runs:
         planner = None
         if self.answers is not None and self.options.retain != "off":
             planner = EarlierPlanner(self._planner, self.answers, caller.tenant, self._pool)
-        # The demo's default customer is only for trying out, without tokens.
+        # The default values of scope fields are for trials without tokens.
         if resumed or self.options.tokens:
             check_whole(self.parts.scopes, scope)
         scope = scope_of(self.parts.scopes, scope)
@@ -344,7 +344,7 @@ class Runs:
     async def _result(
         self, state: Mapping[str, Any], body: AskBody, caller: Caller, thread_id: str | None
     ) -> dict[str, Any] | Waiting:
-        """Return the result of a run; keep its answer as a case if the options say so."""
+        """Return the result of a run; retain its answer as the options say."""
         if state.get("__interrupt__"):
             if thread_id is None:
                 raise RefusedError(409, "The run waits for a reply. POST /ask with a thread_id.")
@@ -355,7 +355,7 @@ class Runs:
         if self.options.retain == "off" or self.answers is None or body.history or body.context:
             return result
         if isinstance(body, (PinnedAsk, WrittenPlanBody)):
-            # Its plan is the client's: no later question may be planned by it.
+            # The client chose the plan: no later question may reuse it.
             return result
         run = RecentRun(body.question, answer)
         self._recent.put(caller.tenant, str(answer["run_id"]), run)
@@ -381,7 +381,7 @@ def unknown_thread() -> RefusedError:
 
 
 def plan_steps(text: str) -> list[dict[str, Any]]:
-    """Return a plan's steps, JSON-plain: ``id``, ``tool``, ``call``, and ids that it ``needs``."""
+    """Return a plan's steps, JSON-plain: ``id``, ``tool``, ``call``, and needed steps' ids."""
     return [
         {
             "id": f"s{number}",
@@ -412,17 +412,17 @@ def _reply(thread: ThreadState, body: ResumeBody, *, begun: bool) -> Command[Any
     ``begun`` says whether an earlier attempt of the same request may have given these replies.
     """
     replies, interrupts = body.replies or {}, thread.interrupts
-    still = {interrupts[id_]: reply for id_, reply in replies.items() if id_ in interrupts}
-    if still and (begun or len(still) == len(replies)):
-        return Command(resume=still)
+    open_replies = {interrupts[id_]: reply for id_, reply in replies.items() if id_ in interrupts}
+    if open_replies and (begun or len(open_replies) == len(replies)):
+        return Command(resume=open_replies)
     if begun:
         return None
     if replies:
         raise RefusedError(
-            409, "Nothing waits for a reply to that question any more. Look at the thread."
+            409, "That question no longer waits for a reply. GET the thread for its open questions."
         )
     if thread.questions:
-        raise RefusedError(409, 'The run waits for replies. Send "replies", each by its id.')
+        raise RefusedError(409, 'The run waits for replies. Send "replies" by question id.')
     if thread.answered:
         raise RefusedError(409, "The thread's last question is answered: ask a new one.")
     return None
@@ -431,8 +431,8 @@ def _reply(thread: ThreadState, body: ResumeBody, *, begun: bool) -> Command[Any
 def _custom_events(
     chunk: Mapping[str, Any], hidden: set[str], *, streamed: bool
 ) -> Iterator[Event]:
-    """Yield the events of one of the graph's own; ``hidden`` collects the paths in errors."""
-    # A tool may write events of its own, which are left out.
+    """Yield the service's events for a graph's event; ``hidden`` collects paths in errors."""
+    # Other events, which a tool may write, are omitted.
     kind = chunk.get("event")
     if kind == "plan":
         plan = chunk["plan"]

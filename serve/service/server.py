@@ -1,4 +1,4 @@
-"""Running the service: its socket, its signals, its shutdown, its log."""
+"""Running of the service: socket, signals, shutdown and log."""
 
 from __future__ import annotations
 
@@ -26,10 +26,10 @@ from casewright.serve.service.connections import (
     room_for,
 )
 
-#: Extra time of a connection beyond its request's, in which cancelled work ends.
+#: Extra time of a connection after its request's, in which cancelled work ends.
 END_SECONDS = 15.0
 LOG_FORMAT = "%(levelname)s %(name)s: %(message)s"
-#: Lines of one place in the code that are written in so many seconds.
+#: The most lines of one place in the code, and the time in seconds that they are counted in.
 MOST_LINES = 20
 LINE_SECONDS = 60.0
 
@@ -37,8 +37,8 @@ LINE_SECONDS = 60.0
 class _Server(uvicorn.Server):
     """A server that ends open requests at a signal, and then exits normally.
 
-    Uvicorn raises the signal again at its end, which would kill the process. This method is not the
-    one that sse-starlette, which LangServe imports, replaces to end LangServe's streams at once.
+    Uvicorn raises the signal again at its end, which would kill the process. sse-starlette, which
+    LangServe imports, replaces Uvicorn's ``handle_exit`` to end streams at once, but not this one.
     """
 
     def __init__(self, config: uvicorn.Config, connections: Connections) -> None:
@@ -48,7 +48,7 @@ class _Server(uvicorn.Server):
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         await super().startup(sockets)
         for listener in sockets or ():
-            # asyncio has set it to what it accepts at a time.
+            # asyncio has set the number of connections that it accepts at a time.
             listener.listen(BACKLOG)
 
     async def on_tick(self, counter: int) -> bool:
@@ -57,7 +57,7 @@ class _Server(uvicorn.Server):
         return await super().on_tick(counter)
 
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:
-        # A second signal ends what is still open.
+        # A second signal ends the open requests at once.
         self.force_exit = self.should_exit
         self.should_exit = True
 
@@ -65,8 +65,8 @@ class _Server(uvicorn.Server):
 def listening(host: str, port: int, *, share: bool = False) -> socket.socket:
     """Return a listening socket; port 0 takes a free one.
 
-    ``share`` lets other services of this user listen there too, if they share it as well: the
-    system gives each new connection to one of them. Raises ``InputError`` if listening fails.
+    With ``share`` other services of this user that share the port can listen too: the system gives
+    each new connection to one of them. Raises ``InputError`` if listening fails.
     """
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     try:
@@ -75,8 +75,8 @@ def listening(host: str, port: int, *, share: bool = False) -> socket.socket:
         )
     except (OSError, OverflowError) as error:
         raise InputError(_listen_error(host, port, error)) from error
-    # Connections inherit it. asyncio sets it only on a socket that names TCP as its protocol, which
-    # this one does not: a body would wait some 40 ms for the acknowledgement of its head.
+    # Connections inherit the option, which asyncio sets only on sockets that name TCP as protocol.
+    # Without it a body would wait some 40 ms for the acknowledgement of its headers.
     server.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     return server
 
@@ -86,14 +86,14 @@ def _listen_error(host: str, port: int, error: OSError | OverflowError) -> str:
     if isinstance(error.__context__, socket.gaierror):
         return f"The host {host} is unknown: give another by --host."
     if isinstance(error, OverflowError):
-        return f"{port} is no port: give one from 0 to 65535 by --port."
+        return f"{port} is not a port: give one from 0 to 65535 by --port."
     free = "give another by --port; --port 0 takes a free one."
     if error.errno == errno.EADDRINUSE:
         return f"Port {port} of {host} is taken: {free}"
     if error.errno in (errno.EACCES, errno.EPERM):
         return f"This user may not listen on port {port} of {host}: {free}"
     if error.errno == errno.EADDRNOTAVAIL:
-        return f"{host} is no address of this machine: give another by --host."
+        return f"{host} is not an address of this machine: give another by --host."
     reason = os.strerror(error.errno) if error.errno else str(error)
     return f"Listening on {host}:{port} failed: {reason}. Give another --host or --port."
 
@@ -109,9 +109,9 @@ def run(
     max_connections_per_address: int = 256,
     log_level: str = "info",
 ) -> None:
-    """Serve until a signal comes; open requests then have ``shutdown_seconds`` to end.
+    """Serve until a signal; open requests then have ``shutdown_seconds`` to end.
 
-    A connection may be without a request for ``header_seconds``.
+    A connection without a request is closed after ``header_seconds``.
 
     Raises:
         InputError: The process may open too few files.
@@ -124,7 +124,7 @@ def run(
         header_seconds,
         request_seconds + END_SECONDS,
     )
-    # Uvicorn calls it like its own class.
+    # Uvicorn calls the protocol like its own class.
     protocol: Any = partial(BoundedProtocol, connections=connections)
     config = uvicorn.Config(
         app,
@@ -145,7 +145,7 @@ def run(
     with server_socket:
         server.run(sockets=[server_socket])
     if not server.started:
-        raise StoreError("The service could not start; the lines above say why.")
+        raise StoreError("The service could not start; see the lines above.")
 
 
 @dataclass(slots=True)
@@ -156,10 +156,10 @@ class _Window:
 
 
 class Repeated(logging.Filter):
-    """Leaves out lines that one place in the code writes too often in a window, and counts them.
+    """A filter that omits lines that a place in the code writes too often in a window of time.
 
-    Otherwise an error of every request would fill the disk. Different errors of one place are
-    counted apart; the first line after a gap says how many were left out.
+    Otherwise an error of every request would fill the disk. Different errors of a place are counted
+    separately; the first line of the next window has the number of omitted lines.
     """
 
     def __init__(self, most: int = MOST_LINES, seconds: float = LINE_SECONDS) -> None:
@@ -169,7 +169,7 @@ class Repeated(logging.Filter):
         self._windows: dict[tuple[object, ...], _Window] = {}
 
     def filter(self, record: logging.LogRecord) -> bool:
-        """Return whether a line is written."""
+        """Return True if the line is written."""
         kind = record.exc_info[0] if record.exc_info else None
         place = (record.name, record.pathname, record.lineno, kind)
         now = time.monotonic()
@@ -187,7 +187,7 @@ class Repeated(logging.Filter):
 
 
 def write_log(level: str) -> None:
-    """Write the log from a level on to stderr; at ``debug`` nothing is left out."""
+    """Write the log from a level on to stderr; ``debug`` omits no line."""
     handler = logging.StreamHandler(sys.stderr)
     if level != "debug":
         handler.addFilter(Repeated())

@@ -1,12 +1,11 @@
-"""Starting the service from its settings."""
+"""Start of the service from its settings."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager, nullcontext
+from contextlib import ExitStack, closing, nullcontext
 from dataclasses import fields
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from casewright.errors import InputError
 from casewright.planner.named import check_shared
@@ -23,10 +22,6 @@ from casewright.serve.settings.settings import load_settings
 from casewright.serve.settings.tokens import TokensFile, read_tokens
 from casewright.stores.paths import data_folder
 
-if TYPE_CHECKING:
-    from casewright.serve.settings.settings import Settings
-    from casewright.stores import Encoder
-
 #: Settings of ``server.run``.
 _RUN = {
     *("shutdown_seconds", "request_seconds", "header_seconds", "log_level"),
@@ -35,14 +30,14 @@ _RUN = {
 
 
 def start(config: Path | None = None, **flags: Any) -> None:
-    """Open the domain, and serve until a signal comes; see ``load_settings`` for the arguments.
+    """Open the domain, and serve until a signal; see ``load_settings`` for the arguments.
 
     Raises:
-        CasewrightError: A setting has no such value, or something cannot be opened.
+        CasewrightError: A setting is invalid, or the domain cannot be opened.
     """
     loaded = load_settings(config, **flags)
     settings = loaded.settings
-    # A flag for one of the two settings replaces both.
+    # A flag for the file or the database replaces both settings.
     if flags.get("threads_url") is not None:
         settings = settings.model_copy(update={"threads_file": None})
     elif flags.get("threads_file") is not None:
@@ -51,19 +46,17 @@ def start(config: Path | None = None, **flags: Any) -> None:
     if flags.get("without_tokens") and tokens:
         raise InputError(
             "--without-tokens is given, but bearer tokens are set. Leave out the flag or the "
-            "tokens; casewright config shows where those come from."
+            "tokens; casewright config shows their origin."
         )
     check_exposure(settings.host, tokens, without_tokens=settings.without_tokens)
     choice = choice_of(loaded)
     check_shared(choice.planner)
-    # First, so that a taken port is reported at once.
-    server_socket = listening(settings.host, settings.port, share=settings.share_port)
-    try:
-        session = open_chosen(choice)
-    except BaseException:
-        server_socket.close()
-        raise
-    try:
+    with ExitStack() as stack:
+        # First the socket: a taken port is an error at once.
+        server_socket = stack.enter_context(
+            listening(settings.host, settings.port, share=settings.share_port)
+        )
+        session = stack.enter_context(closing(open_chosen(choice)))
         parts = parts_of(session, choice)
         names = {option.name for option in fields(ServiceOptions)} - {"tokens", "threads_url"}
         options = ServiceOptions(
@@ -72,19 +65,18 @@ def start(config: Path | None = None, **flags: Any) -> None:
             threads_url=settings.threads_url.get_secret_value() if settings.threads_url else None,
             **settings.model_dump(include=names),
         )
-        with (
-            exporting() if settings.otel else nullcontext(),
-            _answers(settings, session.encoder, parts.domain, choice.encoder) as answers,
-        ):
-            app = create_app(parts, options, answers)
-            run(app, server_socket, **settings.model_dump(include=_RUN))
-    finally:
-        session.close()
-        server_socket.close()
+        stack.enter_context(exporting() if settings.otel else nullcontext())
+        answers = None
+        if settings.retain != "off":
+            folder = data_folder() / "answers" / store_folder(parts.domain, choice.encoder).name
+            folder.mkdir(parents=True, exist_ok=True)
+            answers = stack.enter_context(closing(Answers(session.encoder, folder)))
+        app = create_app(parts, options, answers)
+        run(app, server_socket, **settings.model_dump(include=_RUN))
 
 
 def parts_of(session: Session, choice: Choice) -> Parts:
-    """Return the service's parts of an open session."""
+    """Return the parts of a service for an open session."""
     return Parts(
         domain=session.domain.name,
         toolbox=session.opened.toolbox,
@@ -95,20 +87,3 @@ def parts_of(session: Session, choice: Choice) -> Parts:
         description=session.domain.description,
         questions=session.domain.questions,
     )
-
-
-@contextmanager
-def _answers(
-    settings: Settings, encoder: Encoder, domain: str, encoder_name: str | None
-) -> Iterator[Answers | None]:
-    """Open the kept answers of a domain and encoder, if answers are kept."""
-    if settings.retain == "off":
-        yield None
-        return
-    folder = data_folder() / "answers" / store_folder(domain, encoder_name).name
-    folder.mkdir(parents=True, exist_ok=True)
-    answers = Answers(encoder, folder)
-    try:
-        yield answers
-    finally:
-        answers.close()

@@ -1,4 +1,4 @@
-"""Export of OpenTelemetry spans, as the standard ``OTEL_…`` variables say."""
+"""Export of OpenTelemetry spans, configured by the standard ``OTEL_…`` variables."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _EXPORTER = "OTEL_TRACES_EXPORTER"
 
 @contextmanager
 def exporting() -> Iterator[None]:
-    """Export this process's spans while the context lasts; what is left is sent at its end.
+    """Export this process's spans while the context lasts; send the rest at its end.
 
     Raises:
         DependencyError: The extra ``otel`` is not installed.

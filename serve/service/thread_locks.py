@@ -1,4 +1,4 @@
-"""Locks of threads: a thread works on one request at a time."""
+"""Locks of threads: a thread handles one request at a time."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from casewright.serve.service.problems import RefusedError
 
 
 class ThreadLocks:
-    """The locks of threads within this process; ``keys`` are those of locked threads."""
+    """The locks of threads within this process; ``keys`` has the locked threads' keys."""
 
     def __init__(self) -> None:
         self.keys: set[str] = set()
 
     @asynccontextmanager
     async def alone(self, key: str | None) -> AsyncIterator[None]:
-        """Lock a thread, if there is one; raise ``RefusedError`` if another request has it."""
+        """Lock a thread, if any; raise ``RefusedError`` if another request has locked it."""
         if key is None:
             yield
             return
@@ -29,10 +29,10 @@ class ThreadLocks:
             self.keys.discard(key)
 
     async def held(self, key: str) -> bool:
-        """Return whether a thread is locked."""
+        """Return True if a thread is locked."""
         return key in self.keys
 
 
 def busy_thread() -> RefusedError:
-    """Return the error for a thread that works on another request."""
+    """Return the error for a thread that another request has locked."""
     return RefusedError(409, "The thread is busy with another request. Wait for its end.")

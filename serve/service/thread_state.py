@@ -9,13 +9,13 @@ from typing import Any
 from casewright.errors import told
 from casewright.serve.service.checkpoint_sums import damaged_thread
 
-#: The graph's nodes in their order, after the input by LangGraph's name; revise leads back.
+#: The input, and the graph's nodes in their order; revise may lead back to plan.
 NODES = ("__start__", "plan", "approve", "execute", "revise", "retain", "generate")
-#: LangGraph's channel of a task's return value, until its node has ended.
+#: LangGraph's channel of a task's return value before the end of its node.
 _RETURNED = "__return__"
 #: LangGraph's channel of a task's interrupts.
 _INTERRUPT = "__interrupt__"
-#: Key in the metadata of a run's checkpoints: the request that began it, if that had a key.
+#: The metadata key of a run's checkpoints for the request that began it, if that had a key.
 REQUEST = "casewright_request"
 
 
@@ -24,10 +24,10 @@ class ThreadState:
     """The stored state of a thread's last run.
 
     Attributes:
-        done: How many of ``NODES`` have ended.
-        values: The graph's state; values of nodes that have not ended are of an earlier run.
+        done: The number of ended ``NODES``.
+        values: The graph's state; values of unended nodes are of an earlier run.
         outcomes: The finished steps, JSON-plain, in the order in which they ended.
-        questions: The open questions of tools or an approval, each with the ``id`` of its reply.
+        questions: The open questions of tools or an approval, each with the ``id`` for a reply.
         interrupts: LangGraph's interrupt ids by those ids.
         request: The request that began the run, if it had an Idempotency-Key.
     """
@@ -41,12 +41,12 @@ class ThreadState:
 
     @property
     def answered(self) -> bool:
-        """True once the run has its answer."""
+        """True if the run has an answer."""
         return self.done == len(NODES)
 
     @property
     def ended(self) -> bool:
-        """True once the run has ended, or only waits for replies."""
+        """True if the run has ended, or waits for replies."""
         return self.answered or bool(self.questions)
 
     @property
@@ -61,7 +61,7 @@ class ThreadState:
 
 
 async def thread_state(graph: Any, saver: Any, key: str) -> ThreadState | None:
-    """Return the state of a thread; ``None`` if a checkpointer has nothing of it.
+    """Return the state of a thread; ``None`` if a checkpointer has none.
 
     Raises ``StoreDamagedError`` if the stored data is damaged.
     """
@@ -74,11 +74,11 @@ async def thread_state(graph: Any, saver: Any, key: str) -> ThreadState | None:
     if saved is None:
         return None
     nodes = [task.name for task in snapshot.tasks if task.name in NODES]
-    # A node's results are stored before the next checkpoint, which alone names the next node.
+    # A node's results are stored before the next checkpoint, which names the next node.
     done = NODES.index(nodes[0]) + (not snapshot.next) if nodes else len(NODES)
     values = snapshot.values
     if done == 0:
-        # The input is not taken yet; the state's values are of an earlier run.
+        # The state's values are of an earlier run, and the new input is not in the state yet.
         values = {**values, **saved.checkpoint["channel_values"].get(NODES[0], {})}
     if "question" not in values:
         # The first checkpoint was deleted during the run.
@@ -86,7 +86,7 @@ async def thread_state(graph: Any, saver: Any, key: str) -> ThreadState | None:
     writes = saved.pending_writes or ()
     returned = {task: value for task, channel, value in writes if channel == _RETURNED}
     before: Sequence[Mapping[str, Any]] = ()
-    # While the steps run that a replanning added, those before them are in the state.
+    # While steps run that a replanning added, the earlier ones are in the state.
     if done > NODES.index("execute") or (done == NODES.index("execute") and _mended(values)):
         before = values["outcomes"]
     interrupts = {
@@ -112,14 +112,14 @@ def _open_interrupts(
 ) -> list[Any]:
     """Return the interrupts without a reply, in the order of their steps.
 
-    The execute node stores the interrupts of its steps as well, but later: if a run was killed in
-    between, the node's may have got a reply.
+    The execute node stores the interrupts of its steps again later: after a kill in between, the
+    node's interrupts may already have a reply.
     """
-    late = {task.id for task in snapshot.tasks if task.name == "execute"}
+    execute_tasks = {task.id for task in snapshot.tasks if task.name == "execute"}
     unanswered = [
         interrupt
         for task, channel, interrupts in writes
-        if channel == _INTERRUPT and task not in late and task not in returned
+        if channel == _INTERRUPT and task not in execute_tasks and task not in returned
         for interrupt in interrupts
     ]
     order = [interrupt.id for interrupt in snapshot.interrupts]

@@ -1,4 +1,4 @@
-"""Authentication: a request's tenant follows from its bearer token alone."""
+"""Authentication: the bearer token alone determines a request's tenant."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from casewright.serve.settings.tokens import Grant
 if TYPE_CHECKING:
     from starlette.types import ASGIApp, Receive, Scope, Send
 
-#: Minimum interval between checks for changed tokens.
+#: The shortest interval between checks for changed tokens.
 LOOK_SECONDS = 1.0
 #: Tenant of all requests of a service without tokens.
 LOCAL = "local"
@@ -39,7 +39,7 @@ class Caller:
 
 
 def caller_of(request: Request) -> Caller:
-    """Return a request's caller. All routes except the open paths have one."""
+    """Return a request's caller; requests of open paths have none."""
     caller: Caller = request.state.caller
     return caller
 
@@ -53,8 +53,8 @@ def tenant_of(scope: Scope) -> str:
 class Tokens:
     """The tenants of all tokens; false if the service was started without tokens.
 
-    A token is compared with the digests of all tokens, in constant time. ``again`` returns the
-    tokens if they have changed, else ``None``; it is called every second at most.
+    A token is compared with the digests of all tokens in constant time. ``again`` returns the
+    tokens if they have changed, else ``None``; it is called at most once a second.
     """
 
     def __init__(
@@ -91,8 +91,8 @@ class Tokens:
 class Authenticated:
     """Middleware that refuses requests without a known token, before their body is read.
 
-    Without tokens every request is of the tenant ``local``, unless a web page may have sent it: its
-    ``Host`` is no loopback address (DNS rebinding), or its ``Origin`` is another host's.
+    Without tokens every request is of the tenant ``local``. Requests that a web page may have sent
+    are refused: ``Host`` is not a loopback address (DNS rebinding), or ``Origin`` is another host.
     """
 
     def __init__(self, app: ASGIApp, *, tokens: Tokens) -> None:
@@ -124,7 +124,7 @@ class Authenticated:
 
 
 def is_open(scope: Scope) -> bool:
-    """Return whether a request needs no authentication."""
+    """Return True if a request needs no authentication."""
     path = scope["path"]
     return (path in OPEN_PATHS or path.startswith(PAGE)) and scope["method"] in ("GET", "HEAD")
 
@@ -140,13 +140,13 @@ def check_exposure(host: str, tokens: Mapping[str, Grant], *, without_tokens: bo
         )
     if not is_loopback(host):
         raise InputError(
-            f"--host {host} is reached by other machines, and there are no bearer tokens. Give "
+            f"Other machines can reach --host {host}, and there are no bearer tokens. Give "
             "--tokens FILE, or a loopback address such as 127.0.0.1."
         )
 
 
 def is_loopback(host: str) -> bool:
-    """Return whether only this machine can reach a host."""
+    """Return True if only this machine can reach a host."""
     if host == "localhost":
         return True
     try:
@@ -156,10 +156,10 @@ def is_loopback(host: str) -> bool:
 
 
 def _foreign_page(headers: Headers) -> str:
-    """Return why a request may come from a web page; empty if it does not."""
+    """Return the reason to refuse a request that a web page may have sent; empty without one."""
     if not is_loopback(_host(headers.get("host", ""))):
         return "Without tokens the service answers on a loopback address only."
-    # Browsers send it with every POST of any content type; "null" hides the page.
+    # Browsers send Origin with every POST; "null" hides the page.
     origin = headers.get("origin")
     if origin is not None and not is_loopback(_host(origin.partition("://")[2])):
         return "Without tokens the service answers no page of another host."

@@ -1,1 +1,1 @@
-"""Sessions: an open domain with planner, generator and scope."""
+"""Sessions: open domains with planner, generator and scope."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import closing
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -53,12 +54,9 @@ def ask(
     check_question(question)
     check_context(context or {})
     check_history(list(history))
-    session = open_session(domain, planner)
-    try:
+    with closing(open_session(domain, planner)) as session:
         whole_scope = scope_of(session.domain.scopes, scope or {}, listed=True)
         graph = session.graph(generator, full=full, mend=mend)
         limits = None if deadline is None else {"deadline": deadline}
         dialogue = Dialogue(graph, whole_scope, history, limits=limits)
         return Answer.from_state(dialogue.ask(question, context or {}))
-    finally:
-        session.close()

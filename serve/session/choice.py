@@ -1,4 +1,4 @@
-"""Choice of domain, planner, generator and models, by a command's flags and the settings."""
+"""Choice of domain, planner, generator and models from the flags and settings of a command."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """Names of the domain and its planner, generator and models; ``None`` means the default."""
+    """The domain, and the names of planner, generator and models; ``None`` means the default."""
 
     domain: Domain
     planner: str
@@ -42,7 +42,7 @@ def domain_of(loaded: Loaded) -> Domain:
 
     name, origin = loaded.settings.domain, loaded.origins["domain"]
     if is_place(name) and origin.kind == "file":
-        # A settings file may be found without the user's knowledge, so it must not run code.
+        # A settings file may be found without the user's knowledge: it must not run code.
         raise InputError(
             f"{origin}: the domain {name} is Python code, which a settings file may not name. "
             "Give it as --domain, or in CASEWRIGHT_DOMAIN."
@@ -53,7 +53,7 @@ def domain_of(loaded: Loaded) -> Domain:
 def choice_of(loaded: Loaded, domain: Domain | None = None) -> Choice:
     """Return the choice in the settings, and set the folders of this process.
 
-    A setting that does not apply to this domain or planner is ignored, so that one file can serve
+    A setting that does not apply to the domain or the planner is ignored, so that a file can serve
     all of them; a flag that does not apply is refused later.
     """
     from casewright.planner.named import ModelSettings, named_planner, of_adapter
@@ -69,12 +69,12 @@ def choice_of(loaded: Loaded, domain: Domain | None = None) -> Choice:
         takes = planner is not None and "adapter" in named_planner(planner).takes
         planner, adapter = of_adapter(planner if takes else None, adapter)
     planner = planner or default_planner(domain)
-    useless = {"adapter", "device", "dtype"} - named_planner(planner).takes
+    unused = {"adapter", "device", "dtype"} - named_planner(planner).takes
     if domain.looping is None:
-        useless.add("feedback")
+        unused.add("feedback")
 
     def applying(name: str, value: str | None) -> str | None:
-        return None if name in useless and origins[name].kind != "flag" else value
+        return None if name in unused and origins[name].kind != "flag" else value
 
     return Choice(
         domain,

@@ -1,26 +1,23 @@
-"""A conversation with a compiled graph: one question after the other."""
+"""A conversation with a compiled graph."""
 
 from __future__ import annotations
 
-import json
 import uuid
 from collections.abc import Callable, Mapping, Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from casewright.errors import InputError
-from casewright.planner.request import Turn, check_context, check_history
+from casewright.planner.request import Turn
 
 if TYPE_CHECKING:
     from casewright.graph import Approve
     from casewright.graph.build import Graph
 
-#: Maximal number of turns that are kept; questions seldom refer to earlier ones.
-KEPT = 20
+#: Maximum number of turns in the history; questions seldom refer to earlier ones.
+MAX_TURNS = 20
 
 
 class Dialogue:
-    """Conversation with a graph in one scope, which keeps the turns, since the graph does not.
+    """A conversation with a graph in one scope; it keeps the turns, since the graph does not.
 
     Args:
         graph: The graph, with a checkpointer if ``replies`` is given.
@@ -64,36 +61,5 @@ class Dialogue:
             by_id = {pause.id: reply for pause, reply in zip(pauses, replies, strict=True)}
             result = self._graph.invoke(Command(resume=by_id), config, context=run)
         turn = Turn(question=question, answer=Answer.from_state(result).text)
-        self.turns = [*self.turns, turn][-KEPT:]
+        self.turns = [*self.turns, turn][-MAX_TURNS:]
         return result
-
-
-def read_history(file: Path | None) -> list[Turn]:
-    """Return the earlier turns in a JSON file; empty without a file."""
-    if file is None:
-        return []
-    try:
-        turns = json.loads(file.read_text(encoding="utf-8-sig"))
-    except OSError as error:
-        raise InputError(f"--history {file} cannot be read: {error.strerror}.") from error
-    except (ValueError, RecursionError) as error:
-        raise InputError(
-            f"--history {file} is not JSON: {error}. Write "
-            '[{"question": "…", "answer": "…"}, …], the earliest first.'
-        ) from error
-    check_history(turns)
-    return [Turn(question=turn["question"], answer=turn["answer"]) for turn in turns]
-
-
-def read_context(text: str | None) -> dict[str, Any]:
-    """Return the context in a JSON text, empty without a text; raise ``InputError`` if invalid."""
-    if text is None:
-        return {}
-    try:
-        context = json.loads(text)
-    except (ValueError, RecursionError) as error:
-        raise InputError(
-            f'--context is not JSON: {error}. Give an object such as {{"product_id": "P001"}}.'
-        ) from error
-    check_context(context)
-    return dict(context)

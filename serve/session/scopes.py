@@ -23,7 +23,7 @@ def demo_scope(known: Scopes) -> dict[str, str]:
 def scope_of(known: Scopes, values: Mapping[str, str], *, listed: bool = False) -> dict[str, str]:
     """Return a request's scope, completed by the first values of the domain's fields.
 
-    A field without listed values accepts any value and is required. Errors list the values only if
+    A field without listed values accepts any value and is required. Errors list values only if
     ``listed`` is true, since a service must not reveal its users.
 
     Raises:
@@ -39,33 +39,6 @@ def scope_of(known: Scopes, values: Mapping[str, str], *, listed: bool = False) 
     scope = {**demo_scope(known), **values}
     check_whole(known, scope)
     return scope
-
-
-def command_scope(
-    known: Scopes, texts: Sequence[str] | None, short: Mapping[str, str], tenant: str | None
-) -> dict[str, str]:
-    """Return the scope in a command line, with the tenant.
-
-    Args:
-        known: Scope field to its values.
-        texts: Texts of the form ``FIELD=VALUE``.
-        short: Values of fields that have their own options.
-        tenant: The tenant, which tools read from the scope.
-    """
-    scope: dict[str, str] = {}
-    for text in [*(texts or ()), *(f"{field}={value}" for field, value in short.items())]:
-        field, sign, value = text.partition("=")
-        if not (field and sign and value):
-            raise InputError(f"--scope {text} has no value. Write FIELD=VALUE.")
-        if field in scope:
-            raise InputError(f"The scope field {field!r} is given twice. Give it once.")
-        scope[field] = value
-    scope = scope_of(known, scope, listed=True)
-    if tenant is None:
-        return scope
-    if not tenant.strip():
-        raise InputError("--tenant is empty. Name the tenant whose cases the tools look up.")
-    return {**scope, "tenant": tenant}
 
 
 def like_a_tenant(known: Scopes, tenants: Collection[str]) -> list[str]:
@@ -86,7 +59,6 @@ def check_whole(known: Scopes, scope: Mapping[str, str]) -> None:
     """Raise ``InputError`` if a scope field is missing."""
     if missing := sorted(known.keys() - scope.keys()):
         raise InputError(
-            f"The scope does not say who asks: give it with {', '.join(missing)} "
-            f"(--scope {missing[0]}=VALUE on the command line). It is not kept from one request to "
-            "the next."
+            f"The scope lacks {', '.join(missing)}: give all fields in each request "
+            f"(--scope {missing[0]}=VALUE on the command line)."
         )

@@ -1,8 +1,9 @@
-"""Sessions, which are open domains with planner, generator and graph."""
+"""Opening of domains with planner, generator and graph."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import closing
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -27,7 +28,7 @@ if TYPE_CHECKING:
 
 @dataclass
 class Session:
-    """Open domain with its planner."""
+    """An open domain with its planner."""
 
     domain: Domain
     opened: OpenDomain
@@ -41,14 +42,11 @@ class Session:
     def graph(
         self, generator: str, checkpointer: Any = None, *, full: bool = False, **mending: Any
     ) -> Graph:
-        """Return the graph with the generator of this name; ``mending`` is ``mend`` of
-        ``build_graph``."""
+        """Return the graph with the generator of this name; ``mending`` is for ``build_graph``."""
         from casewright.graph import build_graph
 
-        worded = self.generator(generator, full=full)
-        return build_graph(
-            self.opened.toolbox, self.planner, worded, checkpointer=checkpointer, **mending
-        )
+        parts = (self.opened.toolbox, self.planner, self.generator(generator, full=full))
+        return build_graph(*parts, checkpointer=checkpointer, **mending)
 
     def close(self) -> None:
         """Close the stores."""
@@ -57,7 +55,7 @@ class Session:
 
 def open_session(
     domain: str | Domain,
-    planner: str | None = None,
+    planner: str | Planner | None = None,
     opening: Mapping[str, str] | None = None,
     *,
     encoder_name: str | None = None,
@@ -69,7 +67,7 @@ def open_session(
 
     Args:
         domain: The domain, or its name for ``find_domain``.
-        planner: The planner; by default the domain's, see ``default_planner``.
+        planner: The planner, or its name; by default the domain's, see ``default_planner``.
         opening: At most one of the options in ``Domain.openers``, with its value.
         encoder_name: See ``named_encoder``; the packaged encoder by default.
         feedback: The judge of relevance feedback; none by default.
@@ -82,32 +80,36 @@ def open_session(
     if isinstance(domain, str):
         domain = find_domain(domain)
     planner = planner or default_planner(domain)
-    named.check_planner(planner, model)
+    if isinstance(planner, str):
+        named.check_planner(planner, model)
     _check_feedback(feedback, domain)
-    if named.is_local(planner):
+    if isinstance(planner, str) and named.is_local(planner):
         named.local_model(planner, model or ModelSettings())
     from casewright.planner.narrowing import narrowing
     from casewright.stores.encoders.sources import named_encoder, preload
 
     encoder = named_encoder(encoder_name)
     preload(encoder)
-    reader = domain.open_reader() if named.named_planner(planner).reads else None
+    reader = None
+    if isinstance(planner, str) and named.named_planner(planner).reads:
+        reader = domain.open_reader()
     if reader is not None:
         reader.preload()
     opened = open_domain(domain, encoder, encoder_name, opening)
     try:
         opened = with_feedback(opened, domain, feedback)
-        base = named.make_planner(
-            planner,
-            opened.plan_cases,
-            reader,
-            model,
-            queries=domain.queries,
-            encoder=encoder,
-            scope=demo_scope(domain.scopes) if scope is None else scope,
-        )
-        narrowed = narrowing(base, opened.toolbox, encoder, opened.plan_cases)
-        return Session(domain, opened, narrowed, encoder)
+        if isinstance(planner, str):
+            base = named.make_planner(
+                planner,
+                opened.plan_cases,
+                reader,
+                model,
+                queries=domain.queries,
+                encoder=encoder,
+                scope=demo_scope(domain.scopes) if scope is None else scope,
+            )
+            planner = narrowing(base, opened.toolbox, encoder, opened.plan_cases)
+        return Session(domain, opened, planner, encoder)
     except BaseException:
         opened.close()
         raise
@@ -130,12 +132,13 @@ def open_chosen(
     choice: Choice,
     scope: Mapping[str, str] | None = None,
     opening: Mapping[str, str] | None = None,
+    planner: Planner | None = None,
     **model: Any,
 ) -> Session:
-    """Open the domain and planner of a choice, with further settings of the language model."""
+    """Open the domain of a choice, with ``planner`` or its planner with further model settings."""
     return open_session(
         choice.domain,
-        choice.planner,
+        planner or choice.planner,
         opening,
         encoder_name=choice.encoder,
         feedback=choice.feedback,
@@ -175,8 +178,5 @@ def rebuild(domain_name: str) -> dict[str, int]:
     from casewright.stores import default_encoder
 
     domain = find_domain(domain_name)
-    opened = domain.open(store_folder(domain.name), default_encoder(), True)
-    try:
+    with closing(domain.open(store_folder(domain.name), default_encoder(), True)) as opened:
         return {name: store.count() for name, store in opened.stores.items()}
-    finally:
-        opened.close()

@@ -1,7 +1,7 @@
 """The graph for LangGraph's own server and Studio, named in ``langgraph.json``.
 
-Their packages and LangServe cannot be installed together: langgraph-api needs sse-starlette 2.1.3
-or later, langserve a version before 2. So this module imports nothing of the service, and
+LangGraph's server and LangServe cannot be installed together: langgraph-api needs sse-starlette
+2.1.3 or later, langserve a version before 2. This module imports nothing of the service, and
 ``langgraph dev`` needs an environment without the extra ``serve``; see docs/serve.md.
 """
 
@@ -18,7 +18,7 @@ _lock = threading.Lock()
 async def make_graph() -> Any:
     """Open the domain in the settings, and return its graph without a checkpointer.
 
-    The graph is made once: LangGraph's server calls this for every run, on its event loop.
+    The graph is built once: LangGraph's server calls this for every run, on its event loop.
 
     Raises:
         CasewrightError: A setting is invalid, or the domain cannot be opened.
@@ -27,7 +27,7 @@ async def make_graph() -> Any:
 
 
 def _graph_once() -> Any:
-    # The cache alone would let two first callers make the graph twice.
+    # Without the lock, two concurrent first calls would both build the graph.
     with _lock:
         return _graph()
 

@@ -11,7 +11,7 @@ from casewright.planner import ChatPlanner, Planner, PlanRequest, PlanResult
 
 
 class _ThreadedPlanner:
-    """Planner that computes in a thread, since even the case planner blocks for milliseconds."""
+    """A planner that computes in a thread, since even the case planner blocks for milliseconds."""
 
     def __init__(self, planner: Planner, threads: Executor) -> None:
         self._planner = planner
@@ -23,13 +23,13 @@ class _ThreadedPlanner:
 
     async def aplan(self, request: PlanRequest) -> PlanResult:
         loop = asyncio.get_running_loop()
-        # In a copy of this context, for the parent span.
+        # A copy of this context has the parent span.
         plan = copy_context().run
         return await loop.run_in_executor(self._threads, plan, self._planner.plan, request)
 
 
 class _ThreadedGenerator:
-    """Generator that computes in a thread."""
+    """A generator that computes in a thread."""
 
     def __init__(self, generator: Generator, threads: Executor) -> None:
         self._generator = generator

@@ -1,4 +1,4 @@
-"""The TOML file of settings: location and values."""
+"""The TOML file of settings: its location and values."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def find_settings_file(config: Path | None = None) -> Path | None:
     file = config or Path(str(named))
     if not file.is_file():
         name = "--config" if config else VARIABLE
-        raise InputError(f"{name}: {file} is no file. Give a TOML file of settings.")
+        raise InputError(f"{name}: {file} is not a file. Give a TOML file of settings.")
     return file
 
 
@@ -42,7 +42,7 @@ def read_settings_file(
         if name not in known:
             meant = nearest(name, known)
             raise InputError(
-                f"{file}: {cleaned(repr(name), 80)} is no setting. "
+                f"{file}: {cleaned(repr(name), 80)} is not a setting. "
                 + (f"Write {meant!r}." if meant else "casewright config lists the settings.")
             )
     for name in paths:
@@ -52,15 +52,15 @@ def read_settings_file(
 
 
 def check_found(file: Path, values: Mapping[str, Any], paths: Collection[str]) -> None:
-    """Raise ``InputError`` if a file found in the working directory names a path.
+    """Raise ``InputError`` if a file in the working directory names a path.
 
-    The author may be somebody else, while files in the settings are trusted.
+    Somebody else may have written the file, while commands trust the paths in settings.
     """
     for name, value in values.items():
         if name in paths or (name in MODELS and _is_path(str(value))):
             raise InputError(
-                f"{name} in {file} names a path, and the file was found in the working directory, "
-                f"not named. If you trust it, name it: --config {file}, or {VARIABLE}={file}."
+                f"{name} in {file} names a path, which a file in the working directory may not do "
+                f"by itself. If you trust the file, give --config {file}, or {VARIABLE}={file}."
             )
 
 
@@ -86,7 +86,7 @@ def read_toml(file: Path) -> dict[str, Any]:
     except (ValueError, RecursionError) as error:
         # Invalid UTF-8 is a ValueError too. The message quotes no value.
         raise InputError(
-            f"The settings in {file} are not TOML: {error}. Write one a line, such as "
+            f"The settings in {file} are not TOML: {error}. Write one per line, such as "
             'domain = "shopping".'
         ) from error
 

@@ -1,9 +1,9 @@
-"""The settings that several commands share, read from flags, environment and a file.
+"""Settings that several commands share, from flags, the environment and a TOML file.
 
 A command's flag has precedence, then the environment (``CASEWRIGHT_PLANNER``), a TOML file, and the
 default. Domains may have their own settings (``domains/legal/data.py``).
 
-This module imports pydantic-settings, so commands import it only when they use it.
+Commands import this module only when they use it, since it imports pydantic-settings.
 """
 
 from __future__ import annotations
@@ -50,21 +50,21 @@ from casewright.serve.settings.file import (
 
 PREFIX = "CASEWRIGHT_"
 #: Variables with the prefix that are not settings, such as those of domains. Packages declare
-#: theirs as entry points of the group ``casewright.variables``.
+#: their variables as entry points of the group ``casewright.variables``.
 OTHERS = frozenset(
     {
         *(VARIABLE, "CASEWRIGHT_DEBUG", "CASEWRIGHT_ALQA"),
         *("CASEWRIGHT_LEGAL_CONTEXT", "CASEWRIGHT_LEGAL_EXTRACTOR"),
     }
 )
-#: Settings that are paths, which in a file are relative to its folder.
+#: Settings that are paths; in a file they are relative to the file's folder.
 PATHS = (
     *("home", "cache_folder", "tokens_file", "threads_file", "corrections_file"),
     "plans_folder",
 )
-#: Settings that are never displayed.
+#: Settings whose values are never displayed.
 SECRET = ("tokens", "threads_url")
-#: The shortest bearer token: a shorter one can be guessed.
+#: The shortest bearer token, since shorter ones can be guessed.
 TOKEN_CHARACTERS = 16
 
 # The file's values while a ``Settings`` is constructed.
@@ -74,12 +74,12 @@ _file: ContextVar[Mapping[str, Any]] = ContextVar("casewright_settings_file")
 def _bearer(token: SecretStr) -> SecretStr:
     text = token.get_secret_value()
     if len(text) < TOKEN_CHARACTERS or not all("!" <= character <= "~" for character in text):
-        raise ValueError("unfit for a bearer token")
+        raise ValueError("not valid as a bearer token")
     return token
 
 
 def _decoded(value: Any) -> Any:
-    # The environment holds lists as JSON.
+    # Lists are JSON in the environment.
     return json.loads(value) if isinstance(value, str) else value
 
 
@@ -93,7 +93,8 @@ class Token(BaseModel):
     expires: AwareDatetime | None = None
 
 
-Seconds = Annotated[float, Field(gt=0, allow_inf_nan=False)]
+Amount = Annotated[float, Field(gt=0, allow_inf_nan=False)]
+Count = Annotated[int, Field(ge=1)]
 
 
 class Settings(BaseSettings):
@@ -135,44 +136,35 @@ class Settings(BaseSettings):
     tokens: Annotated[tuple[Token, ...], NoDecode, BeforeValidator(_decoded)] = Field(
         (),
         description='bearer tokens with their tenants: [{"token": "…", "tenant": "acme"}], each '
-        f"token once, of {TOKEN_CHARACTERS} or more visible ASCII characters; an end may stand "
-        'beside them: "expires": "2027-01-31T00:00:00Z"',
+        f"token once, of {TOKEN_CHARACTERS} or more visible ASCII characters, optionally with "
+        '"expires": "2027-01-31T00:00:00Z"',
     )
     tokens_file: Path | None = Field(None, description="a TOML file of [[tokens]]")
     without_tokens: bool = Field(False, description="true to serve this machine only, or false")
-    max_body_bytes: int = Field(
-        1_048_576, ge=1, description="bytes of the largest request, from 1 on"
+    max_body_bytes: Count = Field(1_048_576, description="bytes of the largest request, from 1 on")
+    max_concurrency: Count = Field(32, description="questions answered at a time, from 1 on")
+    max_concurrency_per_tenant: Count | None = Field(
+        None, description="questions of one tenant answered at a time, from 1 on; half by default"
     )
-    max_concurrency: int = Field(32, ge=1, description="questions answered at a time, from 1 on")
-    max_concurrency_per_tenant: int | None = Field(
-        None,
-        ge=1,
-        description="questions of one tenant answered at a time, from 1 on; half by default",
-    )
-    max_tool_threads: int = Field(256, ge=1, description="threads of tools that block, from 1 on")
-    max_connections: int = Field(1000, ge=1, description="open connections, from 1 on")
-    max_connections_per_address: int = Field(
-        256, ge=1, description="open connections of one address, from 1 on"
-    )
-    max_calls: int | None = Field(None, ge=1, description="calls of tools of a run, from 1 on")
-    max_cost: Seconds | None = Field(
+    max_tool_threads: Count = Field(256, description="threads of tools that block, from 1 on")
+    max_connections: Count = Field(1000, description="open connections, from 1 on")
+    max_connections_per_address: Count = Field(256, description="connections by address, from 1 on")
+    max_calls: Count | None = Field(None, description="calls of tools of a run, from 1 on")
+    max_cost: Amount | None = Field(
         None, description="cost of a run's calls by the tools' declarations, above 0"
     )
     approve: Literal["declared", "always"] = Field(
         "declared", description="plans that wait for approval: declared or always"
     )
-    header_seconds: Seconds = Field(10.0, description="seconds a connection may be idle, above 0")
-    request_seconds: Seconds = Field(60.0, description="seconds a request may take, above 0")
-    shutdown_seconds: Seconds = Field(30.0, description="seconds for open requests to end, above 0")
+    header_seconds: Amount = Field(10.0, description="seconds a connection may be idle, above 0")
+    request_seconds: Amount = Field(60.0, description="seconds a request may take, above 0")
+    shutdown_seconds: Amount = Field(30.0, description="seconds for open requests to end, above 0")
     threads_file: Path | None = Field(None, description="a SQLite file for conversations")
     threads_url: SecretStr | None = Field(
         None, description="a database for conversations: postgresql://USER@HOST/NAME"
     )
-    thread_days: float | None = Field(
-        None,
-        gt=0,
-        allow_inf_nan=False,
-        description="days after which answered conversations are deleted, above 0",
+    thread_days: Amount | None = Field(
+        None, description="days after which answered conversations are deleted, above 0"
     )
     share_port: bool = Field(
         False, description="true to share the port with other services, or false"
@@ -295,16 +287,16 @@ def _as_input_error(
     cause = first.get("ctx", {}).get("error")
     origin = origins[name]
     if isinstance(cause, InputError):
-        # The same message for a flag as commands without settings have.
+        # A flag has the same message in commands without settings.
         return cause if origin.kind == "flag" else InputError(f"{origin}: {cause}")
-    value = "what is given" if name in SECRET else cleaned(repr(values[name]), 80)
+    value = "the value" if name in SECRET else cleaned(repr(values[name]), 80)
     fit = Settings.model_fields[name].description
     return InputError(f"{origin}: {value} cannot be the setting {name}. Give {fit}.")
 
 
 def unknown_variables() -> dict[str, str]:
     """Return environment variables that look like misspelled settings, with the nearest setting."""
-    # Compared without the common prefix, which would make all of them similar.
+    # Names are compared without their common prefix, which would make all similar.
     known = {name.upper() for name in Settings.model_fields}
     known |= {name.removeprefix(PREFIX) for name in OTHERS | extensions("variable").keys()}
     misspelled = {}
@@ -319,7 +311,7 @@ def choose_folders(loaded: Loaded) -> None:
     """Set the folders of stores and caches for this process."""
     from casewright.stores import paths
 
-    # Every use reads those of the environment there.
+    # ``paths`` itself reads the environment.
     home, cache_folder = (
         getattr(loaded.settings, name) if loaded.origins[name].kind in ("file", "flag") else None
         for name in ("home", "cache_folder")

@@ -1,4 +1,4 @@
-"""Bearer tokens of the service, from the settings and from a file of tokens."""
+"""Bearer tokens of the service, from the settings and a file of tokens."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ class _File(BaseModel):
 
 @dataclass(frozen=True, slots=True)
 class Grant:
-    """Rights of a token: requests of a tenant, until the token's expiry, if any."""
+    """The rights of a token: requests of a tenant, until the expiry, if any."""
 
     tenant: str
     expires: datetime | None = None
 
 
 class TokensFile:
-    """Reads the tokens of the settings again after a change or removal of their file."""
+    """A file of tokens that is read again after its change or removal."""
 
     def __init__(self, settings: Settings) -> None:
         self._settings = settings

@@ -229,4 +229,4 @@ def test_unknown_generator_is_a_users_error(tmp_path: Path) -> None:
 def test_option_that_would_do_nothing_is_a_users_error(tmp_path: Path) -> None:
     completed = run(tmp_path, "bench", "legal", "--generator", "openai:gpt-4o-mini")
     assert completed.returncode == 2
-    assert "--generator goes with --answers" in completed.stderr
+    assert "--generator and --against need --answers" in completed.stderr

@@ -114,14 +114,14 @@ def test_the_command_measures_a_folder_and_the_corpus(data: Path) -> None:
     assert {row["table"] for row in rows} == {data.name, "validation"}
     assert {row["cases"] for row in rows if row["planner"] == "parser"} == {0, 5}
     shown = CliRunner().invoke(app, [*typed, "--no-corpus"])
-    assert f"{data.name}, by annotated messages known" in shown.stdout
+    assert f"{data.name}, by known annotated messages" in shown.stdout
 
 
 @pytest.mark.parametrize(
     ("typed", "message"),
     [
-        (["--cases", "some"], "are no numbers"),
-        (["--no-corpus"], "nothing to measure on"),
+        (["--cases", "some"], "is not a list of numbers"),
+        (["--no-corpus"], "No messages are given"),
         (["--data", "nowhere"], "there is no such file"),
         (["--split", "training"], "no split 'training'"),
     ],

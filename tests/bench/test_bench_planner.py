@@ -185,7 +185,7 @@ def test_frozen_queries_are_planned_for_by_the_planners_as_they_are_shipped(toy:
 
 
 def test_a_domain_without_frozen_queries_says_so(toy: Toy) -> None:
-    with pytest.raises(InputError, match="no queries for measuring only"):
+    with pytest.raises(InputError, match="no queries for measuring"):
         measured(toy, bench="frozen")
 
 

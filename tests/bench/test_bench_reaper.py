@@ -141,7 +141,7 @@ def test_a_run_that_was_stopped_goes_on_with_the_training_at_hand(
     monkeypatch.setattr(training, "_train", stopped)
     completed = run(work, recipe, "--table", "2", "--steps", "3")
     assert completed.exit_code != 0
-    assert "The same command goes on" in completed.output
+    assert "The same command continues" in completed.output
     # What was trained with other steps is left as it is.
     assert before <= {file.name for file in (work / "planners").iterdir()}
 

@@ -51,7 +51,7 @@ def test_messages_that_planners_know_are_not_asked() -> None:
 
 
 def test_more_cases_than_leave_a_message_are_refused() -> None:
-    with pytest.raises(InputError, match="leaves nothing to ask: the toolbox"):
+    with pytest.raises(InputError, match="leaves no message to measure: the toolbox"):
         corpus_set("validation", 1000, seed=0)
 
 

@@ -204,7 +204,7 @@ def test_round_trips_are_of_one_token_and_plans_as_long_as_asked_for(measured: R
         ({"url": "http://127.0.0.1:1/v1"}, "--url and --model go together"),
         ({"model": "tiny"}, "--url and --model go together"),
         ({"url": "127.0.0.1", "model": "tiny"}, "not a URL"),
-        ({"queries": 5}, "has 4 queries for measuring only"),
+        ({"queries": 5}, "has 4 queries for measuring"),
     ],
     ids=["no model", "no URL", "bad URL", "too many queries"],
 )
@@ -220,7 +220,7 @@ def test_a_server_that_does_not_answer_is_refused_before_anything_is_planned(toy
     with pytest.raises(InputError, match=f"The model at {url} failed") as error:
         measure.measure_chat("toy", 1, url=url, model="tiny")
     assert "Connection refused" in str(error.value)
-    assert "Look at --url and --model." in str(error.value)
+    assert "Check --url and --model." in str(error.value)
 
 
 def test_a_random_model_is_the_same_every_time(tmp_path: Path) -> None:

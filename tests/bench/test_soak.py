@@ -11,7 +11,7 @@ from casewright.bench.soak import kills, measure
 from casewright.bench.soak.damage import full_disks
 from casewright.bench.soak.trials import Bounds, in_child
 from casewright.errors import InputError
-from casewright.serve.cli.bench.soak_service import service_of
+from casewright.serve.cli.bench.service import service_of
 
 #: Kinds with what they try here at most: the others have a test of their own, or take long.
 TRIALS = {

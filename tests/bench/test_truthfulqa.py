@@ -103,7 +103,7 @@ def test_rankings_are_told_and_that_the_model_is_not_the_papers(report: dict[str
     rows = [line for line in report["rows"] if line["retriever"] in NAMES]
     rows.sort(key=lambda line: -line["mass (TruthfulQA's MC2)"])
     assert by_mass[0].endswith(": " + " > ".join(line["retriever"] for line in rows) + ".")
-    assert any("A small one knows little" in line for line in report["notes"])
+    assert any("A small model knows few answers" in line for line in report["notes"])
 
 
 def test_a_second_run_scores_nothing_and_says_the_same(

@@ -132,7 +132,7 @@ def test_a_rest_that_is_there_may_be_somebodys_work(tmp_path: Path) -> None:
         place = rest_file(output)
         assert place == tmp_path / name
         write_new(place, (line + "\n" for line in report.rest))
-    with pytest.raises(InputError, match="is there already"):
+    with pytest.raises(InputError, match="exists already"):
         rest_file(output, place)
 
 

@@ -75,7 +75,7 @@ def test_the_same_words_count_once_unless_their_plans_differ() -> None:
     twice = [*QUERIES[:3], *annotated(["A RED  lamp"]), *annotated([text(0)], "s1 = desk()")]
     found = choose_queries(twice, SamplingSettings(method="random", size=4), ENCODER, 0)
     assert [query.query for query in found] == [text(0), text(1), text(2), text(0)]
-    with pytest.raises(InputError, match="5 queries are to be drawn from 4"):
+    with pytest.raises(InputError, match="5 queries cannot be drawn: the large pool has 4"):
         choose_queries(twice, SamplingSettings(method="random", size=5), ENCODER, 0)
 
 
@@ -170,7 +170,7 @@ def test_a_comparison_leaves_out_a_method_that_cannot_draw_as_many(
     records = [{"id": str(n), "query": text(n)} for n in range(80)]
     made = sample_pool(records[:2], records, ENCODER, size=20, compare=True)
     assert set(made.figures) == {"initial", *METHODS} - {"dqs_extremes"}
-    assert "dqs_extremes is not compared: 20 queries are to be" in capsys.readouterr().err
+    assert "dqs_extremes is not compared: 20 queries cannot be drawn" in capsys.readouterr().err
     with pytest.raises(InputError, match="Raise the extremes"):
         sample_pool(records[:2], records, ENCODER, method="dqs_extremes", size=20)
 

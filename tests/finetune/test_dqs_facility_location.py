@@ -83,5 +83,5 @@ def test_what_stands_for_the_pool_already_is_not_picked_for_again() -> None:
 
 
 def test_a_pool_smaller_than_the_sample_is_refused() -> None:
-    with pytest.raises(InputError, match="4 queries are to be picked from 3"):
+    with pytest.raises(InputError, match="4 queries cannot be drawn: the large pool has 3"):
         facility_location(np.eye(3), 4)

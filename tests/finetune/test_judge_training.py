@@ -11,13 +11,9 @@ import numpy as np
 import pytest
 
 from casewright.errors import InputError
-from casewright.finetune.judge_data import (
-    LabelledQuestion,
-    LabelledSet,
-    halves,
-    labelled_store,
-    read_labelled,
-)
+from casewright.finetune.judge_data import LabelledQuestion, LabelledSet
+from casewright.finetune.judge_sets.find import find_sets
+from casewright.finetune.judge_sets.labelled import labelled_set
 from casewright.finetune.judge_states import FIRST_K, MORE_K, Walker, auc, calibration_error, gold
 from casewright.finetune.judge_training import train_judge
 from casewright.graph.feedback import FeedbackLimits, FeedbackResult, build_feedback
@@ -72,9 +68,9 @@ def write(file: Path, records: Sequence[Mapping[str, object]]) -> None:
 
 @pytest.fixture(scope="module")
 def labelled(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LabelledSet]:
-    cases, questions = read_labelled(folder(tmp_path_factory.mktemp("labelled")))
-    parts = halves("towns", questions, lambda id_: id_.endswith("0"))
-    with labelled_store(cases, HashingEncoder(64)) as store:
+    towns = labelled_set(folder(tmp_path_factory.mktemp("labelled")))
+    parts = [[q for q in towns.questions if q.id.endswith(end)] for end in "01"]
+    with towns.store(HashingEncoder(64)) as store:
         yield LabelledSet("towns", store, *parts, settings={"licence": "none"})
 
 
@@ -149,9 +145,14 @@ def test_data_of_which_nothing_can_be_learned_is_a_users_error(labelled: Labelle
         train_judge([empty], progress=False)
 
 
-def test_a_half_without_questions_is_a_users_error(labelled: LabelledSet) -> None:
-    with pytest.raises(InputError, match="15 questions to train with and 0 to test with"):
-        halves("towns", labelled.training, lambda id_: True)
+def test_a_labelled_folder_is_one_set_without_those_of_code(tmp_path: Path) -> None:
+    (towns,) = find_sets(folder(tmp_path))
+    assert (towns.name, len(towns.cases), len(towns.questions)) == (tmp_path.name, 60, 30)
+
+
+def test_a_half_without_questions_is_a_users_error(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="1 questions to train with and 0 to test with"):
+        find_sets(folder(tmp_path), limit=1)
 
 
 CASE = '{"id": "a", "text": "one"}\n'
@@ -187,16 +188,16 @@ def test_labelled_data_of_another_form_is_a_users_error(
         if text is not None:
             (tmp_path / f"{name}.jsonl").write_text(text, "utf-8", errors="surrogateescape")
     with pytest.raises(InputError) as caught:
-        read_labelled(tmp_path)
+        labelled_set(tmp_path)
     assert all(word in str(caught.value) for word in words), str(caught.value)
 
 
 def test_cases_without_any_title_make_a_store_of_one_facet(tmp_path: Path) -> None:
     (tmp_path / "cases.jsonl").write_text(CASE, encoding="utf-8")
     (tmp_path / "questions.jsonl").write_text(QUESTION, encoding="utf-8")
-    cases, questions = read_labelled(tmp_path)
-    assert questions[0].relevant == {cases[0].id}
-    with labelled_store(cases, HashingEncoder()) as store:
+    found = labelled_set(tmp_path)
+    assert found.questions[0].relevant == {found.cases[0].id}
+    with found.store(HashingEncoder()) as store:
         assert [facet.name for facet in store.schema.facets] == ["text"]
 
 

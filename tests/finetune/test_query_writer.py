@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 
 from casewright.finetune.queries.query_writer import (
+    PlanKind,
     QueryWriter,
-    Wanted,
+    plan_kinds,
     read_written,
-    wanted_shapes,
     written_objects,
 )
 from casewright.planner import AnnotatedQuery, PlanRequest
@@ -22,7 +22,7 @@ from tests.planner.models import HangingModel, ScriptedModel, scripted
 from tests.support.encoders import HashingEncoder
 
 SHAPE = 's1 = find(query="")'
-FINDING = Wanted(SHAPE, "", ())
+FINDING = PlanKind(SHAPE, "", ())
 
 
 def one(query: str, plan: str, **context: Any) -> dict[str, Any]:
@@ -57,7 +57,7 @@ def test_shapes_are_wanted_by_frequency_and_tools_without_a_query_by_themselves(
         ("do you sell rugs", 's1 = find(query="rugs")', {}),
         ("may I return it", ASKED, {}),
     ]
-    found = wanted_shapes(annotated([rows[1], rows[0], *more]), SHOP)
+    found = plan_kinds(annotated([rows[1], rows[0], *more]), SHOP)
     assert [wanted.name for wanted in found] == [
         SHAPE,
         PAGE,
@@ -72,13 +72,13 @@ def test_shapes_are_wanted_by_frequency_and_tools_without_a_query_by_themselves(
 
 
 def test_a_toolbox_without_any_query_is_written_for_tool_by_tool() -> None:
-    found = wanted_shapes([], SHOP)
+    found = plan_kinds([], SHOP)
     assert [wanted.tool for wanted in found] == list(SHOP.names)
     assert found[0].examples[0]["query"] == "I need a lamp"
 
 
 def test_queries_that_the_toolbox_cannot_run_are_no_examples() -> None:
-    found = wanted_shapes(annotated(), SHOP.without("own", "fact"))
+    found = plan_kinds(annotated(), SHOP.without("own", "fact"))
     assert {wanted.name for wanted in found} == {SHAPE, ASKED, "s1 = no_evidence()"}
 
 
@@ -116,7 +116,7 @@ def test_what_passes_every_check_is_an_annotated_query() -> None:
 
 
 def test_a_plan_may_be_a_list_of_lines_in_a_fence() -> None:
-    wanted = Wanted("", "own", ())
+    wanted = PlanKind("", "own", ())
     lines = OWNED.format("tent").split("\n")
     found = read_written({"query": "how big is my tent", "plan": lines}, wanted, SHOP, None)
     assert found is not None

@@ -112,7 +112,7 @@ SHOP = '[data]\ndomain = "shopping"\n'
 #: A recipe, and what is said of it after its file.
 WRONG = [
     ("", "data is missing. Add it."),
-    ("[data]", "data: Nothing says which tools to plan with. Write domain, or toolbox and"),
+    ("[data]", "data: The tools to plan with are missing. Write domain, or toolbox and"),
     ('[data]\ndomain = "shop"', "data.domain: There is no domain 'shop'. Did you mean shop"),
     ('[data]\ndomain = "x"', "data.domain: There is no domain 'x'. Domains are legal, shop"),
     (SHOP + 'toolbox = "tools.json"', "data: domain and toolbox are both given. Remove one"),
@@ -142,7 +142,7 @@ WRONG = [
     (SHOP + '[data.sampling]\nmethod = "dsq"', 'data.sampling.method: "dsq" is not possible.'),
     (SHOP + '[data.ttg]\ntasks = ["order"]', 'data.ttg.tasks.0: "order" is not possible. I'),
     (SHOP + "[data.instructions]\nshare = 1.1", "data.instructions.share: 1.1 is not possible"),
-    (SHOP + "[data.ttg]\ntasks_per_query = 0", "data: Nothing is learned: data.ttg.tasks_per"),
+    (SHOP + "[data.ttg]\ntasks_per_query = 0", "data: The set would be empty: data.ttg.tasks_per"),
     (
         SHOP + "[data.instructions]\nshare = 0.2",
         "data.instructions: share is 0.2, and there are no instructions. Add [[data.instructions",

@@ -24,7 +24,8 @@ from tests.support.instruction_files import (
 
 def read(name: str, path: Path) -> tuple[list[Query], Counter[str]]:
     refused: Counter[str] = Counter()
-    return list(reader(name).read(path, lambda why: refused.update([why]))), refused
+    queries = tool_queries(name, path, refused)
+    return queries, Counter({why.removeprefix(f"{name}: "): n for why, n in refused.items()})
 
 
 def plans(found: list[Query]) -> list[str]:

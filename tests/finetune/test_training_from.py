@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +13,7 @@ from safetensors.numpy import load_file
 
 from casewright.errors import InputError
 from casewright.finetune.recipe.training_section import LoraSection, ModelSection
-from casewright.finetune.training.log import TrainingLog
+from casewright.finetune.training import log
 from casewright.finetune.training.train import TrainingResult, train
 from tests.serve.helpers import new_home, result, run
 from tests.support.tiny_mistral import save_tiny
@@ -99,16 +99,14 @@ def test_it_resumes_to_the_same_bytes_as_without_a_stop_and_from_the_same_adapte
 ) -> None:
     settings = training(steps=4, save_steps=2)
     straight = train(base, LORA, settings, data, tmp_path / "a", start=first.folder)
-    add = TrainingLog.add
 
-    def stopped(self: TrainingLog, step: int, figures: Mapping[str, Any]) -> None:
-        if step == 3:
+    def stopped(file: Path, entries: Sequence[Mapping[str, Any]], mode: str = "a") -> None:
+        if any(entry["step"] == 3 for entry in entries):
             raise KeyboardInterrupt
-        add(self, step, figures)
 
     output = tmp_path / "b"
     with monkeypatch.context() as patch:
-        patch.setattr(TrainingLog, "add", stopped)
+        patch.setattr(log, "write_log", stopped)
         with pytest.raises(KeyboardInterrupt):
             train(base, LORA, settings, data, output, start=first.folder)
     for other in (second.folder, None):

@@ -6,14 +6,15 @@ import json
 import shutil
 import subprocess
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from casewright.errors import InputError
-from casewright.finetune.training.log import LOG, TrainingLog
+from casewright.finetune.training import log
+from casewright.finetune.training.log import LOG
 from casewright.finetune.training.run import last_whole
 from casewright.finetune.training.train import TrainingResult, train
 from tests.finetune.training_worker import KILLED, NO_DROPOUT, SETTINGS, SHARED
@@ -183,16 +184,14 @@ def test_shared_heads_resume_to_the_same_bytes_as_without_a_stop(
 ) -> None:
     settings = training(steps=4, save_steps=2, shared_heads=True, batch_per_device=4)
     straight = train(MODEL, NO_DROPOUT, settings, data, tmp_path / "straight")
-    add = TrainingLog.add
 
-    def stopped(self: TrainingLog, step: int, figures: Mapping[str, Any]) -> None:
-        if step == 3:
+    def stopped(file: Path, entries: Sequence[Mapping[str, Any]], mode: str = "a") -> None:
+        if any(entry["step"] == 3 for entry in entries):
             raise KeyboardInterrupt
-        add(self, step, figures)
 
     output = tmp_path / "stopped"
     with monkeypatch.context() as patch:
-        patch.setattr(TrainingLog, "add", stopped)
+        patch.setattr(log, "write_log", stopped)
         with pytest.raises(KeyboardInterrupt):
             train(MODEL, NO_DROPOUT, settings, data, output)
     resumed = train(MODEL, NO_DROPOUT, settings, data, output, resume=True)

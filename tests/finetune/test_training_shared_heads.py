@@ -50,7 +50,7 @@ def trained(
         placement = find_placement(MODEL, chosen)
         torch.manual_seed(0)
         trainer = make_trainer(model, rows, rows, (lora, chosen), placement, folder)
-        before = mean_token_loss(trainer, trainer.eval_dataset, placement.dtype)
+        before = mean_token_loss(trainer, trainer.eval_dataset)
         trainer.train()
     network: Any = trainer.model
     parts = {n: p.detach().clone() for n, p in network.named_parameters() if p.requires_grad}

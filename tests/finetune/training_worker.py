@@ -13,12 +13,13 @@ import signal
 import socket
 import sys
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from casewright.finetune.training import train as module
-from casewright.finetune.training.log import LOG, TrainingLog
+from casewright.finetune.training import log
+from casewright.finetune.training.log import LOG
+from casewright.finetune.training.train import train
 from tests.support.trained import LORA, MODEL, training
 
 KILLED, SHARED = "killed", "shared"
@@ -29,27 +30,24 @@ SETTINGS = training(steps=8, save_steps=2)
 NO_DROPOUT = LORA.model_copy(update={"dropout": 0.0})
 
 
-class HangingLog(TrainingLog):
-    """Takes the time that is needed to kill its process."""
-
-    def add(self, step: int, figures: Mapping[str, Any]) -> None:
-        super().add(step, figures)
-        if step == HANGS_AFTER:
-            time.sleep(600)
-
-
 def hang(data: Path, output: Path) -> None:
     """Train, and stop for ever after some steps."""
-    # Where train looks for it.
-    vars(module)["TrainingLog"] = HangingLog
-    module.train(MODEL, LORA, SETTINGS, data, output)
+    write_log = log.write_log
+
+    def hanging(file: Path, entries: Sequence[Mapping[str, Any]], mode: str = "a") -> None:
+        write_log(file, entries, mode)
+        if any(entry["step"] == HANGS_AFTER for entry in entries):
+            time.sleep(600)
+
+    vars(log)["write_log"] = hanging
+    train(MODEL, LORA, SETTINGS, data, output)
 
 
 def share(data: Path, output: Path, rank: int, port: int) -> None:
     """Train as one of two processes, with half of each step's examples."""
     os.environ |= {"RANK": str(rank), "LOCAL_RANK": str(rank), "WORLD_SIZE": "2"}
     os.environ |= {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(port)}
-    module.train(MODEL, NO_DROPOUT, training(batch_per_device=2), data, output)
+    train(MODEL, NO_DROPOUT, training(batch_per_device=2), data, output)
 
 
 def forked(work: Callable[..., None], *args: Any) -> int:
@@ -63,8 +61,8 @@ def forked(work: Callable[..., None], *args: Any) -> int:
 
 def kill(data: Path, output: Path) -> None:
     """Start a training and kill it in its fifth step."""
-    doomed, log = forked(hang, data, output / KILLED), output / KILLED / LOG
-    while not (log.is_file() and f'"step": {HANGS_AFTER},' in log.read_text(encoding="utf-8")):
+    doomed, file = forked(hang, data, output / KILLED), output / KILLED / LOG
+    while not (file.is_file() and f'"step": {HANGS_AFTER},' in file.read_text(encoding="utf-8")):
         if os.waitpid(doomed, os.WNOHANG)[0]:
             sys.exit("The training ended before it was killed.")
         time.sleep(0.02)

@@ -2,40 +2,30 @@
 
 A record's gold output is a list of calls whose arguments refer to the outputs of earlier calls,
 ``$var1.field$``; they become steps whose arguments refer to ``s1.field``. The last call,
-``var_result``, only names the values to return, and is left out.
+``var_result``, only names the values to return, and is omitted.
 """
 
 from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from casewright.errors import InputError, PlanError, ToolError
 from casewright.finetune.evaluation.item import EvaluationItem
-from casewright.finetune.evaluation.sets.converted import (
-    ConversionError,
-    Converted,
-    read_json,
-    read_objects,
-    to_item,
-)
+from casewright.finetune.evaluation.sets.converted import Converted, read_json, to_item
+from casewright.finetune.records import Record, read_records
+from casewright.finetune.tool_sets.calls import KINDS, Unfit, unfit_on
 from casewright.planner import ListValue, Literal, Plan, Step, StepRef
 from casewright.planner.plan import Scalar, Value
 from casewright.tools import Parameter, Source, Toolbox, ToolSpec, alias
 
 #: Fields of specifications that hold parameters.
 _PARAMETERS = ("query_parameters", "path_parameters", "parameters", "arguments")
-_CHOICES = ("enum", "allowed_values", "possible_values")
-_KINDS = {
-    **dict.fromkeys(("string", "str", "enum"), "string"),
-    **dict.fromkeys(("number", "float", "int or float"), "number"),
-    **dict.fromkeys(("integer", "int"), "integer"),
-    **dict.fromkeys(("boolean", "bool"), "boolean"),
-    **dict.fromkeys(("array", "list"), "array"),
-}
+_KINDS = {**KINDS, "enum": "string", "int or float": "number"}
 #: Plain values need not stand in the question.
 _SOURCES = {
     "string": {Source.LITERAL},
@@ -47,12 +37,12 @@ _ANY = {Source.LITERAL, Source.NUMBER, Source.BOOLEAN}
 
 
 def _tool(specification: Mapping[str, Any], *, required: bool) -> ToolSpec:
-    """Return the tool of a specification, parameters required by default or not.
+    """Return the tool of a specification; ``required`` is the default of its parameters.
 
-    Fields of an object that a tool returns are fields of its result, named by their path
+    Fields of an object in the result are fields of the result, named by their path
     (``location.name``).
     """
-    try:
+    with unfit_on(KeyError, TypeError, AttributeError, ToolError, reason=_OTHER_FORM):
         parameters = []
         for key in _PARAMETERS:
             declared, names = _declared(specification.get(key))
@@ -67,16 +57,14 @@ def _tool(specification: Mapping[str, Any], *, required: bool) -> ToolSpec:
             tuple(parameters),
             tuple(alias(field) for field in fields),
         )
-    except (KeyError, TypeError, AttributeError, ToolError) as error:
-        raise ConversionError("a tool's specification has another form") from error
 
 
 def _declared(fields: Any) -> tuple[Mapping[str, Any], Sequence[str] | None]:
-    """Return declarations by name, and the required names of a JSON Schema."""
+    """Return declarations by name, and the required names if the fields are a JSON Schema."""
     if not fields:
         return {}, None
     inner = fields.get("properties")
-    # A parameter may itself be called properties; its declaration then describes it.
+    # A parameter may have the name properties; its declaration then holds no mappings only.
     if isinstance(inner, Mapping) and all(isinstance(item, Mapping) for item in inner.values()):
         return inner, fields.get("required", ())
     return fields, None
@@ -86,28 +74,23 @@ def _parameter(name: str, declared: Mapping[str, Any], *, required: bool) -> Par
     facts = str(declared.get("type", "")).lower()
     first = facts.removeprefix("typing.").partition("[")[0].strip()
     kind = _KINDS.get(first, "any")
-    choices = _choices(declared)
-    sources: set[Source] = set()
-    if choices and first in ("", "string", "str", "enum"):
-        kind = "string"
-    else:
-        choices = ()
-        sources = _SOURCES.get(kind, _ANY)
+    sources = _SOURCES.get(kind, _ANY)
+    choices = _choices(declared) if first in ("", "string", "str", "enum") else ()
+    if choices:
+        kind, sources = "string", set()
     description = str(declared.get("description", ""))
-    sources_and_steps = frozenset({*sources, Source.STEP})
-    return Parameter(alias(name), description, kind, sources_and_steps, choices, required)
+    all_sources = frozenset({*sources, Source.STEP})
+    return Parameter(alias(name), description, kind, all_sources, choices, required)
 
 
 def _choices(declared: Mapping[str, Any]) -> tuple[str, ...]:
-    for key in _CHOICES:
-        values = declared.get(key)
-        if isinstance(values, list) and values and all(isinstance(v, str) for v in values):
-            return tuple(dict.fromkeys(values))
-    return ()
+    lists = [declared.get(key) for key in ("enum", "allowed_values", "possible_values")]
+    texts = (v for v in lists if isinstance(v, list) and v and all(isinstance(t, str) for t in v))
+    return tuple(dict.fromkeys(next(texts, ())))
 
 
 def _fields(declared: Mapping[str, Any], path: str = "") -> Iterator[str]:
-    """Yield the paths of all fields; lists have no inner ones."""
+    """Yield the paths of all fields; lists have no inner fields."""
     for name, field in declared.items():
         yield path + name
         inner = field.get("properties") if isinstance(field, Mapping) else None
@@ -123,72 +106,76 @@ RESULT = "var_result"
 _LABEL = re.compile(r"\$?var_?([0-9]+)\$?")
 _REFERENCE = re.compile(r"\$var_?([0-9]+)(?:\.([^$\[\]]+))?(\[[^$]*)?\$")
 _MENTION = re.compile(r"\bvar_?[0-9]+\.|\$var_?[0-9]+")
+_OTHER_FORM = "a tool's specification has another form"
+
+
+class _Record(Record):
+    id: Any = None
+    sample_id: Any = None
+    input: Any = ""
+    tools: Any = None
+    output: Any = None
 
 
 def read_nestful(folder: Path) -> Converted:
-    """Convert the records of both versions that a folder holds.
+    """Convert the records of a folder that holds version 1, version 2 or both.
 
-    The toolbox of a record of version 1 is every tool of its subset; of version 2, the record's
-    own tools.
-
-    Raises:
-        InputError: The folder holds neither version, or a file cannot be read.
+    A record of version 1 has all tools of its subset, a record of version 2 its own tools. Raises
+    ``InputError`` if the folder holds neither version, or a file cannot be read.
     """
-    items: list[EvaluationItem] = []
-    refused: list[tuple[str, str]] = []
     files = [(folder / f"{name}-dev.jsonl", folder / f"{name}-spec.json") for name in SUBSETS]
-    known = [pair for pair in [*files, (folder / VERSION_2, None)] if pair[0].exists()]
-    if not known:
+    existing = [pair for pair in [*files, (folder / VERSION_2, None)] if pair[0].exists()]
+    if not existing:
         raise InputError(
             f"{folder} holds no NESTFUL. Give a folder with executable-dev.jsonl beside "
             f"executable-spec.json, or with {VERSION_2}."
         )
-    for file, specification in known:
-        records = read_objects(file)
-        shared = None if specification is None else _shared(specification)
-        for number, record in enumerate(records):
-            id_ = str(record.get("id") or record.get("sample_id") or number)
-            try:
-                # Most tools of version 2 do not declare that parameters are required; all are.
-                toolbox = shared or _toolbox(_decoded(record.get("tools")), required=True)
-                plan = _plan(_decoded(record.get("output")), toolbox)
-                items.append(to_item(id_, str(record.get("input", "")), toolbox, plan))
-            except ConversionError as error:
-                refused.append((id_, str(error)))
-    return Converted(items, refused)
+    return Converted.of(record for pair in existing for record in _records(*pair))
+
+
+def _records(
+    file: Path, specification: Path | None
+) -> Iterator[tuple[str, Callable[[], EvaluationItem]]]:
+    shared = None
+    if specification is not None:
+        try:
+            shared = _toolbox(read_json(specification))
+        except Unfit as unfit:
+            raise InputError(f"{specification}: {unfit}.") from unfit
+    for number, record in read_records(file, _Record, "Give the set's own folder with --data."):
+        id_ = str(record.id or record.sample_id or number - 1)
+        yield id_, partial(_item, id_, record, shared)
+
+
+def _item(id_: str, record: _Record, shared: Toolbox | None) -> EvaluationItem:
+    # Most tools of version 2 do not declare that parameters are required; all are.
+    toolbox = shared or _toolbox(_decoded(record.tools), required=True)
+    return to_item(id_, str(record.input), toolbox, _plan(_decoded(record.output), toolbox))
 
 
 def _decoded(value: Any) -> Any:
     """Return the value of a text that is a Python literal; other values as they are."""
     if not isinstance(value, str):
         return value
-    try:
+    errors = (ValueError, SyntaxError, MemoryError, RecursionError)
+    with unfit_on(*errors, reason="its calls or tools are text that is no literal"):
         return ast.literal_eval(value)
-    except (ValueError, SyntaxError, MemoryError, RecursionError) as error:
-        raise ConversionError("its calls or tools are text that is no literal") from error
-
-
-def _shared(file: Path) -> Toolbox:
-    try:
-        return _toolbox(read_json(file))
-    except ConversionError as error:
-        raise InputError(f"{file}: {error}.") from error
 
 
 def _toolbox(specifications: Any, *, required: bool = False) -> Toolbox:
     if not isinstance(specifications, list):
-        raise ConversionError("a tool's specification has another form")
+        raise Unfit(_OTHER_FORM)
     tools: dict[str, ToolSpec] = {}
     for specification in specifications:
         tool = _tool(specification, required=required)
-        # Some tools are there twice, with other results.
+        # Some tools are declared twice, with other results.
         tools.setdefault(tool.name, tool)
     return Toolbox(tools.values())
 
 
 def _plan(calls: Any, toolbox: Toolbox) -> Plan:
     if not isinstance(calls, list) or not all(isinstance(call, Mapping) for call in calls):
-        raise ConversionError("its calls are no list")
+        raise Unfit("its calls are no list")
     steps: list[Step] = []
     numbers: dict[str, int] = {}
     for call in calls:
@@ -196,13 +183,13 @@ def _plan(calls: Any, toolbox: Toolbox) -> Plan:
             continue
         name = alias(str(call.get("name", "")))
         if name not in toolbox:
-            raise ConversionError("a tool that is not in the specification")
+            raise Unfit("a tool that is not in the specification")
         arguments = {alias(n): _value(v, numbers) for n, v in (call.get("arguments") or {}).items()}
         steps.append(Step(name, tuple(arguments.items())))
         if label := _LABEL.fullmatch(str(call.get("label", ""))):
             numbers[label[1]] = len(steps)
     if not steps:
-        raise ConversionError("it calls nothing")
+        raise Unfit("it calls nothing")
     return Plan(tuple(steps))
 
 
@@ -216,26 +203,23 @@ def _scalar(value: Any, numbers: Mapping[str, int]) -> Scalar:
     if isinstance(value, str) and _MENTION.search(value):
         return _reference(value, numbers)
     if isinstance(value, (str, bool, int, float)):
-        try:
+        with unfit_on(PlanError, reason="a value that no plan can hold"):
             return Literal(value)
-        except PlanError as error:
-            raise ConversionError("a value that no plan can hold") from error
-    if value is None:
-        raise ConversionError("a value that is null")
-    raise ConversionError("a value that is an object, or a list in a list")
+    kind = "null" if value is None else "an object, or a list in a list"
+    raise Unfit(f"a value that is {kind}")
 
 
 def _reference(text: str, numbers: Mapping[str, int]) -> StepRef:
     match = _REFERENCE.fullmatch(text)
     if match is None:
         if _REFERENCE.search(text):
-            raise ConversionError("arithmetic or text around a reference")
-        raise ConversionError("a reference that is malformed")
+            raise Unfit("arithmetic or text around a reference")
+        raise Unfit("a reference that is malformed")
     label, field, item = match.groups()
     if label not in numbers:
-        raise ConversionError("a reference to no earlier call")
+        raise Unfit("a reference to no earlier call")
     if item:
-        raise ConversionError("a reference to an item of a list in a result")
+        raise Unfit("a reference to an item of a list in a result")
     if field is None:
-        raise ConversionError("a reference to a whole output")
+        raise Unfit("a reference to a whole output")
     return StepRef(numbers[label], alias(field))

@@ -1,12 +1,12 @@
 """tau2-bench's retail tasks (Barres et al. 2025, arXiv 2506.07982), converted to plans.
 
-The gold actions of a task are the steps, actions that change something included. Their arguments
-are literal; a replay of the tools that only read recovers references: an argument that an earlier
-result holds in the field of that name becomes a reference to it.
+The gold actions of a task are the steps, including actions that change data. Their arguments are
+literal. A replay of the tools that only read recovers references: an argument that an earlier
+result holds in the field of that name becomes a reference to that result.
 
-The bench is a conversation, in which an agent sees each result before its next call. A plan is
-written before any result is known, so that often the question does not tell which of several rows a
-reference must take: the tools of a plan say more of a planner than its arguments.
+The bench is a conversation: an agent sees each result before its next call. A planner knows no
+result, and often the question does not tell which of several rows a reference must take. The tools
+of a plan therefore measure a planner better than its arguments.
 """
 
 from __future__ import annotations
@@ -14,18 +14,15 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from itertools import zip_longest
 from pathlib import Path
 from typing import Any
 
 from casewright.errors import InputError
 from casewright.finetune.evaluation.item import EvaluationItem
-from casewright.finetune.evaluation.sets.converted import (
-    ConversionError,
-    Converted,
-    read_json,
-    to_item,
-)
+from casewright.finetune.evaluation.sets.converted import Converted, read_json, to_item
+from casewright.finetune.tool_sets.calls import Unfit, unfit_on
 from casewright.planner import ListValue, Literal, Plan, Step, StepRef
 from casewright.planner.plan import Scalar, Value
 from casewright.tools import Toolbox, toolbox_from_file
@@ -35,7 +32,7 @@ Row = Mapping[str, Any]
 
 
 class _Shop:
-    """The database before a task, ``db.json``."""
+    """The database ``db.json`` before a task."""
 
     def __init__(self, file: Path) -> None:
         content = read_json(file)
@@ -44,7 +41,7 @@ class _Shop:
                 dict(content[name]) for name in ("users", "orders", "products")
             )
             variants = {key: _variants(product) for key, product in products.items()}
-            #: Tool to its parameter, and its rows by the argument.
+            #: Tool to its parameter, and to its rows by that parameter's argument.
             self._rows: Mapping[str, tuple[str, Mapping[str, list[Row]]]] = {
                 "get_user_details": ("user_id", {k: _profile(v) for k, v in self._users.items()}),
                 "get_order_details": ("order_id", {k: _order(v) for k, v in orders.items()}),
@@ -60,27 +57,24 @@ class _Shop:
             ) from error
 
     def rows(self, tool: str, arguments: Mapping[str, Any]) -> Sequence[Row]:
-        """Return the rows of a tool that only reads; none for any other."""
-        if tool == "find_user_id_by_name_zip":
-            return [
-                {"user_id": id_}
-                for id_, user in self._users.items()
-                if _same(user["name"]["first_name"], arguments.get("first_name"))
-                and _same(user["name"]["last_name"], arguments.get("last_name"))
-                and user["address"]["zip"] == arguments.get("zip")
-            ]
-        if tool == "find_user_id_by_email":
-            return [
-                {"user_id": id_}
-                for id_, user in self._users.items()
-                if _same(user["email"], arguments.get("email"))
-            ]
-        parameter, rows = self._rows.get(tool, ("", {}))
-        return rows.get(arguments.get(parameter, ""), [])
+        """Return the result of a tool that only reads, and no row for other tools."""
+        if (names := _FINDERS.get(tool)) is None:
+            parameter, rows = self._rows.get(tool, ("", {}))
+            return rows.get(arguments.get(parameter, ""), [])
+        wanted = [str(arguments.get(name)).casefold() for name in names]
+        return [
+            {"user_id": id_}
+            for id_, user in self._users.items()
+            for facts in ({**user, **user["name"], **user["address"]},)
+            if [str(facts[name]).casefold() for name in names] == wanted
+        ]
 
 
-def _same(value: Any, argument: Any) -> bool:
-    return str(value).casefold() == str(argument).casefold()
+#: Tools that find a user, and the facts of a user that are their parameters.
+_FINDERS = {
+    "find_user_id_by_name_zip": ("first_name", "last_name", "zip"),
+    "find_user_id_by_email": ("email",),
+}
 
 
 def _picked(record: Mapping[str, Any], *names: str) -> dict[str, Any]:
@@ -140,7 +134,7 @@ def _options(item: Mapping[str, Any]) -> str:
     return ", ".join(f"{name}: {value}" for name, value in item["options"].items())
 
 
-#: Parameters that identify something, and the field of a result that they may come from.
+#: Parameters that are ids, and the field of a result that holds such an id.
 _FIELDS = {
     **{n: n for n in ("user_id", "order_id", "product_id", "item_id", "payment_method_id")},
     "item_ids": "item_id",
@@ -152,15 +146,14 @@ _NUMBER = re.compile(r"[0-9]+(?:\.[0-9]+)?")
 def read_tau2(folder: Path, split: str = "test") -> Converted:
     """Convert the tasks of one of upstream's splits.
 
+    Raises ``InputError`` if a file cannot be read or is malformed, or the split does not exist.
+
     Args:
         folder: Holds ``tasks.json``, ``db.json`` and ``split_tasks.json``.
         split: ``test``, ``train`` or ``base``, which is both.
-
-    Raises:
-        InputError: A file cannot be read or is malformed, or the split does not exist.
     """
     shop = _Shop(folder / "db.json")
-    # The tools of gold actions; they can be planned with, not run.
+    # The tools of gold actions; the file has no functions to run.
     toolbox = toolbox_from_file(Path(__file__).parent / "retail_tools.json")
     splits, tasks = read_json(folder / "split_tasks.json"), read_json(folder / "tasks.json")
     if not isinstance(splits, dict) or not isinstance(tasks, list):
@@ -168,48 +161,41 @@ def read_tau2(folder: Path, split: str = "test") -> Converted:
     if split not in splits:
         raise InputError(f"There is no split {split!r}. There are: {', '.join(splits)}.")
     wanted = set(map(str, splits[split]))
-    items: list[EvaluationItem] = []
-    refused: list[tuple[str, str]] = []
-    for task in tasks:
-        id_ = str(task.get("id")) if isinstance(task, dict) else ""
-        if id_ in wanted:
-            try:
-                items.append(_item(f"retail-{id_}", task, shop, toolbox))
-            except ConversionError as error:
-                refused.append((f"retail-{id_}", str(error)))
-    return Converted(items, refused)
+    by_id = {str(task.get("id")): task for task in tasks if isinstance(task, dict)}
+    return Converted.of(
+        (f"retail-{id_}", partial(_item, f"retail-{id_}", task, shop, toolbox))
+        for id_, task in by_id.items()
+        if id_ in wanted
+    )
 
 
 def _item(id_: str, task: Mapping[str, Any], shop: _Shop, toolbox: Toolbox) -> EvaluationItem:
-    try:
+    errors = (KeyError, TypeError, ValueError, AttributeError)
+    with unfit_on(*errors, reason="the task has another form"):
         facts = task["user_scenario"]["instructions"]
         parts = (facts["reason_for_call"], facts.get("known_info"))
         question = " ".join(part.strip() for part in parts if part)
         gold = task["evaluation_criteria"]["actions"] or ()
         actions = [(str(action["name"]), dict(action["arguments"])) for action in gold]
-    except (KeyError, TypeError, ValueError, AttributeError) as error:
-        raise ConversionError("the task has another form") from error
     if not actions:
-        raise ConversionError("nothing is to be done")
+        raise Unfit("nothing is to be done")
     replay = _Replay(shop, question)
     return to_item(id_, question, toolbox, Plan(tuple(replay.step(*a) for a in actions)))
 
 
 @dataclass
 class _Replay:
-    """The steps so far, with their arguments and their rows."""
+    """The steps so far: the texts of their arguments, and their rows."""
 
     shop: _Shop
     question: str
-    arguments: list[set[str]] = field(default_factory=list)
-    rows: list[Sequence[Row]] = field(default_factory=list)
+    steps: list[tuple[set[str], Sequence[Row]]] = field(default_factory=list)
 
     def step(self, tool: str, arguments: Mapping[str, Any]) -> Step:
         values = {name: self._value(name, value) for name, value in arguments.items()}
         if "address1" in arguments:
             values |= self._address(arguments)
-        self.arguments.append({str(value) for value in arguments.values()})
-        self.rows.append(self.shop.rows(tool, arguments))
+        self.steps.append((set(map(str, arguments.values())), self.shop.rows(tool, arguments)))
         return Step(tool, tuple(values.items()))
 
     def _value(self, name: str, value: Any) -> Value:
@@ -219,41 +205,38 @@ class _Replay:
 
     def _scalar(self, name: str, value: Any) -> Scalar:
         if not isinstance(value, (str, int, float)):
-            raise ConversionError("a value that no plan can hold")
+            raise Unfit("a value that no plan can hold")
         if name in _FIELDS:
             return self._reference({_FIELDS[name]: value}) or self._stated(value)
         if name == "expression" and any(
             number not in self.question for number in _NUMBER.findall(str(value))
         ):
-            raise ConversionError("a sum of numbers that only results hold")
+            raise Unfit("a sum of numbers that only results hold")
         return Literal(value)
 
     def _reference(self, fields: Mapping[str, Any]) -> StepRef | None:
-        """Return a reference to the first of these fields, in the first row that has them all.
+        """Return a reference to the first of these fields, in the first row with all of them.
 
-        A step that returns one of its own arguments is not its source.
+        A step is no source of its own arguments.
         """
-        for number, rows in enumerate(self.rows, 1):
-            if any(str(value) in self.arguments[number - 1] for value in fields.values()):
-                continue
-            for index, row in enumerate(rows):
-                if all(row.get(name) == value for name, value in fields.items()):
-                    return StepRef(number, next(iter(fields)), index)
+        for number, (arguments, rows) in enumerate(self.steps, 1):
+            if arguments.isdisjoint(map(str, fields.values())):
+                for index, row in enumerate(rows):
+                    if fields.items() <= row.items():
+                        return StepRef(number, next(iter(fields)), index)
         return None
 
     def _stated(self, value: Any) -> Literal:
-        # Customers leave out the sign at the start of an order's id; the tool's description has it.
+        # Customers omit the # at the start of an order's id.
         if str(value).removeprefix("#") not in self.question:
-            raise ConversionError("an id that neither the question nor an earlier result holds")
+            raise Unfit("an id that neither the question nor an earlier result holds")
         return Literal(value)
 
     def _address(self, arguments: Mapping[str, Any]) -> dict[str, Value]:
-        """Return the parts of an address, all from one source."""
+        """Return the parts of an address; all have the same source."""
         parts = {name: arguments[name] for name in ADDRESS if name in arguments}
         if reference := self._reference(parts):
             return {name: StepRef(reference.step, name, reference.index) for name in parts}
         if str(parts["address1"]).casefold() not in self.question.casefold():
-            raise ConversionError(
-                "an address that neither the question nor an earlier result holds"
-            )
+            raise Unfit("an address that neither the question nor an earlier result holds")
         return {name: Literal(value) for name, value in parts.items()}

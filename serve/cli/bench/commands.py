@@ -1,4 +1,4 @@
-"""`casewright bench …`: the measurements, as commands."""
+"""The group `casewright bench`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`casewright bench …`: language models that plan or are trained."""
+"""`casewright bench …`: commands on language models."""
 
 from __future__ import annotations
 
@@ -32,21 +32,15 @@ def bench_decoding(
     device: Device = None,
     dtype: DType = None,
     plans: Annotated[int, Option(min=1, help="Plans that each system writes.")] = 20,
-    repeats: Annotated[int, Option(min=1, help="How often each plan is written.")] = 1,
-    examples: Annotated[
-        int, Option(min=0, help="Plan cases in the prompts that systems are compared on.")
-    ] = 1,
-    grammars: Annotated[
-        int, Option(min=1, help="Queries that the grammar alone is timed on.")
-    ] = 200,
-    held_out: Annotated[
-        int, Option(min=1, help="Queries that a trained model's own plans are scored on.")
-    ] = 100,
+    repeats: Annotated[int, Option(min=1, help="Repeats of each plan.")] = 1,
+    examples: Annotated[int, Option(min=0, help="Plan cases in the compared prompts.")] = 1,
+    grammars: Annotated[int, Option(min=1, help="Queries to time the grammar alone.")] = 200,
+    held_out: Annotated[int, Option(min=1, help="Queries to score a trained model on.")] = 100,
     seed: Annotated[int, Option(help="Draws the queries, and random weights.")] = 0,
 ) -> Report:
-    """Write the same plans by transformers' generate, by its masked form and by the decoder.
+    """Write the same plans with transformers' generate, its masked form, and the decoder.
 
-    A trained model writes its own plans too, with the case planner's as drafts and without.
+    A trained model also writes plans of its choice, with and without the case planner's drafts.
     """
     from casewright.bench.decoding.measure import DecodingTrial, measure_decoding
 
@@ -71,13 +65,11 @@ def bench_latency(
     size: RandomSize = None,
     device: Device = None,
     dtype: DType = None,
-    plans: Annotated[
-        int, Option(min=1, help="Questions for each number of steps, one to four.")
-    ] = 10,
-    repeats: Annotated[int, Option(min=1, help="How often each is asked.")] = 1,
+    plans: Annotated[int, Option(min=1, help="Questions for each number of steps (1 to 4).")] = 10,
+    repeats: Annotated[int, Option(min=1, help="Repeats of each question.")] = 1,
     seed: Annotated[int, Option(help="Draws the questions, and random weights.")] = 0,
 ) -> Report:
-    """Plan in one call and by an agent that is asked for one step at a time, with one model.
+    """Plan in one call and with a step-by-step agent, with the same model.
 
     Some twenty minutes on two cores.
     """
@@ -98,22 +90,16 @@ def bench_latency(
 def bench_chat(
     domain: DomainName = "shopping",
     url: Annotated[
-        str | None,
-        Option(
-            help="An OpenAI-compatible server's API; by default one with a small random model.",
-            metavar="URL",
-        ),
+        str | None, Option(help="An OpenAI-compatible API; by default of a small random model.")
     ] = None,
-    model: Annotated[
-        str | None, Option(help="With --url, what it calls its model.", metavar="NAME")
-    ] = None,
+    model: Annotated[str | None, Option(help="With --url: the name of its model.")] = None,
     queries: Annotated[int, Option(min=1, help="Queries to plan for.")] = 20,
     tokens: Annotated[
-        int | None, Option(min=1, help="Most tokens of an answer; 64 for the random model.")
+        int | None, Option(min=1, help="Limit of tokens in an answer; 64 for the random model.")
     ] = None,
     seconds: Annotated[float, Option(min=0.1, help="Deadline of a plan.")] = 30.0,
 ) -> Report:
-    """Plan by a chat model over HTTP, beside the case planner: calls, tokens, time and plans.
+    """Plan with a chat model over HTTP and with the case planner: calls, tokens, time, accuracy.
 
     A server that needs a key reads it from OPENAI_API_KEY.
     """
@@ -124,27 +110,18 @@ def bench_chat(
 
 @measures(app, "reaper")
 def bench_reaper(
-    table: Annotated[
-        list[str] | None, Option(help="1, 2 or 3; repeatable, all by default.")
-    ] = None,
+    table: Annotated[list[str] | None, Option(help="1, 2 or 3; repeatable; default: all.")] = None,
     work: WorkFolder = None,
-    steps: Annotated[
-        int | None, Option(min=1, help="Steps of each training; the recipe's by default.")
-    ] = None,
-    planner: Annotated[
-        Path | None, Option(help="Table 1's planner; the shipped one by default.", metavar="FOLDER")
-    ] = None,
+    steps: Annotated[int | None, Option(min=1, help="Training steps; else the recipe's.")] = None,
+    planner: Annotated[Path | None, Option(help="Table 1's planner; else the shipped one.")] = None,
     instructions: Annotated[
-        Path | None,
-        Option(help="Generic instructions, for the rows with a share of them.", metavar="FOLDER"),
+        Path | None, Option(help="A folder of generic instructions, for rows with a share of them.")
     ] = None,
-    recipe: Annotated[
-        str, Option(help="Of the rows' trainings: a TOML file, or one that ships.")
-    ] = "reaper",
-    limit: Annotated[int, Option(min=1, help="Most questions of each test set.")] = 100,
+    recipe: Annotated[str, Option(help="The trainings' recipe: a TOML file or a name.")] = "reaper",
+    limit: Annotated[int, Option(min=1, help="Limit of questions of each set.")] = 100,
     seed: Seed = 0,
 ) -> Report:
-    """Print REAPER's tables at a small model's size: a row of 2 and 3 is a training.
+    """Print REAPER's tables for a small model; each row of Tables 2 and 3 is a training.
 
     Hours the first time; --table and --steps shorten it. The same command continues a stopped run.
     """
@@ -163,7 +140,7 @@ def bench_reaper(
     try:
         return measure_reaper(trial)
     except KeyboardInterrupt:
-        echo("Stopped. The same command goes on.", err=True)
+        echo("Stopped. The same command continues.", err=True)
         raise
 
 

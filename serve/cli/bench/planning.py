@@ -1,4 +1,4 @@
-"""`casewright bench …`: the quality of planners."""
+"""`casewright bench …`: commands on the quality of planners."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def bench_planner(
     planner: PlannerName = "case",
     folds: Annotated[int, Option(min=2, help="Folds of the cross-validation.")] = 3,
     curve: Annotated[
-        bool, Option("--curve", help="Train on ever more queries too; --plot draws it.")
+        bool, Option("--curve", help="Also train on fewer queries, for a curve.")
     ] = False,
 ) -> Report:
     """Score a planner on annotated queries, by cross-validation in groups.
@@ -43,7 +43,7 @@ def bench_planner(
 
 @measures(app, "frozen", plots=False)
 def bench_frozen(domain: DomainName = "shopping") -> Report:
-    """Score the planners as they are shipped on queries that are for measuring only."""
+    """Score the shipped planners on the queries for measuring."""
     from casewright.bench.frozen import measure_frozen
 
     return measure_frozen(domain)
@@ -51,7 +51,7 @@ def bench_frozen(domain: DomainName = "shopping") -> Report:
 
 @measures(app, "conversations", plots=False)
 def bench_conversations(domain: DomainName = "shopping") -> Report:
-    """Score the planners on follow-ups: with their history, without it, with another's."""
+    """Score the shipped planners on follow-ups with their history, none, or an unrelated one."""
     from casewright.bench.conversations import measure_conversations
 
     return measure_conversations(domain)
@@ -63,16 +63,16 @@ def bench_plan_cache(
     questions: Annotated[int, Option(min=1, help="Length of the stream.")] = 2000,
     seed: Seed = 0,
 ) -> Report:
-    """Measure the reuse of kept answers' plans: hits, wrong reuse, time and tokens saved."""
+    """Measure the reuse of kept answers' plans: hits, wrong reuse, saved time and tokens."""
     from casewright.bench.plan_cache import measure_plan_cache
-    from casewright.serve.cli.bench.plan_cache import KeptAnswers
+    from casewright.serve.cli.bench.service import KeptAnswers
 
     return measure_plan_cache(domain, questions, seed, KeptAnswers)
 
 
 @measures(app, "evidence", plots=False)
 def bench_evidence(domain: DomainName = "shopping") -> Report:
-    """Run the annotated queries' own plans, and count the steps that find nothing."""
+    """Run the gold plans of annotated queries, and count the steps that find nothing."""
     from casewright.bench.evidence import measure_evidence
 
     return measure_evidence(domain)
@@ -84,28 +84,20 @@ def bench_unseen(
         list[str] | None,
         Option(
             help="mistral, the default; smollm2, its base; local:FOLDER; parser; provider:model. "
-            "Repeatable: all are compared with the first.",
-            metavar="NAME",
+            "Repeatable: all are compared with the first."
         ),
     ] = None,
     split: SplitName = "measuring",
-    cases: Annotated[
-        int, Option(min=0, help="Annotated messages of each toolbox as plan cases.")
-    ] = 0,
+    cases: Annotated[int, Option(min=0, help="Messages of each toolbox as plan cases.")] = 0,
     limit: MessageLimit = None,
-    data: Annotated[
-        Path | None,
-        Option(help="A folder with sealtools and bfcl, to measure on too.", metavar="DIR"),
-    ] = None,
-    base: Annotated[
-        bool, Option("--base/--no-base", help="Whether the untuned base is a control.")
-    ] = True,
+    data: Annotated[Path | None, Option(help="A folder with sealtools and bfcl.")] = None,
+    base: Annotated[bool, Option("--base/--no-base", help="Add the untuned base.")] = True,
     examples: Examples = None,
     device: Device = None,
     dtype: DType = None,
     seed: Seed = 0,
 ) -> Report:
-    """Plan for toolboxes that nothing was trained on: right tools, whole plans, by class.
+    """Plan for toolboxes that no training has seen: right tools and whole plans, by class.
 
     Controls are the plan parser with the same cases, the untuned base and a fallback plan.
     """
@@ -129,30 +121,21 @@ def bench_unseen(
 @measures(app, "own-tools", plots=False)
 def bench_own_tools(
     data: Annotated[
-        Path | None,
-        Option(
-            help="A folder with tools.py, which is run, learn.jsonl and test.jsonl.", metavar="DIR"
-        ),
+        Path | None, Option(help="A folder: learn.jsonl, test.jsonl and tools.py, which is run.")
     ] = None,
-    planner: Annotated[
-        list[str] | None, Option(help="As for bench unseen; parser by default.", metavar="NAME")
-    ] = None,
-    cases: Annotated[
-        str, Option(help="Numbers of annotated messages that planners know.", metavar="N,N,…")
-    ] = "0,5,20,60",
+    planner: Annotated[list[str] | None, Option(help="See bench unseen; default: parser.")] = None,
+    cases: Annotated[str, Option(help="Numbers of known annotated messages.")] = "0,5,20,60",
     seeds: Annotated[int, Option(min=1, help="Draws of these messages.")] = 5,
-    corpus: Annotated[
-        bool, Option("--corpus/--no-corpus", help="Whether to ask the corpus, too.")
-    ] = True,
+    corpus: Annotated[bool, Option("--corpus/--no-corpus", help="Also measure the corpus.")] = True,
     split: SplitName = "measuring",
     limit: MessageLimit = None,
     examples: Examples = None,
     device: Device = None,
     dtype: DType = None,
 ) -> Report:
-    """Plan for tools of your own with ever more annotated messages: right tools, whole plans.
+    """Plan for tools of your own with growing numbers of annotated messages, drawn by class.
 
-    The messages are drawn by class. Controls are the plan parser and a fallback plan.
+    Controls are the plan parser and a fallback plan.
     """
     from casewright.bench.own_tools import OwnToolsTrial, measure_own_tools
     from casewright.planner.named import PARSER, ModelSettings
@@ -172,25 +155,15 @@ def bench_own_tools(
 
 @measures(app, "narrowing", plots=False)
 def bench_narrowing(
-    joins: Annotated[
-        str, Option(help="How many toolboxes are joined, in turn.", metavar="N,N,…")
-    ] = "12,32,64,250",
-    planner: Annotated[
-        str, Option(help="What plans with them: as for bench unseen.", metavar="NAME")
-    ] = "parser",
+    joins: Annotated[str, Option(help="Numbers of joined toolboxes.")] = "12,32,64,250",
+    planner: Annotated[str, Option(help="The planner; see bench unseen.")] = "parser",
     split: SplitName = "validation",
-    cases: Annotated[
-        int, Option(min=0, help="Annotated messages of each of these that are known.")
-    ] = 0,
-    messages: Annotated[
-        int | None, Option(min=1, help="Messages of each toolbox to plan for.", metavar="N")
-    ] = None,
-    first: Annotated[
-        int, Option(min=0, help="Also time the first plan with so many tools.", metavar="N")
-    ] = 0,
+    cases: Annotated[int, Option(min=0, help="Known annotated messages of each toolbox.")] = 0,
+    messages: Annotated[int | None, Option(min=1, help="Planned messages of each toolbox.")] = None,
+    first: Annotated[int, Option(min=0, help="Also time a first plan with so many tools.")] = 0,
     seed: Seed = 0,
 ) -> Report:
-    """Join toolboxes of the corpus to one, and plan with the 64 tools that are kept of it."""
+    """Join toolboxes of the corpus, and plan with the 64 tools that narrowing keeps."""
     from casewright.bench.narrowing import measure_narrowing
 
     return measure_narrowing(
@@ -207,9 +180,9 @@ def bench_narrowing(
 @measures(app, "replan", plots=False)
 def bench_replan(
     domain: DomainName = "shopping",
-    seeds: Annotated[int, Option(min=1, help="Draws of the tool that is broken.")] = 3,
+    seeds: Annotated[int, Option(min=1, help="Draws of the broken tool.")] = 3,
 ) -> Report:
-    """Break one tool of each plan: questions answered with mending and without, and their calls."""
+    """Break a tool of each plan, and count the right answers with mending and without."""
     from casewright.bench.replan import measure_replan
 
     return measure_replan(domain, seeds)

@@ -1,4 +1,4 @@
-"""Commands that measure and print a report, with machine, versions, commit and plot."""
+"""Commands that print a bench's report with machine, versions, commit and plot."""
 
 from __future__ import annotations
 
@@ -29,14 +29,14 @@ _PACKAGES = (
 
 
 def measures(app: Typer, name: str, *, plots: bool = True) -> Callable[..., Any]:
-    """Return a decorator that turns a function that returns a report into a command of a group."""
+    """Return a decorator that makes a command of a group from a function that returns a report."""
 
     def register(measure: Callable[..., Report]) -> Callable[..., Report]:
         @wraps(measure)
         def command(*, plot: Path | None = None, as_json: bool = False, **options: Any) -> None:
             show(measure(**options), as_json=as_json, plot=plot)
 
-        # The type of a report is imported for type checkers only.
+        # Only type checkers import the type of a report.
         hints = get_type_hints(measure, localns={"Report": None}, include_extras=True)
         del hints["return"]
         defaults = {p.name: p.default for p in signature(measure).parameters.values()}
@@ -49,7 +49,7 @@ def measures(app: Typer, name: str, *, plots: bool = True) -> Callable[..., Any]
 
 
 def show(report: Report, *, as_json: bool, plot: Path | None = None) -> None:
-    """Print a report, and plot it into a file if one is given."""
+    """Print a report, and write its plot to the file if one is given."""
     if plot is not None:
         save_plot(plot, report.draw)
     if as_json:
@@ -78,7 +78,7 @@ def machine() -> dict[str, Any]:
 
 
 def commit() -> str | None:
-    """Return the commit of this checkout, with a + if files differ; ``None`` elsewhere."""
+    """Return the commit of this checkout, with a + if files differ; ``None`` outside of one."""
     root = Path(__file__).resolve().parents[3]
     if not (root / ".git").exists():
         return None
@@ -91,7 +91,7 @@ def commit() -> str | None:
 
 
 def save_plot(file: Path, draw: Callable[[Any], None] | None) -> None:
-    """Draw onto matplotlib axes, and write them to a file; see ``plot_file``."""
+    """Write a plot, which ``draw`` draws onto matplotlib axes, to a file; see ``plot_file``."""
     from casewright.stores.plot_file import plot_file
 
     with plot_file(file, figsize=(8, 4.5)) as (_, axes):

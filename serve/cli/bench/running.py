@@ -1,4 +1,4 @@
-"""`casewright bench …`: stores, graph and service at work."""
+"""`casewright bench …`: commands on stores, graph and service."""
 
 from __future__ import annotations
 
@@ -42,12 +42,10 @@ def bench_answer(
 
 @measures(app, "stores")
 def bench_stores(
-    sizes: Annotated[
-        str, Option(help="How many cases, each at least 100.", metavar="N,N,…")
-    ] = "1000,10000,100000",
+    sizes: Annotated[str, Option(help="Numbers of cases, at least 100.")] = "1000,10000,100000",
     queries: Annotated[int, Option(min=4, help="Queries for each size.")] = 48,
 ) -> Report:
-    """Compare the case store with searches merged in Python, Qdrant's formula and cbrkit.
+    """Compare the case store with merged searches, Qdrant's formula and cbrkit.
 
     Some six minutes on two cores, and up to 4 GB of memory, at the default sizes.
     """
@@ -60,13 +58,11 @@ def bench_stores(
 def bench_selection(
     domain: DomainName = "shopping",
     sizes: Annotated[str, Option(help="Candidates and picks of each.")] = "1000:50,10000:100",
-    queries: Annotated[
-        int | None, Option(min=1, help="Annotated queries to certify over; all by default.")
-    ] = None,
+    queries: Annotated[int | None, Option(min=1, help="Annotated queries to certify.")] = None,
     repeats: Annotated[int, Option(min=1, help="Timings of each selection.")] = 9,
     seed: Annotated[int, Option(help="Of the candidates.")] = 0,
 ) -> Report:
-    """Time selection beside LangChain's and a naive one, and count what is proved exact."""
+    """Time selection beside LangChain's and a naive one, and count certified selections."""
     from casewright.bench.selection import measure_selection, read_sizes
 
     return measure_selection(domain, read_sizes(sizes), queries, repeats, seed)
@@ -75,12 +71,8 @@ def bench_selection(
 @measures(app, "serve")
 def bench_serve(
     domain: DomainName = "shopping",
-    questions: Annotated[
-        int, Option(min=32, help="Questions for each number of clients: 1, 8 and 32.")
-    ] = 400,
-    requests: Annotated[
-        int, Option(min=0, help="Requests that memory is watched over; 0 leaves that out.")
-    ] = 5000,
+    questions: Annotated[int, Option(min=32, help="Questions for 1, 8 and 32 clients each.")] = 400,
+    requests: Annotated[int, Option(min=0, help="Requests to measure memory over; or 0.")] = 5000,
     seed: Annotated[int, Option(help="Of the choice of questions.")] = 0,
 ) -> Report:
     """Time the service over HTTP beside the bare graph, and watch its memory.
@@ -95,23 +87,19 @@ def bench_serve(
 
 @app.command("soak")
 def bench_soak(
-    minutes: Annotated[float, Option(min=0.1, help="How long it may take, about.")] = 5.0,
+    minutes: Annotated[float, Option(min=0.1, help="Duration, about.")] = 5.0,
     seed: Seed = 0,
-    only: Annotated[
-        list[str] | None, Option(help="Only these kinds of trials; repeatable.", metavar="KIND")
-    ] = None,
-    trials: Annotated[
-        int | None, Option(min=1, help="The most trials of each kind.", metavar="N")
-    ] = None,
+    only: Annotated[list[str] | None, Option(help="A kind of trials; repeatable.")] = None,
+    trials: Annotated[int | None, Option(min=1, help="Limit of trials of each kind.")] = None,
     as_json: AsJson = False,
 ) -> None:
     """Kill, damage, fill up and overload running systems, and count lost and wrong results.
 
-    All of it happens in a temporary folder. The exit code is 2 if something was lost or wrong. As
-    root, a small disk is mounted and filled.
+    All files are in a temporary folder. The exit code is 2 after a lost or wrong result. For root,
+    the command also mounts and fills a small disk.
     """
     from casewright.bench.soak.measure import KINDS, soak
-    from casewright.serve.cli.bench.soak_service import service_of
+    from casewright.serve.cli.bench.service import service_of
 
     if unknown := [name for name in only or () if name not in KINDS]:
         raise InputError(
@@ -120,4 +108,4 @@ def bench_soak(
     report = soak(service_of, minutes, seed, only or (), trials)
     show(report, as_json=as_json)
     if report.figures["lost"] or report.figures["wrong"]:
-        fail("Something was lost or wrong; the notes say what, and its seed.")
+        fail("A result was lost or wrong; the notes name the trial and its seed.")

@@ -1,4 +1,4 @@
-"""`casewright bench …`: the studies of the papers that this project builds on."""
+"""`casewright bench …`: commands for the studies of the papers behind this project."""
 
 from __future__ import annotations
 
@@ -25,28 +25,21 @@ def bench_legal(
         Path,
         Option(
             help="A folder with ALQA's qa.jsonl and pairs.jsonl or the multi-hop sets; or shipped, "
-            "the domain's own cases."
+            "the domain's cases."
         ),
     ] = Path("shipped"),
     only: OnlySet = None,
     encoder: EncoderModel = None,
-    answers: Annotated[
-        bool, Option("--answers", help="Measure answers in place of retrieval.")
-    ] = False,
+    answers: Annotated[bool, Option("--answers", help="Measure answers, not retrieval.")] = False,
     generator: Annotated[
-        str,
-        Option(
-            help="extractive, or a chat model: provider:model, or local:smollm2.", metavar="NAME"
-        ),
+        str, Option(help="extractive, provider:model, local:smollm2.")
     ] = "extractive",
-    against: Annotated[
-        str | None, Option(help="With --answers: another encoder to compare with.", metavar="MODEL")
-    ] = None,
+    against: Annotated[str | None, Option(help="With --answers: a second encoder.")] = None,
     limit: SetLimit = None,
 ) -> Report:
     """Score retrieval for questions with two parent cases, or with --answers the answers.
 
-    The first time, every case is encoded: some minutes for the three multi-hop sets.
+    The first run encodes every case: some minutes for the three multi-hop sets.
     """
     from casewright.bench.legal.answers import measure_answers
     from casewright.bench.legal.data import SHIPPED
@@ -56,7 +49,7 @@ def bench_legal(
     from casewright.stores.encoders.sources import named_encoder
 
     if not answers and (generator != EXTRACTIVE or against is not None):
-        raise InputError("--generator goes with --answers, --against too.")
+        raise InputError("--generator and --against need --answers.")
     folder = None if str(data) == SHIPPED else data
     if not answers:
         return measure_legal(folder, named_encoder(encoder), only=only, limit=limit)
@@ -70,20 +63,17 @@ def bench_legal(
 
 @measures(app, "encoder", plots=False)
 def bench_encoder(
-    data: Annotated[
-        Path | None, Option(help="A folder with sets of bench legal and feedback.")
-    ] = None,
+    data: Annotated[Path | None, Option(help="A folder with the sets of the two benches.")] = None,
     against: Annotated[
-        str | None,
-        Option(help="Another encoder's name or folder; the integer weights by default."),
+        str | None, Option(help="Another encoder; the integer weights by default.")
     ] = None,
     only: OnlySet = None,
     limit: SetLimit = None,
-    texts: Annotated[int, Option(min=1, help="Texts that the speed is measured by.")] = 512,
+    texts: Annotated[int, Option(min=1, help="Texts to measure the speed with.")] = 512,
 ) -> Report:
     """Compare the packaged encoder with its integer weights, or another: retrieval and speed.
 
-    Without --data the shipped legal cases and code are searched.
+    Without --data it searches the shipped legal cases and code.
     """
     from casewright.bench.encoder import measure_encoder
 
@@ -99,7 +89,7 @@ def bench_feedback(
     encoder: EncoderModel = None,
     limit: SetLimit = None,
 ) -> Report:
-    """Compare relevance feedback with one search that judges as many, and with the post's loop.
+    """Compare relevance feedback with one search of as many cases, and with the post's loop.
 
     Some twenty minutes for all sets, ten more the first time; --set and --limit shorten it.
     """
@@ -115,22 +105,18 @@ def bench_documents(
         Path,
         Option(
             help="A folder with trees of documents and questions.jsonl: tree, question, file, "
-            "words; without file and words, off-topic.",
-            metavar="DIR",
+            "words; without file and words, off-topic."
         ),
     ],
-    generator: Annotated[
-        list[str] | None, Option(help="As for ask; several are compared.", metavar="NAME")
-    ] = None,
+    generator: Annotated[list[str] | None, Option(help="See ask --generator; repeatable.")] = None,
     encoder: EncoderModel = None,
     fit: Annotated[
-        Path | None,
-        Option(help="Train the judge of sufficiency on the questions, into FILE.", metavar="FILE"),
+        Path | None, Option(help="The file for a judge of sufficiency trained on the questions.")
     ] = None,
 ) -> Report:
-    """Ask questions about documents: right and rightly cited, refused, length of the answers.
+    """Answer questions about documents: right and rightly cited, refused, length of answers.
 
-    The first time, every tree is encoded, and then what changed in it.
+    The first run encodes every tree, later runs encode changed files.
     """
     from casewright.bench.documents import fit as fitted
     from casewright.bench.documents import measure_documents
@@ -150,11 +136,7 @@ def bench_documents(
 def bench_truthfulqa(
     data: Annotated[Path, Option(help="The folder with v1/mc_task.json.", metavar="DIR")],
     model: Annotated[
-        str,
-        Option(
-            help="mistral, smollm2 (its base), or a language model's name or folder.",
-            metavar="NAME",
-        ),
+        str, Option(help="mistral, smollm2 (its base), or a language model's name or folder.")
     ] = "mistral",
     adapter: Adapter = None,
     device: Device = None,
@@ -163,13 +145,11 @@ def bench_truthfulqa(
         Path | None, Option(help="The fixed primer, JSON Lines: question, answer.", metavar="FILE")
     ] = None,
     k: Annotated[int, Option("-k", min=2, help="Demonstrations shown.")] = 6,
-    limit: Annotated[
-        int | None, Option(min=2, help="At most so many questions, drawn at random.")
-    ] = None,
+    limit: Annotated[int | None, Option(min=2, help="Limit of questions, a random draw.")] = None,
     work: WorkFolder = None,
     seed: Annotated[int, Option(min=0, help="Of the controls.")] = 0,
 ) -> Report:
-    """Measure what six retrievers of demonstrations do to a model's answers (RAGSys's study).
+    """Measure a model's answers with six retrievers of demonstrations (RAGSys's study).
 
     Some minutes on two cores with the model that ships.
     """

@@ -1,4 +1,4 @@
-"""`casewright finetune …`: all commands, and those that train the reader and the judge."""
+"""`casewright finetune …`: the group, and the commands for the reader and the judge."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from typer import Option, Typer
 
 from casewright.errors import InputError
 from casewright.serve.cli.extended import FinetuneGroup
-from casewright.serve.cli.finetune import data, encoder, ensemble, evaluate, parser, queries, train
+from casewright.serve.cli.finetune import data, encoder, evaluate, parser, queries, train
 from casewright.serve.cli.options import AsJson, DomainName
 from casewright.serve.cli.output import print_json, print_rows, print_table
 
@@ -21,20 +21,19 @@ if TYPE_CHECKING:
 
 app = Typer(
     cls=FinetuneGroup,
-    help="Make training data for a planner, train and evaluate it; train the case planner's reader "
-    "or the judge of relevance feedback.",
+    help="Make training data, train and evaluate planners; train the case planner's reader or the "
+    "judge of relevance feedback.",
 )
-for part in (data, train, parser, ensemble, encoder, evaluate, queries):
+for part in (data, train, parser, encoder, evaluate, queries):
     app.add_typer(part.app)
 
-#: Licences of the sets that a judge may be trained on, which are stored with the judge.
+#: Licences of the training sets, which a trained judge records.
 _LICENCES = {
     "musique": "CC BY 4.0",
     "hotpotqa": "CC BY-SA 4.0",
     "2wikimultihop": "Apache-2.0",
     "scifact": "claims CC BY 4.0, abstracts ODC-By 1.0",
-    "code": "of the packages named",
-    "code_described": "of the packages named",
+    **dict.fromkeys(("code", "code_described"), "of the packages named"),
 }
 
 
@@ -45,9 +44,7 @@ def finetune_reader(
     source: Annotated[
         Path | None, Option("--input", help="Annotated queries; the domain's by default.")
     ] = None,
-    epochs: Annotated[
-        int | None, Option(min=1, help="Passes over the queries; 6, more of few queries.")
-    ] = None,
+    epochs: Annotated[int | None, Option(min=1, help="Default: 6, more for few queries.")] = None,
     seed: Annotated[int, Option(help="Of weights and order.")] = 0,
     as_json: AsJson = False,
 ) -> None:
@@ -79,16 +76,13 @@ def finetune_judge(
         ),
     ] = None,
     only: Annotated[str | None, Option("--set", help="Only the set of this name.")] = None,
-    limit: Annotated[
-        int | None, Option(min=4, help="At most so many questions of each set.")
-    ] = None,
+    limit: Annotated[int | None, Option(min=4, help="Limit of questions of each set.")] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Train the offline judge of relevance feedback, and measure it on the other half.
+    """Train the offline judge of relevance feedback on half of the questions, test on the others.
 
-    One half of the questions, by a hash of their ids, is for training. The figures are those of a
-    feedback loop with this judge, a single search of as many cases, the labels as judge, and a
-    judge trained on shuffled labels.
+    A hash of the ids decides on the half. The figures compare a feedback loop with this judge, a
+    single search of as many cases, the labels as judge, and a judge trained on shuffled labels.
     """
     from casewright.finetune.judge_training import train_judge
     from casewright.finetune.training.run import check_writable
@@ -116,10 +110,8 @@ def _labelled_sets(
     data: Path | None, only: str | None, limit: int | None
 ) -> Iterator[list[LabelledSet]]:
     """Open the sets of a folder, with temporary stores."""
-    from casewright.finetune import judge_data
     from casewright.finetune.judge_data import LabelledSet
     from casewright.finetune.judge_sets.find import find_sets
-    from casewright.finetune.judge_sets.sets import is_training
     from casewright.stores import default_encoder
     from casewright.stores.feedback import NeighbourStrategy, SentenceStrategy, Strategy
 
@@ -127,22 +119,11 @@ def _labelled_sets(
     with ExitStack() as stack:
         path = Path(stack.enter_context(TemporaryDirectory(prefix="casewright-judge-")))
         sets: list[LabelledSet] = []
-        if data is not None and judge_data.is_labelled_folder(data):
-            if only not in (None, data.name):
-                raise InputError(
-                    f"There is no set {only!r} here. {data} holds {data.name!r} alone."
-                )
-            cases, questions = judge_data.read_labelled(data)
-            # Checked before anything is encoded.
-            parts = judge_data.halves(data.name, questions[:limit], is_training)
-            labelled_store = judge_data.labelled_store(cases, encoder, path / "labelled")
-            sets.append(LabelledSet(data.name, stack.enter_context(labelled_store), *parts))
-        else:
-            for labelled in find_sets(data, only, limit):
-                training, test = (labelled.half(training=half) for half in (True, False))
-                store = stack.enter_context(labelled.store(encoder, path / labelled.name))
-                code = labelled.kind == "code"
-                strategy: Strategy = NeighbourStrategy() if code else SentenceStrategy()
-                facts = {"licence": _LICENCES.get(labelled.name, ""), **labelled.settings}
-                sets.append(LabelledSet(labelled.name, store, training, test, (strategy,), facts))
+        for labelled in find_sets(data, only, limit):
+            training, test = (labelled.half(training=half) for half in (True, False))
+            store = stack.enter_context(labelled.store(encoder, path / labelled.name))
+            code = labelled.kind == "code"
+            strategy: Strategy = NeighbourStrategy() if code else SentenceStrategy()
+            facts = {"licence": _LICENCES.get(labelled.name, ""), **labelled.settings}
+            sets.append(LabelledSet(labelled.name, store, training, test, (strategy,), facts))
         yield sets

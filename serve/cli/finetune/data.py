@@ -29,17 +29,13 @@ app = Typer(add_completion=False)
 def finetune_corpus(
     export: Annotated[
         Path | None,
-        Option(
-            help="Also write each toolbox to a folder here: tools.json, queries.jsonl and "
-            "pools.json.",
-            metavar="DIR",
-        ),
+        Option(help="Also write each toolbox here: tools.json, queries.jsonl, pools.json."),
     ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Check the shipped corpus of toolboxes, and count its content by split.
+    """Check the shipped corpus of toolboxes, and count its contents by split.
 
-    Splits are of whole toolboxes: training, validation (for tuning) and measuring.
+    The splits are training, validation (for tuning) and measuring, each of whole toolboxes.
     """
     from casewright.finetune import corpus
 
@@ -79,7 +75,7 @@ def ingredients(data: DataSection, encoder: Encoder) -> Ingredients:
     else:
         assert data.domain is not None
         toolbox = domain_toolbox(data.domain, encoder)
-        # Pools of a domain are for its own tools.
+        # A domain's pools are for its tools.
         pools = pools or find_domain(data.domain).tool_pools
     return Ingredients(
         queries=queries,
@@ -101,7 +97,7 @@ def ingredients(data: DataSection, encoder: Encoder) -> Ingredients:
 
 
 def domain_toolbox(name: str, encoder: Encoder) -> Toolbox:
-    """Return a domain's tools, with their stores closed."""
+    """Return a domain's tools with closed stores."""
     from casewright.domains import find_domain
     from casewright.serve.session.defaults import store_folder
 
@@ -111,7 +107,7 @@ def domain_toolbox(name: str, encoder: Encoder) -> Toolbox:
 
 
 def _samples(training_set: TrainingSet, count: int) -> dict[str, list[TrainingExample]]:
-    """Draw up to ``count`` examples of each task, by the set's own seed, in the set's order."""
+    """Return up to ``count`` random examples of each task, in the set's order."""
     by_task: dict[str, list[TrainingExample]] = defaultdict(list)
     for example in training_set.examples:
         by_task[example.task].append(example)
@@ -124,7 +120,7 @@ def _samples(training_set: TrainingSet, count: int) -> dict[str, list[TrainingEx
 
 
 def _print_samples(samples: Mapping[str, Sequence[TrainingExample]]) -> None:
-    """Print prompts and completions; the constraints, always the same, in one line."""
+    """Print prompts and completions, with the constant constraints in one line."""
     from casewright.planner.prompt import CONSTRAINTS
 
     for task, examples in samples.items():
@@ -139,9 +135,9 @@ def _print_samples(samples: Mapping[str, Sequence[TrainingExample]]) -> None:
 def _sampled_queries(
     data: DataSection, parts: Ingredients, encoder: Encoder, count: int
 ) -> dict[str, list[str]]:
-    """Draw up to ``count`` questions of the initial pool, and of those that sampling added.
+    """Return up to ``count`` questions of the initial pool, and of those that sampling added.
 
-    The result is empty if the recipe takes all queries, or draws them at random.
+    The result is empty for a recipe that takes all queries, or random ones.
     """
     from casewright.finetune.examples.query_pool import query_pool
     from casewright.finetune.queries.choose import choose_queries, initial_queries
@@ -163,24 +159,17 @@ def _sampled_queries(
 @app.command("data")
 def finetune_data(
     recipe: Annotated[str, Option(help="A recipe: a TOML file, or a shipped one.", metavar="FILE")],
-    target: Annotated[
-        Path | None, Option("--output", help="The training set's folder.", metavar="FOLDER")
-    ] = None,
-    sample: Annotated[
-        int | None, Option(min=1, help="Also print so many examples of each task.", metavar="N")
-    ] = None,
+    target: Annotated[Path | None, Option("--output", help="The training set's folder.")] = None,
+    sample: Annotated[int | None, Option(min=1, help="Also print examples of each task.")] = None,
     sets: Annotated[
-        Path | None,
-        Option(help="Folder of the recipe's files and sets; its own by default.", metavar="FOLDER"),
+        Path | None, Option(help="Folder of the recipe's files and sets; by default the recipe's.")
     ] = None,
-    force: Annotated[
-        bool, Option("--force", help="Replace the training set in the output folder.")
-    ] = False,
+    force: Annotated[bool, Option("--force", help="Replace an existing training set.")] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Make a training set for a planner: TEvo, TTG, DQS and instructions, as a recipe says.
+    """Make a planner's training set by a recipe: TEvo, TTG, DQS and instructions.
 
-    Writes train.jsonl, validation.jsonl and manifest.json; with --sample and no --output, nothing.
+    Writes train.jsonl, validation.jsonl and manifest.json; without --output, prints --sample alone.
     """
     from casewright.domains import domain_names
     from casewright.finetune.examples.make_training_set import make_training_set
@@ -190,7 +179,7 @@ def finetune_data(
     from casewright.stores import default_encoder
 
     if target is None and sample is None:
-        raise InputError("Give --output FOLDER to write the set, or --sample N to look at it.")
+        raise InputError("Give --output FOLDER to write the set, or --sample N to print examples.")
     data = Recipe.read(find_recipe(recipe), domains=domain_names(), folder=sets).data
     if target is not None:
         check_target(target, force=force)

@@ -20,29 +20,28 @@ if TYPE_CHECKING:
     from casewright.stores import CaseStore, Encoder
     from casewright.tools import Toolbox
 
-#: The domain's queries for measuring only, or all others.
+#: The domain's queries for measuring, or all others.
 MEASURING, ALL = "measuring", "all"
 SETS = ("nestful", "tau2")
-#: Planners whose plans can call the request's tools only, since they check all plans.
+#: Planners that check all plans, so that these call the request's tools alone.
 CHECKED = (CASE_PLANNER, PARSER, CLASSIFIERS)
 
 _REMEMBERED = (
-    "The shipped planners were trained on these queries, and have them as plan cases: the "
-    "figures measure memory. --queries measuring names queries that no planner has seen."
+    "The shipped planners were trained on these queries, which are also plan cases: the figures "
+    "measure memory. --queries measuring selects queries that no planner has seen."
 )
-_NO_CASES = "There are no plan cases for these: planners know the tools' own examples alone."
+_NO_CASES = "There are no plan cases for these: planners know the tools' examples alone."
 
 
 @dataclass(frozen=True, slots=True)
 class Questions:
-    """The questions of an evaluation, and the plan cases that planners may know.
+    """The questions of an evaluation with gold plans, and the plan cases that planners may know.
 
     Attributes:
-        items: Questions with gold plans.
-        known: Annotated queries that are plan cases.
-        reader: Folder of a reader that was trained on them, if there is one.
+        known: The annotated queries that are plan cases.
+        reader: The folder of a reader that was trained on ``known``.
         settings: The origin of the questions.
-        conversion: Of a public set: the converted records, and the reasons of the others.
+        conversion: A public set's number of converted records, and the reasons of refusals.
         opened: The open domain of the tools, if they are a domain's.
     """
 
@@ -61,7 +60,7 @@ class Questions:
             self.opened.close()
 
     def check(self, planners: Sequence[str]) -> None:
-        """Raise ``InputError`` if a planner cannot plan for these: an agent, or classifiers."""
+        """Raise ``InputError`` for an agent or classifiers that cannot plan for these questions."""
         if self.opened is None and any(name.startswith(AGENT) for name in planners):
             raise InputError(
                 "An agent calls the tools that it plans with, and these cannot be called. Leave "
@@ -74,7 +73,7 @@ class Questions:
             )
 
     def limited(self, limit: int | None, seed: int) -> Questions:
-        """Return these with up to ``limit`` items, drawn at random, in their order."""
+        """Return these questions with up to ``limit`` random items, in order."""
         if limit is None or limit >= len(self.items):
             return self
         indices = sorted(random.Random(seed).sample(range(len(self.items)), limit))
@@ -82,7 +81,7 @@ class Questions:
 
 
 def domain_questions(name: str, which: str) -> Questions:
-    """Return a domain's annotated queries; raise ``InputError`` if it has none of this kind."""
+    """Return a domain's annotated queries; raise ``InputError`` if there are none of this kind."""
     from casewright.domains import find_domain
     from casewright.finetune.evaluation import items_of
 
@@ -113,11 +112,10 @@ def file_questions(
 ) -> Questions:
     """Return the annotated queries of a JSON Lines file, for a toolbox or a domain's tools.
 
-    Planners may know the queries of ``cases``; by default the domain's with its own tools, else
-    none.
+    The plan cases are the queries of ``cases``; by default those of the domain, for its tools.
 
     Raises:
-        InputError: A file cannot be read or holds something else, or a gold plan is not valid.
+        InputError: A file cannot be read or has another format, or a gold plan is not valid.
     """
     from casewright.domains import find_domain
     from casewright.planner import read_annotated
@@ -165,8 +163,8 @@ def _file_notes(queries: Sequence[AnnotatedQuery], known: Sequence[AnnotatedQuer
     texts = {normalized(query.query) for query in known}
     if seen := sum(normalized(query.query) in texts for query in queries):
         notes.append(
-            f"{seen} of the {len(queries)} questions are plan cases too: planners have their "
-            "answers."
+            f"{seen} of the {len(queries)} questions are also plan cases: planners know their "
+            "plans."
         )
     return [*notes, *_class_notes(queries)]
 
@@ -179,13 +177,13 @@ def _class_notes(queries: Sequence[AnnotatedQuery]) -> list[str]:
     if not others:
         return []
     return [
-        f"No wrong plan is taken for one of the classes {', '.join(others[:5])}: a wrong plan's "
-        "class is the tool whose results nothing else needs. Their precision and F1 flatter."
+        f"No wrong plan counts for the classes {', '.join(others[:5])}: a wrong plan's class is "
+        "the tool whose results no step uses. Precision and F1 of these classes are too high."
     ]
 
 
 def set_questions(name: str, data: Path | None) -> Questions:
-    """Return the records of a public set that convert to the plan language."""
+    """Return a public set's records that convert to the plan language."""
     from casewright.finetune.evaluation.sets import read_nestful, read_tau2
 
     if name not in SETS:
@@ -194,7 +192,7 @@ def set_questions(name: str, data: Path | None) -> Questions:
         raise InputError(f"--set {name} is read from a folder. Give it with --data DIR.")
     converted = read_nestful(data) if name == "nestful" else read_tau2(data)
     counts = converted.to_json()
-    why = "; ".join(f"{count} × {reason}" for reason, count in converted.reasons.items())
+    why = "; ".join(f"{count} × {reason}" for reason, count in counts["refused"].items())
     note = (
         f"{name}: {counts['converted']} of {counts['records']} records convert to the plan "
         f"language. Refused: {why or 'none'}."
@@ -212,12 +210,11 @@ def _open(domain: Domain) -> OpenDomain:
 
 @dataclass(frozen=True, slots=True)
 class EvaluatedPlanners:
-    """Planners to evaluate.
+    """Planners to evaluate, by label.
 
     Attributes:
-        planners: Label to planner.
-        constrained: Labels of planners that can call the request's tools only.
-        removal: Label to the planner that is asked with a tool removed, without a grammar.
+        constrained: Labels of planners that can call the request's tools alone.
+        removal: Planners without a grammar, for requests with a removed tool.
     """
 
     planners: dict[str, Planner]
@@ -226,7 +223,7 @@ class EvaluatedPlanners:
 
 
 def check_planners(names: Sequence[str], model: ModelSettings) -> None:
-    """Raise ``InputError`` if planners of these names and settings cannot be made."""
+    """Raise ``InputError`` if planners with these names and settings cannot be made."""
     if twice := sorted({name for name in names if names.count(name) > 1}):
         raise InputError(f"The planner {twice[0]!r} is given twice. Give each --planner once.")
     settings = [named.named_planner(name).settings(model) for name in names]
@@ -252,7 +249,7 @@ def make_planners(
     *,
     removal: bool,
 ) -> EvaluatedPlanners:
-    """Make planners by their names; ``removal`` adds those that are asked with a tool removed.
+    """Return the planners of these names; ``removal`` adds those for requests with a removed tool.
 
     Raises:
         InputError: A model cannot be loaded.
@@ -274,7 +271,7 @@ def make_planners(
     for name in names:
         settings = named.named_planner(name).settings(model)
         planners[name] = make(name, settings)
-        # An agent writes its steps under the grammar.
+        # An agent writes its steps with the grammar.
         checked = name.partition(":")[0] in CHECKED or name.startswith(AGENT)
         if checked or (named.writes_locally(name) and settings.constrained):
             constrained.add(name)

@@ -1,4 +1,4 @@
-"""`casewright finetune eval`: planners side by side on the same questions."""
+"""`casewright finetune eval`: a comparison of planners on the same questions."""
 
 from __future__ import annotations
 
@@ -23,39 +23,22 @@ app = Typer(add_completion=False)
 def finetune_eval(
     planner: Annotated[
         list[str] | None,
-        Option(
-            help="As for ask, case by default; repeatable: all are compared with the first.",
-            metavar="NAME",
-        ),
+        Option(help="As for ask, default case; repeatable: all are compared with the first."),
     ] = None,
     domain: Annotated[
         str | None, Option("--domain", "-d", help="Domain of queries and tools; shopping.")
     ] = None,
     queries: Annotated[
-        str | None,
-        Option(
-            help="The domain's queries: measuring, the default, or all others (all).",
-            metavar="WHICH",
-        ),
+        str | None, Option(help="The domain's queries: measuring (default) or all others (all).")
     ] = None,
     source: Annotated[
         Path | None, Option("--input", help="Annotated queries of your own, JSON Lines.")
     ] = None,
-    toolbox: Annotated[
-        Path | None, Option(help="With --input: your own tools, JSON.", metavar="FILE")
-    ] = None,
-    cases: Annotated[
-        Path | None, Option(help="With --input: queries that planners may know.", metavar="FILE")
-    ] = None,
-    public: Annotated[
-        str | None, Option("--set", help="A public set instead: nestful or tau2.")
-    ] = None,
-    data: Annotated[
-        Path | None, Option(help="With --set: the folder that holds it.", metavar="DIR")
-    ] = None,
-    limit: Annotated[
-        int | None, Option(min=1, help="At most so many questions, drawn at random.")
-    ] = None,
+    toolbox: Annotated[Path | None, Option(help="With --input: your tools, JSON.")] = None,
+    cases: Annotated[Path | None, Option(help="With --input: known annotated queries.")] = None,
+    public: Annotated[str | None, Option("--set", help="A public set: nestful or tau2.")] = None,
+    data: Annotated[Path | None, Option(help="With --set: the set's folder.")] = None,
+    limit: Annotated[int | None, Option(min=1, help="Limit of questions, a random draw.")] = None,
     removal: Annotated[
         bool, Option("--removal", help="Ask again with a needed tool removed, and no grammar.")
     ] = False,
@@ -70,10 +53,10 @@ def finetune_eval(
     seed: Annotated[int, Option(min=0, help="Of every draw.")] = 0,
     as_json: AsJson = False,
 ) -> None:
-    """Evaluate planners side by side: tools, arguments, plan graphs, classes, time, tokens.
+    """Compare planners, with 95 % intervals: tools, arguments, plan graphs, classes, time, tokens.
 
-    With intervals of 95 %. Without --input and --set, on the domain's queries for measuring, which
-    no planner has learned from. Questions of public sets are for measuring; never train on them.
+    Without --input and --set, the questions are the domain's queries for measuring, which no
+    planner has seen. Questions of public sets are for measuring; never train on them.
     """
     from casewright.planner.named import ModelSettings
     from casewright.serve.cli.finetune import eval_parts
@@ -88,7 +71,7 @@ def finetune_eval(
         (cases, "--cases", of_file, "it goes with --input"),
         (source, "--input", not of_set, "--set has its own questions"),
         (queries, "--queries", not of_set and not of_file, "it goes with a domain"),
-        (domain, "--domain", not of_set and not toolbox, "the tools are others"),
+        (domain, "--domain", not of_set and not toolbox, "the tools are not a domain's"),
     ):
         if value is not None and not fits:
             raise InputError(f"Leave {option} out: {why}.")
@@ -118,15 +101,10 @@ def evaluated(
     removal: bool = False,
     controls: bool = False,
 ) -> Evaluation:
-    """Return the evaluation of planners by their names.
+    """Return the evaluation of planners by name; ``model`` is for those with a language model.
 
-    Args:
-        questions: The questions, with the plan cases that planners may know.
-        names: The planners' names.
-        model: Settings of planners with a language model.
-        seed: The seed of every draw.
-        removal: Whether to ask again with a needed tool removed.
-        controls: Whether to add one plan for all and shuffled gold plans as controls.
+    ``removal`` repeats the questions without a needed tool; ``controls`` adds one plan for all, and
+    shuffled gold plans.
     """
     from casewright.finetune.evaluation import ShuffledPlans, evaluate
     from casewright.finetune.folds import similarity_groups

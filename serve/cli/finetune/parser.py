@@ -1,4 +1,4 @@
-"""`casewright finetune parser` and `adapt`: the plan parser, trained for all tools or for yours."""
+"""`casewright finetune parser` and `adapt`: the plan parser's trainings, for all tools or yours."""
 
 from __future__ import annotations
 
@@ -19,45 +19,35 @@ if TYPE_CHECKING:
 
 #: Episodes of a domain's queries in each pass.
 DOMAIN_PARTS = 30
-#: Plan cases with which a parser is measured, and the share of messages that may be asked back.
+#: The numbers of plan cases in measurements, and the share of messages to ask back about.
 CASES, ASKED_BACK = (0, 5), 0.1
-#: Minutes that loading and saving take.
+#: Minutes for loading and saving.
 KEPT_MINUTES = 0.5
 
 app = Typer(add_completion=False)
 ParserFolder = Annotated[
-    Path,
-    Option(
-        "--output", help="The parser's folder; a stopped training there goes on.", metavar="FOLDER"
-    ),
+    Path, Option("--output", help="The parser's folder; a stopped training there continues.")
 ]
 
 
 @app.command("parser")
 def finetune_parser(
     target: ParserFolder,
-    minutes: Annotated[float, Option(min=0, help="How long it is trained.")] = 60,
-    start: Annotated[
-        Path | None, Option("--from", help="A trained parser to start from.", metavar="FOLDER")
-    ] = None,
-    frozen: Annotated[
-        int, Option(min=0, max=6, help="Lowest layers of the encoder's six that stay as they are.")
-    ] = 6,
+    minutes: Annotated[float, Option(min=0, help="Duration of the training.")] = 60,
+    start: Annotated[Path | None, Option("--from", help="A trained parser to start from.")] = None,
+    frozen: Annotated[int, Option(min=0, max=6, help="Frozen lowest layers of the encoder.")] = 6,
     rate: Annotated[float, Option(min=0, help="The highest learning rate.")] = 6e-4,
-    domain: Annotated[
-        str | None, Option(help="Also learn from a domain's queries and tools.")
-    ] = None,
+    domain: Annotated[str | None, Option(help="Also learn from this domain.")] = None,
     sets: Annotated[
-        Path | None,
-        Option(help="A folder with sealtools and toolalpaca, to learn from too.", metavar="DIR"),
+        Path | None, Option(help="Also learn from this folder with sealtools and toolalpaca.")
     ] = None,
     seed: Annotated[int, Option(help="Of weights and episodes.")] = 0,
     as_json: AsJson = False,
 ) -> None:
-    """Train the plan parser, for which the toolbox is an input, on the corpus of toolboxes.
+    """Train the plan parser, whose input includes the toolbox, on the corpus of toolboxes.
 
-    It is calibrated on toolboxes for validation. After Ctrl-C the same command continues from the
-    last checkpoint.
+    Toolboxes for validation calibrate it. After Ctrl-C the same command continues from the last
+    checkpoint.
     """
     from casewright.finetune.corpus import read_corpus, training_toolboxes
     from casewright.finetune.parser.episodes import digest, drawing, parts_of
@@ -78,7 +68,7 @@ def finetune_parser(
     settings = ParserSettings(minutes=minutes, frozen=frozen, rate=rate, seed=seed)
     corpus = training_toolboxes(follow_ups=False)
     network = train_parser(drawing(corpus, others), settings, target, start)
-    # The saved weights are measured, and their card is saved again with the figures.
+    # The figures are those of the saved weights; the final card includes them.
     save_parser(target, trained_parts(network), ParserCard())
     runtime = open_runtime(target)
     boxes = read_corpus("validation")
@@ -118,7 +108,7 @@ def finetune_parser(
 
 
 def _sources(domain: str) -> tuple[Source, BroughtAlong]:
-    """Return a domain's tools, pools and messages, and apart the messages with tools of theirs."""
+    """Return a domain's tools, pools and messages, and apart those messages that declare tools."""
     from casewright.finetune.examples.data_section import DataSection
     from casewright.finetune.parser.episodes import Source, brought_along
     from casewright.stores import default_encoder
@@ -132,25 +122,18 @@ def _sources(domain: str) -> tuple[Source, BroughtAlong]:
 @app.command("adapt")
 def finetune_adapt(
     domain: ToolsOf,
-    source: Annotated[
-        Path, Option("--input", help="20 to 500 annotated messages, JSON Lines.", metavar="FILE")
-    ],
+    source: Annotated[Path, Option("--input", help="20 to 500 annotated messages, JSON Lines.")],
     target: ParserFolder,
-    minutes: Annotated[
-        float, Option(min=0, help="What all of it may take, about.", metavar="MINUTES")
-    ] = 8.0,
+    minutes: Annotated[float, Option(min=0, help="Total time of the command, about.")] = 8.0,
     start: Annotated[
-        Path | None,
-        Option(
-            "--from", help="The parser to start from; the shipped one by default.", metavar="FOLDER"
-        ),
+        Path | None, Option("--from", help="The parser to start from; by default the shipped one.")
     ] = None,
     seed: Annotated[int, Option(help="Of episodes.")] = 0,
     as_json: AsJson = False,
 ) -> None:
     """Train the shipped plan parser further, with annotated messages for your own tools.
 
-    Writes a parser, which ask, plan, serve and eval take as --adapter.
+    Writes a parser for --adapter of ask, plan, serve and eval.
     """
     started = time.monotonic()
     from casewright.finetune.corpus import training_toolboxes
@@ -176,7 +159,7 @@ def finetune_adapt(
         "seed": seed,
         "from": card.training,
     }
-    # Its confidence is calibrated as that of the parser that it started from.
+    # The calibration of the confidence is that of the initial parser.
     save_parser(target, training.trained_parts(network), replace(card, training=facts))
     (target / training.CHECKPOINT).unlink(missing_ok=True)
     following = [
@@ -188,12 +171,12 @@ def finetune_adapt(
         return
     rows = [[name, str(facts[name])] for name in ("domain", "messages", "minutes")]
     print_table(["figure", "value"], rows, str(target))
-    echo("Measure it on messages that it has not seen, and ask:")
+    echo("Measure the parser on unseen messages, and ask:")
     echo("".join(f"  {line}\n" for line in following), nl=False)
 
 
 def _source(domain: str, file: Path) -> Source:
-    """Return a domain's tools with the messages of a file, which are checked."""
+    """Return a domain's tools with the checked messages of a file."""
     from casewright.domains import find_domain
     from casewright.finetune.examples.query_pool import query_pool
     from casewright.finetune.parser.episodes import Source

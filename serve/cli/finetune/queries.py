@@ -1,4 +1,4 @@
-"""`casewright finetune sample` and `annotate`: queries to learn from."""
+"""`casewright finetune sample` and `annotate`: queries for training."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from casewright.serve.cli.options import AsJson
 from casewright.serve.cli.output import fail, print_json, print_rows, print_table
 from casewright.serve.cli.own_tools import own_tools
 
-#: Maximum of rejected lines in a printed table.
+#: The largest number of rejected lines in a printed table.
 SHOWN = 20
 
 
 class MethodName(StrEnum):
-    """Methods by their names on the command line."""
+    """Methods of sampling by their names on the command line."""
 
     DQS = "dqs"
     DQS_LARGE = "dqs-large"
@@ -33,28 +33,18 @@ app = Typer(add_completion=False)
 
 @app.command("sample")
 def sample(
-    pool: Annotated[
-        Path, Option(help="Queries to sample from: JSON Lines, JSON, or text.", metavar="FILE")
-    ],
+    pool: Annotated[Path, Option(help="Queries to sample: JSON Lines, JSON, or text.")],
     output: Annotated[Path, Option(help="The annotation sheet to write.", metavar="FILE")],
-    initial: Annotated[
-        Path | None, Option(help="The existing queries, in such a file.", metavar="FILE")
-    ] = None,
+    initial: Annotated[Path | None, Option(help="The existing queries, in such a file.")] = None,
     domain: Annotated[
         str | None, Option("--domain", "-d", help="The domain of existing queries.", metavar="NAME")
     ] = None,
     method: Annotated[
-        MethodName,
-        Option(
-            help="dqs leaves out the extremes of the pool, dqs-large none, dqs-extremes all others."
-        ),
+        MethodName, Option(help="dqs drops the pool's extremes, dqs-extremes all others.")
     ] = MethodName.DQS,
-    size: Annotated[
-        int | None, Option(min=1, help="How many to sample; by default as many as exist.")
-    ] = None,
+    size: Annotated[int | None, Option(min=1, help="By default as many as exist.")] = None,
     extremes: Annotated[
-        float,
-        Option(min=0.0, max=0.5, help="DQS's share of the pool that is extreme, at either end."),
+        float, Option(min=0, max=0.5, help="Share of the pool that is extreme, at either end.")
     ] = 0.05,
     seed: Annotated[int, Option(min=0, help="Of the sample.")] = 0,
     compare: Annotated[bool, Option("--compare", help="Show the figures of every method.")] = False,
@@ -106,28 +96,20 @@ def sample(
 @app.command("annotate")
 def annotate(
     source: Annotated[Path, Option("--input", help="The annotation sheet.", metavar="SHEET")],
-    output: Annotated[
-        Path, Option(help="Where annotated queries are added, JSON Lines.", metavar="FILE")
-    ],
+    output: Annotated[Path, Option(help="The JSON Lines file to add annotated queries to.")],
     domain: Annotated[
-        str | None,
-        Option("--domain", "-d", help="A domain's tools and annotated queries.", metavar="NAME"),
+        str | None, Option("--domain", "-d", help="The domain of tools and annotated queries.")
     ] = None,
-    toolbox: Annotated[
-        Path | None, Option(help="A file of your own tools.", metavar="FILE")
-    ] = None,
-    queries: Annotated[
-        Path | None, Option(help="Annotated queries; the domain's by default.", metavar="FILE")
-    ] = None,
+    toolbox: Annotated[Path | None, Option(help="A file of your own tools.")] = None,
+    queries: Annotated[Path | None, Option(help="Annotated queries; else the domain's.")] = None,
     rest: Annotated[
-        Path | None,
-        Option(help="The other lines' file; beside --output by default.", metavar="FILE"),
+        Path | None, Option(help="A file for the other lines; by default beside --output.")
     ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Check a sheet that was filled in, and add its right lines as annotated queries.
+    """Check a filled-in sheet, and add its right lines as annotated queries.
 
-    Empty and wrong lines are reported, and written to a file of their own. Another run continues.
+    Empty and wrong lines are reported, and written to another file. A second run continues.
     """
     from casewright.finetune.queries.annotation import annotate as annotate_lines
     from casewright.finetune.queries.annotation import rest_file, sheet_lines

@@ -1,7 +1,8 @@
-"""`casewright finetune train`: a planner's model from a training set."""
+"""`casewright finetune train` and `ensemble`: a planner's model, and the ensemble's constants."""
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated
 
@@ -16,35 +17,19 @@ app = Typer(add_completion=False)
 @app.command("train")
 def finetune_train(
     recipe: Annotated[str, Option(help="A recipe: a TOML file, or a shipped one.", metavar="FILE")],
-    data: Annotated[
-        Path, Option(help="A folder that casewright finetune data wrote.", metavar="FOLDER")
-    ],
-    target: Annotated[
-        Path, Option("--output", help="The folder to write the model to.", metavar="FOLDER")
-    ],
-    base: Annotated[
-        str | None, Option(help="What to train instead of the recipe's base.", metavar="NAME")
-    ] = None,
+    data: Annotated[Path, Option(help="A folder of casewright finetune data.")],
+    target: Annotated[Path, Option("--output", help="The folder to write the model to.")],
+    base: Annotated[str | None, Option(help="The base instead of the recipe's.")] = None,
     start: Annotated[
         Path | None,
-        Option(
-            "--from",
-            help="An adapter of the same base, rank and layers to start from.",
-            metavar="FOLDER",
-        ),
+        Option("--from", help="An adapter of the same base, rank and layers to start from."),
     ] = None,
-    resume: Annotated[
-        bool, Option("--resume", help="Go on from the last whole checkpoint, if any.")
-    ] = False,
-    merge: Annotated[
-        bool, Option("--merge", help="Also write the adapter merged into its base.")
-    ] = False,
-    minutes: Annotated[
-        float | None, Option(min=0, help="End after so long; --from goes on.")
-    ] = None,
+    resume: Annotated[bool, Option("--resume", help="Continue from the last checkpoint.")] = False,
+    merge: Annotated[bool, Option("--merge", help="Also write the merged model.")] = False,
+    minutes: Annotated[float | None, Option(min=0, help="Stop after as many.")] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Train a language model to plan: an adapter (LoRA), by a recipe.
+    """Train a language model to plan, as an adapter (LoRA), by a recipe.
 
     Writes the model for --planner local:FOLDER, a model card, and log.jsonl. On several GPUs:
     accelerate launch -m casewright finetune train …
@@ -79,3 +64,30 @@ def finetune_train(
         return
     rows = [[name, value] for name, value in result.card["metrics"].items()]
     print_table(["figure", "value"], rows, str(result.folder))
+
+
+@app.command("ensemble")
+def finetune_ensemble(
+    target: Annotated[Path, Option("--output", help="The card to write.", metavar="FILE")],
+    as_json: AsJson = False,
+) -> None:
+    """Choose the weights of the ensemble's planners on the toolboxes for validation: minutes."""
+    from casewright.finetune.corpus import read_corpus
+    from casewright.finetune.ensemble import choose, rankings
+    from casewright.planner.ensemble import EnsemblePlanner
+    from casewright.planner.model_planner import ModelPlanner
+    from casewright.planner.named import ModelSettings
+    from casewright.planner.named_planners import local_model
+    from casewright.planner.parser_planner import ParserReuse
+    from casewright.planner.shipped import SHIPPED
+
+    model = ModelPlanner(local_model(SHIPPED, ModelSettings()), seconds=600.0)
+    card, figures = choose(
+        rankings(EnsemblePlanner(ParserReuse(None), lambda: model), read_corpus("validation"))
+    )
+    card.write(target)
+    facts = {**asdict(card), **figures}
+    if as_json:
+        print_json(facts)
+    else:
+        print_table(["figure", "value"], [[name, str(value)] for name, value in facts.items()])

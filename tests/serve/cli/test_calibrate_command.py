@@ -118,7 +118,7 @@ def test_people_are_told_the_cost_before_and_the_call_to_write_after(
     assert whole.returncode == 0
     assert "Use λ_d = 1 and λ_b = " in whole.stdout
     assert "MarginalSelector(lambda_d=1, lambda_b=" in whole.stdout
-    assert "All of it was scored before." in run(home, "calibrate", *options).stderr
+    assert "All answers have their scores already." in run(home, "calibrate", *options).stderr
 
 
 def test_questions_of_a_file_are_asked_instead_of_the_cases(
@@ -219,7 +219,7 @@ def rows(file: Path) -> dict[str, int]:
         (["--cases", "empty.jsonl"], "is empty"),
         (["--cases", "one.jsonl"], "at least two"),
         (["--cases", "towns.jsonl", "--group", "x"], "go with --store"),
-        (["--cases", "towns.jsonl", "--lambda-d", "a,b"], "no list of numbers"),
+        (["--cases", "towns.jsonl", "--lambda-d", "a,b"], "not a list of numbers"),
         (["--cases", "towns.jsonl", "--lambda-d", "0,2"], "from 0 to 1"),
         (["--cases", "towns.jsonl", "--measure", "joy"], "no measure 'joy'"),
         (["--cases", "towns.jsonl", "--scores", "."], "cannot be read or written"),

@@ -79,7 +79,7 @@ def test_variable_that_is_nearly_a_setting_is_pointed_out(
 ) -> None:
     monkeypatch.setenv("CASEWRIGHT_PLANER", "case")
     done = run(tmp_path, "config", "--json")
-    assert "CASEWRIGHT_PLANER is not known. Did you mean CASEWRIGHT_PLANNER?" in done.stderr
+    assert "CASEWRIGHT_PLANER is unknown. Did you mean CASEWRIGHT_PLANNER?" in done.stderr
     assert result(done)["settings"]["planner"]["value"] is None
 
 

@@ -57,7 +57,7 @@ def test_planners_are_shown_side_by_side_with_their_controls(folder: Path) -> No
     shown = ("--cases", folder / "cases.jsonl", "--removal", "--controls")
     done = evaluated(folder, "--planner", "classifiers", *shown)
     assert done.returncode == 0, done.stderr
-    assert "1 of the 3 questions are plan cases too" in done.stderr
+    assert "1 of the 3 questions are also plan cases" in done.stderr
     assert "gold plans shuffled" in done.stdout
     assert "by construction" in done.stdout
     assert "Difference from classifiers" in done.stdout

@@ -132,7 +132,7 @@ def test_problems_are_a_table_for_people(own: Path, folder: Path) -> None:
     ("more", "why"),
     [
         (("--domain", "shopping"), "either --domain NAME or --toolbox FILE"),
-        (("--rest", "tools.json"), "is there already"),
+        (("--rest", "tools.json"), "exists already"),
         (("--output", "sheet.jsonl"), "is read by this command"),
         (("--input", "none.jsonl"), "cannot be read"),
         (("--queries", "none.jsonl"), "cannot be read"),

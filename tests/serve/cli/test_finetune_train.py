@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from casewright.finetune.training.log import TrainingLog
+from casewright.finetune.training import log
 from tests.serve.helpers import new_home, one_line_error, run
 from tests.support.trained import write_set
 
@@ -39,12 +39,12 @@ def test_ctrl_c_ends_with_one_line_and_the_training_goes_on_by_resume(
     write_set(home / "set", train=4, validation=2)
     command = ["finetune", "train", "--recipe", "recipe.toml", "--data", "set", "--output", "out"]
 
-    def interrupted(self: TrainingLog, step: int, figures: Mapping[str, Any]) -> None:
-        if step == 2:
+    def interrupted(file: Path, entries: Sequence[Mapping[str, Any]], mode: str = "a") -> None:
+        if any(entry["step"] == 2 for entry in entries):
             raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
-        patch.setattr(TrainingLog, "add", interrupted)
+        patch.setattr(log, "write_log", interrupted)
         stopped = run(home, *command)
     assert (stopped.returncode, stopped.stdout) == (130, "")
     assert stopped.stderr == "Stopped. The same command with --resume goes on.\n"

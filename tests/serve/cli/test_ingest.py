@@ -114,9 +114,7 @@ def test_empty_folder_is_none(bare: Path, tmp_path: Path) -> None:
     assert result(run(bare, "ingest", tmp_path / "empty", "--json"))["files"] == 0
     done = run(bare, "ingest", tmp_path / "empty")
     assert (done.returncode, unusual(done.stderr)) == (0, [])
-    told = (
-        f"There was nothing to ingest in {tmp_path / 'empty'}. Files that are read: text, Markdown"
-    )
+    told = f"Nothing to ingest in {tmp_path / 'empty'}. Formats: text, Markdown"
     assert done.stdout.startswith(told)
     assert "PDF" in done.stdout
 

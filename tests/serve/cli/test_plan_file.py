@@ -33,7 +33,7 @@ GOOD: dict[Any, dict[str, Any]] = {
 }
 #: A bad line, the id that its answer has, and a word of its error.
 BAD: list[tuple[bytes, Any, str]] = [
-    (b'{"id": "broken", "query": "Where', None, "no JSON"),
+    (b'{"id": "broken", "query": "Where', None, "not JSON"),
     (b"{}", None, "query"),
     (b'{"id": "nul", "query": "a\\u0000b"}', "nul", "control characters"),
     (json.dumps({"id": "long", "query": "x" * 100_000}).encode(), "long", "100,000"),
@@ -41,7 +41,7 @@ BAD: list[tuple[bytes, Any, str]] = [
     (b'{"id": "typed", "query": 5}', "typed", "query"),
     (b"[1, 2]", None, "not a JSON object"),
     (b"null", None, "not a JSON object"),
-    (b"\xff\xfe\xfd", None, "no JSON"),
+    (b"\xff\xfe\xfd", None, "not JSON"),
     (b"[" * 100_000, None, "recursion"),
     (b'{"id": 1.5, "query": "hello"}', None, "id"),
     (b'{"id": ["x"], "query": "hello"}', None, "id"),

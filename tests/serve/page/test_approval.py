@@ -141,7 +141,7 @@ SEVERAL = 'plan: s1 = asks(a="Which lathe?"); s2 = asks(a="Which mill?"); s3 = n
 def test_all_that_waits_is_one_card_whose_replies_are_sent_together_by_keyboard_alone(
     tab: Tab,
 ) -> None:
-    tab.page.get_by_text("Who asks, context, thread").click()
+    tab.page.get_by_text("Scope, context, thread").click()
     tab.page.get_by_label("Keep as thread").fill("several")
     sent: list[str] = []
     tab.page.on("request", lambda made: sent.append(made.url) if "/resume" in made.url else None)

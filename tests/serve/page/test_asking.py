@@ -37,7 +37,7 @@ def test_question_of_two_steps_shows_plan_times_evidence_and_an_answer_that_cite
 def test_who_plans_words_and_may_ask_is_told_before_the_first_question(shopping: Tab) -> None:
     about = shopping.page.locator("#about")
     expect(about).to_contain_text("Planner: case. Generator: extractive.")
-    shopping.page.get_by_text("Who asks, context, thread").click()
+    shopping.page.get_by_text("Scope, context, thread").click()
     shopping.page.get_by_label("customer").select_option("C002")
     ask(shopping, "Where is my tablet?")
     expect(shopping.page.locator("#answer")).not_to_be_empty()
@@ -53,7 +53,7 @@ def test_steps_light_up_one_after_the_other(tab: Tab) -> None:
     ask(tab, "plan: s1 = slow(b=1.5); s2 = quick(a=s1.value)", wait=False)
     expect(node(tab, "s1")).to_have_attribute("data-status", "running")
     expect(node(tab, "s2")).to_have_attribute("data-status", "waiting")
-    expect(tab.page.locator("#status")).to_have_text("Looking up: s1…")
+    expect(tab.page.locator("#status")).to_have_text("Running s1…")
     ended(tab, "answered")
     for step in ("s1", "s2"):
         expect(node(tab, step)).to_have_attribute("data-status", "done")
@@ -93,7 +93,7 @@ def test_rounds_of_feedback_are_shown_with_what_each_found(tab: Tab) -> None:
 
 
 def test_tool_that_waits_for_a_reply_gets_it_from_the_page(tab: Tab) -> None:
-    tab.page.get_by_text("Who asks, context, thread").click()
+    tab.page.get_by_text("Scope, context, thread").click()
     tab.page.get_by_label("Keep as thread").fill("waits")
     ask(tab, 'plan: s1 = asks(a="Which lathe?")')
     expect(tab.page.locator("#waiting")).to_contain_text("Which lathe?")
@@ -116,7 +116,7 @@ def test_run_that_is_stopped_is_cancelled_in_the_service_too(tab: Tab, plans: Se
 
 
 def test_what_the_service_refuses_is_told_in_its_words(tab: Tab) -> None:
-    tab.page.get_by_text("Who asks, context, thread").click()
+    tab.page.get_by_text("Scope, context, thread").click()
     tab.page.get_by_label("Context, a JSON object").fill("{not json")
     ask(tab, "what?", wait=False)
     expect(tab.page.get_by_role("alert")).to_contain_text("The context is no JSON")
@@ -130,7 +130,7 @@ def test_what_the_service_refuses_is_told_in_its_words(tab: Tab) -> None:
 
 
 def test_follow_up_is_sent_with_the_questions_before_it(tab: Tab) -> None:
-    follow = tab.page.get_by_label("with the questions before it in mind")
+    follow = tab.page.get_by_label("with the earlier questions as history")
     expect(follow).to_be_disabled()
     ask(tab, "the first")
     follow.check()

@@ -29,7 +29,7 @@ def test_run_that_ask_saved_is_shown_with_plan_evidence_and_answer(
     expect(node(tab, "s2")).to_contain_text("prod_qna")
     expect(tab.page.locator("#answer")).to_contain_text("8 GB")
     assert tab.page.locator(".evidence").count() == len(read_run(file).answer.evidence)
-    expect(tab.page.locator("#status")).to_have_text("A kept run: nothing was run again.")
+    expect(tab.page.locator("#status")).to_have_text("A saved run: nothing was run again.")
 
 
 def test_run_that_the_page_saves_is_what_casewright_show_shows(
@@ -91,7 +91,7 @@ def test_interrupted_thread_is_opened_and_goes_on(tab: Tab, plans: Served) -> No
     tab.page.get_by_text("Open a run").click()
     tab.page.get_by_label("A thread of this service").fill("left")
     tab.page.get_by_label("A thread of this service").press("Enter")
-    tab.page.get_by_role("button", name="Go on with it").click()
+    tab.page.get_by_role("button", name="Resume it").click()
     expect(tab.page.locator("#answer")).to_contain_text("slept", timeout=20_000)
     ended(tab, "answered")
     expect(node(tab, "s2")).to_have_attribute("data-status", "done")

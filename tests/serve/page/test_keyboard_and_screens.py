@@ -52,7 +52,7 @@ def test_no_accessibility_rule_is_broken_and_nothing_is_wider_than_the_screen(
 ) -> None:
     with opened(browser, f"{plans.url}/", color_scheme=scheme, viewport=size) as tab:
         ask(tab, FORKED)
-        tab.page.get_by_text("Who asks, context, thread").click()
+        tab.page.get_by_text("Scope, context, thread").click()
         tab.page.get_by_text("Open a run").click()
         # WCAG 2 A and AA: contrast, names, roles, landmarks.
         found = Axe().run(tab.page)

@@ -59,9 +59,9 @@ def test_second_question_waits_for_the_first(tab: Tab) -> None:
 def test_history_of_one_asker_is_not_sent_as_another_s(browser: Browser, tmp_path: Path) -> None:
     options = {"tokens": {}, "scopes": {"customer": ["C1", "C2"]}}
     with served(tmp_path, **options) as service, opened(browser, f"{service.url}/") as tab:
-        tab.page.get_by_text("Who asks, context, thread").click()
+        tab.page.get_by_text("Scope, context, thread").click()
         ask(tab, "my orders")
-        tab.page.get_by_label("with the questions before it in mind").check()
+        tab.page.get_by_label("with the earlier questions as history").check()
         tab.page.get_by_label("customer").select_option("C2")
         with tab.page.expect_request("**/ask/stream") as other:
             ask(tab, "and mine?")
@@ -77,7 +77,7 @@ def test_answer_that_needs_its_context_is_not_offered_to_be_kept(tab: Tab) -> No
     keep = tab.page.get_by_role("button", name="Keep this answer as a case")
     ask(tab, "on its own")
     expect(keep).to_be_visible()
-    tab.page.get_by_text("Who asks, context, thread").click()
+    tab.page.get_by_text("Scope, context, thread").click()
     tab.page.get_by_label("Context, a JSON object").fill('{"product_id": "P1"}')
     ask(tab, "of that one")
     expect(keep).to_be_hidden()
@@ -100,9 +100,9 @@ def test_lines_around_steps_are_seen_and_an_answer_without_evidence_is_not_green
 def test_what_cannot_be_asked_is_told_though_its_field_is_folded_away(tab: Tab) -> None:
     ask(tab, "   ", wait=False)
     expect(tab.page.get_by_role("alert")).to_have_text("Write a question.")
-    tab.page.get_by_text("Who asks, context, thread").click()
+    tab.page.get_by_text("Scope, context, thread").click()
     tab.page.get_by_label("Keep as thread").fill("no good name!")
-    tab.page.get_by_text("Who asks, context, thread").click()
+    tab.page.get_by_text("Scope, context, thread").click()
     ask(tab, "a question", wait=False)
     expect(tab.page.get_by_label("Keep as thread")).to_be_visible()
     longest = tab.page.locator("#question").get_attribute("maxlength")

@@ -172,7 +172,7 @@ def test_work_whose_lock_was_lost_is_ended_and_goes_on_later(
                 opened.execute(
                     "SELECT pg_terminate_backend(pid) FROM pg_locks WHERE locktype = 'advisory'"
                 )
-            with pytest.raises(RefusedError, match="went away") as refused:
+            with pytest.raises(RefusedError, match="was lost") as refused:
                 await work
             assert refused.value.status == 503
             assert await status_of(runs, "lost") == "interrupted"

@@ -37,8 +37,8 @@ def test_a_port_that_is_taken_is_told_without_what_the_system_says() -> None:
     ("host", "port", "told"),
     [
         ("no.such.host.invalid", 0, "The host no.such.host.invalid is unknown"),
-        ("192.0.2.1", 0, "192.0.2.1 is no address of this machine"),
-        ("127.0.0.1", 70_000, "70000 is no port"),
+        ("192.0.2.1", 0, "192.0.2.1 is not an address of this machine"),
+        ("127.0.0.1", 70_000, "70000 is not a port"),
     ],
 )
 def test_another_address_that_cannot_be_listened_on_has_words_of_its_own(

@@ -121,7 +121,7 @@ async def test_what_is_no_message_is_refused_and_not_repeated(offered: Served, b
     with offered.client() as client:
         reply = client.post("/mcp", content=body, headers=headers)
         assert reply.status_code == 422
-        assert "no JSON-RPC message" in reply.json()["detail"]
+        assert "not a JSON-RPC message" in reply.json()["detail"]
 
 
 async def test_unknown_methods_wrong_parameters_and_no_token_are_answered(offered: Served) -> None:

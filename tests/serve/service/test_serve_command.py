@@ -45,7 +45,7 @@ REFUSED = {
     "neither tokens nor the word": ([], "--without-tokens"),
     "other machines without tokens": (
         ["--without-tokens", "--host", "0.0.0.0"],
-        "reached by other machines",
+        "Other machines can reach",
     ),
     "no file of tokens": (["--tokens", "missing.toml"], "missing.toml"),
     "no domain": (["--without-tokens", "--domain", "nothing"], "There is no domain"),

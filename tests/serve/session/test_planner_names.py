@@ -65,7 +65,7 @@ def test_without_its_grammar_a_model_tells_what_it_wrote(folder: Path) -> None:
     assert parse_plan(planned["plan"]).tools
     told = run(built_home(), "plan", QUESTION, *chosen)
     assert told.stdout == planned["plan"] + "\n"
-    assert "What was written:\n" in told.stderr
+    assert "The planner wrote:\n" in told.stderr
     assert not {char for char in told.stderr if category(char) in ("Cc", "Cf", "Cs")} - {"\n"}
 
 

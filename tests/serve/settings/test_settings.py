@@ -138,9 +138,9 @@ def test_settings_cannot_be_changed() -> None:
 
 #: A file, and what its error must say.
 BAD_FILES = {
-    "unknown key": ("prot = 1", "'prot' is no setting. Write 'port'."),
+    "unknown key": ("prot = 1", "'prot' is not a setting. Write 'port'."),
     "unknown key like no other": ("xyzzy = 1", "casewright config lists the settings"),
-    "table": ("[service]\nport = 1", "'service' is no setting"),
+    "table": ("[service]\nport = 1", "'service' is not a setting"),
     "no TOML": ("port 1", "are not TOML"),
     "port": ("port = 65536", "port in FILE: 65536 cannot be the setting port. Give a port up to"),
     "no number": ('max_concurrency = "many"', "'many' cannot be the setting max_concurrency"),
@@ -167,14 +167,14 @@ def test_file_that_is_no_text_or_not_there_is_told(tmp_path: Path) -> None:
     file = tmp_path / "bad.toml"
     file.write_bytes(b"\xff\xfe")
     assert "are not TOML" in refused(file)
-    assert "--config: none.toml is no file" in refused(Path("none.toml"))
+    assert "--config: none.toml is not a file" in refused(Path("none.toml"))
 
 
 def test_named_file_of_the_variable_that_is_not_there_is_told(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setenv("CASEWRIGHT_CONFIG", "none.toml")
-    assert refused().startswith("CASEWRIGHT_CONFIG: none.toml is no file")
+    assert refused().startswith("CASEWRIGHT_CONFIG: none.toml is not a file")
 
 
 def test_bad_variable_is_told_by_its_name(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -215,7 +215,7 @@ def test_bad_tokens_are_refused_without_telling_them(
 ) -> None:
     monkeypatch.setenv("CASEWRIGHT_TOKENS", BAD_TOKENS[name])
     message = refused()
-    assert message.startswith("CASEWRIGHT_TOKENS: what is given cannot be the setting tokens.")
+    assert message.startswith("CASEWRIGHT_TOKENS: the value cannot be the setting tokens.")
     assert TOKEN not in message
     assert "hunter2" not in message
 
@@ -318,4 +318,4 @@ def test_every_command_finds_the_stores_where_the_file_here_says(
     assert shop["folder"] == str(place / "data" / "shopping")
     assert shop["built"]
     written(other / "casewright.toml", "nope = 1")
-    assert "'nope' is no setting" in one_line_error(run(other, "domains"))
+    assert "'nope' is not a setting" in one_line_error(run(other, "domains"))

@@ -1,17 +1,18 @@
-"""`casewright draft`: annotated messages proposed, and kept or dropped by a person."""
+"""The commands `casewright draft` and `correct`, which write annotated messages."""
 
 from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
 from dataclasses import replace
+from itertools import takewhile
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-from typer import Abort, Option, Typer, echo, prompt
+from typer import Abort, Argument, Option, Typer, echo, prompt
 
 from casewright.errors import InputError
-from casewright.serve.cli.options import AsJson, ToolsOf
+from casewright.serve.cli.options import AsJson, ContextText, HistoryFile, ToolsOf
 from casewright.serve.cli.output import fail, print_json, visible
 from casewright.serve.cli.own_tools import OwnTools, own_tools
 
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
     from casewright.finetune.queries.query_files import ResumedLines
 
 TEMPLATE, SMOLLM2 = "template", "smollm2"
-#: Messages that are enough for ``finetune adapt``.
+#: The fewest messages for ``finetune adapt``.
 ENOUGH = 20
 
 app = Typer(add_completion=False)
@@ -30,26 +31,26 @@ app = Typer(add_completion=False)
 def draft(
     domain: ToolsOf,
     output: Annotated[
-        Path, Option(help="Where what is kept is added, JSON Lines.", metavar="FILE")
+        Path, Option(help="The file for accepted messages, JSON Lines.", metavar="FILE")
     ],
     generator: Annotated[
         str,
         Option(
-            help="Who words them: template, of the tools' examples; smollm2, local:FOLDER or "
+            help="The writer: template, from the tools' examples; smollm2, local:FOLDER or "
             "provider:model.",
             metavar="NAME",
         ),
     ] = TEMPLATE,
-    count: Annotated[int, Option(min=1, max=500, help="At most how many to propose.")] = 40,
-    yes: Annotated[bool, Option("--yes", "-y", help="Keep all, without a question.")] = False,
-    seed: Annotated[int, Option(min=0, help="Of what is drawn.")] = 0,
+    count: Annotated[int, Option(min=1, max=500, help="The most proposals.")] = 40,
+    yes: Annotated[bool, Option("--yes", "-y", help="Accept all without a question.")] = False,
+    seed: Annotated[int, Option(min=0, help="The seed of the draws.")] = 0,
     seconds: Annotated[float, Option(min=0.1, help="Deadline of a language model's call.")] = 120.0,
     as_json: AsJson = False,
 ) -> None:
-    """Propose annotated messages for your tools, to be kept or dropped one by one.
+    """Propose annotated messages for your tools, for a person to accept or drop.
 
-    Their plans can be run, and messages similar to known ones are left out. Another run proposes
-    what the file does not hold yet.
+    The plans of the proposals are valid. Messages similar to known ones, and those that the file
+    already has, are not proposed.
     """
     from casewright.finetune.queries.query_files import ResumedLines, check_output
     from casewright.planner import AnnotatedQuery
@@ -58,15 +59,15 @@ def draft(
     file = ResumedLines(output)
     with own_tools(domain) as tools:
         known = {query.query for query in tools.queries}
-        # The domain may read the same file.
+        # The domain may already read the same file.
         new = [AnnotatedQuery.read(r) for r in file.records if r["query"] not in known]
         tools = replace(tools, queries=[*tools.queries, *new])
         drafts = _proposals(tools, generator, count, seed, seconds)
     kept = _review(file, drafts, yes=yes)
     total = len(file.records) + kept
-    following = [f"casewright draft --domain {domain} --output {output} --generator provider:model"]
+    commands = [f"casewright draft --domain {domain} --output {output} --generator provider:model"]
     if total >= ENOUGH:
-        following = [
+        commands = [
             f"casewright finetune adapt --domain {domain} --input {output} --output adapter"
         ]
     facts: dict[str, Any] = {
@@ -75,7 +76,7 @@ def draft(
         "kept": kept,
         "messages": total,
         "left_out": {why.value: number for why, number in drafts.dropped.most_common()},
-        "next": following,
+        "next": commands,
     }
     if as_json:
         print_json(facts)
@@ -87,14 +88,70 @@ def draft(
     )
     more = "" if total >= ENOUGH else f" {ENOUGH - total} more are enough to train on."
     echo(
-        f"Give the file to own_domain, and planners know them at once.{more} Next:\n"
-        f"  {following[0]}"
+        f"Give the file to own_domain, and planners know them at once.{more} Next:\n  {commands[0]}"
     )
+
+
+@app.command("correct")
+def correct(
+    domain: ToolsOf,
+    output: Annotated[
+        Path, Option(help="The annotated messages to add it to, JSON Lines.", metavar="FILE")
+    ],
+    question: Annotated[str | None, Argument(help="The question.")] = None,
+    run: Annotated[
+        Path | None, Option(help="A run of ask --save instead of the question.", metavar="FILE")
+    ] = None,
+    plan: Annotated[
+        list[str] | None,
+        Option(help="A step of the right plan; repeatable; by default from stdin.", metavar="STEP"),
+    ] = None,
+    context: ContextText = None,
+    history: HistoryFile = None,
+    as_json: AsJson = False,
+) -> None:
+    """Turn a wrong plan into an annotated message: the question with its right plan.
+
+    The message replaces one with the same question in the file.
+    """
+    from casewright.finetune.queries.correction import corrected, keep_correction
+    from casewright.finetune.queries.query_files import check_output
+    from casewright.graph.run_file import read_run
+    from casewright.serve.session.option_values import read_context, read_history
+
+    if (question is None) == (run is None):
+        raise InputError("Give either the question or --run FILE.")
+    check_output(output)
+    fields, turns = read_context(context), read_history(history)
+    if run is not None:
+        saved = read_run(run)
+        question = saved.question
+        if not plan:
+            echo(visible(f"{question}\n{saved.answer.plan}"), err=True)
+    text = "\n".join(plan or _read_steps())
+    with own_tools(domain) as tools:
+        record = corrected(str(question), text, tools.toolbox, fields, turns)
+    outcome = keep_correction(output, record)
+    if as_json:
+        print_json({"file": str(output), "outcome": outcome, "message": record})
+        return
+    echo(f"{output}: {outcome}.")
+    echo(
+        "Planners whose domain reads that file know it at once. To train on it:\n"
+        f"  casewright finetune adapt --domain {domain} --input {output} --output adapter"
+    )
+
+
+def _read_steps() -> list[str]:
+    """Return the lines from stdin up to an empty one."""
+    if sys.stdin.isatty():
+        echo("The right plan, a step a line; an empty line ends it:", err=True)
+    return [line.rstrip("\n") for line in takewhile(str.strip, sys.stdin)]
 
 
 def _proposals(tools: OwnTools, generator: str, count: int, seed: int, seconds: float) -> Drafts:
     from casewright.finetune.folds import SAME_GROUP
-    from casewright.finetune.queries.drafts import template_drafts, worth_a_look
+    from casewright.finetune.queries.drafts import template_drafts, usable_drafts
     from casewright.finetune.queries.query_writer import SeenQuestions
 
     records = [draft.record() for draft in template_drafts(tools.toolbox, tools.queries, seed)]
@@ -102,13 +159,13 @@ def _proposals(tools: OwnTools, generator: str, count: int, seed: int, seconds: 
     seen.add([*(query.query for query in tools.queries), *tools.apart])
     if generator != TEMPLATE:
         records = _written(tools, generator, records[:count], count, seconds)
-    return worth_a_look(records, tools.toolbox, seen, count)
+    return usable_drafts(records, tools.toolbox, seen, count)
 
 
 def _written(
     tools: OwnTools, generator: str, templates: Sequence[dict[str, Any]], count: int, seconds: float
 ) -> list[dict[str, Any]]:
-    """Return messages that a language model writes, of the templates' kinds of plans."""
+    """Return messages that a language model writes for the templates' kinds of plans."""
     from casewright.finetune.queries.query_writer import QueryWriter
     from casewright.planner import AnnotatedQuery
     from casewright.stores.progress import note, progress_bar
@@ -118,7 +175,7 @@ def _written(
     writer = QueryWriter(
         chat, tools.toolbox, queries, tools.encoder, apart=tools.apart, seconds=seconds
     )
-    kinds = len(writer.wanted)
+    kinds = len(writer.kinds)
     note(f"Asking {generator} for messages of {kinds} kinds of plans …")
     with progress_bar("Writing", kinds, show=sys.stderr.isatty()) as advance:
         report = writer.write(-(-count // max(1, kinds)), advance)
@@ -144,7 +201,7 @@ def _chat(generator: str) -> Any:
 
 
 def _review(file: ResumedLines, drafts: Drafts, *, yes: bool) -> int:
-    """Show each proposal and write those that are kept; return how many."""
+    """Show each proposal, and add the accepted ones to a file; return their number."""
     kept = 0
     for number, record in enumerate(drafts.records, 1):
         if not yes:
@@ -162,7 +219,7 @@ def _review(file: ResumedLines, drafts: Drafts, *, yes: bool) -> int:
 
 
 def _answer() -> str:
-    """Return the typed y, n or q; q at the end of the input."""
+    """Return the typed answer: y, n or q; q at the end of the input."""
     while True:
         try:
             typed = prompt("Keep it? y/n, q ends", default="y", err=True).strip().lower()

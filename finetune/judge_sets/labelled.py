@@ -1,0 +1,67 @@
+"""The labelled questions in a user's folder."""
+
+from __future__ import annotations
+
+import json
+import uuid
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TypeVar
+
+from pydantic import Field
+
+from casewright.errors import InputError
+from casewright.finetune.judge_data import LabelledQuestion
+from casewright.finetune.judge_sets.sets import FeedbackSet
+from casewright.finetune.records import Record, Text, read_records
+from casewright.stores import Case
+from casewright.stores.case import CASE_NAMESPACE
+
+CASES, QUESTIONS = "cases.jsonl", "questions.jsonl"
+Labelled = TypeVar("Labelled", "_Case", "_Question")
+
+
+class _Case(Record):
+    id: Text
+    text: Text
+    title: str | None = None
+
+
+class _Question(Record):
+    id: Text
+    question: Text
+    relevant: list[str] = Field(min_length=1)
+
+
+def labelled_set(folder: Path) -> FeedbackSet:
+    """Return the set in ``cases.jsonl`` and ``questions.jsonl``: one JSON object a line.
+
+    A case has ``id``, ``text`` and optionally ``title``; a question has ``id``, ``question`` and
+    ``relevant``, a list of case ids. A case's metadata has its id in the file as ``key``.
+    ``InputError`` if a file is missing, or names the number of a malformed line.
+    """
+    cases: dict[str, Case] = {}
+    for _, case in _lines(folder / CASES, _Case):
+        problem = {**({"title": case.title} if case.title else {}), "text": case.text}
+        id_ = str(uuid.uuid5(CASE_NAMESPACE, json.dumps(["labelled", case.id])))
+        cases[case.id] = Case(problem, case.text, metadata={"key": case.id}, id=id_)
+    questions = []
+    for location, item in _lines(folder / QUESTIONS, _Question):
+        if unknown := [name for name in item.relevant if name not in cases]:
+            raise InputError(f"{location}: {CASES} has no case with the id {unknown[0]!r:.80}.")
+        relevant = frozenset(cases[name].id for name in item.relevant)
+        questions.append(LabelledQuestion(item.id, item.question, relevant))
+    return FeedbackSet(folder.resolve().name, "paragraphs", list(cases.values()), questions)
+
+
+def _lines(file: Path, model: type[Labelled]) -> Iterator[tuple[str, Labelled]]:
+    """Yield the locations of a file's records, and the records."""
+    seen: set[str] = set()
+    for number, record in read_records(file, model, f"See {CASES} and {QUESTIONS} in the docs."):
+        location = f"{file}, line {number}"
+        if record.id in seen:
+            raise InputError(f"{location}: the id {record.id!r} is not unique. Change it.")
+        seen.add(record.id)
+        yield location, record
+    if not seen:
+        raise InputError(f"{file} is empty. Give one JSON object a line.")

@@ -1,0 +1,130 @@
+"""Parsing of command options: context, history, budget, scope, and NAME=VALUE pairs."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from casewright.errors import InputError
+from casewright.planner.request import Turn, check_context, check_history
+from casewright.serve.session.scopes import Scopes, scope_of
+
+if TYPE_CHECKING:
+    from casewright.planner import PinnedPlan
+
+
+def read_context(text: str | None) -> dict[str, Any]:
+    """Return the context in a JSON text, empty without a text; raise ``InputError`` if invalid."""
+    if text is None:
+        return {}
+    try:
+        context = json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise InputError(
+            f'--context is not JSON: {error}. Give an object such as {{"product_id": "P001"}}.'
+        ) from error
+    check_context(context)
+    return dict(context)
+
+
+def read_history(file: Path | None) -> list[Turn]:
+    """Return the earlier turns in a JSON file; empty without a file."""
+    if file is None:
+        return []
+    try:
+        turns = json.loads(file.read_text(encoding="utf-8-sig"))
+    except OSError as error:
+        raise InputError(f"--history {file} cannot be read: {error.strerror}.") from error
+    except (ValueError, RecursionError) as error:
+        raise InputError(
+            f"--history {file} is not JSON: {error}. Write "
+            '[{"question": "…", "answer": "…"}, …], the earliest first.'
+        ) from error
+    check_history(turns)
+    return [Turn(question=turn["question"], answer=turn["answer"]) for turn in turns]
+
+
+def read_budget(option: str, texts: Sequence[str] | None) -> dict[str, Any]:
+    """Return the budget in an option's NAME=NUMBER texts, in the form of ``RunContext.limits``.
+
+    A name that is not a field of the budget is a tool's name; its number limits the calls.
+
+    Raises:
+        InputError: A text is not NAME=NUMBER, or the budget does not allow its number.
+    """
+    from casewright.graph.limits import BUDGET, Limits
+
+    budget: dict[str, Any] = {}
+    for text in texts or ():
+        name, _, number = text.partition("=")
+        value = json_or_text(number)
+        if not name or isinstance(value, bool | str):
+            raise InputError(
+                f"{option} {text:.80} is not a budget. Write NAME=NUMBER, such as calls=3; a name "
+                f"is one of {', '.join(BUDGET[:-1])}, or that of a tool."
+            )
+        if name in BUDGET[:-1]:
+            budget[name] = value
+        else:
+            budget.setdefault("tool_calls", {})[name] = value
+    Limits().within(budget)
+    return budget
+
+
+def command_scope(
+    known: Scopes, texts: Sequence[str] | None, short: Mapping[str, str], tenant: str | None
+) -> dict[str, str]:
+    """Return the scope in a command line, with the tenant.
+
+    Args:
+        known: Scope field to its values.
+        texts: Texts of the form ``FIELD=VALUE``.
+        short: Values of fields that have their own options.
+        tenant: The tenant, which tools read from the scope.
+    """
+    scope: dict[str, str] = {}
+    for text in [*(texts or ()), *(f"{field}={value}" for field, value in short.items())]:
+        field, sign, value = text.partition("=")
+        if not (field and sign and value):
+            raise InputError(f"--scope {text} has no value. Write FIELD=VALUE.")
+        if field in scope:
+            raise InputError(f"The scope field {field!r} is given twice. Give it once.")
+        scope[field] = value
+    scope = scope_of(known, scope, listed=True)
+    if tenant is None:
+        return scope
+    if not tenant.strip():
+        raise InputError("--tenant is empty. Name the tenant whose cases the tools look up.")
+    return {**scope, "tenant": tenant}
+
+
+def read_pairs(option: str, texts: Sequence[str] | None) -> dict[str, str]:
+    """Return the values in an option's ``NAME=VALUE`` texts; raise ``InputError`` for others."""
+    pairs: dict[str, str] = {}
+    for text in texts or ():
+        name, sign, value = text.partition("=")
+        if not (name and sign):
+            raise InputError(f"{option} {text:.80} has no value. Write NAME=VALUE.")
+        if name in pairs:
+            raise InputError(f"{option} gives {name:.80} twice. Give it once.")
+        pairs[name] = value
+    return pairs
+
+
+def json_or_text(text: str) -> Any:
+    """Return the text, number or boolean that a JSON value denotes, or else the value as text."""
+    try:
+        value = json.loads(text)
+    except (ValueError, RecursionError):
+        return text
+    return value if isinstance(value, str | int | float) else text
+
+
+def read_values(pinned: PinnedPlan, texts: Sequence[str] | None) -> dict[str, Any]:
+    """Return the values of ``--with``, converted to the types of a pinned plan's parameters."""
+    return {
+        name: value if isinstance(pinned.parameters.get(name), str) else json_or_text(value)
+        for name, value in read_pairs("--with", texts).items()
+    }
