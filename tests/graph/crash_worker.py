@@ -101,28 +101,59 @@ def work_tool(log: Path, last: int) -> ToolSpec:
 
 
 class KillingSaver(SqliteSaver):
-    """Has its process kill itself as soon as so many results of steps are kept."""
+    """Has its process kill itself as soon as so many results of steps are kept.
 
-    results, alone = NEVER, threading.Lock()
+    LangGraph keeps them in other threads, on a busy machine long after they are there: they wait
+    for the checkpoint they belong to, and what ends the steps' node waits for the kill.
+    """
+
+    results, alone = NEVER, threading.Condition()
+
+    def put(self, config: Any, checkpoint: Any, *given: Any, **more: Any) -> Any:
+        if _is_too_late(checkpoint["channel_values"]):
+            threading.Event().wait()
+        with self.alone:
+            kept = super().put(config, checkpoint, *given, **more)
+            self.alone.notify_all()
+        return kept
 
     def put_writes(self, config: Any, writes: Any, *given: Any, **more: Any) -> None:
+        if _is_too_late(dict(writes)):
+            threading.Event().wait()
         with self.alone:
+            if _results(writes):
+                self.alone.wait_for(lambda: self.get_tuple(config))
             super().put_writes(config, writes, *given, **more)
-            # In this mode another thread may not yet have kept what the results belong to.
-            if self.get_tuple(config):
-                _count(writes)
+            _count(writes)
 
 
 class AsyncKillingSaver(AsyncSqliteSaver):
     """Does as ``KillingSaver``."""
 
+    async def aput(self, config: Any, checkpoint: Any, *given: Any, **more: Any) -> Any:
+        if _is_too_late(checkpoint["channel_values"]):
+            await asyncio.Event().wait()
+        return await super().aput(config, checkpoint, *given, **more)
+
     async def aput_writes(self, config: Any, writes: Any, *given: Any, **more: Any) -> None:
+        if _is_too_late(dict(writes)):
+            await asyncio.Event().wait()
+        while _results(writes) and not await self.aget_tuple(config):
+            await asyncio.sleep(0.001)
         await super().aput_writes(config, writes, *given, **more)
         _count(writes)
 
 
+def _is_too_late(values: Mapping[str, Any]) -> bool:
+    return KillingSaver.results < NEVER and bool(values.get("outcomes"))
+
+
+def _results(writes: Sequence[tuple[str, Any]]) -> int:
+    return sum(channel == RETURNED for channel, _ in writes)
+
+
 def _count(writes: Sequence[tuple[str, Any]]) -> None:
-    KillingSaver.results -= sum(channel == RETURNED for channel, _ in writes)
+    KillingSaver.results -= _results(writes)
     if KillingSaver.results <= 0:
         os.kill(os.getpid(), signal.SIGKILL)
 
