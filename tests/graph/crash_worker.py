@@ -14,6 +14,7 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import json
+import math
 import os
 import random
 import signal
@@ -35,8 +36,8 @@ from tests.graph.helpers import QUESTION, graph_of, tool
 
 CONFIG: Any = {"configurable": {"thread_id": "one"}}
 INPUTS = tuple(f"in{i}" for i in range(MAX_NEEDS))
-#: More calls, or results, than any plan has.
-NEVER = 1000
+#: More calls, or results, than any plan has, however many are taken off.
+NEVER = math.inf
 #: Under this LangGraph keeps what a step returned.
 RETURNED = "__return__"
 #: When a process kills itself: see above.
@@ -72,7 +73,7 @@ def right_values(dag: Dag) -> list[str]:
     return values
 
 
-def work_tool(log: Path, last: int) -> ToolSpec:
+def work_tool(log: Path, last: float) -> ToolSpec:
     """A tool whose process kills itself as soon as ``last`` calls have begun."""
 
     def begin(context: CallContext) -> None:
@@ -158,7 +159,7 @@ def _count(writes: Sequence[tuple[str, Any]]) -> None:
         os.kill(os.getpid(), signal.SIGKILL)
 
 
-def blocking(order: str, last: int, folder: Path, seed: int) -> list[dict[str, Any]]:
+def blocking(order: str, last: float, folder: Path, seed: int) -> list[dict[str, Any]]:
     with KillingSaver.from_conn_string(str(folder / f"{seed}.db")) as saver:
         graph = _graph(folder, seed, last, saver)
         begun = order == "resume" and graph.get_state(CONFIG).next
@@ -166,7 +167,7 @@ def blocking(order: str, last: int, folder: Path, seed: int) -> list[dict[str, A
         return list(answer["steps"])
 
 
-async def awaiting(order: str, last: int, folder: Path, seed: int) -> list[dict[str, Any]]:
+async def awaiting(order: str, last: float, folder: Path, seed: int) -> list[dict[str, Any]]:
     async with AsyncKillingSaver.from_conn_string(str(folder / f"{seed}.db")) as saver:
         graph = _graph(folder, seed, last, saver)
         begun = order == "resume" and (await graph.aget_state(CONFIG)).next
@@ -174,7 +175,7 @@ async def awaiting(order: str, last: int, folder: Path, seed: int) -> list[dict[
         return list(state["answer"]["steps"])
 
 
-def _graph(folder: Path, seed: int, last: int, saver: Any) -> Any:
+def _graph(folder: Path, seed: int, last: float, saver: Any) -> Any:
     plan = plan_of(dag_of(seed))
     return graph_of([work_tool(folder / f"{seed}.log", last)], plan, checkpointer=saver)
 
