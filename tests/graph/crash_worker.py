@@ -129,18 +129,9 @@ class KillingSaver(SqliteSaver):
 
 
 class AsyncKillingSaver(AsyncSqliteSaver):
-    """Does as ``KillingSaver``."""
-
-    async def aput(self, config: Any, checkpoint: Any, *given: Any, **more: Any) -> Any:
-        if _is_too_late(checkpoint["channel_values"]):
-            await asyncio.Event().wait()
-        return await super().aput(config, checkpoint, *given, **more)
+    """Has its process kill itself as soon as so many results of steps are kept."""
 
     async def aput_writes(self, config: Any, writes: Any, *given: Any, **more: Any) -> None:
-        if _is_too_late(dict(writes)):
-            await asyncio.Event().wait()
-        while _results(writes) and not await self.aget_tuple(config):
-            await asyncio.sleep(0.001)
         await super().aput_writes(config, writes, *given, **more)
         _count(writes)
 
