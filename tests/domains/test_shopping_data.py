@@ -178,7 +178,6 @@ def test_cases_have_unique_keys_and_none_is_lost(shop: OpenDomain) -> None:
     for name, some in made.items():
         assert len({case.metadata["key"] for case in some}) == len(some)
         assert shop.stores[name].count() == len(some), name
-    assert shop.plan_cases.count() == len(queries())
 
 
 def test_building_the_shop_encodes_nothing_and_its_vectors_are_those_of_the_encoder(

@@ -14,6 +14,7 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import json
+import math
 import os
 import random
 import signal
@@ -35,8 +36,8 @@ from tests.graph.helpers import QUESTION, graph_of, tool
 
 CONFIG: Any = {"configurable": {"thread_id": "one"}}
 INPUTS = tuple(f"in{i}" for i in range(MAX_NEEDS))
-#: More calls, or results, than any plan has.
-NEVER = 1000
+#: More calls, or results, than any plan has, however many are taken off.
+NEVER = math.inf
 #: Under this LangGraph keeps what a step returned.
 RETURNED = "__return__"
 #: When a process kills itself: see above.
@@ -72,7 +73,7 @@ def right_values(dag: Dag) -> list[str]:
     return values
 
 
-def work_tool(log: Path, last: int) -> ToolSpec:
+def work_tool(log: Path, last: float) -> ToolSpec:
     """A tool whose process kills itself as soon as ``last`` calls have begun."""
 
     def begin(context: CallContext) -> None:
@@ -101,33 +102,55 @@ def work_tool(log: Path, last: int) -> ToolSpec:
 
 
 class KillingSaver(SqliteSaver):
-    """Has its process kill itself as soon as so many results of steps are kept."""
+    """Has its process kill itself as soon as so many results of steps are kept.
 
-    results, alone = NEVER, threading.Lock()
+    LangGraph keeps them in other threads, on a busy machine long after they are there: they wait
+    for the checkpoint they belong to, and what ends the steps' node waits for the kill.
+    """
+
+    results, alone = NEVER, threading.Condition()
+
+    def put(self, config: Any, checkpoint: Any, *given: Any, **more: Any) -> Any:
+        if _is_too_late(checkpoint["channel_values"]):
+            threading.Event().wait()
+        with self.alone:
+            kept = super().put(config, checkpoint, *given, **more)
+            self.alone.notify_all()
+        return kept
 
     def put_writes(self, config: Any, writes: Any, *given: Any, **more: Any) -> None:
+        if _is_too_late(dict(writes)):
+            threading.Event().wait()
         with self.alone:
+            if _results(writes):
+                self.alone.wait_for(lambda: self.get_tuple(config))
             super().put_writes(config, writes, *given, **more)
-            # In this mode another thread may not yet have kept what the results belong to.
-            if self.get_tuple(config):
-                _count(writes)
+            _count(writes)
 
 
 class AsyncKillingSaver(AsyncSqliteSaver):
-    """Does as ``KillingSaver``."""
+    """Has its process kill itself as soon as so many results of steps are kept."""
 
     async def aput_writes(self, config: Any, writes: Any, *given: Any, **more: Any) -> None:
         await super().aput_writes(config, writes, *given, **more)
         _count(writes)
 
 
+def _is_too_late(values: Mapping[str, Any]) -> bool:
+    return KillingSaver.results < NEVER and bool(values.get("outcomes"))
+
+
+def _results(writes: Sequence[tuple[str, Any]]) -> int:
+    return sum(channel == RETURNED for channel, _ in writes)
+
+
 def _count(writes: Sequence[tuple[str, Any]]) -> None:
-    KillingSaver.results -= sum(channel == RETURNED for channel, _ in writes)
+    KillingSaver.results -= _results(writes)
     if KillingSaver.results <= 0:
         os.kill(os.getpid(), signal.SIGKILL)
 
 
-def blocking(order: str, last: int, folder: Path, seed: int) -> list[dict[str, Any]]:
+def blocking(order: str, last: float, folder: Path, seed: int) -> list[dict[str, Any]]:
     with KillingSaver.from_conn_string(str(folder / f"{seed}.db")) as saver:
         graph = _graph(folder, seed, last, saver)
         begun = order == "resume" and graph.get_state(CONFIG).next
@@ -135,7 +158,7 @@ def blocking(order: str, last: int, folder: Path, seed: int) -> list[dict[str, A
         return list(answer["steps"])
 
 
-async def awaiting(order: str, last: int, folder: Path, seed: int) -> list[dict[str, Any]]:
+async def awaiting(order: str, last: float, folder: Path, seed: int) -> list[dict[str, Any]]:
     async with AsyncKillingSaver.from_conn_string(str(folder / f"{seed}.db")) as saver:
         graph = _graph(folder, seed, last, saver)
         begun = order == "resume" and (await graph.aget_state(CONFIG)).next
@@ -143,7 +166,7 @@ async def awaiting(order: str, last: int, folder: Path, seed: int) -> list[dict[
         return list(state["answer"]["steps"])
 
 
-def _graph(folder: Path, seed: int, last: int, saver: Any) -> Any:
+def _graph(folder: Path, seed: int, last: float, saver: Any) -> Any:
     plan = plan_of(dag_of(seed))
     return graph_of([work_tool(folder / f"{seed}.log", last)], plan, checkpointer=saver)
 

@@ -16,7 +16,14 @@ def test_tests_that_import_a_changed_module_or_have_its_name_are_run() -> None:
     assert affected(["tests/support/changed.py"]) == ["tests/layout/test_changed.py"]
 
 
-def test_affected_the_room_are_run_where_none_is_nearer() -> None:
+def test_a_test_may_have_the_folder_s_name_before_the_file_s() -> None:
+    found = affected(["planner/language_model/load.py"])
+    assert "tests/planner/test_language_model_load.py" in found
+
+
+def test_all_of_the_folder_or_of_the_room_are_run_where_none_is_nearer() -> None:
     found = affected(["graph/execute.py"])
     assert "tests/graph/test_schedule.py" in found
     assert {file.split("/")[1] for file in found} == {"graph"}
+    found = affected(["serve/session/budget.py"])
+    assert {file.rpartition("/")[0] for file in found} == {"tests/serve/session"}

@@ -22,12 +22,18 @@ def affected(changed: Iterable[str]) -> list[str]:
 
 
 def _near(file: Path, tests: Iterable[Path]) -> list[Path]:
-    """Return the tests that import a file or have its name; else those of its room."""
-    module, room = module_of(file), file.relative_to(ROOT).parts[0]
-    of_room = [test for test in tests if test.relative_to(ROOT).parts[1] == room]
-    named = [test for test in of_room if test.stem == f"test_{file.stem}"]
-    users = [test for test in tests if any(one.module == module for one in imports_of(test))]
-    return [*named, *users] or of_room
+    """Return the tests that import a file or have its name; else those of its folder or room."""
+    path, here = file.relative_to(ROOT), ROOT / "tests"
+    of_room = [test for test in tests if test.relative_to(ROOT).parts[1] == path.parts[0]]
+    for part in [file, *(ROOT / folder for folder in path.parents[:-2])]:
+        module, name = module_of(part), part.stem
+        starts = (f"test_{name}_", f"test_{part.parent.name}_{name}_")
+        named = [test for test in of_room if f"{test.stem}_".startswith(starts)]
+        inside = [test for test in of_room if here / part.relative_to(ROOT) in test.parents]
+        users = [test for test in tests if any(one.module == module for one in imports_of(test))]
+        if found := [*named, *inside, *users]:
+            return found
+    return of_room
 
 
 def _changed() -> list[str]:

@@ -33,11 +33,12 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_plan_and_ask_take_a_local_model_and_say_so(folder: Path) -> None:
     question = "Where is my tablet?"
     chosen = ["--planner", f"local:{folder}", "--device", "cpu", "--dtype", "float32"]
-    planned = result(run(built_home(), "plan", question, *chosen, "--examples", "1", "--json"))
+    chosen += ["--examples", "0", "--json"]
+    planned = result(run(built_home(), "plan", question, *chosen))
     assert planned["planner"].startswith("model:")
     assert planned["fallback"] is None
     assert parse_plan(planned["plan"]).tools
-    answered = result(run(built_home(), "ask", question, *chosen, "--examples", "1", "--json"))
+    answered = result(run(built_home(), "ask", question, *chosen))
     assert answered["plan"] == planned["plan"]
     assert answered["planner"]["name"] == planned["planner"]
 

@@ -73,7 +73,8 @@ def test_adapter_that_is_given_beats_a_planner_of_the_settings(
     small_mistral: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("CASEWRIGHT_PLANNER", "case")
-    told = run(built_home(), "plan", QUESTION, "--adapter", str(small_mistral), "--json")
+    plain = ["--examples", "0", "--json"]
+    told = run(built_home(), "plan", QUESTION, "--adapter", str(small_mistral), *plain)
     assert result(told)["planner"] == f"model:{small_mistral}"
 
 
