@@ -78,7 +78,7 @@ def train_encoder(
     from sentence_transformers.util import mine_hard_negatives
     from transformers import PrinterCallback
 
-    from casewright.finetune.training.log import TrainingLog, telling_callback
+    from casewright.finetune.training.log import reporting_callback
 
     chosen = random.Random(settings.seed).sample(pairs, min(len(pairs), settings.pairs or 10**9))
     columns = dict(zip(("anchor", "positive"), map(list, zip(*chosen, strict=True)), strict=True))
@@ -113,7 +113,7 @@ def train_encoder(
             args=arguments,
             train_dataset=data,
             loss=MultipleNegativesRankingLoss(model),
-            callbacks=[telling_callback(TrainingLog(Path(folder, "log.jsonl"), 0), show=None)],
+            callbacks=[reporting_callback(Path(folder, "log.jsonl"), show=None)],
         )
         trainer.remove_callback(PrinterCallback)
         result = trainer.train()
