@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any
 
 from casewright.graph.outcome import Outcome
@@ -34,7 +34,7 @@ class Evidence:
 
     def to_json(self) -> dict[str, Any]:
         """Return the JSON-plain form."""
-        return {**asdict(self), "row": dict(self.row)}
+        return {name: getattr(self, name) for name in self.__slots__} | {"row": dict(self.row)}
 
 
 def collect(plan: Plan, outcomes: Sequence[Outcome], toolbox: Toolbox) -> list[Evidence]:

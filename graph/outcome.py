@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import typing
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from typing import Any
 
 from casewright.planner import ContextRef, ListValue, Literal, QuestionRef, Step, StepRef
@@ -45,8 +45,8 @@ class Outcome:
 
     def to_json(self) -> dict[str, Any]:
         """Return the JSON-plain form."""
-        return {
-            **asdict(self),
+        return {name: getattr(self, name) for name in self.__slots__} | {
+            "arguments": dict(self.arguments),
             "rows": [dict(row) for row in self.rows],
             "reports": [dict(report) for report in self.reports],
         }

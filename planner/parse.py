@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 from json.decoder import JSONDecodeError, scanstring  # type: ignore[attr-defined]
 from typing import NoReturn
 
@@ -32,8 +33,9 @@ _LONGEST_NUMBER = 40
 _FORM = "Write each step as sN = tool(parameter=value, ...), one a line."
 
 
+@lru_cache(maxsize=64)
 def parse_plan(text: str) -> Plan:
-    """Parse the text form of a plan.
+    """Parse the text form of a plan, once for the nodes of a run.
 
     Blank lines and spaces around tokens are allowed; steps count from 1 without gaps.
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from typing import Any
 
 from casewright.tools import NO_EVIDENCE, Toolbox
@@ -33,8 +33,8 @@ class Price:
     def to_json(self) -> dict[str, Any]:
         """Return the JSON form, with the price in words as ``text``."""
         tools = {figure: list(names) for figure, names in self.undeclared.items()}
-        plain = {**asdict(self), "calls": dict(self.calls), "undeclared": tools}
-        return {**plain, "text": str(self)}
+        plain = {name: getattr(self, name) for name in self.__slots__}
+        return {**plain, "calls": dict(self.calls), "undeclared": tools, "text": str(self)}
 
     @classmethod
     def from_json(cls, plain: Mapping[str, Any]) -> Price:

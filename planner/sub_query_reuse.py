@@ -74,6 +74,8 @@ class SubQueryReuse:
         self._trained = {NO_EVIDENCE.name, *(tool for t in reader.templates for tool in t.tools)}
         plans = [Plan(template.steps) for template in reader.templates]
         self._needs = [(frozenset(plan.tools), frozenset(context_fields(plan))) for plan in plans]
+        self._reach = np.array([template.reach for template in reader.templates])
+        self._length = np.array([len(template.steps) for template in reader.templates])
 
     @cached_property
     def _untrained(self) -> Reuse:
@@ -113,8 +115,7 @@ class SubQueryReuse:
         names = set(request.toolbox.names)
         known = {field for field, value in request.context.items() if value is not None}
         usable = np.array([tools <= names and fields <= known for tools, fields in self._needs])
-        reach = np.array([template.reach for template in templates])
-        length = np.array([len(template.steps) for template in templates])
+        reach, length = self._reach, self._length
         live, endings = [_Beginning(0.0)], list[_Beginning]()
         for position in range(MAX_SUB_QUERIES):
             following = question.next_sub_queries([beginning.fed for beginning in live])

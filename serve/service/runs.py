@@ -139,7 +139,8 @@ class Runs:
             RefusedError: The thread is busy, or a tool asks a question and there is no thread.
         """
         state: dict[str, Any] = {}
-        async for _ in self._events(body, caller, attempt, ["custom", "values"], state):
+        modes = ["custom", "values"]
+        async for _ in self._events(body, caller, attempt, modes, state, told=False):
             pass
         return await self._result(state, body, caller, body.thread_id)
 
@@ -192,7 +193,7 @@ class Runs:
                         context=context,
                         stream_mode=["custom", "values"],
                     )
-                    async for _ in self._graph_events(chunks, state):
+                    async for _ in self._graph_events(chunks, state, told=False):
                         pass
         question = AskBody.model_construct(
             question=str(thread.values["question"]),
@@ -257,8 +258,13 @@ class Runs:
         attempt: Attempt | None,
         modes: list[Any],
         state: dict[str, Any],
+        *,
+        told: bool = True,
     ) -> AsyncGenerator[Event, None]:
-        """Run the graph for a question, yield its events, and put its last state into ``state``."""
+        """Run the graph for a question, yield its events, and put its last state into ``state``.
+
+        Without ``told``, the graph's own events are only counted.
+        """
         inputs: Any = {"question": body.question, "context": dict(body.context)}
         inputs["history"] = _turns(body)
         limits = {**(body.budget or {}), **({"deadline": body.deadline} if body.deadline else {})}
@@ -285,11 +291,11 @@ class Runs:
                 elif key is not None:
                     await self._threads.begun(key)
                 chunks = graph.astream(inputs, config, context=context, stream_mode=modes)
-                async for event in self._graph_events(chunks, state):
+                async for event in self._graph_events(chunks, state, told=told):
                     yield event
 
     async def _graph_events(
-        self, chunks: Any, state: dict[str, Any]
+        self, chunks: Any, state: dict[str, Any], *, told: bool
     ) -> AsyncGenerator[Event, None]:
         """Yield the events of a graph's stream, and keep the graph's last state in ``state``."""
         streamed = False
@@ -309,7 +315,8 @@ class Runs:
                             yield Event("token", {"text": text})
                     elif isinstance(chunk, Mapping):
                         self.metrics.event(chunk)
-                        for event in _custom_events(chunk, hidden, streamed=streamed):
+                        events = _custom_events(chunk, hidden, streamed=streamed) if told else ()
+                        for event in events:
                             yield event
 
     def _checked_plan(self, body: WrittenPlanBody) -> Plan:
