@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-from typer import Option, Typer
+from typer import Argument, Option, Typer
 
 from casewright.errors import InputError
 from casewright.serve.cli.bench.options import Seed, read_numbers
@@ -38,6 +39,16 @@ def bench_answer(
     from casewright.bench.answer import measure_answer
 
     return measure_answer(domain, queries)
+
+
+@measures(app, "index", plots=False)
+def bench_index(
+    source: Annotated[Path, Argument(help="A folder with source code.")],
+) -> Report:
+    """Time the indexing of a source tree by the packaged encoder, in float32 and integers."""
+    from casewright.bench.index import measure_index
+
+    return measure_index(source)
 
 
 @measures(app, "stores")

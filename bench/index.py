@@ -1,0 +1,65 @@
+"""The time to index a source tree, by the packaged encoder in float32 and with integer weights."""
+
+from __future__ import annotations
+
+import time
+from functools import partial
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+from casewright.bench.harness import p50, timed
+from casewright.bench.report import Report
+from casewright.domains.code.domain import QUESTIONS
+from casewright.domains.code.store import open_tree, source_tree
+from casewright.stores import CachedEncoder
+from casewright.stores.encoders.minilm import MiniLMEncoder
+from casewright.stores.encoders.onnx_graph import fitting_bits
+
+
+def measure_index(source: Path) -> Report:
+    """Index a source tree twice by each encoder, into new stores, and search it.
+
+    Raises:
+        InputError: The source is not a folder, or has no readable source code.
+        DependencyError: The packages that read source code are not installed.
+    """
+    tree, rows = source_tree(source), list[dict[str, Any]]()
+    for name, bits in (("fp32", 32), ("int8", fitting_bits())):
+        encoder = CachedEncoder(MiniLMEncoder(bits))
+        encoder.embed(["Its weights are loaded before."])
+        with TemporaryDirectory() as folder:
+            opening = partial(_counted, Path(folder), encoder, tree)
+            before = time.process_time()
+            cases, first = timed(opening)
+            computing = time.process_time() - before
+            _, again = timed(opening)
+            with open_tree(Path(folder), encoder, tree) as store:
+                search = [timed(partial(store.search, text, 10))[1] for text in QUESTIONS]
+        rows.append(
+            {
+                "encoder": name,
+                "cases": cases,
+                "index s": first / 1000,
+                "index cpu s": computing,
+                "cases a cpu s": cases / computing,
+                "again s": again / 1000,
+                "question ms": p50(search),
+            }
+        )
+    return Report(
+        "index",
+        {"source": source.name},
+        {"ratio_index_cpu_int8_over_fp32": rows[1]["index cpu s"] / rows[0]["index cpu s"]},
+        rows,
+        [
+            "again: opening the tree's store when nothing has changed. question: the median of the "
+            "domain's own questions, each encoded and searched. cpu is this process's computing "
+            "time, of all its threads, without those that read files in other processes."
+        ],
+    )
+
+
+def _counted(folder: Path, encoder: CachedEncoder, tree: Path) -> int:
+    with open_tree(folder, encoder, tree) as store:
+        return store.count()
