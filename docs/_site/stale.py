@@ -22,6 +22,7 @@ MEASURED = {
     "executor": "graph",
     "feedback": "graph/feedback stores finetune/judge_sets",
     "frozen": "planner domains/shopping",
+    "index": "domains/code stores",
     "latency": "planner graph bench/scripts.py bench/models.py",
     "legal": "domains/legal stores",
     "math24": "packages/casewright_math24 packages/casewright_mcbr",
