@@ -46,7 +46,7 @@ def sections(page: str) -> Iterator[tuple[str, str | None]]:
     """Yield each section's command on a page, and the commit that printed its tables."""
     parts = re.split(r"(?m)^##+ `casewright bench ([\w-]+)", page)[1:]
     for name, text in zip(parts[::2], parts[1::2], strict=True):
-        commit = re.search(r"Printed by `?([0-9a-f]{7,})", text)
+        commit = re.search(r"Printed by (?:commit )?`?([0-9a-f]{7,})", text)
         yield name, commit and commit[1]
 
 
