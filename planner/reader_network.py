@@ -62,21 +62,25 @@ class ReaderNetwork(nn.Module):
         out: Tensor = self.encoder(input_ids=ids, attention_mask=mask, token_type_ids=types)[0]
         return out
 
-    def decode(self, states: Tensor, mask: Tensor, before: Tensor, covered: Tensor) -> Tensor:
+    def decode(
+        self, states: Tensor, mask: Tensor, previous_templates: Tensor, literal_weights: Tensor
+    ) -> Tensor:
         """Return a state (batch, positions, size) for every position.
 
         Args:
             states: Token states (batch, width, size).
             mask: 1 for tokens, 0 for padding (batch, width).
-            before: The previous template of each position, or the start (batch, positions).
-            covered: Weights over tokens of its literals (batch, positions, width).
+            previous_templates: The previous template of each position, or the start
+                (batch, positions).
+            literal_weights: Weights over the tokens of the literals of each previous sub-query
+                (batch, positions, width).
         """
-        count = before.shape[1]
-        fed = self.form(before) + self.place(torch.arange(count, device=before.device))
-        fed = fed + covered @ states
-        later = torch.ones(count, count, dtype=torch.bool, device=before.device).triu(1)
+        count, device = previous_templates.shape[1], previous_templates.device
+        inputs = self.form(previous_templates) + self.place(torch.arange(count, device=device))
+        inputs = inputs + literal_weights @ states
+        later = torch.ones(count, count, dtype=torch.bool, device=device).triu(1)
         out = self.decoder(
-            fed, self.memory(states), tgt_mask=later, memory_key_padding_mask=mask == 0
+            inputs, self.memory(states), tgt_mask=later, memory_key_padding_mask=mask == 0
         )
         decoded: Tensor = self.norm(out)
         return decoded
@@ -105,9 +109,9 @@ class ReaderNetwork(nn.Module):
             slot: Number of its open literal (batch,).
             states: Token states (batch, width, size).
         """
-        wanted = self.mix(torch.cat([decoded, self.form(form) + self.slot(slot)], dim=-1))
+        pointer_state = self.mix(torch.cat([decoded, self.form(form) + self.slot(slot)], dim=-1))
         start, end = (
-            (keys(states) @ query(wanted).unsqueeze(-1)).squeeze(-1) / KEY**0.5
+            (keys(states) @ query(pointer_state).unsqueeze(-1)).squeeze(-1) / KEY**0.5
             for query, keys in zip(self.asked, self.keys, strict=True)
         )
         return start, end
