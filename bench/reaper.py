@@ -21,7 +21,7 @@ from casewright.errors import InputError
 from casewright.finetune.evaluation import EvaluationItem, as_row, evaluate, items_of, score_classes
 from casewright.finetune.evaluation.intervals import wilson
 from casewright.finetune.examples.data_section import DataSection
-from casewright.finetune.examples.make_training_set import Ingredients, make_training_set
+from casewright.finetune.examples.make_training_set import TrainingInputs, make_training_set
 from casewright.finetune.examples.query_pool import queries_hash, query_pool
 from casewright.finetune.examples.training_set import MANIFEST, write_training_set
 from casewright.finetune.instructions import InstructionSource
@@ -253,7 +253,7 @@ def _row_lines(
     if row.data is None:
         yield _line(**head, planner=TRAINED, note=NO_INSTRUCTIONS)
         return
-    inputs = _ingredients(tested)
+    inputs = _training_inputs(tested)
     settings = {
         "queries": queries_hash(inputs.queries),
         "toolbox": inputs.toolbox.fingerprint(),
@@ -293,15 +293,15 @@ def _row_lines(
                 yield {**line, **head, **own}
 
 
-def _ingredients(tested: TestedDomain) -> Ingredients:
-    """Return the ingredients of training sets, without the queries for measuring."""
+def _training_inputs(tested: TestedDomain) -> TrainingInputs:
+    """Return the inputs of training sets, without the held-out test queries."""
     domain, toolbox = tested.domain, tested.toolbox
     measuring = [query.query for query in tested.measuring()]
     pool = query_pool(domain.queries(), toolbox, measuring).queries
     # An item's query has a class in any case, by default from its plan.
     queries = [item.query for item in items_of(pool, toolbox)]
     pools = read_pools(domain.tool_pools, toolbox) if domain.tool_pools else {}
-    return Ingredients(queries, toolbox, pools, measuring=measuring)
+    return TrainingInputs(queries, toolbox, pools, measuring=measuring)
 
 
 def _first_table(

@@ -1,4 +1,4 @@
-"""NumPy inference of ``ReaderNetwork``, which reads a message and predicts its sub-queries."""
+"""NumPy inference of ``ReaderNetwork``: the decoder of a message's sub-queries and the pointers."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _SELF, _CROSS = "decoder.self_attn", "decoder.multihead_attn"
 
 @dataclass(frozen=True, slots=True)
 class NextSubQueries:
-    """Scores of the next sub-query after each of n prefixes, which are partial sequences of sub-queries.
+    """Scores of the next sub-query after each of n prefixes, the sub-queries so far.
 
     Attributes:
         decoded: The network's states, array (n, size).

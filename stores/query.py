@@ -30,8 +30,8 @@ class StoreQuery:
 
     ``units`` are the concatenated unit vectors of the facets, and ``facet_weights`` the weights of
     the facets, which sum to 1. ``vector`` is the engine's query vector: the units scaled by
-    ``lambda_b`` and the weights, and ``factor``, the weight of the stored quality. The score is the dot product with ``vector``
-    plus ``constant``; ``slack`` bounds its error in single precision.
+    ``lambda_b`` and the weights, and ``factor``, the weight of the stored quality. The score is the
+    dot product with ``vector`` plus ``constant``; ``slack`` bounds its error in single precision.
     """
 
     schema: CaseSchema
@@ -67,7 +67,7 @@ class StoreQuery:
 
         Such a query needs an exact search: an HNSW graph links stored vectors with similar facets,
         and would miss cases of high quality. ``lambda_b`` alone does not decide it: the effect of
-        the quality also depends on the quality's range. A stored quality has a standard deviation of 0.1 (see
+        the quality also depends on its range. A stored quality has a standard deviation of 0.1 (see
         ``stored``), so the last number of the query's vector is ten times the standard deviation
         that the quality adds to the score.
         """
@@ -130,9 +130,7 @@ class StoreQuery:
             )
 
 
-def dimension_weights(
-    schema: CaseSchema, facet_weights: NDArray[np.float64]
-) -> NDArray[np.float32]:
+def dimension_weights(schema: CaseSchema, weights: NDArray[np.float64]) -> NDArray[np.float32]:
     """Return each facet's weight for each of its dimensions."""
     lengths = [facet.dimension for facet in schema.facets]
-    return np.repeat(facet_weights, lengths).astype(np.float32)
+    return np.repeat(weights, lengths).astype(np.float32)
