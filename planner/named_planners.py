@@ -22,7 +22,7 @@ from casewright.planner.parser.weights import FOLDER as PARSER_FOLDER
 from casewright.planner.parser_planner import ParserPlanner, ParserReuse
 from casewright.planner.plan_cases import EXAMPLES
 from casewright.planner.request import Planner
-from casewright.planner.reuse import Reuse
+from casewright.planner.reuse import PlanSource
 from casewright.planner.shipped import (
     SHIPPED,
     is_runnable,
@@ -52,7 +52,7 @@ def _ensemble(parts: PlannerParts) -> Planner:
 
 
 def _together(
-    parser: Reuse,
+    parser: PlanSource,
     plan_cases: CaseStore | None,
     settings: ModelSettings | None = None,
     name: str = ENSEMBLE,
