@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Any
 
-from casewright.bench.harness import first_scope, open_ground, p50, p95, timed, tracked
+from casewright.bench.harness import first_scope, open_tested_domain, p50, p95, timed, tracked
 from casewright.bench.report import Report
 from casewright.graph import ExtractiveGenerator, RunContext, build_graph
 from casewright.planner import CasePlanner, plan_schema
@@ -28,12 +28,15 @@ def measure_answer(domain_name: str, count: int) -> Report:
     Questions are encoded without a cache. Accuracy is not measured: the queries are plan cases.
     """
     rows: list[dict[str, Any]] = []
-    with open_ground(domain_name) as ground, CaseStore(plan_schema(ground.uncached)) as plans:
-        domain, queries = ground.domain, ground.domain.queries()
+    with (
+        open_tested_domain(domain_name) as tested,
+        CaseStore(plan_schema(tested.uncached)) as plans,
+    ):
+        domain, queries = tested.domain, tested.domain.queries()
         chosen = random.Random(0).sample(queries, min(count, len(queries)))
-        plans.add(ground.opened.plan_cases.all())
-        generator = ExtractiveGenerator(ground.encoder)
-        graph = build_graph(ground.toolbox, CasePlanner(plans), generator)
+        plans.add(tested.opened.plan_cases.all())
+        generator = ExtractiveGenerator(tested.encoder)
+        graph = build_graph(tested.toolbox, CasePlanner(plans), generator)
         questions: list[Any] = [
             {"question": query.query, "context": query.record.context} for query in chosen
         ]

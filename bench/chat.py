@@ -23,7 +23,7 @@ from langchain_core.callbacks import BaseCallbackHandler
 from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import HumanMessage
 
-from casewright.bench.harness import finish, mean, p50, p95, read_ground, running, timings
+from casewright.bench.harness import finish, mean, p50, p95, read_tested_domain, running, timings
 from casewright.bench.models import save_random_model
 from casewright.bench.report import Report
 from casewright.errors import DependencyError, InputError
@@ -204,18 +204,18 @@ def measure_chat(
     Without a URL, a local server has a small model of random weights, which cannot plan: the report
     then measures transport and control flow, not quality.
     """
-    ground = read_ground(domain_name)
-    known, measuring = ground.domain.queries(), ground.measuring(queries)
+    tested = read_tested_domain(domain_name)
+    known, measuring = tested.domain.queries(), tested.measuring(queries)
     sample = [measuring[number * len(measuring) // queries] for number in range(queries)]
     limit = RANDOM_TOKENS if tokens is None and url is None else tokens
     log = CallLog()
     with served(url, model, (f"{query.query}\n{query.plan}" for query in known)) as server:
         chat, trips = server.client(limit, callbacks=[log]), server.round_trips(seconds)
-        with plan_store(known, ground.uncached) as cases:
-            case_planner = make_planner(CASE_PLANNER, cases, ground.domain.open_reader())
+        with plan_store(known, tested.uncached) as cases:
+            case_planner = make_planner(CASE_PLANNER, cases, tested.domain.open_reader())
             planner = ChatPlanner(chat, fallback=case_planner, plan_cases=cases, seconds=seconds)
             planned = {
-                name: _plan_all(candidate, sample, ground.toolbox, log)
+                name: _plan_all(candidate, sample, tested.toolbox, log)
                 for name, candidate in (("chat", planner), ("case", case_planner))
             }
     reasons = Counter(p.fallback for p in planned["chat"] if p.fallback and p.unanswered)
@@ -229,7 +229,7 @@ def measure_chat(
     return Report(
         bench="chat",
         settings={
-            "domain": ground.domain.name,
+            "domain": tested.domain.name,
             "server": url or "transformers serve, on this machine",
             "model": server.name,
             "parameters": server.parameters,

@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from casewright.bench.frozen import shipped_planners
-from casewright.bench.harness import mean, p50, read_ground, tracked, verdicts_of
+from casewright.bench.harness import mean, p50, read_tested_domain, tracked, verdicts_of
 from casewright.bench.planner import share_right
 from casewright.bench.report import Report
 from casewright.errors import InputError
@@ -25,8 +25,8 @@ def measure_conversations(domain_name: str) -> Report:
     Raises:
         InputError: The domain has no such conversations.
     """
-    ground = read_ground(domain_name)
-    domain, toolbox = ground.domain, ground.toolbox
+    tested = read_tested_domain(domain_name)
+    domain, toolbox = tested.domain, tested.toolbox
     conversations = [c for c in domain.conversations() if c.measuring]
     if not conversations:
         raise InputError(
@@ -41,7 +41,7 @@ def measure_conversations(domain_name: str) -> Report:
         "follow_ups": float(len(follow_ups)),
         "questions_that_stand_alone": float(len(alone)),
     }
-    with plan_store(domain.queries(), ground.uncached) as store:
+    with plan_store(domain.queries(), tested.uncached) as store:
         reader = domain.open_reader()
         for name in shipped_planners():
             planner = make_planner(name, store, reader)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from casewright.bench.harness import p50, read_ground, verdicts_of
+from casewright.bench.harness import p50, read_tested_domain, verdicts_of
 from casewright.bench.planner import planner_figures, share_right
 from casewright.bench.report import Report
 from casewright.finetune.evaluation import as_row, score_classes
@@ -23,22 +23,22 @@ def shipped_planners() -> tuple[str, ...]:
 
 def measure_frozen(domain_name: str) -> Report:
     """Return the accuracy on the queries that were written after the planners were frozen."""
-    ground = read_ground(domain_name)
-    domain, encoder = ground.domain, ground.encoder
-    frozen, known = ground.measuring(), domain.queries()
+    tested = read_tested_domain(domain_name)
+    domain, encoder = tested.domain, tested.encoder
+    frozen, known = tested.measuring(), domain.queries()
     groups = similarity_groups([query.query for query in (*known, *frozen)], encoder)
     known_groups = set(groups[: len(known)])
     near = [group in known_groups for group in groups[len(known) :]]
     rows: list[dict[str, Any]] = []
     figures = {"queries": float(len(frozen)), "queries_with_a_neighbour": float(sum(near))}
-    with plan_store(known, ground.uncached) as store:
+    with plan_store(known, tested.uncached) as store:
         reader = domain.open_reader()
         planners: dict[str, Planner] = {
             name: make_planner(name, store, reader) for name in shipped_planners()
         }
         for name, planner in {**planners, "fallback": FallbackPlanner()}.items():
-            planner.plan(frozen[0].record.request(ground.toolbox))
-            verdicts = verdicts_of(planner, frozen, ground.toolbox, name)
+            planner.plan(frozen[0].record.request(tested.toolbox))
+            verdicts = verdicts_of(planner, frozen, tested.toolbox, name)
             rows += [{"planner": name, **as_row(score)} for score in score_classes(verdicts)]
             far = [v for v, close in zip(verdicts, near, strict=True) if not close]
             figures |= planner_figures(f"_{name}", verdicts)

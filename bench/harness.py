@@ -38,7 +38,7 @@ LOG_LINES, GRACE_SECONDS = 30, 5.0
 
 
 @dataclass(frozen=True, slots=True)
-class Ground:
+class TestedDomain:
     """A domain under test, and the encoder that its stores were opened with."""
 
     domain: Domain
@@ -67,7 +67,7 @@ class Ground:
 
 
 @contextmanager
-def open_ground(name: str, *, uncached: bool = False) -> Iterator[Ground]:
+def open_tested_domain(name: str, *, uncached: bool = False) -> Iterator[TestedDomain]:
     """Open a domain's stores for the block; with ``uncached`` no text's vector is cached."""
     from casewright.domains import find_domain
 
@@ -75,15 +75,15 @@ def open_ground(name: str, *, uncached: bool = False) -> Iterator[Ground]:
     searching = UncachedQuestions(encoder) if uncached else encoder
     opened = domain.open(data_folder() / domain.name, searching, False)
     try:
-        yield Ground(domain, opened, encoder)
+        yield TestedDomain(domain, opened, encoder)
     finally:
         opened.close()
 
 
-def read_ground(name: str) -> Ground:
+def read_tested_domain(name: str) -> TestedDomain:
     """Return a domain for planning alone: its stores are closed, its tools cannot be called."""
-    with open_ground(name) as ground:
-        return ground
+    with open_tested_domain(name) as tested:
+        return tested
 
 
 def first_scope(domain: Domain) -> dict[str, str]:

@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from casewright.bench.harness import finish, mean, open_ground, p50, p95, take_turns, timed
-from casewright.bench.models import Writer, WritingTrial
+from casewright.bench.harness import finish, mean, open_tested_domain, p50, p95, take_turns, timed
+from casewright.bench.models import GenerationTrial, MeasuredModel
 from casewright.bench.report import Report
 from casewright.bench.scripts import Script, ScriptWriter, shuffled_queries
 from casewright.domains.gold_plans import run_plan, scopes_of
@@ -63,7 +63,7 @@ class Question:
     steps: Sequence[Script]
 
 
-def measure_latency(trial: WritingTrial) -> Report:
+def measure_latency(trial: GenerationTrial) -> Report:
     """Return the times of one call and of the agent on the same questions, with a domain's tools.
 
     ``trial.plans`` is the number of questions for each number of steps.
@@ -73,17 +73,17 @@ def measure_latency(trial: WritingTrial) -> Report:
     """
     find_device(trial.model.device)
     # Tools' arguments are encoded each time, as for a new question.
-    with open_ground(trial.domain, uncached=True) as ground:
-        writer, toolbox = Writer(trial, ground), ground.toolbox
-        queries = shuffled_queries(ground.domain.queries(), trial.seed)
-        scopes = scopes_of(ground.domain)
-        questions = list(_questions(trial, writer.model, toolbox, queries, scopes))
+    with open_tested_domain(trial.domain, uncached=True) as tested:
+        measured, toolbox = MeasuredModel(trial, tested), tested.toolbox
+        queries = shuffled_queries(tested.domain.queries(), trial.seed)
+        scopes = scopes_of(tested.domain)
+        questions = list(_questions(trial, measured.model, toolbox, queries, scopes))
         if not questions:
-            raise trial.no_tasks()
-        systems = _systems(writer.model, toolbox)
-        warmed = list(systems) if writer.warms else ()
+            raise trial.no_queries_error()
+        systems = _systems(measured.model, toolbox)
+        warmed = list(systems) if measured.needs_warmup else ()
         runs = take_turns(systems, questions, trial.repeats, "Asking", warmed)
-    writer.measure_again()
+    measured.measure_again()
     steps = [len(question.query.plan.steps) for question in questions]
     parts: dict[int, Runs] = {
         count: {
@@ -97,20 +97,20 @@ def measure_latency(trial: WritingTrial) -> Report:
     return Report(
         bench="latency",
         settings={
-            "domain": ground.domain.name,
-            **writer.settings,
+            "domain": tested.domain.name,
+            **measured.settings,
             "plans_of_each_number_of_steps": trial.plans,
             "results_shown_to_the_agent": {"rows": ROWS, "characters": CHARACTERS},
         },
-        figures={**dict(_figures(questions, runs, parts)), **writer.figures},
-        rows=_rows(parts, writer.step_limit),
+        figures={**dict(_figures(questions, runs, parts)), **measured.figures},
+        rows=_rows(parts, measured.min_step_ms),
         notes=_NOTES,
         draw=lambda axes: _draw(axes, parts),
     )
 
 
 def _questions(
-    trial: WritingTrial,
+    trial: GenerationTrial,
     model: LanguageModel,
     toolbox: Toolbox,
     queries: Iterable[AnnotatedQuery],
@@ -188,8 +188,8 @@ def _systems(
     return {ONE_CALL: one_call, **agents}
 
 
-def _rows(parts: Mapping[int, Runs], step_limit: float) -> list[dict[str, Any]]:
-    """Return a row for each number of steps and system; see ``Writer.step_limit``."""
+def _rows(parts: Mapping[int, Runs], min_step_ms: float) -> list[dict[str, Any]]:
+    """Return a row for each number of steps and system; see ``MeasuredModel.min_step_ms``."""
     means = ("model_calls", "model_steps", "prompt_tokens", "written_tokens")
     return [
         {
@@ -199,7 +199,7 @@ def _rows(parts: Mapping[int, Runs], step_limit: float) -> list[dict[str, Any]]:
             **{column: mean(_values(runs, column)) for column in means},
             "model_ms_p50": p50(_values(runs, "model_ms")),
             "model_ms_p95": p95(_values(runs, "model_ms")),
-            "memory_limit_ms": p50(_values(runs, "model_steps") * step_limit),
+            "memory_limit_ms": p50(_values(runs, "model_steps") * min_step_ms),
             "tools_ms_p50": p50(_values(runs, "tools_ms")),
             "total_ms_p50": p50(_values(runs, "total_ms")),
             "over_one_call": _ratio(runs, part[ONE_CALL], "model_ms"),

@@ -12,7 +12,7 @@ from io import StringIO
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from casewright.bench.harness import Ground, timings
+from casewright.bench.harness import TestedDomain, timings
 from casewright.errors import InputError
 from casewright.finetune.training.base import new_mistral, train_tokenizer
 from casewright.planner import AnnotatedQuery
@@ -27,23 +27,23 @@ if TYPE_CHECKING:
 
     from casewright.planner.language_model import LanguageModel
 
-#: The vocabulary of a random model's tokenizer, and the copies of the prompt's head in its training
-#: texts: prompts and plans then have about as many tokens, and a grammar leaves about as many
-#: choices, as with Mistral's tokenizer.
-VOCABULARY, HEAD_COPIES = 4096, 20
+#: Vocabulary size of a random model's tokenizer, and number of copies of the prompt's head in its
+#: training texts. Token counts and grammar choices are then close to those with Mistral's
+#: tokenizer.
+VOCABULARY_SIZE, HEAD_COPIES = 4096, 20
 
 
-def _size(*numbers: int, **more: Any) -> dict[str, Any]:
+def _mistral_config(*numbers: int, **overrides: Any) -> dict[str, Any]:
     names = "vocab_size hidden_size num_hidden_layers num_attention_heads num_key_value_heads"
     settings = zip([*names.split(), "intermediate_size"], numbers, strict=True)
-    return {"max_position_embeddings": 8192, **dict(settings), **more}
+    return {"max_position_embeddings": 8192, **dict(settings), **overrides}
 
 
 #: Mistral's settings by size; the largest is Mistral-7B v0.3.
 SIZES: Mapping[str, Mapping[str, Any]] = {
-    "tiny": _size(8192, 32, 2, 4, 2, 64),
-    "100m": _size(32_000, 768, 12, 12, 4, 3072),
-    "7b": _size(32_768, 4096, 32, 32, 8, 14_336, rope_theta=1e6),
+    "tiny": _mistral_config(8192, 32, 2, 4, 2, 64),
+    "100m": _mistral_config(32_000, 768, 12, 12, 4, 3072),
+    "7b": _mistral_config(32_768, 4096, 32, 32, 8, 14_336, rope_theta=1e6),
 }
 #: Bytes of the tensor that measures the bandwidth, larger than any cache.
 HOST_BYTES, DEVICE_BYTES = 2**28, 2**32
@@ -88,7 +88,7 @@ class ModelChoice:
             return load_language_model(
                 self.name, adapter=self.adapter, device=self.device, dtype=self.dtype
             )
-        device, tokenizer = find_device(self.device), train_tokenizer(texts, VOCABULARY)
+        device, tokenizer = find_device(self.device), train_tokenizer(texts, VOCABULARY_SIZE)
         dtype = find_dtype(self.dtype, device)
         network = new_mistral(SIZES[self.size], tokenizer, self.seed, device=device, dtype=dtype)
         return LanguageModel(f"random-mistral-{self.size}", network, tokenizer)
@@ -97,7 +97,8 @@ class ModelChoice:
 def tokenizer_texts(toolbox: Toolbox, queries: Iterable[AnnotatedQuery]) -> Sequence[str]:
     """Return the training texts of a random model's tokenizer: the prompt's head, and questions.
 
-    Gold plans are excluded: they would make tokens of whole calls, as no real tokenizer has.
+    Gold plans are excluded: trained on them, the tokenizer would learn whole calls as single
+    tokens, which real tokenizers do not have.
     """
     return [*[render_head(toolbox)] * HEAD_COPIES, *(query.query for query in queries)]
 
@@ -129,7 +130,7 @@ def save_random_model(folder: Path, texts: Iterable[str]) -> int:
         "{% else %}[INST] {{ m['content'] }} [/INST]{% endif %}{% endfor %}"
     )
     tokenizer = train_tokenizer(texts, 1024, template)
-    settings = _size(len(tokenizer), 64, 2, 4, 2, 128, max_position_embeddings=16_384)
+    settings = _mistral_config(len(tokenizer), 64, 2, 4, 2, 128, max_position_embeddings=16_384)
     network = new_mistral(settings, tokenizer)
     # Without a progress bar.
     with redirect_stderr(StringIO()):
@@ -141,15 +142,15 @@ def save_random_model(folder: Path, texts: Iterable[str]) -> int:
 def weight_bytes(model: LanguageModel) -> int:
     """Return the bytes of weights that a step reads: all but those of an untied embedding table."""
     network: Any = model.network
-    read = sum(p.numel() * p.element_size() for p in network.parameters())
-    table, head = network.get_input_embeddings().weight, network.get_output_embeddings()
-    if head is not None and head.weight is table:
-        return int(read)
-    return int(read - table.numel() * table.element_size())
+    total_bytes = sum(p.numel() * p.element_size() for p in network.parameters())
+    embedding, head = network.get_input_embeddings().weight, network.get_output_embeddings()
+    if head is not None and head.weight is embedding:
+        return int(total_bytes)
+    return int(total_bytes - embedding.numel() * embedding.element_size())
 
 
 def measure_bandwidth(device: torch.device, size: int | None = None) -> float:
-    """Return the highest memory bandwidth of a device in bytes a second, of reading and copying.
+    """Return a device's memory bandwidth in bytes per second: the higher of reading and copying.
 
     Args:
         size: Bytes of the tensor; by default larger than any cache.
@@ -168,8 +169,8 @@ def measure_bandwidth(device: torch.device, size: int | None = None) -> float:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class WritingTrial:
-    """The options of benches in which a model writes plans."""
+class GenerationTrial:
+    """The options of the benches in which a model generates plans."""
 
     domain: str = "shopping"
     model: ModelChoice = field(default_factory=ModelChoice)
@@ -177,7 +178,7 @@ class WritingTrial:
     repeats: int = 1
     seed: int = 0
 
-    def no_tasks(self) -> InputError:
+    def no_queries_error(self) -> InputError:
         """Return the error of a domain without annotated queries to plan for."""
         return InputError(
             f"Domain {self.domain!r} has no annotated queries whose plans can be written. "
@@ -185,7 +186,7 @@ class WritingTrial:
         )
 
 
-class Writer:
+class MeasuredModel:
     """The model of a trial, and the bandwidth of its device's memory.
 
     Raises:
@@ -196,23 +197,23 @@ class Writer:
         bandwidth: See ``measure_bandwidth``.
     """
 
-    def __init__(self, trial: WritingTrial, ground: Ground) -> None:
+    def __init__(self, trial: GenerationTrial, tested: TestedDomain) -> None:
         self._trial = trial
         self._load = os.getloadavg()[0]
-        texts = tokenizer_texts(ground.toolbox, ground.domain.queries())
+        texts = tokenizer_texts(tested.toolbox, tested.domain.queries())
         self.model: LanguageModel = trial.model.open(texts)
         note(f"Planning with {self.model.name} on {self.model.device}.")
         self.weight_bytes = weight_bytes(self.model)
         self.bandwidth = measure_bandwidth(self.model.device)
 
     @property
-    def warms(self) -> bool:
-        """True for a model on a GPU, which records each step width at the first call."""
+    def needs_warmup(self) -> bool:
+        """True on a GPU, where the first step of each width is slow: it captures a CUDA graph."""
         return self.model.device.type == "cuda"
 
     @property
-    def step_limit(self) -> float:
-        """The milliseconds that the memory needs to read a model step's weights."""
+    def min_step_ms(self) -> float:
+        """Lower bound of a model step in milliseconds: the time to read the weights once."""
         return 1000 * self.weight_bytes / self.bandwidth
 
     def measure_again(self) -> None:
@@ -225,7 +226,7 @@ class Writer:
         import torch
 
         trial, model, device = self._trial, self.model, str(self.model.device)
-        if self.warms:
+        if self.needs_warmup:
             device = f"{device}: {torch.cuda.get_device_name(model.device)}"
         return {
             "model": model.name,
@@ -242,7 +243,7 @@ class Writer:
 
     @property
     def figures(self) -> dict[str, float]:
-        """The figures of the memory."""
+        """The memory bandwidth, and the bytes of weights that a model step reads, in GB."""
         return {
             "memory_gb_per_s": self.bandwidth / 1e9,
             "weights_gb_per_model_step": self.weight_bytes / 1e9,

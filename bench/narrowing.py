@@ -14,8 +14,8 @@ from typing import Any
 
 from casewright.bench.harness import mean, p50, timed, tracked
 from casewright.bench.report import Report
+from casewright.bench.toolbox_planners import PlannerFactory, planner_factory
 from casewright.bench.unseen import draw_cases
-from casewright.bench.unseen_planners import Maker, maker
 from casewright.errors import InputError
 from casewright.finetune.corpus import CorpusToolbox, Split, read_corpus
 from casewright.finetune.evaluation import judge
@@ -59,7 +59,7 @@ def measure_narrowing(
     Raises:
         InputError: A toolbox has too few messages for ``cases``, or the planner does not exist.
     """
-    make = maker(planner, ModelSettings())
+    factory = planner_factory(planner, ModelSettings())
     encoder, boxes = encoder or default_encoder(), read_corpus(split)
     others = read_corpus("training")
     measured: dict[int, list[Mapping[str, float]]] = defaultdict(list)
@@ -67,7 +67,7 @@ def measure_narrowing(
         shuffled = random.Random(f"{seed}:{number}").sample(others, len(others))
         joined = {count: _joined(box, shuffled[: count - 1]) for count in joins}
         known = draw_cases(box, cases, seed)
-        for count, row in _measured(box, joined, known, encoder, make, messages):
+        for count, row in _measured(box, joined, known, encoder, factory, messages):
             measured[count].append(row)
     return Report(
         bench="narrowing",
@@ -81,7 +81,7 @@ def measure_narrowing(
         },
         figures={
             "messages": float(len(measured[joins[0]])),
-            **(_first_plans(first, others, make) if first else {}),
+            **(_first_plans(first, others, factory) if first else {}),
         },
         rows=[{"toolboxes": count, **_row(measured[count])} for count in joins],
         notes=NOTES,
@@ -102,12 +102,12 @@ def _measured(
     joined: Mapping[int, Toolbox],
     known: Sequence[AnnotatedQuery],
     encoder: CachedEncoder,
-    make: Maker,
+    factory: PlannerFactory,
     messages: int | None,
 ) -> Iterator[tuple[int, dict[str, float]]]:
     """Yield each message's figures with each joined toolbox, by the number of joined ones."""
     with plan_store(known, encoder) as store:
-        planner = make(store)
+        planner = factory(store)
         narrowing = {
             count: NarrowingPlanner(planner, encoder, store if known else None) for count in joined
         }
@@ -144,7 +144,9 @@ def _row(rows: Sequence[Mapping[str, float]]) -> dict[str, Any]:
     return {**means, "tools": round(means["tools"]), "ms": p50([row["ms"] for row in rows])}
 
 
-def _first_plans(count: int, boxes: Sequence[CorpusToolbox], make: Maker) -> dict[str, float]:
+def _first_plans(
+    count: int, boxes: Sequence[CorpusToolbox], factory: PlannerFactory
+) -> dict[str, float]:
     """Return the seconds of the first plan with ``count`` tools, narrowed and with all of them."""
     tools = [tool for box in boxes for tool in box.toolbox if tool.name != NO_EVIDENCE.name]
     # Tools recur under other names until there are ``count``.
@@ -157,7 +159,7 @@ def _first_plans(count: int, boxes: Sequence[CorpusToolbox], make: Maker) -> dic
             TemporaryDirectory(prefix="casewright-narrowing-") as folder,
             plan_store([], CachedEncoder(MiniLMEncoder(), Path(folder))) as store,
         ):
-            planner = make(store)
+            planner = factory(store)
             encoder = CachedEncoder(MiniLMEncoder(), Path(folder))
             started = time.perf_counter()
             try:

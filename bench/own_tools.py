@@ -14,6 +14,12 @@ from typing import Any
 import numpy as np
 
 from casewright.bench.report import Report
+from casewright.bench.toolbox_planners import (
+    FALLBACK,
+    ToolboxPlanner,
+    names_with_controls,
+    planner_factory,
+)
 from casewright.bench.unseen import (
     COLUMNS,
     UnseenSet,
@@ -22,7 +28,6 @@ from casewright.bench.unseen import (
     stores_of,
     with_intervals,
 )
-from casewright.bench.unseen_planners import FALLBACK, ToolboxPlanner, maker, names_with_controls
 from casewright.domains.python_file import object_of, own_code
 from casewright.errors import InputError
 from casewright.finetune.corpus import Split, read_corpus
@@ -142,13 +147,13 @@ def measure_own_tools(trial: OwnToolsTrial, encoder: CachedEncoder | None = None
     """
     runs = _runs(trial)
     names = names_with_controls(trial.planners, base=False)
-    makers = {name: maker(name, trial.settings) for name in names}
+    factories = {name: planner_factory(name, trial.settings) for name in names}
     encoder = encoder or default_encoder()
     rows: list[dict[str, Any]] = []
     # The fallback plan uses no case.
     pairs = [
         (name, run)
-        for name, run in product(makers, runs)
+        for name, run in product(factories, runs)
         if name != FALLBACK or run.cases == min(trial.cases)
     ]
     with told_progress("Planning", sum(len(run.sets) for _, run in pairs), "runs") as advance:
@@ -157,7 +162,7 @@ def measure_own_tools(trial: OwnToolsTrial, encoder: CachedEncoder | None = None
             cpu: list[float] = []
             for data in run.sets:
                 with stores_of([data], encoder) as (stores, empty):
-                    planner = ToolboxPlanner(name, makers[name], stores, empty)
+                    planner = ToolboxPlanner(name, factories[name], stores, empty)
                     outcomes += evaluate(data.items, {name: planner}).outcomes[name]
                 cpu += planner.cpu
                 advance(1)

@@ -14,7 +14,7 @@ import numpy as np
 from langchain_core.messages import HumanMessage
 from langchain_core.messages.utils import count_tokens_approximately
 
-from casewright.bench.harness import Ground, mean, p50, read_ground, timed, tracked
+from casewright.bench.harness import TestedDomain, mean, p50, read_tested_domain, timed, tracked
 from casewright.bench.report import Report
 from casewright.errors import InputError
 from casewright.finetune.evaluation import judge
@@ -134,17 +134,17 @@ def measure_plan_cache(
     Raises:
         InputError: The domain has too few queries that need no context.
     """
-    ground = read_ground(domain_name)
-    known = ground.domain.queries()
+    tested = read_tested_domain(domain_name)
+    known = tested.domain.queries()
     alone = [query for query in known if _alone(query)]
     if len(alone) < 2:
         raise InputError(f"Domain {domain_name!r} has no queries without context. Give shopping.")
-    stream = list(_stream(alone, questions, random.Random(seed), ground.encoder))
+    stream = list(_stream(alone, questions, random.Random(seed), tested.encoder))
     gold = {question.query.query: question.query.plan for question in stream}
-    with plan_store(known, ground.encoder) as cases:
-        chat = ChatPriced(ground.toolbox, cases, gold)
+    with plan_store(known, tested.encoder) as cases:
+        chat = ChatPriced(tested.toolbox, cases, gold)
         results = {
-            name: list(_results(name, stream, chat, ground, opening))
+            name: list(_results(name, stream, chat, tested, opening))
             for name in ("always misses", "kept answers", "always hits")
         }
     rows = [
@@ -240,12 +240,12 @@ def _results(
     name: str,
     stream: Sequence[StreamQuestion],
     chat: ChatPriced,
-    ground: Ground,
+    tested: TestedDomain,
     opening: Callable[[Encoder], Cache],
 ) -> Iterator[Result]:
     """Yield the results of a stream in order; the cache is empty at the start."""
     # Searches are timed, so no question may have a cached vector.
-    cache = opening(ground.uncached)
+    cache = opening(tested.uncached)
     planner = cache.reusing(chat)
     try:
         for question in tracked(name, stream):

@@ -17,7 +17,7 @@ from casewright.bench.harness import (
     mean,
     p50,
     p95,
-    read_ground,
+    read_tested_domain,
     tracked,
     verdicts_of,
 )
@@ -49,11 +49,11 @@ def measure_planner(domain_name: str, planner: str, folds: int, *, curve: bool =
     of classifiers if scikit-learn is installed, and the fallback plan of one step.
     """
     check_planner(planner)
-    ground = read_ground(domain_name)
-    domain, queries = ground.domain, ground.domain.queries()
-    groups = similarity_groups([query.query for query in queries], ground.encoder)
+    tested = read_tested_domain(domain_name)
+    domain, queries = tested.domain, tested.domain.queries()
+    groups = similarity_groups([query.query for query in queries], tested.encoder)
     parts = group_folds(groups, folds)
-    trial = Trial(domain, ground.toolbox, queries, parts, ground.uncached)
+    trial = Trial(domain, tested.toolbox, queries, parts, tested.uncached)
     trained = planner == CASE_PLANNER and domain.reader is not None
     verdicts = trial.cross_validated(planner)
     controls = {"fallback plan": trial.cross_validated("fallback")}

@@ -14,14 +14,14 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from casewright.bench.harness import Ground, read_ground
+from casewright.bench.harness import TestedDomain, read_tested_domain
 from casewright.bench.models import random_twin
 from casewright.bench.report import Report, published
 from casewright.errors import InputError
 from casewright.finetune.evaluation import EvaluationItem, as_row, evaluate, items_of, score_classes
 from casewright.finetune.evaluation.intervals import wilson
 from casewright.finetune.examples.data_section import DataSection
-from casewright.finetune.examples.make_training_set import Ingredients, make_training_set
+from casewright.finetune.examples.make_training_set import TrainingInputs, make_training_set
 from casewright.finetune.examples.query_pool import queries_hash, query_pool
 from casewright.finetune.examples.training_set import MANIFEST, write_training_set
 from casewright.finetune.instructions import InstructionSource
@@ -133,19 +133,19 @@ def measure_reaper(trial: ReaperTrial) -> Report:
     if trial.steps is not None:
         section = recipe.training.model_copy(update={"steps": trial.steps, "epochs": None})
         recipe = recipe.model_copy(update={"training": section})
-    ground = read_ground(name)
-    frozen = items_of(ground.measuring()[: trial.limit], ground.toolbox)
+    tested = read_tested_domain(name)
+    frozen = items_of(tested.measuring()[: trial.limit], tested.toolbox)
     rows = [r for r in training_rows(recipe.data, trial.instructions) if r.table in trial.tables]
-    lines = list(_first_table(trial, ground, frozen)) if FIRST in trial.tables else []
+    lines = list(_first_table(trial, tested, frozen)) if FIRST in trial.tables else []
     with told_progress("Training and measuring", len(rows), "rows") as advance:
         for row in rows:
             note(f"Table {row.table}: {row.name}.")
-            lines += _row_lines(row, trial, recipe, ground, frozen)
+            lines += _row_lines(row, trial, recipe, tested, frozen)
             advance(1)
     return Report(
         bench="reaper",
         settings={
-            "domain": ground.domain.name,
+            "domain": tested.domain.name,
             "tables": list(trial.tables),
             "recipe": recipe.model_dump(mode="json", exclude_none=True, exclude={"data"}),
             "steps": recipe.training.steps,
@@ -239,7 +239,11 @@ def mixture(
 
 
 def _row_lines(
-    row: Row, trial: ReaperTrial, recipe: Recipe, ground: Ground, frozen: Sequence[EvaluationItem]
+    row: Row,
+    trial: ReaperTrial,
+    recipe: Recipe,
+    tested: TestedDomain,
+    frozen: Sequence[EvaluationItem],
 ) -> Iterator[Line]:
     """Yield the lines of a row's planner and its controls; train the planner if necessary."""
     from casewright.finetune.training.train import train
@@ -249,7 +253,7 @@ def _row_lines(
     if row.data is None:
         yield _line(**head, planner=TRAINED, note=NO_INSTRUCTIONS)
         return
-    inputs = _ingredients(ground)
+    inputs = _training_inputs(tested)
     settings = {
         "queries": queries_hash(inputs.queries),
         "toolbox": inputs.toolbox.fingerprint(),
@@ -261,7 +265,7 @@ def _row_lines(
     name = f"{row.slug}-{hashlib.sha256(text.encode()).hexdigest()[:12]}"
     data, output = trial.folder / "sets" / name, trial.folder / "planners" / name
     if not (data / MANIFEST).is_file():
-        write_training_set(make_training_set(row.data, inputs, ground.encoder), data)
+        write_training_set(make_training_set(row.data, inputs, tested.encoder), data)
     result = train(recipe.model, recipe.lora, recipe.training, data, output, resume=True)
     metrics = result.card["metrics"]
     facts = {
@@ -274,8 +278,8 @@ def _row_lines(
     }
     model = load_language_model(output)
     # The plan cases are the training's queries.
-    cases = choose_queries(inputs.queries, row.data.sampling, ground.encoder, row.data.seed)
-    with plan_store(cases, ground.uncached) as store:
+    cases = choose_queries(inputs.queries, row.data.sampling, tested.encoder, row.data.seed)
+    with plan_store(cases, tested.uncached) as store:
         shots = row.data.tevo.shots
         planners: dict[str, Planner] = {
             TRAINED: writer(model, store, shots),
@@ -289,37 +293,37 @@ def _row_lines(
                 yield {**line, **head, **own}
 
 
-def _ingredients(ground: Ground) -> Ingredients:
-    """Return the ingredients of training sets, without the queries for measuring."""
-    domain, toolbox = ground.domain, ground.toolbox
-    measuring = [query.query for query in ground.measuring()]
+def _training_inputs(tested: TestedDomain) -> TrainingInputs:
+    """Return the inputs of training sets, without the held-out test queries."""
+    domain, toolbox = tested.domain, tested.toolbox
+    measuring = [query.query for query in tested.measuring()]
     pool = query_pool(domain.queries(), toolbox, measuring).queries
     # An item's query has a class in any case, by default from its plan.
     queries = [item.query for item in items_of(pool, toolbox)]
     pools = read_pools(domain.tool_pools, toolbox) if domain.tool_pools else {}
-    return Ingredients(queries, toolbox, pools, measuring=measuring)
+    return TrainingInputs(queries, toolbox, pools, measuring=measuring)
 
 
 def _first_table(
-    trial: ReaperTrial, ground: Ground, frozen: Sequence[EvaluationItem]
+    trial: ReaperTrial, tested: TestedDomain, frozen: Sequence[EvaluationItem]
 ) -> Iterator[Line]:
     """Yield the lines of the shipped planner, its base, random networks, and other planners."""
     from casewright.planner.language_model import load_language_model
 
     folder = trial.planner if trial.planner is not None else shipped_planner()
     shots = shipped_examples(folder) if is_shipped(folder) else EXAMPLES
-    source, known = find_source(folder, None), ground.domain.queries()
+    source, known = find_source(folder, None), tested.domain.queries()
     paper = PAPER["table_1"]
     # The time of each plan is a figure.
     settings: dict[str, Any] = {"batch": 1}
-    new_tool = items_of(read_annotated(NEW_TOOL_QUERIES), ground.toolbox)
+    new_tool = items_of(read_annotated(NEW_TOOL_QUERIES), tested.toolbox)
 
     def lines(name: str, planners: Mapping[str, Planner], own: Mapping[str, Any]) -> Iterator[Line]:
         new = (n for n in measured(new_tool, planners, trial.seed) if n["class"] == NEW_TOOL)
         for line in (*new, *measured(frozen, planners, trial.seed)):
             yield {**line, "table": FIRST, "row": name, **_paper(own, line)}
 
-    with plan_store(known, ground.uncached) as store:
+    with plan_store(known, tested.uncached) as store:
         tuned = load_language_model(folder)
         models = [(SHIPPED, tuned, paper["reaper"])]
         if source.adapter is not None:
@@ -334,12 +338,12 @@ def _first_table(
         for seed in range(trial.seed, trial.seed + SEEDS):
             twin = writer(random_twin(tuned, seed), store, shots, **settings)
             yield from lines(f"{RANDOM}, seed {seed}", {RANDOM: twin}, {})
-        if (reader := ground.domain.open_reader()) is not None:
+        if (reader := tested.domain.open_reader()) is not None:
             name = "case planner with its reader"
             yield from lines(name, {name: CasePlanner(store, reader)}, {})
         yield from lines(CASES, {CASES: CasePlanner(store)}, {})
         if find_spec("sklearn") is not None:
-            parts: dict[str, Any] = {"queries": lambda: known, "encoder": ground.uncached}
+            parts: dict[str, Any] = {"queries": lambda: known, "encoder": tested.uncached}
             classifiers = make_planner(CLASSIFIERS, store, **parts)
             yield from lines(CLASSIFIERS, {CLASSIFIERS: classifiers}, paper["ensemble"])
 

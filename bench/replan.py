@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 from typing import Literal as Choice
 
-from casewright.bench.harness import Ground, mean, open_ground, tracked
+from casewright.bench.harness import TestedDomain, mean, open_tested_domain, tracked
 from casewright.bench.report import Report
 from casewright.domains.gold_plans import run_plan, scopes_of
 from casewright.errors import ToolError
@@ -79,10 +79,10 @@ def measure_replan(domain_name: str, seeds: int) -> Report:
     Args:
         seeds: The number of draws of the tool for every question.
     """
-    with open_ground(domain_name) as ground:
-        questions = list(_questions(ground))
-        reader = ground.domain.open_reader()
-        planner = make_planner(CASE_PLANNER, ground.opened.plan_cases, reader)
+    with open_tested_domain(domain_name) as tested:
+        questions = list(_questions(tested))
+        reader = tested.domain.open_reader()
+        planner = make_planner(CASE_PLANNER, tested.opened.plan_cases, reader)
         controls = {"any tool": _AnyTool(planner), "same tool": _Widened(planner)}
         rows: list[dict[str, Any]] = []
         faults: tuple[Fault, ...] = ("none", "miss", "failure")
@@ -91,7 +91,7 @@ def measure_replan(domain_name: str, seeds: int) -> Report:
             for name, mend in SYSTEMS.items():
                 system = controls.get(name, planner)
                 ends = [
-                    _answered(question, ground.toolbox, system, mend, fault, seed)
+                    _answered(question, tested.toolbox, system, mend, fault, seed)
                     for question in tracked(f"{fault}, {name}", questions)
                     for seed in range(draws)
                 ]
@@ -126,15 +126,15 @@ def measure_replan(domain_name: str, seeds: int) -> Report:
     )
 
 
-def _questions(ground: Ground) -> Iterator[_Question]:
+def _questions(tested: TestedDomain) -> Iterator[_Question]:
     """Yield the measuring queries for which every gold step returns results in some scope."""
-    for query in ground.measuring():
+    for query in tested.measuring():
         if query.plan.tools == (NO_EVIDENCE.name,):
             continue
-        for scope in scopes_of(ground.domain):
-            outcomes = run_plan(ground.toolbox, query, scope)
+        for scope in scopes_of(tested.domain):
+            outcomes = run_plan(tested.toolbox, query, scope)
             if all(outcome.status == "done" for outcome in outcomes):
-                evidence = collect(query.plan, outcomes, ground.toolbox)
+                evidence = collect(query.plan, outcomes, tested.toolbox)
                 first = {item.step: item.text for item in reversed(evidence) if item.final}
                 yield _Question(query, scope, frozenset(first.values()))
                 break

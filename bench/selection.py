@@ -11,7 +11,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from casewright.bench.harness import grouped_bars, mean, p50, p95, read_ground, timed, tracked
+from casewright.bench.harness import (
+    grouped_bars,
+    mean,
+    p50,
+    p95,
+    read_tested_domain,
+    timed,
+    tracked,
+)
 from casewright.bench.report import Report
 from casewright.errors import InputError
 from casewright.stores import Case, CaseSchema, CaseStore, Encoder, Hit, select, text_facet
@@ -29,8 +37,8 @@ def measure_selection(
     domain_name: str, sizes: Sequence[tuple[int, int]], queries: int | None, repeats: int, seed: int
 ) -> Report:
     """Time selections from the same candidates, and certify selections of a domain's queries."""
-    ground = read_ground(domain_name)
-    questions = [query.query for query in ground.measuring()[:queries]]
+    tested = read_tested_domain(domain_name)
+    questions = [query.query for query in tested.measuring()[:queries]]
     rows, figures = [], {}
     for (count, k), lambda_d in tracked("Timing selections", list(product(sizes, LAMBDAS))):
         row = _timed(count, k, lambda_d, repeats, seed)
@@ -40,7 +48,7 @@ def measure_selection(
             figures[f"selection_{system}_ms_{name}"] = row[f"{system}_ms"]
         figures[f"ratio_langchain_over_casewright_{name}"] = row["langchain_over"]
         figures[f"same_picks_as_naive_{name}"] = float(row["same_as_naive"])
-    known = [query.query for query in ground.domain.queries()[:queries]]
+    known = [query.query for query in tested.domain.queries()[:queries]]
     return Report(
         bench="selection",
         settings={
@@ -55,7 +63,7 @@ def measure_selection(
                 "first_candidates": CANDIDATES,
             },
         },
-        figures={**figures, **_certified(ground.encoder, known, questions)},
+        figures={**figures, **_certified(tested.encoder, known, questions)},
         rows=rows,
         notes=[
             "Median milliseconds in one process, from the same hits to picks. Naive: Algorithm 1 "

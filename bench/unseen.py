@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from casewright.bench.report import Report, without_table
-from casewright.bench.unseen_planners import ToolboxPlanner, maker, names_with_controls
+from casewright.bench.toolbox_planners import ToolboxPlanner, names_with_controls, planner_factory
 from casewright.errors import InputError
 from casewright.finetune.corpus import CorpusToolbox, Split, read_corpus
 from casewright.finetune.corpus.counts import class_of, page_of
@@ -173,10 +173,11 @@ def measure_unseen(trial: UnseenTrial, encoder: CachedEncoder | None = None) -> 
     sets += [] if trial.data is None else public_sets(trial.data)
     sets = [data.limited(trial.limit, trial.seed) for data in sets]
     # A model that cannot be loaded is an error at once.
-    makers = {name: maker(name, trial.settings) for name in names}
+    factories = {name: planner_factory(name, trial.settings) for name in names}
     with stores_of(sets, encoder or default_encoder()) as (stores, empty):
         planners: dict[str, Planner] = {
-            name: ToolboxPlanner(name, make, stores, empty) for name, make in makers.items()
+            name: ToolboxPlanner(name, factory, stores, empty)
+            for name, factory in factories.items()
         }
         evaluations = {
             data.name: evaluate(data.items, planners, groups=data.groups, seed=trial.seed)

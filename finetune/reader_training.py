@@ -254,7 +254,7 @@ def _examples(
     for row, examples in enumerate(shown):
         if examples:
             chosen = points[[rows[id(example)] for example in examples]]
-            likeness[row, :, : len(examples)] = network.likeness(latents[row], chosen)
+            likeness[row, :, : len(examples)] = network.example_scores(latents[row], chosen)
     return likeness, points, [example.tool for example in flat]
 
 

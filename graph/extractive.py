@@ -140,10 +140,10 @@ def _window(parts: Sequence[Quotable], scores: Sequence[float], most: int) -> st
     text = parts[first].text
     for before, part in zip(parts[first:last], parts[first + 1 : last + 1], strict=True):
         joint = " " if before.text[-1:] in ".!?:" else "; "
-        text += ("\n" if before.block or part.block else joint) + part.text
+        text += ("\n" if before.multiline or part.multiline else joint) + part.text
     if not heading:
         return text
-    return f"{heading}:\n{text}" if parts[first].block else f"{heading}: {text}"
+    return f"{heading}:\n{text}" if parts[first].multiline else f"{heading}: {text}"
 
 
 def _cited(text: str, id_: str) -> str:
@@ -155,7 +155,7 @@ def _cited(text: str, id_: str) -> str:
 def _plain(text: str) -> str:
     """Return a short text on one line, or a list, a table or code below its heading."""
     parts = quotables(text)
-    if parts and (parts[0].heading or any(part.block for part in parts)):
+    if parts and (parts[0].heading or any(part.multiline for part in parts)):
         return _window(parts, [1.0] * len(parts), len(text))
     return " ".join(text.split())
 

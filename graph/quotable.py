@@ -1,6 +1,7 @@
 """Segmentation of texts into parts that can be quoted: sentences, lists, table rows, code.
 
-A list keeps the line that introduces it and a row the head of its table; code is never cut.
+A list is quoted with its introductory line, and a table row with the column names. Code is never
+split.
 """
 
 from __future__ import annotations
@@ -9,8 +10,8 @@ import re
 from dataclasses import dataclass
 from itertools import pairwise
 
-#: Maximal characters of a list that is one part; each item of a longer list is a part.
-LIST = 500
+#: A list of at most this many characters is one part; a longer list is split into its items.
+MAX_LIST_CHARACTERS = 500
 FENCE = "```"
 
 _HEADING = re.compile(r"#{1,6}\s+(.*?)[\s#]*")
@@ -33,7 +34,7 @@ class Quotable:
     heading: str = ""
 
     @property
-    def block(self) -> bool:
+    def multiline(self) -> bool:
         """True if the lines must not be joined."""
         return "\n" in self.text
 
@@ -48,26 +49,26 @@ def quotables(text: str) -> list[Quotable]:
             heading, intro = match[1].replace("`", "") if match else "", ""
             continue
         if kind == "prose":
-            *whole, last = _sentences(lines)
+            *sentences, last = _sentences(lines)
             intro = last if last.endswith(":") else ""
-            texts = whole if intro else [*whole, last]
+            texts = sentences if intro else [*sentences, last]
         else:
-            texts, intro = _with(intro, kind, lines), ""
+            texts, intro = _structured_parts(intro, kind, lines), ""
         parts += [Quotable(part, heading) for part in texts]
     if intro:
         parts.append(Quotable(intro, heading))
     return parts
 
 
-def _with(intro: str, kind: str, lines: list[str]) -> list[str]:
+def _structured_parts(intro: str, kind: str, lines: list[str]) -> list[str]:
     """Return the parts of a list, a table or code, each with its introductory lines."""
     lead = f"{intro}\n" if intro else ""
     if kind == "table":
         return _rows(lines)
     lines = _dedented(lines) if kind == "code" else [_LINK.sub(r"\1", line) for line in lines]
-    whole = lead + "\n".join(lines)
-    if kind == "code" or len(whole) <= LIST:
-        return [whole]
+    text = lead + "\n".join(lines)
+    if kind == "code" or len(text) <= MAX_LIST_CHARACTERS:
+        return [text]
     items: list[str] = []
     for line in lines:
         if _ITEM.match(line) or not items:
@@ -94,32 +95,36 @@ def _cells(line: str) -> list[str]:
 
 def _blocks(lines: list[str]) -> list[tuple[str, list[str]]]:
     """Return the blocks of consecutive lines of a kind: heading, code, table, list, prose."""
-    runs: list[tuple[str, list[str]]] = [("", [])]
-    before, fenced = "", False
+    blocks: list[tuple[str, list[str]]] = [("", [])]
+    previous_kind, fenced = "", False
     for line in lines:
         if fenced:
-            runs[-1][1].append(line)
+            blocks[-1][1].append(line)
             fenced = not line.lstrip().startswith(FENCE)
             continue
         fenced = line.lstrip().startswith(FENCE)
-        kind = "code" if fenced else _kind(line, runs[-1][0])
+        kind = "code" if fenced else _kind(line, blocks[-1][0])
         # A list may have blank lines between its items.
-        if kind == runs[-1][0] and kind not in ("heading", "code") and (before or kind == "list"):
-            runs[-1][1].append(line)
+        if (
+            kind == blocks[-1][0]
+            and kind not in ("heading", "code")
+            and (previous_kind or kind == "list")
+        ):
+            blocks[-1][1].append(line)
         elif kind:
-            runs.append((kind, [line]))
-        before = kind
-    return runs[1:]
+            blocks.append((kind, [line]))
+        previous_kind = kind
+    return blocks[1:]
 
 
-def _kind(line: str, before: str) -> str:
+def _kind(line: str, block_kind: str) -> str:
     if not line.strip():
         return ""
     if _HEADING.fullmatch(line):
         return "heading"
     if line.lstrip().startswith("|"):
         return "table"
-    if _ITEM.match(line) or (before == "list" and line[:1].isspace()):
+    if _ITEM.match(line) or (block_kind == "list" and line[:1].isspace()):
         return "list"
     return "prose"
 
@@ -131,9 +136,9 @@ def _dedented(lines: list[str]) -> list[str]:
 
 def _sentences(lines: list[str]) -> list[str]:
     text = lines[0]
-    for before, line in pairwise(lines):
-        goes_on = len(before) >= WRAPPED or _GOES_ON.match(line)
-        text += (" " if goes_on and before[-1:] not in ".!?:" else "\n") + line
+    for previous_line, line in pairwise(lines):
+        goes_on = len(previous_line) >= WRAPPED or _GOES_ON.match(line)
+        text += (" " if goes_on and previous_line[-1:] not in ".!?:" else "\n") + line
     text = _LINK.sub(r"\1", text)
     return [
         " ".join(sentence.split())

@@ -11,7 +11,7 @@ from casewright.planner.history import HistoryReuse
 from casewright.planner.parser_planner import ParserReuse
 from casewright.planner.reader import Reader
 from casewright.planner.request import PlanRequest, PlanResult, milliseconds_since
-from casewright.planner.reuse import Reuse, ReusePlanner
+from casewright.planner.reuse import PlanSource, ReusePlanner
 from casewright.planner.sub_query_reuse import SubQueryReuse
 from casewright.stores import CaseStore
 from casewright.tools.deadline import start_daemon
@@ -39,7 +39,7 @@ class CasePlanner(ReusePlanner):
         store: CaseStore | None,
         reader: Reader | None = None,
         *,
-        untrained: Reuse | None = None,
+        untrained: PlanSource | None = None,
     ) -> None:
         if reader is None and store is None:
             raise InputError("A case planner needs plan cases or a reader. Give one of them.")

@@ -26,11 +26,11 @@ from casewright.planner.named import ENSEMBLE
 from casewright.planner.plan import Plan
 from casewright.planner.request import PlanRequest, PlanResult, milliseconds_since
 from casewright.planner.reuse import (
-    Reading,
-    Reuse,
+    PlanSource,
     ReusePlanner,
+    ScoredPlan,
     first_valid,
-    valid_readings,
+    valid_plans,
 )
 from casewright.tools.deadline import start_daemon
 
@@ -100,13 +100,13 @@ class EnsemblePlanner:
     """Plans by the plan parser and a language model; see the module.
 
     Args:
-        parser: Makes readings with scores, as ``ParserReuse`` does.
+        parser: Makes plans with scores, as ``ParserReuse`` does.
         load: Returns the planner that writes plans by the model; called when it is first asked.
     """
 
     def __init__(
         self,
-        parser: Reuse,
+        parser: PlanSource,
         load: Callable[[], ModelPlanner],
         card: EnsembleCard | None = None,
         name: str = ENSEMBLE,
@@ -131,35 +131,35 @@ class EnsemblePlanner:
         started = time.perf_counter()
         if request.failures:
             return self._alone.plan(request)
-        readings, error = self._outcome(request)
-        result = first_valid(self.name, readings, request, started)
+        scored_plans, error = self._outcome(request)
+        result = first_valid(self.name, scored_plans, request, started)
         if error is None:
             return result
         spent = milliseconds_since(started)
         return in_place_of(self.name, error, result, milliseconds=spent)
 
-    def readings(self, request: PlanRequest) -> Iterator[Reading]:
-        """Yield readings of a request, the most probable first, for another planner; see ``Reuse``.
+    def scored_plans(self, request: PlanRequest) -> Iterator[ScoredPlan]:
+        """Yield plans for a request, the likeliest first; see ``PlanSource``.
 
         If the model fails, they are the parser's.
         """
         return self._outcome(request)[0]
 
-    def _outcome(self, request: PlanRequest) -> tuple[Iterator[Reading], Exception | None]:
-        """Return readings, and the model's error if they are the parser's for that reason."""
-        readings = self._readings(request)
+    def _outcome(self, request: PlanRequest) -> tuple[Iterator[ScoredPlan], Exception | None]:
+        """Return plans, and the model's error if they are the parser's for that reason."""
+        scored_plans = self._parser_plans(request)
         try:
-            if readings and self._decides(readings[0], request):
-                return iter(readings), None
-            return self._ranked(self._candidates(request, readings)), None
+            if scored_plans and self._decides(scored_plans[0], request):
+                return iter(scored_plans), None
+            return self._ranked(self._candidates(request, scored_plans)), None
         except Exception as error:  # noqa: BLE001 - a planner never raises for its model
-            return map(self._unconfirmed, readings), error
+            return map(self._unconfirmed, scored_plans), error
 
-    def _unconfirmed(self, reading: Reading) -> Reading:
-        """Return a reading of the parser that asks back below the ensemble's threshold."""
-        confidence = reading.confidence
+    def _unconfirmed(self, scored: ScoredPlan) -> ScoredPlan:
+        """Return a plan of the parser that asks back below the ensemble's threshold."""
+        confidence = scored.confidence
         unsure = confidence is not None and confidence < self._card.asks_below
-        return reading._replace(asks_back=reading.asks_back or unsure)
+        return scored._replace(asks_back=scored.asks_back or unsure)
 
     async def aplan(self, request: PlanRequest) -> PlanResult:
         """Return the same as ``plan``, from a thread of its own."""
@@ -171,14 +171,14 @@ class EnsemblePlanner:
         Raises:
             CasewrightError: The model failed; see ``ModelPlanner.ranked``.
         """
-        return self._candidates(request, self._readings(request))
+        return self._candidates(request, self._parser_plans(request))
 
-    def _readings(self, request: PlanRequest) -> list[Reading]:
+    def _parser_plans(self, request: PlanRequest) -> list[ScoredPlan]:
         # As in ReusePlanner: one thread. Torch has threads of its own.
         with get_cached_controller().limit(limits=1, user_api="blas"):
-            return list(islice(valid_readings(self._parser, request), CANDIDATES))
+            return list(islice(valid_plans(self._parser, request), CANDIDATES))
 
-    def _decides(self, first: Reading, request: PlanRequest) -> bool:
+    def _decides(self, first: ScoredPlan, request: PlanRequest) -> bool:
         """Return whether the parser's likeliest plan is taken without the model."""
         sure = first.confidence is None or first.confidence >= self._card.sure
         # The parser does not read history.
@@ -186,13 +186,15 @@ class EnsemblePlanner:
             return True
         return self._model.prompt_tokens(request) > LONGEST
 
-    def _candidates(self, request: PlanRequest, readings: Sequence[Reading]) -> list[CandidatePlan]:
-        by_plan = {reading.plan: reading for reading in reversed(readings)}
-        scores = self._model.ranked(request, list(dict.fromkeys(r.plan for r in readings)))
+    def _candidates(
+        self, request: PlanRequest, scored_plans: Sequence[ScoredPlan]
+    ) -> list[CandidatePlan]:
+        by_plan = {scored.plan: scored for scored in reversed(scored_plans)}
+        scores = self._model.ranked(request, list(dict.fromkeys(r.plan for r in scored_plans)))
         by_parser = {
-            plan: reading.score
-            for plan, reading in by_plan.items()
-            if reading.score is not None and not request.history
+            plan: scored.score
+            for plan, scored in by_plan.items()
+            if scored.score is not None and not request.history
         }
         least = min(by_parser.values(), default=0.0)
         return [
@@ -205,8 +207,8 @@ class EnsemblePlanner:
             for plan, score in scores.items()
         ]
 
-    def _ranked(self, candidates: Sequence[CandidatePlan]) -> Iterator[Reading]:
-        """Yield candidates as readings, the likeliest first."""
+    def _ranked(self, candidates: Sequence[CandidatePlan]) -> Iterator[ScoredPlan]:
+        """Yield candidates as scored plans, the likeliest first."""
         card = self._card
         ranked = ranked_by(candidates, card.weight)
         best = ranked[0][1]
@@ -217,7 +219,7 @@ class EnsemblePlanner:
             first, *others = shares[number:]
             because = f"of {len(ranked)} candidates it has a share of {first:.2g}"
             because += f", the next {others[0]:.2g}" if others else ""
-            yield Reading(plan, confidence, confidence < card.asks_below, because, score)
+            yield ScoredPlan(plan, confidence, confidence < card.asks_below, because, score)
 
 
 def ranked_by(candidates: Sequence[CandidatePlan], weight: float) -> list[tuple[Plan, float]]:

@@ -22,7 +22,7 @@ from casewright.planner.parser.weights import FOLDER as PARSER_FOLDER
 from casewright.planner.parser_planner import ParserPlanner, ParserReuse
 from casewright.planner.plan_cases import EXAMPLES
 from casewright.planner.request import Planner
-from casewright.planner.reuse import Reuse
+from casewright.planner.reuse import PlanSource
 from casewright.planner.shipped import (
     SHIPPED,
     is_runnable,
@@ -52,14 +52,14 @@ def _ensemble(parts: PlannerParts) -> Planner:
 
 
 def _together(
-    parser: Reuse,
+    parser: PlanSource,
     plan_cases: CaseStore | None,
     settings: ModelSettings | None = None,
     name: str = ENSEMBLE,
 ) -> EnsemblePlanner:
     def load() -> ModelPlanner:
         model = local_model(SHIPPED, settings or ModelSettings())
-        return ModelPlanner(model, plan_cases=plan_cases, examples=shown_examples(SHIPPED))
+        return ModelPlanner(model, plan_cases=plan_cases, examples=example_count(SHIPPED))
 
     return EnsemblePlanner(parser, load, name=name)
 
@@ -72,12 +72,12 @@ def _writer(parts: PlannerParts) -> Planner:
         fallback=fallback,
         draft=fallback,
         plan_cases=parts.plan_cases,
-        examples=shown_examples(parts.name) if examples is None else examples,
+        examples=example_count(parts.name) if examples is None else examples,
         constrained=parts.settings.constrained,
     )
 
 
-def shown_examples(name: str) -> int:
+def example_count(name: str) -> int:
     """Return the number of plan cases in a model's prompt; for a tuned model, as in its training.
 
     Args:

@@ -19,7 +19,7 @@ from casewright.planner.parser.runtime import ParserRuntime, open_runtime
 from casewright.planner.parser.weights import FOLDER, read_card
 from casewright.planner.plan import Plan, QuestionRef
 from casewright.planner.request import PlanRequest
-from casewright.planner.reuse import Reading, ReusePlanner, ranked_because
+from casewright.planner.reuse import ReusePlanner, ScoredPlan, explain_confidence
 from casewright.planner.wordings import CaseWordings
 from casewright.stores import Case, CaseStore, default_encoder
 from casewright.tools import NO_EVIDENCE
@@ -70,19 +70,19 @@ class ParserReuse:
         """The parser, loaded at the first use; readers of one folder share it."""
         return _opened(self._folder)
 
-    def readings(self, request: PlanRequest) -> Iterator[Reading]:
-        """Yield readings of a request, the likeliest first; see ``Reuse``."""
+    def scored_plans(self, request: PlanRequest) -> Iterator[ScoredPlan]:
+        """Yield plans for a request, the likeliest first; see ``PlanSource``."""
         if (plan := self._wordings.plan(request)) is not None:
-            yield Reading(
+            yield ScoredPlan(
                 plan, WORDED, because="a plan case has the same words but for its literals"
             )
         if self._agreed and {*request.toolbox.names} == {*self._agreed.tools, NO_EVIDENCE.name}:
-            yield Reading(self._agreed, because="all plan cases have this plan")
+            yield ScoredPlan(self._agreed, because="all plan cases have this plan")
         prepared = self.runtime.prepare(request.toolbox, self._cases)
-        message, readings = self.runtime.plans(
+        message, parsed_plans = self.runtime.plans(
             prepared, request.question, request.context, request.max_steps, request.beyond
         )
-        plans = [(write_plan(r.steps, prepared.schema, message), r.score) for r in readings]
+        plans = [(write_plan(r.steps, prepared.schema, message), r.score) for r in parsed_plans]
         if plans and self._election.decides:
             more = self._election.scores(request.question, [plan.tools for plan, _ in plans])
             best = plans[0][1]
@@ -91,9 +91,9 @@ class ParserReuse:
             plans = [(ranked[0][0][0], best), *(pair for pair, _ in ranked[1:])]
         for n, (plan, score) in enumerate(plans):
             confidence = self._card.confidence(score)
-            because = ranked_because("the parser", [math.exp(score) for _, score in plans[n:]])
+            because = explain_confidence("the parser", [math.exp(score) for _, score in plans[n:]])
             asks_back = confidence < self._card.asks_below
-            yield Reading(plan, confidence, asks_back, because, score)
+            yield ScoredPlan(plan, confidence, asks_back, because, score)
 
 
 class ParserPlanner(ReusePlanner):

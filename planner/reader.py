@@ -119,22 +119,22 @@ class EncodedQuestion:
         self._spans = (length >= 0) & (length < LONGEST) & together
 
     def next_sub_queries(
-        self, beginnings: Sequence[Sequence[tuple[int, Sequence[Span | None]]]]
+        self, prefixes: Sequence[Sequence[tuple[int, Sequence[Span | None]]]]
     ) -> NextSubQueries:
-        """Return the scores of templates after each beginning; all beginnings have the same length.
+        """Return the scores of templates after each prefix; all prefixes have the same length.
 
         Args:
-            beginnings: The sub-queries so far, each as a template's number and its literals.
+            prefixes: The sub-queries so far, each as a template's number and its literals.
         """
         width = len(self.input.ids)
-        before = [[self._layers.start, *(number for number, _ in b)] for b in beginnings]
+        previous = [[self._layers.start, *(number for number, _ in p)] for p in prefixes]
         nothing = np.zeros(width, dtype=np.float32)
-        covered = [
-            [nothing, *(self.input.coverage(spans, width) for _, spans in beginning)]
-            for beginning in beginnings
+        literal_weights = [
+            [nothing, *(self.input.coverage(spans, width) for _, spans in prefix)]
+            for prefix in prefixes
         ]
         return self._layers.next_sub_queries(
-            self._memory, np.array(before), np.array(covered, dtype=np.float32)
+            self._memory, np.array(previous), np.array(literal_weights, dtype=np.float32)
         )
 
     def literals(

@@ -1,4 +1,4 @@
-"""The reader's decoder and pointers in NumPy; see ``reader_network`` for the network."""
+"""NumPy inference of ``ReaderNetwork``: the decoder of a message's sub-queries and the pointers."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _SELF, _CROSS = "decoder.self_attn", "decoder.multihead_attn"
 
 @dataclass(frozen=True, slots=True)
 class NextSubQueries:
-    """Scores of the next sub-query after each of n beginnings.
+    """Scores of the next sub-query after each of n prefixes, the sub-queries so far.
 
     Attributes:
         decoded: The network's states, array (n, size).
@@ -46,16 +46,16 @@ class Memory:
 
     Attributes:
         states: States of tokens (n, tokens, size).
-        hidden: Additive attention mask, negative for padding (n, 1, 1, tokens).
+        attention_mask: Additive mask, negative for padding (n, 1, 1, tokens).
         keys, values: Keys and values of the decoder (n, heads, tokens, HEAD).
-        ends: The pointers' keys for starts and for ends of literals, each (n, tokens, key).
+        pointer_keys: Keys for starts and for ends of literals, each (n, tokens, key).
     """
 
     states: Floats
-    hidden: Floats
+    attention_mask: Floats
     keys: Floats
     values: Floats
-    ends: Sequence[Floats]
+    pointer_keys: Sequence[Floats]
 
 
 class ReaderLayers:
@@ -63,66 +63,79 @@ class ReaderLayers:
 
     Raises:
         KeyError: A weight is missing.
-        ValueError: A weight has another shape than its name says.
+        ValueError: A weight's shape does not match its layer.
     """
 
     def __init__(self, weights: Weights) -> None:
-        parts = dict(weights)
+        split_weights = dict(weights)
         for name in (_SELF, _CROSS):
             # The network's weights have query, key and value concatenated.
             for kind in ("weight", "bias"):
                 thirds = np.split(weights[f"{name}.in_proj_{kind}"], 3)
-                parts |= {f"{name}.{n}.{kind}": third for n, third in enumerate(thirds)}
-        self._form, self._place, self._slot = (
+                split_weights |= {f"{name}.{n}.{kind}": third for n, third in enumerate(thirds)}
+        self._template_embedding, self._position_embedding, self._slot_embedding = (
             weights[f"{name}.weight"] for name in ("form", "place", "slot")
         )
         #: Number of the start template, before the first sub-query.
-        self.start = len(self._form) - 1
+        self.start = len(self._template_embedding) - 1
         names = ("norm1", "norm2", "norm3")
         self._norms = [LayerNorm(weights, f"decoder.{name}") for name in names]
-        self._memory, self._norm = LayerNorm(weights, "memory"), LayerNorm(weights, "norm")
+        self._memory_norm, self._final_norm = (
+            LayerNorm(weights, "memory"),
+            LayerNorm(weights, "norm"),
+        )
         self._self, self._cross = (
-            [Linear(parts, f"{name}.{part}") for part in (0, 1, 2, "out_proj")]
+            [Linear(split_weights, f"{name}.{part}") for part in (0, 1, 2, "out_proj")]
             for name in (_SELF, _CROSS)
         )
-        self._into, self._from = (Linear(weights, f"decoder.linear{n}") for n in (1, 2))
+        self._feed_forward_in, self._feed_forward_out = (
+            Linear(weights, f"decoder.linear{n}") for n in (1, 2)
+        )
         self._out, self._mix = Linear(weights, "out"), Perceptron(weights, "mix")
         self._prototypes = _unit(weights["prototypes"]).T * np.float32(SHARPNESS)
         self._bias = weights["bias"][:-1]
-        self._asked, self._keys = (
+        self._pointer_queries, self._pointer_keys = (
             [Linear(weights, f"{name}.{number}") for number in range(2)]
             for name in ("asked", "keys")
         )
 
     def memory(self, states: Floats, mask: NDArray[np.integer]) -> Memory:
         """Return the memory of token states (n, tokens, size); the mask is 0 for padding."""
-        normalised = self._memory(states)
+        normalised = self._memory_norm(states)
         _, keys, values, _ = self._cross
-        hidden = (mask == 0)[:, None, None] * HIDDEN
-        ends = [end(states) for end in self._keys]
-        return Memory(states, hidden, _heads(keys(normalised)), _heads(values(normalised)), ends)
+        return Memory(
+            states,
+            attention_mask=(mask == 0)[:, None, None] * HIDDEN,
+            keys=_heads(keys(normalised)),
+            values=_heads(values(normalised)),
+            pointer_keys=[layer(states) for layer in self._pointer_keys],
+        )
 
     def next_sub_queries(
-        self, memory: Memory, before: NDArray[np.integer], covered: Floats
+        self, memory: Memory, previous_templates: NDArray[np.integer], literal_weights: Floats
     ) -> NextSubQueries:
-        """Return the scores of the next sub-query after n beginnings; see ``ReaderNetwork.decode``.
+        """Return the scores of the next sub-query after n prefixes; see ``ReaderNetwork.decode``.
 
-        The memory is that of one message, or of n.
+        ``memory`` has one message, which is broadcast to all n, or n messages.
         """
-        fed = self._form[before] + self._place[: before.shape[1]] + covered @ memory.states
+        inputs = (
+            self._template_embedding[previous_templates]
+            + self._position_embedding[: previous_templates.shape[1]]
+            + literal_weights @ memory.states
+        )
         # The next sub-query is decoded at the last position, which attends to all positions.
         query, keys, values, out = self._self
-        normalised = self._norms[0](fed)
-        seen = _attended(
+        normalised = self._norms[0](inputs)
+        attended = _attended(
             *map(_heads, (query(normalised[:, -1:]), keys(normalised), values(normalised)))
         )
-        total = fed[:, -1:] + out(seen)
+        residual = inputs[:, -1:] + out(attended)
         query, _, _, out = self._cross
-        queries = _heads(query(self._norms[1](total)))
-        total += out(_attended(queries, memory.keys, memory.values, memory.hidden))
-        inner = self._into(self._norms[2](total))
-        total += self._from(np.maximum(inner, 0))
-        decoded = self._norm(total)[:, 0]
+        queries = _heads(query(self._norms[1](residual)))
+        residual += out(_attended(queries, memory.keys, memory.values, memory.attention_mask))
+        inner = self._feed_forward_in(self._norms[2](residual))
+        residual += self._feed_forward_out(np.maximum(inner, 0))
+        decoded = self._final_norm(residual)[:, 0]
         latents = _unit(self._out(decoded))
         return NextSubQueries(decoded, latents, latents @ self._prototypes + self._bias)
 
@@ -135,13 +148,14 @@ class ReaderLayers:
     ) -> tuple[Floats, Floats]:
         """Return logits over tokens for the starts and the ends of n literals, each (n, tokens).
 
-        The memory is that of one message, or of n; see ``ReaderNetwork.point``.
+        ``memory`` has one message, which is broadcast to all n, or n messages; see
+        ``ReaderNetwork.point``.
         """
-        fed = self._form[templates] + self._slot[slots]
-        wanted = self._mix(np.concatenate([decoded, fed], -1))
+        inputs = self._template_embedding[templates] + self._slot_embedding[slots]
+        pointer_state = self._mix(np.concatenate([decoded, inputs], -1))
         start, end = (
-            (keys @ query(wanted)[..., None])[..., 0] / np.float32(keys.shape[-1] ** 0.5)
-            for query, keys in zip(self._asked, memory.ends, strict=True)
+            (keys @ query(pointer_state)[..., None])[..., 0] / np.float32(keys.shape[-1] ** 0.5)
+            for query, keys in zip(self._pointer_queries, memory.pointer_keys, strict=True)
         )
         return start, end
 
@@ -151,14 +165,12 @@ def _heads(states: Floats) -> Floats:
     return states.reshape(*states.shape[:2], -1, HEAD).swapaxes(1, 2)
 
 
-def _attended(
-    queries: Floats, keys: Floats, values: Floats, hidden: Floats | None = None
-) -> Floats:
-    """Return the attention of queries (n, heads, positions, HEAD), (n, positions, size)."""
+def _attended(queries: Floats, keys: Floats, values: Floats, mask: Floats | None = None) -> Floats:
+    """Return attention outputs (n, positions, size) of queries (n, heads, positions, HEAD)."""
     scores = queries @ keys.swapaxes(-1, -2) / np.float32(HEAD**0.5)
-    shares = softmax(scores if hidden is None else scores + hidden)
-    seen = (shares @ values).swapaxes(1, 2)
-    return seen.reshape(*seen.shape[:2], -1)
+    weights = softmax(scores if mask is None else scores + mask)
+    outputs = (weights @ values).swapaxes(1, 2)
+    return outputs.reshape(*outputs.shape[:2], -1)
 
 
 def _unit(vectors: Floats) -> Floats:

@@ -1,8 +1,9 @@
 """The reader's network, which decodes the sub-queries of a message and their literals.
 
 A sentence encoder with LoRA adapters (Hu et al. 2021) returns a state for each token. A decoder of
-one layer attends to the states and returns, for each sub-query, a latent: a unit vector near to
-those of sub-queries with the same template, and so a trained facet of plan cases (MCBR-RAG's L_j).
+one layer attends to the states and returns, for each sub-query, a latent: a unit vector that is
+close to the latents of sub-queries with the same template. It serves as a learned facet for
+retrieving plan cases (MCBR-RAG's L_j).
 Literals are spans that pointers find (Vinyals et al. 2015, "Pointer Networks").
 
 This module imports torch and is for training; ``reader_layers`` is used for inference.
@@ -26,21 +27,21 @@ LATENT, KEY = 128, 128
 class ReaderNetwork(nn.Module):
     """Encoder, decoder and pointers.
 
-    Templates (``form`` in the weights' names, as ``place`` is the position of a sub-query and
-    ``asked`` the pointers' query) are numbered from 1; 0 is the end of the message, ``forms + 1``
-    any template that was not trained, ``forms + 2`` the start.
+    Template numbers: 0 is the end of the message, 1 to ``templates`` are the trained templates,
+    ``templates + 1`` is any other template, ``templates + 2`` the start. The weights have older
+    names: ``form`` for template, ``place`` for position, ``asked`` for the pointers' query.
 
     Args:
         encoder: A BERT-like model with hidden states as its first output.
-        forms: Number of templates that have a prototype.
+        templates: Number of templates that have a prototype.
     """
 
-    def __init__(self, encoder: Any, forms: int, *, dropout: float = 0.1) -> None:
+    def __init__(self, encoder: Any, templates: int, *, dropout: float = 0.1) -> None:
         super().__init__()
         size = int(encoder.config.hidden_size)
         self.encoder = encoder
-        self.unknown, self.start = forms + 1, forms + 2
-        self.form = nn.Embedding(forms + 3, size)
+        self.unknown, self.start = templates + 1, templates + 2
+        self.form = nn.Embedding(templates + 3, size)
         self.place = nn.Embedding(MAX_SUB_QUERIES + 1, size)
         self.slot = nn.Embedding(MAX_SLOTS, size)
         for table in (self.form, self.place, self.slot):
@@ -51,8 +52,8 @@ class ReaderNetwork(nn.Module):
         )
         self.norm = nn.LayerNorm(size)
         self.out = nn.Linear(size, LATENT)
-        self.prototypes = nn.Parameter(torch.randn(forms + 1, LATENT))
-        self.bias = nn.Parameter(torch.zeros(forms + 2))
+        self.prototypes = nn.Parameter(torch.randn(templates + 1, LATENT))
+        self.bias = nn.Parameter(torch.zeros(templates + 2))
         self.mix = nn.Sequential(nn.Linear(2 * size, size), nn.GELU(), nn.Linear(size, size))
         self.asked = nn.ModuleList([nn.Linear(size, KEY) for _ in range(2)])
         self.keys = nn.ModuleList([nn.Linear(size, KEY) for _ in range(2)])
@@ -62,21 +63,30 @@ class ReaderNetwork(nn.Module):
         out: Tensor = self.encoder(input_ids=ids, attention_mask=mask, token_type_ids=types)[0]
         return out
 
-    def decode(self, states: Tensor, mask: Tensor, before: Tensor, covered: Tensor) -> Tensor:
+    def decode(
+        self, states: Tensor, mask: Tensor, previous_templates: Tensor, literal_weights: Tensor
+    ) -> Tensor:
         """Return a state (batch, positions, size) for every position.
 
         Args:
             states: Token states (batch, width, size).
             mask: 1 for tokens, 0 for padding (batch, width).
-            before: The previous template of each position, or the start (batch, positions).
-            covered: Weights over tokens of its literals (batch, positions, width).
+            previous_templates: The template of the sub-query before each position, or the start
+                (batch, positions).
+            literal_weights: Weights over the tokens of the literals of each previous sub-query
+                (batch, positions, width).
         """
-        count = before.shape[1]
-        fed = self.form(before) + self.place(torch.arange(count, device=before.device))
-        fed = fed + covered @ states
-        later = torch.ones(count, count, dtype=torch.bool, device=before.device).triu(1)
+        count, device = previous_templates.shape[1], previous_templates.device
+        decoder_inputs = self.form(previous_templates) + self.place(
+            torch.arange(count, device=device)
+        )
+        decoder_inputs = decoder_inputs + literal_weights @ states
+        causal_mask = torch.ones(count, count, dtype=torch.bool, device=device).triu(1)
         out = self.decoder(
-            fed, self.memory(states), tgt_mask=later, memory_key_padding_mask=mask == 0
+            decoder_inputs,
+            self.memory(states),
+            tgt_mask=causal_mask,
+            memory_key_padding_mask=mask == 0,
         )
         decoded: Tensor = self.norm(out)
         return decoded
@@ -86,28 +96,30 @@ class ReaderNetwork(nn.Module):
         return functional.normalize(self.out(decoded), dim=-1)
 
     def scores(self, latents: Tensor) -> Tensor:
-        """Return a logit for the end and for every template (…, forms + 1)."""
+        """Return a logit for the end and for every template (…, templates + 1)."""
         cosines = latents @ functional.normalize(self.prototypes, dim=-1).T
         return SHARPNESS * cosines + self.bias[:-1]
 
-    def likeness(self, latents: Tensor, examples: Tensor) -> Tensor:
-        """Return a logit for every example of a template without a prototype."""
+    def example_scores(self, latents: Tensor, examples: Tensor) -> Tensor:
+        """Return a logit for each example; the examples stand for templates without a prototype."""
         return SHARPNESS * (latents @ examples.transpose(-1, -2)) + self.bias[-1]
 
     def point(
-        self, decoded: Tensor, form: Tensor, slot: Tensor, states: Tensor
+        self, decoded: Tensor, template: Tensor, slot: Tensor, states: Tensor
     ) -> tuple[Tensor, Tensor]:
         """Return logits over tokens for a literal's start and its end, each (batch, width).
 
         Args:
             decoded: The sub-query's state (batch, size).
-            form: Number of its template (batch,).
-            slot: Number of its open literal (batch,).
+            template: Number of its template (batch,).
+            slot: Index of the literal in its template (batch,).
             states: Token states (batch, width, size).
         """
-        wanted = self.mix(torch.cat([decoded, self.form(form) + self.slot(slot)], dim=-1))
+        pointer_state = self.mix(
+            torch.cat([decoded, self.form(template) + self.slot(slot)], dim=-1)
+        )
         start, end = (
-            (keys(states) @ query(wanted).unsqueeze(-1)).squeeze(-1) / KEY**0.5
+            (keys(states) @ query(pointer_state).unsqueeze(-1)).squeeze(-1) / KEY**0.5
             for query, keys in zip(self.asked, self.keys, strict=True)
         )
         return start, end

@@ -21,7 +21,7 @@ from casewright.planner.plan import Plan, context_fields
 from casewright.planner.reader import EncodedQuestion, Reader
 from casewright.planner.reader_input import MAX_SUB_QUERIES, Span
 from casewright.planner.request import PlanRequest
-from casewright.planner.reuse import Reading, Reuse, ranked_because, valid_readings
+from casewright.planner.reuse import PlanSource, ScoredPlan, explain_confidence, valid_plans
 from casewright.planner.sub_queries import SubQuery, joined, without_no_evidence
 from casewright.tools import NO_EVIDENCE
 
@@ -68,7 +68,7 @@ class SubQueryReuse:
         untrained: Plans with tools that the reader was not trained for; by default the plan parser.
     """
 
-    def __init__(self, reader: Reader, untrained: Reuse | None = None) -> None:
+    def __init__(self, reader: Reader, untrained: PlanSource | None = None) -> None:
         self._reader = reader
         self._given = untrained
         self._trained = {NO_EVIDENCE.name, *(tool for t in reader.templates for tool in t.tools)}
@@ -78,7 +78,7 @@ class SubQueryReuse:
         self._length = np.array([len(template.steps) for template in reader.templates])
 
     @cached_property
-    def _untrained(self) -> Reuse:
+    def _untrained(self) -> PlanSource:
         # Without examples: those of known tools would bias the parser against new tools.
         return self._given or ParserReuse(None)
 
@@ -86,18 +86,18 @@ class SubQueryReuse:
         """Return the names of the tools that the reader was not trained for."""
         return set(request.toolbox.names) - self._trained
 
-    def readings(self, request: PlanRequest) -> Iterator[Reading]:
-        """Yield readings of a request, the most probable first; see ``Reuse``.
+    def scored_plans(self, request: PlanRequest) -> Iterator[ScoredPlan]:
+        """Yield plans for a request, the likeliest first; see ``PlanSource``.
 
         The confidence is the reader's probability of the sub-queries.
         """
         if untrained := self.untrained_tools(request):
-            reading = None
+            scored = None
             # If the parser cannot read so many tools, the plan uses only the reader's tools.
             with suppress(InputError):
-                reading = next(valid_readings(self._untrained, request), None)
-            if reading is not None and untrained.intersection(reading.plan.tools):
-                yield reading
+                scored = next(valid_plans(self._untrained, request), None)
+            if scored is not None and untrained.intersection(scored.plan.tools):
+                yield scored
         question = self._reader.read(request.question, request.context)
         endings = self._search(question, request)
         for n, ending in enumerate(endings):
@@ -107,8 +107,10 @@ class SubQueryReuse:
             ]
             plan = joined(list(zip(ending.sub_queries, texts, strict=True)))
             confidence = math.exp(ending.score)
-            because = ranked_because("the reader", [math.exp(e.score) for e in endings[n:]])
-            yield Reading(without_no_evidence(plan), confidence, confidence < ASKS_BELOW, because)
+            because = explain_confidence("the reader", [math.exp(e.score) for e in endings[n:]])
+            yield ScoredPlan(
+                without_no_evidence(plan), confidence, confidence < ASKS_BELOW, because
+            )
 
     def _search(self, question: EncodedQuestion, request: PlanRequest) -> list[_Beginning]:
         templates = self._reader.templates

@@ -1,4 +1,4 @@
-"""The static checks: a plan that passes them can run, and can only call its tools."""
+"""The static checks: a plan that passes can run, and calls no tools but those of its toolbox."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def violations(
     for number, step in enumerate(plan.steps, 1):
         check = _StepCheck(plan, number, toolbox, question, context)
         if step.tool in toolbox:
-            yield from check.arguments(step)
+            yield from check.check_arguments(step)
         else:
             yield check.error(
                 f"There is no tool {step.tool}.", f"Use one of {', '.join(toolbox.names)}."
@@ -74,7 +74,7 @@ class _StepCheck:
     question: str
     context: Mapping[str, Any]
 
-    def arguments(self, step: Step) -> Iterator[PlanError]:
+    def check_arguments(self, step: Step) -> Iterator[PlanError]:
         tool = self.toolbox[step.tool]
         names = [name for name, _ in step.arguments]
         for parameter in tool.parameters:
@@ -92,54 +92,56 @@ class _StepCheck:
                     f"{tool.name} has no parameter {name}.", f"Call it as {tool.signature()}."
                 )
             else:
-                yield from self._value(declared, value)
+                yield from self._check_value(declared, value)
 
-    def _value(self, parameter: Parameter, value: Value) -> Iterator[PlanError]:
+    def _check_value(self, parameter: Parameter, value: Value) -> Iterator[PlanError]:
         if not isinstance(value, ListValue):
-            yield from self._scalar(parameter, value, alone=True)
+            yield from self._check_scalar(parameter, value, in_list=False)
         elif parameter.kind in ("array", "any"):
             for item in value.items:
-                yield from self._scalar(parameter, item, alone=False)
+                yield from self._check_scalar(parameter, item, in_list=True)
         else:
             yield self.error(
                 f"{parameter.name} is a {parameter.kind}, not a list.", "Give a single value."
             )
 
-    def _scalar(self, parameter: Parameter, value: Scalar, *, alone: bool) -> Iterator[PlanError]:
+    def _check_scalar(
+        self, parameter: Parameter, value: Scalar, *, in_list: bool
+    ) -> Iterator[PlanError]:
         content: Any
         match value:
             case Literal(content):
-                yield from self._literal(parameter, value)
+                yield from self._check_literal(parameter, value)
             case QuestionRef():
-                yield from self._allowed(parameter, Source.QUESTION, str(value))
+                yield from self._check_source(parameter, Source.QUESTION, str(value))
                 content = self.question
             case ContextRef(field):
-                yield from self._allowed(parameter, Source.CONTEXT, str(value))
+                yield from self._check_source(parameter, Source.CONTEXT, str(value))
                 content = self.context.get(field)
                 if content is None:
                     fields = [f for f in self.context if self.context[f] is not None]
-                    known = f"It has {', '.join(fields[:10])}." if fields else "It is empty."
+                    fields_text = f"It has {', '.join(fields[:10])}." if fields else "It is empty."
                     yield self.error(
                         f"The context of this request has no {field}.",
-                        f"{known} Look it up with a step instead.",
+                        f"{fields_text} Look it up with a step instead.",
                     )
                     return
             case StepRef():
-                yield from self._allowed(parameter, Source.STEP, str(value))
-                yield from self._reference(value)
+                yield from self._check_source(parameter, Source.STEP, str(value))
+                yield from self._check_reference(value)
                 return
-        if alone and not parameter.fits(content):
+        if not in_list and not parameter.fits(content):
             yield self.error(
-                f"{parameter.name} is a {parameter.kind}; {value} is none.",
+                f"{parameter.name} must be a {parameter.kind}; {value} is not.",
                 f"Give a {parameter.kind}.",
             )
 
-    def _literal(self, parameter: Parameter, literal: Literal) -> Iterator[PlanError]:
+    def _check_literal(self, parameter: Parameter, literal: Literal) -> Iterator[PlanError]:
         value = literal.value
         if isinstance(value, bool):
-            yield from self._allowed(parameter, Source.BOOLEAN, f"{literal}")
+            yield from self._check_source(parameter, Source.BOOLEAN, f"{literal}")
         elif not isinstance(value, str):
-            yield from self._allowed(parameter, Source.NUMBER, f"the number {literal}")
+            yield from self._check_source(parameter, Source.NUMBER, f"the number {literal}")
         elif value in parameter.choices or Source.LITERAL in parameter.sources:
             pass
         elif Source.SPAN in parameter.sources:
@@ -154,9 +156,9 @@ class _StepCheck:
                 f"Use one of {', '.join(parameter.choices)}.",
             )
         else:
-            yield from self._allowed(parameter, Source.LITERAL, f"the text {literal}")
+            yield from self._check_source(parameter, Source.LITERAL, f"the text {literal}")
 
-    def _reference(self, reference: StepRef) -> Iterator[PlanError]:
+    def _check_reference(self, reference: StepRef) -> Iterator[PlanError]:
         if not 1 <= reference.step < self.number:
             yield self.error(
                 f"{reference} does not refer to an earlier step.",
@@ -171,12 +173,14 @@ class _StepCheck:
                 f"It returns {', '.join(results) or 'nothing'}.",
             )
 
-    def _allowed(self, parameter: Parameter, source: Source, shown: str) -> Iterator[PlanError]:
+    def _check_source(
+        self, parameter: Parameter, source: Source, shown: str
+    ) -> Iterator[PlanError]:
         if source not in parameter.sources:
             yield self.error(
                 f"{parameter.name} may not be {shown}.",
                 f"It takes {parameter.signature().partition(': ')[2]}.",
             )
 
-    def error(self, rule: str, mend: str) -> PlanError:
-        return PlanError(rule, mend, f"s{self.number}")
+    def error(self, rule: str, correction: str) -> PlanError:
+        return PlanError(rule, correction, f"s{self.number}")

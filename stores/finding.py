@@ -138,7 +138,7 @@ class Finder:
         vectors = np.array([pick.hit.vector for pick in picks[:-1]], dtype=np.float64)
         means = np.cumsum(vectors, axis=0) / np.arange(1, len(picks))[:, None]
         redundancy = np.zeros((len(means), len(query.vector)))
-        redundancy[:, :-1] = means * dimension_weights(query.schema, query.shares)
+        redundancy[:, :-1] = means * dimension_weights(query.schema, query.facet_weights)
         bounds = lambda_d * query.vector.astype(np.float64) - (1 - lambda_d) * redundancy
         limit = len(hits) + max(8, len(hits) // 2)
         rankings = self.engine.rank(

@@ -18,7 +18,7 @@ from casewright.stores.stored import QualityScale
 #: Bound of the error of a score in single precision.
 SLACK = 1e-5
 #: Upper bound of a computed cosine in single precision, or in a server's half precision.
-POSSIBLE = 1.01
+MAX_COSINE = 1.01
 #: Typical standard deviation of the similarities between a query of length 1 and the cases,
 #: measured with MiniLM embeddings of sentences.
 SPREAD = 0.1
@@ -28,15 +28,15 @@ SPREAD = 0.1
 class StoreQuery:
     """A query, embedded and weighted.
 
-    ``units`` are the concatenated unit vectors of the facets, and ``shares`` the weights of the
-    facets, which sum to 1. ``vector`` is the engine's query vector: the units scaled by the
-    weights, and the ``factor`` of a stored quality. The score is the dot product with ``vector``
-    plus ``constant``; ``slack`` bounds its error in single precision.
+    ``units`` are the concatenated unit vectors of the facets, and ``facet_weights`` the weights of
+    the facets, which sum to 1. ``vector`` is the engine's query vector: the units scaled by
+    ``lambda_b`` and the weights, and ``factor``, the weight of the stored quality. The score is the
+    dot product with ``vector`` plus ``constant``; ``slack`` bounds its error in single precision.
     """
 
     schema: CaseSchema
     units: NDArray[np.float32]
-    shares: NDArray[np.float64]
+    facet_weights: NDArray[np.float64]
     lambda_b: float
     factor: float
     constant: float
@@ -53,21 +53,21 @@ class StoreQuery:
         scale: QualityScale,
     ) -> StoreQuery:
         """Return a weighted query (RAGSys, equation 3, over MCBR-RAG's weighted cosines)."""
-        shares = schema.weights(weights)
+        facet_weights = schema.weights(weights)
         factor, constant = scale.query_terms(lambda_b)
-        vector = np.append(lambda_b * units * dimension_weights(schema, shares), factor).astype(
-            np.float32
-        )
+        vector = np.append(
+            lambda_b * units * dimension_weights(schema, facet_weights), factor
+        ).astype(np.float32)
         slack = SLACK * (1 + abs(1 - lambda_b) * (scale.high - scale.low))
-        return cls(schema, units, shares, lambda_b, factor, constant, vector, slack)
+        return cls(schema, units, facet_weights, lambda_b, factor, constant, vector, slack)
 
     @property
     def quality_leads(self) -> bool:
         """``True`` if the quality changes the score more than the similarity does.
 
         Such a query needs an exact search: an HNSW graph links stored vectors with similar facets,
-        and would miss cases of high quality. ``lambda_b`` does not measure this, since it depends
-        on the range of the quality. A stored quality has a standard deviation of 0.1 (see
+        and would miss cases of high quality. ``lambda_b`` alone does not decide it: the effect of
+        the quality also depends on its range. A stored quality has a standard deviation of 0.1 (see
         ``stored``), so the last number of the query's vector is ten times the standard deviation
         that the quality adds to the score.
         """
@@ -85,37 +85,42 @@ class StoreQuery:
         if not points:
             return []
         vectors = np.array([point.vector for point in points], dtype=np.float32)
-        starts = [part.start for part in self.schema.slices.values()]
-        scores = np.add.reduceat(vectors[:, :-1] * self.units.astype(np.float64), starts, axis=1)
-        relevance = (scores * self.shares).sum(axis=1)
+        starts = [facet_slice.start for facet_slice in self.schema.slices.values()]
+        facet_scores = np.add.reduceat(
+            vectors[:, :-1] * self.units.astype(np.float64), starts, axis=1
+        )
+        relevance = (facet_scores * self.facet_weights).sum(axis=1)
         quality = self.factor * vectors[:, -1].astype(np.float64) + self.constant
-        self._check_possible(points, scores, quality)
+        self._check_possible(points, facet_scores, quality)
         names = list(self.schema.slices)
         return [
             Hit(
                 case=Case.from_json(point.id, point.payload),
                 score=score,
-                relevance=share,
-                facet_scores=dict(zip(names, parts, strict=True)),
+                relevance=case_relevance,
+                facet_scores=dict(zip(names, case_facet_scores, strict=True)),
                 vector=vector,
             )
-            for point, score, share, parts, vector in zip(
+            for point, score, case_relevance, case_facet_scores, vector in zip(
                 points,
                 (self.lambda_b * relevance + quality).tolist(),
                 relevance.tolist(),
-                scores.tolist(),
+                facet_scores.tolist(),
                 vectors[:, :-1],
                 strict=True,
             )
         ]
 
     def _check_possible(
-        self, points: Sequence[Point], scores: NDArray[np.float64], quality: NDArray[np.float64]
+        self,
+        points: Sequence[Point],
+        facet_scores: NDArray[np.float64],
+        quality: NDArray[np.float64],
     ) -> None:
         """Raise ``StoreDamagedError`` for scores that no stored case can have, including NaN."""
         low, high = sorted((1 - self.lambda_b) * bound for bound in self.schema.quality_range)
-        slack = self.slack + (POSSIBLE - 1) * (high - low)
-        possible = (np.abs(scores) <= POSSIBLE).all(axis=1)
+        slack = self.slack + (MAX_COSINE - 1) * (high - low)
+        possible = (np.abs(facet_scores) <= MAX_COSINE).all(axis=1)
         possible &= (low - slack <= quality) & (quality <= high + slack)
         if not possible.all():
             raise StoreDamagedError(
@@ -125,7 +130,7 @@ class StoreQuery:
             )
 
 
-def dimension_weights(schema: CaseSchema, shares: NDArray[np.float64]) -> NDArray[np.float32]:
+def dimension_weights(schema: CaseSchema, weights: NDArray[np.float64]) -> NDArray[np.float32]:
     """Return each facet's weight for each of its dimensions."""
     lengths = [facet.dimension for facet in schema.facets]
-    return np.repeat(shares, lengths).astype(np.float32)
+    return np.repeat(weights, lengths).astype(np.float32)

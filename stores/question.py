@@ -123,7 +123,7 @@ class Question:
                 f"A search was given vectors of shape {rows.shape}. Give an array (m, {length}): "
                 "the schema's facets, concatenated."
             )
-        weighted = rows * dimension_weights(self.query.schema, self.query.shares)
+        weighted = rows * dimension_weights(self.query.schema, self.query.facet_weights)
         return np.pad(weighted.astype(np.float32), ((0, 0), (0, 1)))
 
     def _best_of(

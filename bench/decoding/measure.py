@@ -22,17 +22,17 @@ from casewright.bench.decoding.systems import (
     WrittenPlan,
 )
 from casewright.bench.harness import (
-    Ground,
+    TestedDomain,
     finish,
     mean,
     p50,
     p95,
-    read_ground,
+    read_tested_domain,
     take_turns,
     timed,
     verdicts_of,
 )
-from casewright.bench.models import Writer, WritingTrial
+from casewright.bench.models import GenerationTrial, MeasuredModel
 from casewright.bench.planner import share_right
 from casewright.bench.report import Report
 from casewright.bench.scripts import ScriptWriter, make_tasks, other_plan_cases, shuffled_queries
@@ -58,7 +58,7 @@ Figures = Iterator[tuple[str, float]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class DecodingTrial(WritingTrial):
+class DecodingTrial(GenerationTrial):
     """The options of ``casewright bench decoding``.
 
     Attributes:
@@ -79,21 +79,21 @@ def measure_decoding(trial: DecodingTrial) -> Report:
         InputError: The model cannot be loaded, or the domain has no queries with such plans.
     """
     find_device(trial.model.device)
-    ground = read_ground(trial.domain)
-    toolbox, queries = ground.toolbox, ground.domain.queries()
-    writer = Writer(trial, ground)
-    model, shuffled = writer.model, shuffled_queries(queries, trial.seed)
+    tested = read_tested_domain(trial.domain)
+    toolbox, queries = tested.toolbox, tested.domain.queries()
+    measured = MeasuredModel(trial, tested)
+    model, shuffled = measured.model, shuffled_queries(queries, trial.seed)
     # The timed grammar must not have seen the plans, as the grammar of the scripts has.
     scripting, grammar = (PlanGrammar(model.grammar_tokenizer) for _ in range(2))
     tasks, refused = make_tasks(model, scripting, toolbox, shuffled, trial.plans)
     if not tasks:
-        raise trial.no_tasks()
-    measuring = [] if trial.model.random else ground.domain.measuring_queries()
+        raise trial.no_queries_error()
+    measuring = [] if trial.model.random else tested.domain.measuring_queries()
     held_out = measuring[: trial.held_out]
     unscripted = shuffled_queries(measuring, trial.seed)[: trial.plans]
     known = [*(task.query for task in tasks), *held_out, *unscripted]
     prompting: dict[str, float] = {}
-    with other_plan_cases(queries[: trial.pool], known, ground.uncached) as store:
+    with other_plan_cases(queries[: trial.pool], known, tested.uncached) as store:
 
         def prompts_with(count: int) -> list[PromptTokens]:
             return [_prompt(model, task.request, store, count) for task in tasks]
@@ -113,21 +113,21 @@ def measure_decoding(trial: DecodingTrial) -> Report:
             return write(tasks[number], prompts[number])
 
         named = {name: partial(written, name) for name in ways}
-        warmed = [name for name in named if name.startswith(OWN)] if writer.warms else ()
+        warmed = [name for name in named if name.startswith(OWN)] if measured.needs_warmup else ()
         plans = take_turns(named, range(len(tasks)), trial.repeats, "Writing plans", warmed)
-        chosen = _chosen(writer, trial, ground, unscripted, store) if unscripted else {}
+        chosen = _chosen(measured, trial, tested, unscripted, store) if unscripted else {}
         right = _right_tools(model, toolbox, held_out, store) if held_out else {}
         cases = store.count()
     grammars = grammar_costs(model, toolbox, shuffled[: trial.grammars], queries)
     steps = _step_costs(model, prompts[0].head)
-    writer.measure_again()
+    measured.measure_again()
     # The memory's milliseconds to read the weights for each of the decoder's plans.
-    limits = np.array([plan.model_steps * writer.step_limit for plan in plans[OWN + KEPT]])
+    limits = np.array([plan.model_steps * measured.min_step_ms for plan in plans[OWN + KEPT]])
     return Report(
         bench="decoding",
         settings={
-            "domain": ground.domain.name,
-            **writer.settings,
+            "domain": tested.domain.name,
+            **measured.settings,
             "plans": len(tasks),
             "head_tokens": len(prompts[0].head),
             "plan_cases_in_prompts": trial.examples,
@@ -144,7 +144,7 @@ def measure_decoding(trial: DecodingTrial) -> Report:
             **prompting,
             **{f"tool_accuracy_{count}_plan_cases": share for count, share in right.items()},
             **{f"network_ms_p50_reading_{width}_tokens": ms for width, ms in steps.items()},
-            **writer.figures,
+            **measured.figures,
         },
         rows=_rows({**plans, **chosen}, right, limits, grammars),
         notes=_notes(trial),
@@ -164,18 +164,18 @@ def _with_cases(count: int) -> str:
 
 
 def _chosen(
-    writer: Writer,
+    measured: MeasuredModel,
     trial: DecodingTrial,
-    ground: Ground,
+    tested: TestedDomain,
     queries: Sequence[AnnotatedQuery],
     store: CaseStore,
 ) -> dict[str, list[WrittenPlan]]:
     """Return the plans that a trained model chooses, by system."""
-    model, requests = writer.model, [query.record.request(ground.toolbox) for query in queries]
+    model, requests = measured.model, [query.record.request(tested.toolbox) for query in queries]
     prompts = [_prompt(model, request, store, trial.examples) for request in requests]
     systems = Systems(model, PlanGrammar(model.grammar_tokenizer), prompts[0].head)
     ways = systems.of_own_choice(requests, prompts, store)
-    warmed = (UNDRAFTED, DRAFTED) if writer.warms else ()
+    warmed = (UNDRAFTED, DRAFTED) if measured.needs_warmup else ()
     label = "Writing plans of its own choice"
     return take_turns(ways, range(len(requests)), trial.repeats, label, warmed)
 

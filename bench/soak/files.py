@@ -16,7 +16,7 @@ from casewright.bench.soak.trials import Bounds, Counts, in_child
 from casewright.errors import CasewrightError, told
 from casewright.finetune.recipe.recipe import Recipe
 from casewright.finetune.recipe.shipped import find_recipe
-from casewright.finetune.training.run import last_whole, seal
+from casewright.finetune.training.run import last_complete, seal
 from casewright.graph import Answer, build_graph
 from casewright.graph.run_file import read_run, save_run
 from casewright.planner.annotated import read_annotated
@@ -50,7 +50,7 @@ def damaged_texts(bounds: Bounds, folder: Path) -> Counts:
 
     def judge(number: int, original: Path, copy: Path, how: str) -> str:
         if original.name == "training":
-            return "told" if last_whole(copy)[0] is None else "read as whole"
+            return "told" if last_complete(copy)[0] is None else "read as whole"
         file = copy / how.split()[1]
         try:
             READERS[file.name](file)

@@ -15,7 +15,7 @@ from casewright.stores.facet import component_text
 
 #: The components of a problem; the solution is the answer.
 QA_COMPONENTS = ("question", "support", "entities")
-#: The context forms of a case: the labelled components before the answer, or the support only.
+#: The labelled components before the answer in each context form; none: the support's text only.
 _FORMS: dict[str, tuple[str, ...]] = {
     "full": QA_COMPONENTS,
     "qsa": ("question", "support"),
@@ -57,8 +57,8 @@ def qa_schema(
     """Return the schema of these cases: three facets, and the cases' form in a prompt.
 
     Queries are compared with questions by the intra-embedding f, and with supports and entities by
-    the inter-embedding g, which puts the encoder's cue before the query (section 4.2). A query that
-    is one text is used for all three components.
+    the inter-embedding g, which puts the encoder's cue, its retrieval instruction, before the query
+    (section 4.2). A query that is one text is used for all three components.
 
     Args:
         context: The form of a case as evidence; see ``context_text``.

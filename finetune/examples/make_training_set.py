@@ -51,7 +51,7 @@ from casewright.tools import Toolbox, ToolSpec
 
 
 @dataclass(frozen=True, slots=True)
-class Ingredients:
+class TrainingInputs:
     """The queries, tools and pools that a recipe's ``[data]`` names.
 
     ``follow_ups`` are queries with a history, all of which are used. ``measuring`` are questions of
@@ -80,7 +80,7 @@ class _Facts:
     refused: Counter[str] = field(default_factory=Counter)
 
 
-def make_training_set(data: DataSection, inputs: Ingredients, encoder: Encoder) -> TrainingSet:
+def make_training_set(data: DataSection, inputs: TrainingInputs, encoder: Encoder) -> TrainingSet:
     """Return the training set of a recipe's ``[data]``.
 
     The same arguments give the same set, byte for byte. The draw for a query depends on the seed,
@@ -114,7 +114,7 @@ def make_training_set(data: DataSection, inputs: Ingredients, encoder: Encoder) 
 
 
 def _planning(
-    facts: _Facts, data: DataSection, inputs: Ingredients, encoder: Encoder
+    facts: _Facts, data: DataSection, inputs: TrainingInputs, encoder: Encoder
 ) -> list[TrainingExample]:
     """Return the planning tasks of queries, tool-use sets and the corpus, in this order."""
     facts.chosen = choose_queries(facts.pool.queries, data.sampling, encoder, data.seed)
@@ -137,7 +137,7 @@ def _planning(
 
 
 def _query_examples(
-    facts: _Facts, data: DataSection, inputs: Ingredients, encoder: Encoder
+    facts: _Facts, data: DataSection, inputs: TrainingInputs, encoder: Encoder
 ) -> list[TrainingExample]:
     """Return the examples of all queries without duplicates, in the queries' order."""
     validation: frozenset[int] = frozenset()
@@ -169,7 +169,7 @@ def _manifest(
     sides: Mapping[str, Sequence[TrainingExample]],
     facts: _Facts,
     data: DataSection,
-    inputs: Ingredients,
+    inputs: TrainingInputs,
 ) -> dict[str, Any]:
     """Return the manifest, JSON-plain; without times and paths it is the same for equal sets."""
     examples = [example for side in sides.values() for example in side]

@@ -2,7 +2,8 @@
 
 In HotpotQA (Yang et al. 2018), 2WikiMultihopQA (Ho et al. 2020) and MuSiQue (Trivedi et al. 2022)
 all paragraphs that a question needs are relevant. In SciFact (Wadden et al. 2020) most claims cite
-one abstract, so this set shows the cost of a loop that can find little.
+one abstract, so this set shows the cost of relevance feedback when at most one relevant abstract
+can be found.
 """
 
 from __future__ import annotations
@@ -31,7 +32,8 @@ FILES = {
 }
 #: SciFact's files of abstracts and of claims.
 CORPUS, CLAIMS = "corpus.jsonl", "claims_*.jsonl"
-#: Maximum number of claims of each half, and of abstracts: all 5,183 take long to encode.
+#: Maximum number of claims of each half (training and test), and of abstracts: all 5,183 take long
+#: to encode.
 CLAIMS_PER_HALF = 75
 ABSTRACTS = 1500
 
@@ -56,14 +58,14 @@ class Item(NamedTuple):
     supporting: set[Paragraph]
 
 
-def read_lines(file: Path, read: Callable[[Any], T], form: str) -> Iterator[T]:
-    """Yield ``read`` of each JSON line of a file; ``InputError`` names a line of another form."""
+def read_lines(file: Path, parse: Callable[[Any], T], expected: str) -> Iterator[T]:
+    """Yield the parsed JSON lines of a file; ``InputError`` names a line that cannot be parsed."""
     for _, location, value in read_values(file):
         try:
-            yield read(value)
+            yield parse(value)
         except (ValueError, KeyError, TypeError, AttributeError) as error:
             raise InputError(
-                f"{location}: the line is not one of {form} ({type(error).__name__}: {error})."
+                f"{location}: the line is not one of {expected} ({type(error).__name__}: {error})."
             ) from error
 
 
@@ -76,24 +78,29 @@ def _item(record: Mapping[str, Any]) -> Item:
     if not (isinstance(record["question"], str) and isinstance(record["answer"], str)):
         raise TypeError("question and answer are texts")
     if "paragraphs" in record:
-        marked = [
+        labelled = [
             (Paragraph.of(part["title"], part["paragraph_text"]), bool(part["is_supporting"]))
             for part in record["paragraphs"]
         ]
     else:
         titles = {title for title, _ in record["supporting_facts"]}
-        marked = [
+        labelled = [
             (Paragraph.of(title, " ".join(sentences)), title in titles)
             for title, sentences in record["context"]
         ]
-    return Item(record, {part for part, _ in marked}, {part for part, gold in marked if gold})
+    return Item(
+        record,
+        {paragraph for paragraph, _ in labelled},
+        {paragraph for paragraph, supports in labelled if supports},
+    )
 
 
 def multihop_set(file: Path, name: str) -> FeedbackSet:
     """Return the set of a file in the form of HotpotQA or MuSiQue, with a case for each paragraph.
 
     Cases are ordered by title and text, so that their order does not reveal the labels.
-    ``InputError`` if a line has another form, or a question no unique id or too few paragraphs.
+    ``InputError`` if a line cannot be parsed, or a question has no unique id or fewer than two
+    supporting paragraphs.
     """
     items = read_items(file)
     cases = {
@@ -136,7 +143,7 @@ def scifact_set(folder: Path) -> FeedbackSet:
     """Return the claims of SciFact that cite abstracts, with cited and some other abstracts.
 
     Claims and abstracts are ordered by the SHA-256 of their ids. The set is easier than with all
-    abstracts. ``InputError`` if a line has another form, an id is not unique, or an abstract is
+    abstracts. ``InputError`` if a line cannot be parsed, an id is not unique, or an abstract is
     missing.
     """
     corpus = dict(read_lines(folder / CORPUS, _abstract, "SciFact's abstracts"))
@@ -154,12 +161,12 @@ def scifact_set(folder: Path) -> FeedbackSet:
         replace(claim, relevant=frozenset(corpus[id_].id for id_ in claim.relevant))
         for claim in claims
     ]
-    settings = {"abstracts_in_file": len(corpus), "abstracts_cited": len(needed)}
-    return FeedbackSet(SCIFACT, "paragraphs", list(cases.values()), questions, settings)
+    origin = {"abstracts_in_file": len(corpus), "abstracts_cited": len(needed)}
+    return FeedbackSet(SCIFACT, "paragraphs", list(cases.values()), questions, origin)
 
 
 def _claims(folder: Path) -> list[LabelledQuestion]:
-    """Return claims of both halves, with the ids of the cited abstracts."""
+    """Return claims of the test and the training half, with the ids of the cited abstracts."""
     claims: dict[str, LabelledQuestion] = {}
     for file in sorted(folder.glob(CLAIMS)):
         for claim in read_lines(file, _claim, "SciFact's claims"):
@@ -169,7 +176,7 @@ def _claims(folder: Path) -> list[LabelledQuestion]:
     citing = [claims[id_] for id_ in sorted(claims, key=_order) if claims[id_].relevant]
     if not citing:
         raise InputError(f"{folder}: no claim cites an abstract, so a search has none to find.")
-    halves = ([c for c in citing if is_training(c.id) is half] for half in (False, True))
+    halves = ([c for c in citing if is_training(c.id) is training] for training in (False, True))
     return [claim for half in halves for claim in half[:CLAIMS_PER_HALF]]
 
 

@@ -23,35 +23,35 @@ from casewright.tools import NO_EVIDENCE, Parameter, Source, Toolbox
 
 
 @dataclass(slots=True)
-class Drafts:
-    """Annotated queries for a person to keep or drop, and the reasons of omitted drafts."""
+class ReviewBatch:
+    """Annotated queries for human review, and the number of rejected drafts by reason."""
 
     records: list[dict[str, Any]] = field(default_factory=list)
-    dropped: Counter[Dropped] = field(default_factory=Counter)
+    rejected: Counter[Dropped] = field(default_factory=Counter)
 
 
 def usable_drafts(
     records: Iterable[Mapping[str, Any]], toolbox: Toolbox, seen: SeenQuestions, count: int
-) -> Drafts:
-    """Return the first ``count`` drafts with a valid plan and a new question.
+) -> ReviewBatch:
+    """Return the first ``count`` drafts with a valid plan and a new message.
 
     Args:
         records: Records with query, context and plan.
-        seen: The known questions; the questions of the result are added.
+        seen: The known messages; the messages of the result are added.
     """
-    result = Drafts()
+    result = ReviewBatch()
     for draft in records:
         if len(result.records) == count:
             break
         try:
             record = checked_record({"id": message_id("d", draft), **draft}, toolbox, ())
         except (PlanError, InputError):
-            result.dropped[Dropped.INVALID] += 1
+            result.rejected[Dropped.INVALID] += 1
             continue
         if (reason := seen.add_new(record["query"])) is None:
             result.records.append(record)
         else:
-            result.dropped[reason] += 1
+            result.rejected[reason] += 1
     return result
 
 
@@ -62,7 +62,7 @@ def message_id(prefix: str, record: Mapping[str, Any]) -> str:
 
 
 def message_key(record: Mapping[str, Any]) -> tuple[Any, ...]:
-    """Return the identity of a message: its question, context, history and tenant."""
+    """Return the identity of a message: its text, context, history and tenant."""
     rest = (record.get(name) or None for name in ("context", "history", "tenant"))
     return (normalized(str(record["query"])), *rest)
 
@@ -127,7 +127,7 @@ def template_drafts(
 
 
 def _other_values(drafts: Sequence[Draft], toolbox: Toolbox) -> Iterator[Draft]:
-    """Yield messages with another message's text instead of their own text."""
+    """Yield messages in which another message's text for a parameter replaces a literal."""
     values: dict[str, list[str]] = defaultdict(list)
     for draft in drafts:
         for _, name, text in text_literals(draft.plan):
@@ -150,16 +150,19 @@ def _other_choices(drafts: Sequence[Draft], toolbox: Toolbox) -> Iterator[Draft]
 
 
 def _exchange(
-    draft: Draft, slot: tuple[int, str], texts: tuple[str, str], words: tuple[str, str]
+    draft: Draft, slot: tuple[int, str], literals: tuple[str, str], words: tuple[str, str]
 ) -> Iterator[Draft]:
-    """Yield the draft with the second of the texts in its plan, and of the words in its message.
+    """Yield the draft with a replaced literal in its plan, and replaced words in its message.
 
-    No draft is yielded if both texts are equal, or the message does not have the words just once.
+    ``literals`` and ``words`` are pairs of old and new. No draft is yielded if both literals are
+    equal, or the old words do not occur exactly once in the message.
     """
-    pattern = re.compile(rf"(?<!\w){re.escape(words[0])}(?!\w)", re.IGNORECASE)
-    if len(pattern.findall(draft.query)) == 1 and texts[0] != texts[1]:
-        query = pattern.sub(lambda _: words[1], draft.query)
-        yield replace(draft, query=query, plan=with_literals(draft.plan, {slot: texts[1]}))
+    old, new = literals
+    old_words, new_words = words
+    pattern = re.compile(rf"(?<!\w){re.escape(old_words)}(?!\w)", re.IGNORECASE)
+    if len(pattern.findall(draft.query)) == 1 and old != new:
+        query = pattern.sub(lambda _: new_words, draft.query)
+        yield replace(draft, query=query, plan=with_literals(draft.plan, {slot: new}))
 
 
 def _join(drafts: Sequence[Draft], toolbox: Toolbox, rng: random.Random) -> Iterator[Draft]:
@@ -167,19 +170,22 @@ def _join(drafts: Sequence[Draft], toolbox: Toolbox, rng: random.Random) -> Iter
     pairs = list(combinations(drafts, 2))
     rng.shuffle(pairs)
     for pair in pairs:
-        parts = [_without_question(draft, toolbox) for draft in pair]
+        parts = [_question_as_literal(draft, toolbox) for draft in pair]
         first, second = (draft.context for draft in pair)
         if None in parts or any(first[name] != second[name] for name in first.keys() & second):
             continue
-        queries = [item for part in parts if part for item in sub_queries_of(part.plan, part.query)]
-        query = rng.choice(JOINS).format(*(_strip(draft.query) for draft in pair))
-        yield Draft(query, joined(queries), {**first, **second})
+        sub_queries = [
+            item for part in parts if part for item in sub_queries_of(part.plan, part.query)
+        ]
+        message = rng.choice(JOINS).format(*(_strip(draft.query) for draft in pair))
+        yield Draft(message, joined(sub_queries), {**first, **second})
 
 
-def _without_question(draft: Draft, toolbox: Toolbox) -> Draft | None:
-    """Return the draft with its message instead of ``question``; ``None`` if not possible.
+def _question_as_literal(draft: Draft, toolbox: Toolbox) -> Draft | None:
+    """Return the draft with its message as a literal instead of ``question`` in its plan.
 
-    In a joined message, ``question`` would mean both messages.
+    In a joined message, ``question`` would mean both messages. ``None`` if a parameter admits no
+    literal.
     """
     steps = []
     for step in draft.plan.steps:

@@ -89,7 +89,7 @@ class ModelSection(Section):
     quantisation: Literal["none", "4bit"] = "none"
 
     @property
-    def made(self) -> NewModelSection | None:
+    def new_base(self) -> NewModelSection | None:
         """The settings of a new model; ``None`` for an existing one."""
         return (self.new or NewModelSection()) if self.base == NEW else None
 
@@ -241,7 +241,7 @@ def cuda_settings(
 
 def check_together(model: ModelSection, lora: LoraSection, training: TrainingSection) -> None:
     """Raise ``InputError`` if sections contradict each other."""
-    new = model.made
+    new = model.new_base
     four_bit, flash = model.quantisation == "4bit", training.attention == "flash_attention_2"
     # Without a device, ``find_placement`` checks the machine.
     if model.device is not None and not model.device.startswith("cuda"):

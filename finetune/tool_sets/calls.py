@@ -167,7 +167,7 @@ _REASONS = (
     ("steps; at most", "more steps than a plan may have"),
     ("results of", "a field that the results do not declare"),
     ("may not be", _OTHER_TYPE),
-    ("is none.", _OTHER_TYPE),
+    ("must be a", _OTHER_TYPE),
     ("not a list", _OTHER_TYPE),
     ("", NO_PLAN),
 )

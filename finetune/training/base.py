@@ -149,7 +149,7 @@ def check_settings(
     base = model.base
     try:
         if source is None:
-            config = transformers.MistralConfig(**(model.made.config if model.made else {}))
+            config = transformers.MistralConfig(**(model.new_base.config if model.new_base else {}))
         else:
             config = check_base(source.base)
     except InputError:
@@ -232,7 +232,7 @@ def find_start(folder: Path, model: ModelSection, lora: LoraSection) -> WarmStar
             f"--from {folder} is no trained adapter: it has no {missing[0]}. Give a folder that "
             "casewright finetune train wrote."
         )
-    if model.made:
+    if model.new_base:
         raise InputError(
             "--from starts from an adapter of an existing base, and the recipe trains on a new "
             "base. Set model.base to the adapter's base, or leave out --from."

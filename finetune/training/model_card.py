@@ -124,7 +124,7 @@ def save_trained(run: Run, network: Any, tokenizer: Any, dtype: torch.dtype) -> 
         for parameter in network.parameters():
             if parameter.requires_grad:
                 parameter.data = parameter.data.to(dtype)
-    base = f"./{BASE}" if run.model.made else _base_path(run.model.base, run.output)
+    base = f"./{BASE}" if run.model.new_base else _base_path(run.model.base, run.output)
     network.peft_config["default"].base_model_name_or_path = base
     network.save_pretrained(run.output, save_embedding_layers=False)
     tokenizer.save_pretrained(run.output)

@@ -32,7 +32,7 @@ class Placement:
 
     device: torch.device
     dtype: torch.dtype
-    saved: torch.dtype
+    save_dtype: torch.dtype
     attention: str
 
     @contextmanager
@@ -80,8 +80,8 @@ def find_placement(model: ModelSection, training: TrainingSection) -> Placement:
         possible = on_cuda and dtype != torch.float32 and not training.shared_heads
         flash = possible and find_spec("flash_attn") is not None
         attention = "flash_attention_2" if flash else "sdpa"
-    saved = find_dtype(model.save_dtype, device) if model.save_dtype else dtype
-    return Placement(device, dtype, saved, attention)
+    save_dtype = find_dtype(model.save_dtype, device) if model.save_dtype else dtype
+    return Placement(device, dtype, save_dtype, attention)
 
 
 def _device(name: str | None) -> torch.device:

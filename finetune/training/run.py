@@ -34,7 +34,7 @@ def seal(checkpoint: Path) -> None:
     write_whole(checkpoint / WHOLE, json.dumps(hashes, indent=1))
 
 
-def last_whole(folder: Path) -> tuple[Path | None, list[Path]]:
+def last_complete(folder: Path) -> tuple[Path | None, list[Path]]:
     """Return the last checkpoint that matches its hashes, and the damaged ones after it."""
     damaged: list[Path] = []
     for checkpoint in sorted(checkpoints_of(folder), key=steps_of, reverse=True):
@@ -140,7 +140,7 @@ class Run:
             "metrics": dict(metrics),
         }
 
-    def finished(self, *, resume: bool) -> dict[str, Any] | None:
+    def finished_card(self, *, resume: bool) -> dict[str, Any] | None:
         """Return the training's card if the output folder holds the finished training.
 
         ``InputError`` if the folder is a file, has files without ``resume``, or another training.

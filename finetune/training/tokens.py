@@ -103,13 +103,13 @@ def token_rows(
     model: LanguageModel,
     max_length: int,
     *,
-    shown: bool = False,
+    supervise_shown_plans: bool = False,
 ) -> TokenRows:
     """Return the tokens of the examples that have at most ``max_length`` tokens.
 
-    With ``shown`` the plans that prompts show are supervised, too.
+    With ``supervise_shown_plans`` the plans that prompts show are supervised, too.
     """
-    plans = ShownPlans(model) if shown else None
+    plans = ShownPlans(model) if supervise_shown_plans else None
     # Sorted by head: the model caches the tokens of a few heads only.
     order = sorted(range(len(examples)), key=lambda index: examples[index].prompt.head)
     results = {index: token_row(examples[index], model, plans) for index in order}

@@ -29,7 +29,7 @@ from casewright.finetune.training.base import (
 from casewright.finetune.training.log import LOG, check_learned, reporting_callback, silence
 from casewright.finetune.training.model_card import save_merged, save_trained, write_cards
 from casewright.finetune.training.placement import Placement, find_placement, rank
-from casewright.finetune.training.run import BASE, RUN, Run, checkpoints_of, last_whole, steps_of
+from casewright.finetune.training.run import BASE, RUN, Run, checkpoints_of, last_complete, steps_of
 from casewright.finetune.training.tokens import TokenRows, token_rows
 from casewright.finetune.training.trainer import figures_of, make_trainer
 from casewright.planner.language_model.card import read_card
@@ -76,35 +76,35 @@ def train(
     Args:
         start: An adapter of the same base, rank and layers, whose weights the training starts from;
             the optimiser and the schedule start anew.
-        resume: Go on from the last whole checkpoint, or from the start without one; return the
+        resume: Resume from the last complete checkpoint, or begin if there is none; return the
             result of a finished training.
         merge: Also write the adapter merged into its base.
-        minutes: End after this time, as if the steps were done; the card holds the planned number
-            of steps. The learning rate falls as without a limit.
+        minutes: Stop after this time and save the model. The schedule of the learning rate is that
+            of the full number of steps, which the card records.
         progress: Show a bar on stderr; ``None`` shows it on a terminal.
 
     Raises:
         InputError: The sections do not fit each other, the machine, the base, the data or the
             adapter to start from; the output folder cannot be written or holds other files; or the
-            loss is no number, or worse than that of a guess, and nothing is saved.
+            final loss is NaN or higher than that of a guess, and no model is saved.
         DependencyError: A required package is not installed.
     """
     check_together(model, lora, training)
     examples = read_training_set(data)
     if not examples.train:
         raise InputError(f"{data} has no examples to train with. Make a larger set.")
-    before = None if start is None else find_start(start, model, lora)
-    run = Run(model, lora, training, examples, output, before)
-    card = run.finished(resume=resume)
-    source = None if card or model.made else find_base(model.base)
+    start_adapter = None if start is None else find_start(start, model, lora)
+    run = Run(model, lora, training, examples, output, start_adapter)
+    card = run.finished_card(resume=resume)
+    source = None if card or model.new_base else find_base(model.base)
     placement = find_placement(model, training)
     with silence():
         if card is None:
             card = _train(run, source, placement, minutes, progress)
         merged = None
         if merge:
-            with placement.main_process_first() as first:
-                merged = save_merged(output, card, placement.saved) if first else None
+            with placement.main_process_first() as is_main:
+                merged = save_merged(output, card, placement.save_dtype) if is_main else None
     return TrainingResult(output, merged, json.loads(json.dumps(card)))
 
 
@@ -118,13 +118,15 @@ def _train(
     """Train, write the model, and return its card."""
     started = time.perf_counter()
     base = _base(run, source, placement)
-    rows, validation = _rows(run, base)
+    train_tokens, validation_tokens = _token_rows(run, base)
     sections = (run.lora, run.training)
-    trainer = make_trainer(base, rows.rows, validation.rows, sections, placement, run.checkpoints)
+    trainer = make_trainer(
+        base, train_tokens.rows, validation_tokens.rows, sections, placement, run.checkpoints
+    )
     if run.start is not None:
         load_start(trainer.model, run.start)
     with trainer.accelerator.main_process_first():
-        checkpoint, damaged = last_whole(run.checkpoints)
+        checkpoint, damaged = last_complete(run.checkpoints)
         # The other processes come later and find no damaged checkpoints.
         for folder in damaged:
             note(f"{folder} is damaged, or was not finished, and is removed.")
@@ -146,21 +148,21 @@ def _train(
             "training.gradient_checkpointing = true, or lower training.batch_per_device and raise "
             "training.gradient_accumulation, which makes the same steps."
         ) from error
-    after = trainer.evaluate().get("eval_loss")
-    before = trainer.state.log_history[0].get("eval_loss")
+    loss_after = trainer.evaluate().get("eval_loss")
+    loss_before = trainer.state.log_history[0].get("eval_loss")
     if log:
-        check_learned(before, after, base.network.config.vocab_size)
+        check_learned(loss_before, loss_after, base.network.config.vocab_size)
     facts = {
-        "validation_loss_before": before,
-        "validation_loss_after": after,
+        "validation_loss_before": loss_before,
+        "validation_loss_after": loss_after,
         "resumed_after_steps": steps,
-        **figures_of(trainer, rows, validation),
+        **figures_of(trainer, train_tokens, validation_tokens),
         "seconds": round(time.perf_counter() - started, 1),
         "seconds_training": round(trained.metrics["train_runtime"], 1),
     }
     card = run.card(facts, read_card(source.base) if source else None)
     if rank() == 0:
-        save_trained(run, trainer.model, base.tokenizer, placement.saved)
+        save_trained(run, trainer.model, base.tokenizer, placement.save_dtype)
         write_cards(run.output, card)
         shutil.rmtree(run.checkpoints)
     trainer.accelerator.wait_for_everyone()
@@ -168,10 +170,10 @@ def _train(
 
 
 def _base(run: Run, source: ModelSource | None, placement: Placement) -> LanguageModel:
-    """Load the base; write a new base first, once it fits the recipe."""
+    """Check the settings, write the new base if the recipe has one, and load the base."""
     check_settings(source, run.model, run.lora, run.training.max_length)
-    with placement.main_process_first() as first:
-        if first and not checkpoints_of(run.checkpoints):
+    with placement.main_process_first() as is_main:
+        if is_main and not checkpoints_of(run.checkpoints):
             _begin(run)
     four_bit = run.model.quantisation == "4bit"
     return load_base(
@@ -192,25 +194,27 @@ def _begin(run: Run) -> None:
             f"--output {run.output} cannot be written: {error.strerror}. "
             "Give a folder that you may write to."
         ) from error
-    if run.model.made is not None:
-        make_base(run.model.made, run.data.train, run.training.seed, run.output / BASE)
+    if run.model.new_base is not None:
+        make_base(run.model.new_base, run.data.train, run.training.seed, run.output / BASE)
 
 
-def _rows(run: Run, base: LanguageModel) -> tuple[TokenRows, TokenRows]:
-    """Return the rows for training and validation, and report the omitted examples."""
+def _token_rows(run: Run, base: LanguageModel) -> tuple[TokenRows, TokenRows]:
+    """Return the token rows for training and validation, and report the omitted examples."""
     length = run.training.max_length
-    rows = token_rows(run.data.train, base, length, shown=run.training.loss == "plans")
-    if not rows.rows:
+    train_tokens = token_rows(
+        run.data.train, base, length, supervise_shown_plans=run.training.loss == "plans"
+    )
+    if not train_tokens.rows:
         raise InputError(
             f"training.max_length ({length}): every example is longer; the longest has "
-            f"{rows.longest} tokens. Set training.max_length = {rows.longest}."
+            f"{train_tokens.longest} tokens. Set training.max_length = {train_tokens.longest}."
         )
-    validation = token_rows(run.data.validation, base, length)
-    left_out = (*rows.left_out, *validation.left_out)
+    validation_tokens = token_rows(run.data.validation, base, length)
+    left_out = (*train_tokens.left_out, *validation_tokens.left_out)
     if left_out and rank() == 0:
         note(
             f"{len(left_out)} examples are longer than training.max_length ({length} tokens) and "
             f"are left out, among them {left_out[0]!r}; the longest has "
-            f"{max(rows.longest, validation.longest)}."
+            f"{max(train_tokens.longest, validation_tokens.longest)}."
         )
-    return rows, validation
+    return train_tokens, validation_tokens

@@ -44,12 +44,12 @@ _SAME_NAME = (
 
 
 def _sft_config(
-    training: TrainingSection, placement: Placement, folder: Path, *, measured: bool
+    training: TrainingSection, placement: Placement, folder: Path, *, has_validation: bool
 ) -> SFTConfig:
     import torch
     from trl.trainer.sft_config import SFTConfig
 
-    # A row holds all examples that share a head.
+    # A row holds all examples that share a prompt head.
     batch = 1 if training.shared_heads else training.batch_per_device
     return SFTConfig(
         output_dir=str(folder),
@@ -68,7 +68,7 @@ def _sft_config(
         save_strategy="steps" if training.save_steps else "epoch",
         save_steps=training.save_steps or 500,
         save_total_limit=training.checkpoints_kept,
-        eval_strategy="steps" if training.eval_steps and measured else "no",
+        eval_strategy="steps" if training.eval_steps and has_validation else "no",
         include_num_input_tokens_seen="all",
         logging_steps=training.log_steps,
         # Without this, a NaN loss would be logged as 0.
@@ -92,7 +92,7 @@ def figures_of(trainer: SFTTrainer, rows: TokenRows, validation: TokenRows) -> d
     """Return figures of a training: its steps, examples, network and memory."""
     args = trainer.args
     network: Any = trainer.model
-    parts = list(network.parameters())
+    parameters = list(network.parameters())
     size = args.per_device_train_batch_size * args.gradient_accumulation_steps
     return {
         "steps": trainer.state.global_step,
@@ -103,12 +103,14 @@ def figures_of(trainer: SFTTrainer, rows: TokenRows, validation: TokenRows) -> d
         "examples_validation": len(validation.rows),
         "examples_left_out": len(rows.left_out) + len(validation.left_out),
         "tokens_training": rows.tokens,
-        # The tokens that the network read: a head once for all examples of a step.
+        # The tokens that were processed: a head that examples of a row share counts once.
         "tokens_seen": trainer.state.num_input_tokens_seen,
         "tokens_supervised": sum(sum(row.completion_mask) for row in rows.rows),
         "tokens_longest_example": rows.longest,
-        "parameters": sum(part.numel() for part in parts),
-        "parameters_trained": sum(part.numel() for part in parts if part.requires_grad),
+        "parameters": sum(parameter.numel() for parameter in parameters),
+        "parameters_trained": sum(
+            parameter.numel() for parameter in parameters if parameter.requires_grad
+        ),
         "device": str(args.device),
         "peak_memory_mib": round(peak_memory(args.device) / 2**20),
     }
@@ -129,7 +131,8 @@ def mean_token_loss(trainer: SFTTrainer, rows: Any) -> float:
     """Return the mean cross-entropy of a supervised token, in nats.
 
     All tokens of all rows have the same weight: batches, packing and the number of processes do not
-    change the mean. A row has ``input_ids`` and ``labels``, or one head; there is at least one row.
+    change the mean. ``rows`` is not empty; a row has ``input_ids`` and ``labels``, or with
+    shared heads ``groups``.
     """
     import torch
 
@@ -138,8 +141,8 @@ def mean_token_loss(trainer: SFTTrainer, rows: Any) -> float:
     network: Any = trainer.model
     device = accelerator.device
     # Rows of similar length share a batch, to pad less; every process takes its share.
-    of_heads = "groups" in rows[0]
-    order = sorted(range(len(rows)), key=lambda n: 0 if of_heads else len(rows[n]["input_ids"]))
+    grouped = "groups" in rows[0]
+    order = sorted(range(len(rows)), key=lambda n: 0 if grouped else len(rows[n]["input_ids"]))
     share = order[accelerator.process_index :: accelerator.num_processes]
     sums = torch.zeros(2, dtype=torch.float64, device="cpu" if device.type == "mps" else device)
     training = network.training
@@ -148,7 +151,7 @@ def mean_token_loss(trainer: SFTTrainer, rows: Any) -> float:
         for start in range(0, len(share), size):
             batch: Any = trainer.data_collator([rows[n] for n in share[start : start + size]])
             inputs = send_to_device(batch, device)
-            if of_heads:
+            if grouped:
                 sums[0] += summed_loss(network, inputs).double().to(sums.device)
                 sums[1] += len(inputs["labels"])
                 continue
@@ -168,7 +171,7 @@ def make_trainer(
     placement: Placement,
     folder: Path,
 ) -> SFTTrainer:
-    """Return a trainer of a base; it changes the base's network. ``validation`` may be empty."""
+    """Return a trainer; it adds the adapter to the model's network. ``validation`` may be empty."""
     from peft import LoraConfig
     from transformers import PrinterCallback
     from trl.trainer.sft_trainer import SFTTrainer
@@ -176,7 +179,7 @@ def make_trainer(
     lora, training = sections
 
     class Trainer(SFTTrainer):
-        """A trainer that measures the loss of a token, and writes the hashes of checkpoints."""
+        """A trainer that evaluates the mean loss per token, and writes checkpoints' hashes."""
 
         def evaluate(self, *args: Any, **settings: Any) -> dict[str, float]:
             if not validation:
@@ -196,7 +199,8 @@ def make_trainer(
             if not training.shared_heads:
                 plain: Any = super().compute_loss
                 return plain(network, inputs, return_outputs, num_items_in_batch)
-            # As in TRL: the count is that of all processes, and their gradients are averaged.
+            # The count is that of all processes, but gradients are averaged over the processes: so
+            # the loss is multiplied by their number, as in TRL.
             return (
                 summed_loss(network, inputs) * self.accelerator.num_processes / num_items_in_batch
             )
@@ -210,16 +214,17 @@ def make_trainer(
         def create_model_card(self, *args: Any, **settings: Any) -> None:
             """Write no card: checkpoints are not for use, and the model has its own cards."""
 
-    def dataset(part: Sequence[TokenRow]) -> Any:
+    def dataset(rows: Sequence[TokenRow]) -> Any:
         datasets: Any = import_module("datasets")
         if training.shared_heads:
-            groups = head_rows(part, training.batch_per_device)
+            groups = head_rows(rows, training.batch_per_device)
             return datasets.Dataset.from_list(fill_rows(groups, row_tokens))
         # Columns are faster than rows: a set has many millions of tokens.
         names = ("input_ids", "completion_mask")
-        return datasets.Dataset.from_dict({n: [getattr(row, n) for row in part] for n in names})
+        return datasets.Dataset.from_dict({n: [getattr(row, n) for row in rows] for n in names})
 
-    # On the CPU a row has one head.
+    # On CUDA a row is filled with groups of examples that share a head, up to this many tokens; on
+    # the CPU it has one group.
     row_tokens = training.row_tokens if placement.device.type == "cuda" else 0
     if training.shared_heads:
         pack_heads(model.network)
@@ -227,7 +232,7 @@ def make_trainer(
     adapter["modules_to_save"] = adapter["modules_to_save"] or None
     trainer = Trainer(
         model=model.network,
-        args=_sft_config(training, placement, folder, measured=bool(validation)),
+        args=_sft_config(training, placement, folder, has_validation=bool(validation)),
         data_collator=partial(collate_heads, length=row_tokens) if training.shared_heads else None,
         train_dataset=dataset(rows),
         eval_dataset=dataset(validation) if validation else None,
@@ -244,8 +249,8 @@ def _mix_precision(network: Any) -> None:
     """Keep trained weights in 32 bits, and compute in 16.
 
     PEFT keeps completely trained layers in the base's 16 bits, where small steps are lost. It also
-    copies the input of each adapter to 32 bits, which autocast casts to 16 again, and the gradients
-    would hold these copies.
+    casts the input of each adapter to 32 bits, and autocast casts it back. The backward pass would
+    keep these copies, so the cast is turned off.
     """
     quantised = getattr(network, "is_loaded_in_4bit", False)
     for parameter in network.parameters():

@@ -56,12 +56,14 @@ class FeedbackSearch:
         """Return at most k hits, the relevant first; see ``Search``."""
         # The trace shows the loop within the step.
         config = ensure_config()
-        traced: Any = {name: config.get(name) for name in ("callbacks", "tags", "metadata")}
+        trace_config: Any = {name: config.get(name) for name in ("callbacks", "tags", "metadata")}
 
         def run() -> FeedbackResult:
             state: Mapping[str, Any] = {}
             inputs: FeedbackInput = {"question": query, "where": dict(where)}
-            for mode, event in self.loop.stream(inputs, traced, stream_mode=["custom", "values"]):
+            for mode, event in self.loop.stream(
+                inputs, trace_config, stream_mode=["custom", "values"]
+            ):
                 if mode == "custom" and isinstance(event, Mapping):
                     context.report(event)
                 elif isinstance(event, Mapping):
@@ -79,5 +81,6 @@ class FeedbackSearch:
             raise InputError(f"A feedback search got k={k}. Give at least 1.")
         if not (result.confirmed or self._fallback):
             return []
-        question = self._store.question(query, weights=self._weights, where=where)
-        return question.hits([str(hit["id"]) for hit in result.hits[:k]]) if question else []
+        # ``None`` for an empty store.
+        prepared = self._store.question(query, weights=self._weights, where=where)
+        return prepared.hits([str(hit["id"]) for hit in result.hits[:k]]) if prepared else []

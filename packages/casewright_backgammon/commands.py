@@ -28,12 +28,12 @@ def bench_backgammon(
         int, typer.Option(min=1, help="Decisions that are answered with and without cases.")
     ] = 200,
     boards: Annotated[
-        int, typer.Option(min=1, help="Boards of each renderer that are read.")
+        int, typer.Option(min=1, help="Number of boards to read for each renderer.")
     ] = 500,
     encoder: Annotated[
         str | None,
         typer.Option(
-            help="A sentence-transformers model to compare answers by, beside the packaged one.",
+            help="A second sentence-transformers model that scores the similarity of answers.",
             metavar="NAME",
         ),
     ] = None,
@@ -41,16 +41,17 @@ def bench_backgammon(
         bool,
         typer.Option(
             "--choosing",
-            help="Ask a quarter of the training games by the others: how the latent that ships was "
-            "chosen.",
+            help="Use a quarter of the training games as queries and the others as cases, as in "
+            "the selection of the shipped network.",
         ),
     ] = False,
     plot: Plot = None,
     as_json: AsJson = False,
 ) -> None:
-    """Measure retrieval by encoding and by latents, the reading of boards, and answers from cases.
+    """Measure retrieval by encodings and latents, board recognition, and answers with cases.
 
-    About fifteen minutes on two cores: eight latents are trained, on other games than the queries'.
+    About fifteen minutes on two cores: eight networks are trained; the queries come from other
+    games.
     """
     from casewright_backgammon.bench import measure_backgammon
 
@@ -63,10 +64,10 @@ def bench_backgammon(
 def finetune_backgammon(
     data: AnalysedGames,
     target: OutputFolder,
-    seed: Annotated[int, typer.Option(min=0, help="Of all trainings.")] = 0,
+    seed: Annotated[int, typer.Option(min=0, help="Random seed of the training.")] = 0,
     as_json: AsJson = False,
 ) -> None:
-    """Train the board reader, and the latent by which decisions are compared.
+    """Train the board reader, and the network whose latent vectors compare decisions.
 
     About thirty-five minutes on one core. The figures are printed beside those of the shipped
     networks.
@@ -87,8 +88,8 @@ def finetune_backgammon_cases(
         Path,
         typer.Option("--output", help="The JSON Lines file to write to.", metavar="FILE"),
     ],
-    decisions: Annotated[int, typer.Option(min=1, help="How many decisions to make.")] = 2000,
-    seed: Annotated[int, typer.Option(min=0, help="Of the rolls and the plays.")] = 0,
+    decisions: Annotated[int, typer.Option(min=1, help="Number of decisions.")] = 2000,
+    seed: Annotated[int, typer.Option(min=0, help="Random seed of dice rolls and plays.")] = 0,
     as_json: AsJson = False,
 ) -> None:
     """Let GNU Backgammon play against itself, and write its decisions as a case base.
@@ -107,7 +108,7 @@ def finetune_backgammon_cases(
     figures = {
         "decisions": count,
         "games": len({decision.game for decision in generated}),
-        "best play made": round(sum(not d.played_or_best for d in generated) / count, 3),
+        "best play made": round(sum(d.played_or_best == 0 for d in generated) / count, 3),
         "mean equity lost": round(sum(d.lost(d.played_or_best) for d in generated) / count, 4),
     }
     if as_json:

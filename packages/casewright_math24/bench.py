@@ -1,11 +1,12 @@
 """MCBR-RAG's experiments on Math-24 (Marom 2024, section 5.1): Table 1 and Table 2.
 
-Table 1 has the relevance of the nearest cases. For SCO, a case is relevant if it shares a larger
-factor with the puzzle; for SCD, if the same pair also makes this factor (the paper's "solution
-class" and "solution class and decomposition"). Table 2 has the shares of right answers with no
-context, a general context, and the nearest case as context. A context is right if the nearest case
-shares a class with the puzzle. Accuracy is over all puzzles, faithfulness over puzzles with a right
-context, negative rejection over the others.
+Table 1 has the relevance of the nearest cases. A solution is 24 = larger factor × smaller factor.
+For SCO, a case is relevant if case and puzzle have a larger factor in common; for SCD, if the pair
+of numbers that makes it is the same too (the paper's "solution class" and "solution class and
+decomposition"). Table 2 has the shares of right answers with no context, a general context, and
+the nearest case as context. A context is right if the nearest case shares a class with the puzzle.
+Accuracy is over all puzzles, faithfulness over puzzles with a right context, negative rejection
+over the others.
 """
 
 from __future__ import annotations
@@ -32,10 +33,10 @@ from casewright_math24.decomposition import CATEGORIES, PAIRS, Class, attempts, 
 from casewright_math24.latent import counts
 from casewright_math24.latent_training import (
     Contrast,
-    train_comparing_latent,
+    train_contrastive_latent,
     train_paper_latent,
 )
-from casewright_math24.prompts import KINDS, Kind, prompt, tries
+from casewright_math24.prompts import CONTEXT_KINDS, ContextKind, prompt, tries
 from casewright_math24.puzzle import Problem, problem_of
 from casewright_mcbr.layers import unit_rows
 from casewright_mcbr.ranking import KS, NAMES, Floats, ranking_figures
@@ -45,25 +46,29 @@ if TYPE_CHECKING:
 
 CASES, SPLITS = "cases_466.jsonl", "test_splits_10x30.json"
 #: Names of the representations.
-FEATURES, PAPER, COMPARING = "features", "latent, the paper's network", "latent, by comparison"
+FEATURES, PAPER, CONTRASTIVE = "features", "latent, the paper's network", "latent, by comparison"
 NESTED = "latent, by comparison, chosen within each run"
 SHUFFLED = "control: latent, by comparison, labels shuffled"
 RANDOM = "control: random numbers"
 SOLVER = "for comparison: a solver's classes, which say it all"
 REUSE = "reuse, no model"
-#: The plan that is reused without a case: the trivial answer.
-TRIVIAL: Class = (24, 2, 3)
-#: Controls with the same plans for all puzzles: all pairs for one factor, then for the next.
+#: The fixed plan for general context: 24 times a 1 made of the other numbers.
+GENERAL_PLAN: Class = (24, 2, 3)
+#: Controls that ignore the case: the same factors for every puzzle, each with all six pairs.
 CONTROLS: dict[str, Sequence[Class]] = {
     **{f"control: always factor {larger}": ((larger, *PAIRS[0]),) for larger in CATEGORIES},
     "control: factor 6, then 12": ((6, *PAIRS[0]), (12, *PAIRS[0])),
 }
 RANDOM_CASE, OWN_PAIR = "control: a random case's plans", "reuse, the case's own pair alone"
 #: Settings from which ``--nested`` chooses.
-GRID = [Contrast(t, share) for t in (0.05, 0.1, 0.2) for share in (0.7, 1.0)]
+GRID = [
+    Contrast(temperature, same_class)
+    for temperature in (0.05, 0.1, 0.2)
+    for same_class in (0.7, 1.0)
+]
 SHARES = ("accuracy", "faithfulness", "negative rejection")
-#: Rows that the paper also has, by the paper's name.
-_PRINTED = {FEATURES: "features", PAPER: "latent", COMPARING: "latent"}
+#: The paper's name of each representation that the paper also has.
+_PAPER_NAMES = {FEATURES: "features", PAPER: "latent", CONTRASTIVE: "latent"}
 #: Figures of the paper's Table 1, in the order of ``NAMES``: means over k from 1 to 5 and ten runs.
 TABLE_1 = {
     ("features", "SCO"): (0.719, 0.015, 0.029, 0.726, 0.815),
@@ -89,9 +94,9 @@ Labels = Sequence[Classes]
 #: A function from indices and labels of training puzzles, and the run's number, to a vector for
 #: each puzzle.
 Represent = Callable[[Sequence[int], Labels, int], Vectors]
-#: A function from problem, kind of query, plans of the case and most attempts to True if the answer
-#: is right.
-Answer = Callable[[Problem, Kind, Sequence[Class], int], bool]
+#: A function from problem, kind of context, plans of the case and maximum number of attempts to
+#: ``True`` if an answer is right.
+Answer = Callable[[Problem, ContextKind, Sequence[Class], int], bool]
 RELEVANT: dict[str, Callable[[Classes, Classes], bool]] = {
     "SCO": lambda query, other: bool({n for n, *_ in query} & {n for n, *_ in other}),
     "SCD": lambda query, other: bool(query & other),
@@ -114,16 +119,16 @@ class Puzzles:
 
     def training(self, run: int) -> list[int]:
         """Return the indices of a run's training puzzles, which are also its cases."""
-        apart = set(self.splits[run])
-        return [index for index in range(len(self.problems)) if index not in apart]
+        tests = set(self.splits[run])
+        return [index for index in range(len(self.problems)) if index not in tests]
 
     def nearest(self, represent: Represent, run: int) -> NDArray[np.intp]:
         """Return the nearest cases of each test puzzle by cosine, best first, array (tests, 5)."""
         training = self.training(run)
         vectors = represent(training, [self.classes[index] for index in training], run)
         units = unit_rows(vectors.astype(np.float64))
-        likeness = units[list(self.splits[run])] @ units[training].T
-        order = np.argsort(-likeness, axis=1, kind="stable")[:, : KS[-1]]
+        similarities = units[list(self.splits[run])] @ units[training].T
+        order = np.argsort(-similarities, axis=1, kind="stable")[:, : KS[-1]]
         return np.asarray(np.array(training)[order])
 
 
@@ -137,7 +142,7 @@ def read_puzzles(folder: Path) -> Puzzles:
         lines = (folder / CASES).read_text(encoding="utf-8").splitlines()
         rows = [json.loads(line) for line in lines if line.strip()]
         problems = [problem_of(row["problem"]) for row in rows]
-        known = [frozenset((c, i, j) for c, i, j in row["classes"]) for row in rows]
+        labels = [frozenset((c, i, j) for c, i, j in row["classes"]) for row in rows]
         index = {problem: number for number, problem in enumerate(problems)}
         splits = json.loads((folder / SPLITS).read_text(encoding="utf-8"))["splits"]
         tests = [[index[problem_of(test)] for test in split] for split in splits]
@@ -146,55 +151,57 @@ def read_puzzles(folder: Path) -> Puzzles:
             f"{folder} does not hold the puzzles of Math-24 as {CASES} and {SPLITS}: "
             f"{type(error).__name__}. Give the folder that has both."
         ) from error
-    return Puzzles(problems, known, tests)
+    return Puzzles(problems, labels, tests)
 
 
 def measure_math24(
-    data: Path, chat: str | None = None, runs: int = 10, *, nested: bool = False
+    data: Path, chat: str | None = None, run_count: int = 10, *, nested: bool = False
 ) -> Report:
     """Return the report of retrieval and answers on the paper's splits.
 
     Args:
         data: The folder for ``read_puzzles``.
         chat: A chat model that is also measured.
-        runs: Number of splits.
-        nested: Also train a latent whose settings are chosen on the training puzzles of each run.
+        run_count: Number of runs, each with its split.
+        nested: Also train a latent representation whose settings are chosen on the training puzzles
+            of each run.
     """
     puzzles = read_puzzles(data)
-    chosen = range(min(runs, len(puzzles.splits)))
+    runs = range(min(run_count, len(puzzles.splits)))
     answerers: dict[str, Answer] = {REUSE: by_reuse}
     if chat is not None:
         from casewright.planner import chat_model
 
         answerers[chat] = by_chat(chat_model(chat))
-    ways = representations(puzzles, nested=nested)
+    represent_by_name = representations(puzzles, nested=nested)
     started = time.perf_counter()
-    rows = _retrieval_rows(puzzles, ways, chosen)
+    rows = _retrieval_rows(puzzles, represent_by_name, runs)
     trained = time.perf_counter() - started
-    rows += _answer_rows(puzzles, ways, answerers, chosen)
+    rows += _answer_rows(puzzles, represent_by_name, answerers, runs)
     pairs = zip(puzzles.problems, puzzles.classes, strict=True)
-    more = sum(bool(classes(problem) - own) for problem, own in pairs)
+    incomplete = sum(bool(classes(problem) - published) for problem, published in pairs)
     return Report(
         bench="math24",
-        settings={"runs": len(chosen), "puzzles": len(puzzles.problems), "ks": list(KS)},
+        settings={"runs": len(runs), "puzzles": len(puzzles.problems), "ks": list(KS)},
         figures={
             **_figures(rows),
             "retrieval_seconds": trained,
-            "puzzles_with_more_classes_by_enumeration": float(more),
+            "puzzles_with_more_classes_by_enumeration": float(incomplete),
         },
         rows=rows,
         notes=[
-            "Table 1: means over k from 1 to 5 where no k is told. SCO: a case with a common "
-            "larger factor; SCD: one that the same pair makes. A run's 30 test puzzles took no "
-            "part in training, its learning rate included.",
-            "Table 2: one answer is checked exactly. Revise: a second attempt that is told what "
-            "was wrong. Without a model the plans of the nearest case are carried over; general "
-            "context is one and the same plan for all, the trivial answer. Of a plan's factor all "
-            "pairs are tried, so the controls that try one factor for all puzzles are what "
-            "retrieval has to be better than.",
+            "Table 1: means over k from 1 to 5 where the row has no k. SCO: a case with a common "
+            "larger factor; SCD: the same pair of numbers also makes this factor. A run's 30 test "
+            "puzzles are used neither to train nor to choose the learning rate.",
+            "Table 2: an answer is checked by exact arithmetic. Revise: a second attempt, after "
+            "the model was told the error of the first. Without a model, the plans of the nearest "
+            "case are reused; general context is the same plan for all puzzles, the trivial "
+            "answer. All pairs are tried for a plan's factor. Retrieval must therefore beat the "
+            "controls, which try one factor for all puzzles.",
             "The settings of the latent by comparison were chosen on the training puzzles of all "
             "runs together; --nested chooses them within each run.",
-            "The paper's Table 2 is of chat models that are not here; --chat asks one.",
+            "The paper's Table 2 measures chat models that this bench does not include; --chat "
+            "measures a model of your choice.",
         ],
         draw=lambda axes: _draw(axes, rows),
         titles={"1": "Table 1: retrieval", "2": "Table 2: answers"},
@@ -205,7 +212,7 @@ def representations(puzzles: Puzzles, *, nested: bool = False) -> dict[str, Repr
     """Return all representations by name; the vectors of a run are cached.
 
     Args:
-        nested: Include the latent whose settings are chosen in each run.
+        nested: Include the latent representation whose settings are chosen in each run.
     """
     problems = puzzles.problems
 
@@ -213,31 +220,34 @@ def representations(puzzles: Puzzles, *, nested: bool = False) -> dict[str, Repr
         return np.stack([counts(problem) for problem in problems])
 
     def paper(indices: Sequence[int], labels: Labels, run: int) -> Vectors:
-        known = [problems[index] for index in indices]
-        return train_paper_latent(known, labels, seed=run).vectors(problems)
+        training = [problems[index] for index in indices]
+        return train_paper_latent(training, labels, seed=run).vectors(problems)
 
-    def comparing(indices: Sequence[int], labels: Labels, run: int) -> Vectors:
-        known = [problems[index] for index in indices]
-        return train_comparing_latent(known, labels, seed=run).vectors(problems)
+    def contrastive(indices: Sequence[int], labels: Labels, run: int) -> Vectors:
+        training = [problems[index] for index in indices]
+        return train_contrastive_latent(training, labels, seed=run).vectors(problems)
 
-    def chosen(indices: Sequence[int], labels: Labels, run: int) -> Vectors:
-        known = [problems[index] for index in indices]
-        apart = np.random.default_rng(run).permutation(len(known))[: len(known) // 4]
-        inner = Puzzles(known, labels, [apart.tolist()])
+    def tuned_per_run(indices: Sequence[int], labels: Labels, run: int) -> Vectors:
+        training = [problems[index] for index in indices]
+        held_out = np.random.default_rng(run).permutation(len(training))[: len(training) // 4]
+        inner = Puzzles(training, labels, [held_out.tolist()])
 
         def precision(contrast: Contrast) -> float:
-            def trained(inside: Sequence[int], of: Labels, _: int) -> Vectors:
-                some = [known[index] for index in inside]
-                return train_comparing_latent(some, of, seed=run, contrast=contrast).vectors(known)
+            def represent(indices: Sequence[int], labels: Labels, _: int) -> Vectors:
+                inner_training = [training[index] for index in indices]
+                latent = train_contrastive_latent(
+                    inner_training, labels, seed=run, contrast=contrast
+                )
+                return latent.vectors(training)
 
-            return float(table_of(inner, trained, [0])["SCD"][:, 0].mean())
+            return float(table_of(inner, represent, [0])["SCD"][:, 0].mean())
 
         best = max(GRID, key=precision)
-        return train_comparing_latent(known, labels, seed=run, contrast=best).vectors(problems)
+        return train_contrastive_latent(training, labels, seed=run, contrast=best).vectors(problems)
 
     def shuffled(indices: Sequence[int], labels: Labels, run: int) -> Vectors:
         order = np.random.default_rng(run).permutation(len(labels))
-        return comparing(indices, [labels[index] for index in order], run)
+        return contrastive(indices, [labels[index] for index in order], run)
 
     def random(indices: Sequence[int], labels: Labels, run: int) -> Vectors:
         vectors = np.random.default_rng(run).standard_normal((len(problems), 64))
@@ -248,13 +258,14 @@ def representations(puzzles: Puzzles, *, nested: bool = False) -> dict[str, Repr
         rows = [[float(label in row) for label in all_classes] for row in puzzles.classes]
         return np.array(rows, dtype=np.float32)
 
-    def cached(way: Represent) -> Represent:
-        by_tuples = cache(way)
+    def cached(represent: Represent) -> Represent:
+        by_tuples = cache(represent)
         return lambda indices, labels, run: by_tuples(tuple(indices), tuple(labels), run)
 
-    ways = {FEATURES: of_counts, PAPER: paper, COMPARING: comparing, SHUFFLED: shuffled}
-    ways |= {NESTED: chosen} if nested else {}
-    return {name: cached(way) for name, way in {**ways, RANDOM: random, SOLVER: solver}.items()}
+    functions = {FEATURES: of_counts, PAPER: paper, CONTRASTIVE: contrastive, SHUFFLED: shuffled}
+    functions |= {NESTED: tuned_per_run} if nested else {}
+    functions |= {RANDOM: random, SOLVER: solver}
+    return {name: cached(represent) for name, represent in functions.items()}
 
 
 def table_of(puzzles: Puzzles, represent: Represent, runs: Sequence[int]) -> dict[str, Floats]:
@@ -273,10 +284,10 @@ def table_of(puzzles: Puzzles, represent: Represent, runs: Sequence[int]) -> dic
 
 
 def _run_figures(puzzles: Puzzles, order: NDArray[np.intp], run: int, name: str) -> Floats:
-    known, cases, tests = puzzles.classes, puzzles.training(run), puzzles.splits[run]
+    labels, cases, tests = puzzles.classes, puzzles.training(run), puzzles.splits[run]
 
     def judge(test: int, case: int) -> bool:
-        return RELEVANT[name](known[test], known[case])
+        return RELEVANT[name](labels[test], labels[case])
 
     hits = np.array(
         [[judge(test, case) for case in row] for test, row in zip(tests, order, strict=True)]
@@ -286,87 +297,98 @@ def _run_figures(puzzles: Puzzles, order: NDArray[np.intp], run: int, name: str)
     return figures
 
 
-def by_reuse(problem: Problem, kind: Kind, plans: Sequence[Class], most: int) -> bool:
-    """Return True if a plan of the nearest cases solves a problem; False without cases."""
-    tried = {"none": (), "general": (TRIVIAL,), "top": plans}[kind]
-    return _solved(attempts(problem, tried), problem, most)
+def by_reuse(
+    problem: Problem, context_kind: ContextKind, plans: Sequence[Class], max_attempts: int
+) -> bool:
+    """Return True if the context's plans solve a problem: none, the general one, or the case's."""
+    context_plans = {"none": (), "general": (GENERAL_PLAN,), "top": plans}[context_kind]
+    return _solved(attempts(problem, context_plans), problem, max_attempts)
 
 
-def by_own_pair(problem: Problem, kind: Kind, plans: Sequence[Class], most: int) -> bool:
-    """Return True if a plan of the nearest cases solves a problem with the case's own pair."""
-    return _solved(attempts(problem, plans, other_pairs=False), problem, most)
+def by_own_pair(
+    problem: Problem, context_kind: ContextKind, plans: Sequence[Class], max_attempts: int
+) -> bool:
+    """Return True if a plan of the nearest case solves a problem with the pair that it uses."""
+    return _solved(attempts(problem, plans, other_pairs=False), problem, max_attempts)
 
 
 def by_plans(fixed: Sequence[Class]) -> Answer:
     """Return an answerer that tries the same plans for all puzzles."""
-    return lambda problem, kind, plans, most: by_reuse(problem, "top", fixed, most)
+    return lambda problem, context_kind, plans, max_attempts: by_reuse(
+        problem, "top", fixed, max_attempts
+    )
 
 
 def by_chat(model: BaseChatModel) -> Answer:
-    """Return an answerer that calls a chat model, and corrects its first attempt.
+    """Return an answerer that asks a chat model, and tells it the error of its first attempt.
 
     The same messages are sent once: a row of two attempts begins as that of one.
     """
     chat = chat_text(model)
     replies = cache(lambda *messages: chat(messages))
-    return lambda problem, kind, plans, most: _solved(
-        tries(lambda m: replies(*m), prompt(problem, kind, plans), problem), problem, most
+    return lambda problem, context_kind, plans, max_attempts: _solved(
+        tries(lambda m: replies(*m), prompt(problem, context_kind, plans), problem),
+        problem,
+        max_attempts,
     )
 
 
-def _solved(expressions: Iterator[str], problem: Problem, most: int) -> bool:
-    return any(check(expression, problem).right for expression in islice(expressions, most))
+def _solved(expressions: Iterator[str], problem: Problem, max_attempts: int) -> bool:
+    return any(check(expression, problem).right for expression in islice(expressions, max_attempts))
 
 
 def _retrieval_rows(
-    puzzles: Puzzles, ways: dict[str, Represent], runs: Sequence[int]
+    puzzles: Puzzles, represent_by_name: dict[str, Represent], runs: Sequence[int]
 ) -> list[dict[str, Any]]:
     rows: list[dict[str, Any]] = []
-    with progress_bar("Training and retrieving", len(ways), show=None) as advance:
-        for name, way in ways.items():
-            for label, figures in table_of(puzzles, way, runs).items():
-                paper = TABLE_1.get((_PRINTED.get(name, ""), label))
+    with progress_bar("Training and retrieving", len(represent_by_name), show=None) as advance:
+        for name, represent in represent_by_name.items():
+            for label, figures in table_of(puzzles, represent, runs).items():
+                paper = TABLE_1.get((_PAPER_NAMES.get(name, ""), label))
                 lines: list[tuple[int | None, Floats, Sequence[float] | None]]
                 lines = [(None, figures.mean(axis=0), paper)]
                 if paper is not None:
                     lines += [(k, line, None) for k, line in zip(KS, figures, strict=True)]
                 for k, line, printed in lines:
-                    own = dict(zip(NAMES, map(float, line), strict=True))
-                    theirs = dict(zip(NAMES, printed or (None,) * len(NAMES), strict=True))
-                    row = {"table": "1", "cases by": name, "relevant": label, "k": k, **own}
-                    rows.append({**row, **{f"paper {n}": v for n, v in theirs.items()}})
+                    measured = dict(zip(NAMES, map(float, line), strict=True))
+                    published = dict(zip(NAMES, printed or (None,) * len(NAMES), strict=True))
+                    row = {"table": "1", "cases by": name, "relevant": label, "k": k, **measured}
+                    rows.append({**row, **{f"paper {n}": v for n, v in published.items()}})
             advance(1)
     return rows
 
 
 def _answer_rows(
     puzzles: Puzzles,
-    ways: dict[str, Represent],
+    represent_by_name: dict[str, Represent],
     answerers: dict[str, Answer],
     runs: Sequence[int],
 ) -> list[dict[str, Any]]:
-    way = ways[COMPARING]
-    trials: list[tuple[str, Represent, Answer, Kind, int]] = [
-        (name, way, answer, kind, most)
+    latent = represent_by_name[CONTRASTIVE]
+    trials: list[tuple[str, Represent, Answer, ContextKind, int]] = [
+        (name, latent, answer, context_kind, max_attempts)
         for name, answer in answerers.items()
-        for kind in KINDS
-        for most in (1, 2)
+        for context_kind in CONTEXT_KINDS
+        for max_attempts in (1, 2)
     ]
     for name, plans in CONTROLS.items():
-        trials.append((name, way, by_plans(plans), "general", len(plans)))
-    for most in (1, 2):
-        trials.append((RANDOM_CASE, ways[RANDOM], by_reuse, "top", most))
-        trials.append((OWN_PAIR, way, by_own_pair, "top", most))
-        if NESTED in ways:
-            trials.append((f"{REUSE}, by the {NESTED}", ways[NESTED], by_reuse, "top", most))
+        trials.append((name, latent, by_plans(plans), "general", len(plans)))
+    for max_attempts in (1, 2):
+        trials.append((RANDOM_CASE, represent_by_name[RANDOM], by_reuse, "top", max_attempts))
+        trials.append((OWN_PAIR, latent, by_own_pair, "top", max_attempts))
+        if nested := represent_by_name.get(NESTED):
+            trials.append((f"{REUSE}, by the {NESTED}", nested, by_reuse, "top", max_attempts))
     measured = [
-        ((name, kind, most), right_shares(puzzles, way, answer, kind, runs, most))
-        for name, way, answer, kind, most in trials
+        (
+            (name, context_kind, max_attempts),
+            right_shares(puzzles, represent, answer, context_kind, runs, max_attempts),
+        )
+        for name, represent, answer, context_kind, max_attempts in trials
     ]
     published = [
-        ((f"paper: {model}", kind, 1), shares)
+        ((f"paper: {model}", context_kind, 1), shares)
         for model, kinds in TABLE_2.items()
-        for kind, shares in zip(KINDS, kinds, strict=True)
+        for context_kind, shares in zip(CONTEXT_KINDS, kinds, strict=True)
     ]
     names = ("table", "answered by", "context", "attempts", *SHARES)
     return [
@@ -379,27 +401,29 @@ def right_shares(
     puzzles: Puzzles,
     represent: Represent,
     answer: Answer,
-    kind: Kind,
+    context_kind: ContextKind,
     runs: Sequence[int],
-    most: int = 1,
+    max_attempts: int = 1,
 ) -> tuple[float | None, ...]:
-    """Return the shares of right answers to the test puzzles, means over the runs.
+    """Return the ``SHARES`` of the test puzzles, means over the runs; ``None`` without puzzles.
 
     Args:
         represent: A function to the vectors by which cases are retrieved.
-        kind: The kind of the query.
+        context_kind: The kind of context.
         runs: Indices of the splits.
-        most: Most attempts; a correction follows the first attempt.
+        max_attempts: Maximum number of attempts; a correction follows the first attempt.
     """
     shares: list[list[float]] = [[], [], []]
-    known = puzzles.classes
+    labels = puzzles.classes
     for run in runs:
         right: list[list[bool]] = [[], [], []]
         for test, row in zip(puzzles.splits[run], puzzles.nearest(represent, run), strict=True):
-            own = known[row[0]]
-            done = answer(puzzles.problems[test], kind, sorted(own, reverse=True), most)
-            right[0].append(done)
-            right[1 if known[test] & own else 2].append(done)
+            plans = labels[row[0]]
+            is_right = answer(
+                puzzles.problems[test], context_kind, sorted(plans, reverse=True), max_attempts
+            )
+            right[0].append(is_right)
+            right[1 if labels[test] & plans else 2].append(is_right)
         for share, verdicts in zip(shares, right, strict=True):
             if verdicts:
                 share.append(mean(verdicts))
@@ -407,22 +431,22 @@ def right_shares(
 
 
 def _figures(rows: Sequence[dict[str, Any]]) -> dict[str, float]:
-    slugs = {FEATURES: "features", PAPER: "paper_network", COMPARING: "comparing"}
+    slugs = {FEATURES: "features", PAPER: "paper_network", CONTRASTIVE: "comparing"}
     figures = {
         f"{row['relevant'].lower()}_{figure.lower()}_{slugs[row['cases by']]}": row[figure]
         for row in rows
         if row["table"] == "1" and row["k"] is None and row["cases by"] in slugs
         for figure in NAMES
     }
-    own = [row for row in rows if row["table"] == "2" and row["answered by"] == REUSE]
-    top = {row["attempts"]: row["accuracy"] for row in own if row["context"] == "top"}
+    reuse = [row for row in rows if row["table"] == "2" and row["answered by"] == REUSE]
+    top = {row["attempts"]: row["accuracy"] for row in reuse if row["context"] == "top"}
     return {**figures, "reuse_accuracy": top[1], "revise_gain": top[2] - top[1]}
 
 
 def _draw(axes: Any, rows: Sequence[dict[str, Any]]) -> None:
-    for name in (FEATURES, PAPER, COMPARING):
-        own = [r for r in rows if r.get("cases by") == name and r["relevant"] == "SCD" and r["k"]]
-        axes.plot([r["k"] for r in own], [r["precision"] for r in own], marker="o", label=name)
+    for name in (FEATURES, PAPER, CONTRASTIVE):
+        lines = [r for r in rows if r.get("cases by") == name and r["relevant"] == "SCD" and r["k"]]
+        axes.plot([r["k"] for r in lines], [r["precision"] for r in lines], marker="o", label=name)
     axes.axhline(TABLE_1["latent", "SCD"][0], color="grey", linestyle=":", label="paper's mean")
     axes.set_xlabel("nearest cases, k")
     axes.set_ylabel("SCD precision")

@@ -30,7 +30,7 @@ class PaperNetwork(nn.Module):
         return logits
 
 
-class ComparingNetwork(nn.Module):
+class ContrastiveNetwork(nn.Module):
     """A network of two layers, the second of which is the latent, with a classification head."""
 
     def __init__(self, classes: int, dropout: float) -> None:

@@ -22,7 +22,7 @@ FLAGS = 5 * len(CATEGORIES)
 #: The paper's settings, and the mean of a range of settings.
 EPOCHS, BATCH, RATE, PENALTY, DROPOUT = 500, 64, 0.01, 0.001, 0.1
 #: Settings of the contrastive training.
-STEPS, COMPARING_RATE, DECAY, COMPARING_DROPOUT = 1000, 3e-3, 1e-2, 0.2
+STEPS, CONTRASTIVE_RATE, DECAY, CONTRASTIVE_DROPOUT = 1000, 3e-3, 1e-2, 0.2
 NOISE = 0.03
 
 
@@ -77,7 +77,7 @@ def train_paper_latent(
     return Latent([arrays_of(network.hidden)], f"math24-paper-{seed}", last=True)
 
 
-def train_comparing_latent(
+def train_contrastive_latent(
     problems: Sequence[Problem],
     classes: Classes,
     *,
@@ -98,16 +98,16 @@ def train_comparing_latent(
     import torch
     from torch.nn.functional import binary_cross_entropy_with_logits
 
-    from casewright_math24.latent_network import ComparingNetwork
+    from casewright_math24.latent_network import ContrastiveNetwork
 
     known = sorted({label for own in classes for label in own})
     same = _common([set(own) for own in classes])
     alike = _common([{larger for larger, *_ in own} for own in classes])
     with seeded(seed):
-        network = ComparingNetwork(len(known), COMPARING_DROPOUT)
+        network = ContrastiveNetwork(len(known), CONTRASTIVE_DROPOUT)
         given = _inputs(problems)
         wanted = torch.tensor([[float(label in own) for label in known] for own in classes])
-        optimizer = torch.optim.AdamW(network.parameters(), COMPARING_RATE, weight_decay=DECAY)
+        optimizer = torch.optim.AdamW(network.parameters(), CONTRASTIVE_RATE, weight_decay=DECAY)
         schedule = torch.optim.lr_scheduler.CosineAnnealingLR(optimizer, steps)
         for _ in range(steps):
             latents, logits = network(given + NOISE * torch.randn_like(given))

@@ -14,8 +14,8 @@ from casewright_math24.decomposition import CATEGORIES, Class
 from casewright_math24.puzzle import GOAL, Problem
 from casewright_mcbr.dialogue import dialogue
 
-Kind = Literal["none", "general", "top"]
-KINDS: tuple[Kind, ...] = ("none", "general", "top")
+ContextKind = Literal["none", "general", "top"]
+CONTEXT_KINDS: tuple[ContextKind, ...] = ("none", "general", "top")
 
 ROLE = f"""You solve puzzles of the game Math-24: four numbers are to make {GOAL}.
 Use each of the four numbers exactly once, with + - * / and brackets, and no other number.
@@ -29,7 +29,7 @@ def question(problem: Problem) -> str:
     return f"Make {GOAL} of these four numbers: {' '.join(map(str, problem))}"
 
 
-def prompt(problem: Problem, kind: Kind, plans: Sequence[Class] = ()) -> str:
+def prompt(problem: Problem, kind: ContextKind, plans: Sequence[Class] = ()) -> str:
     """Return the user's prompt for a puzzle.
 
     Args:

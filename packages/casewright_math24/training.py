@@ -16,7 +16,7 @@ from casewright_math24.card_measures import chosen_threshold, measure
 from casewright_math24.card_reader import INPUT_SIDE, THRESHOLD
 from casewright_math24.decomposition import classes, decomposable_problems
 from casewright_math24.latent import FILE, Latent
-from casewright_math24.latent_training import train_comparing_latent
+from casewright_math24.latent_training import train_contrastive_latent
 from casewright_mcbr.fonts import training_fonts
 from casewright_mcbr.layers import unit_rows
 from casewright_mcbr.training import export_batched, train_one_cycle, write_figures
@@ -57,7 +57,7 @@ def train_math24(
     # Check for missing fonts before a minute of training.
     training_fonts()
     known = [classes(problem) for problem in decomposable_problems()]
-    latent = train_comparing_latent(decomposable_problems(), known, seed=seed)
+    latent = train_contrastive_latent(decomposable_problems(), known, seed=seed)
     latent.save(folder / FILE.name)
     cards = _train_card_reader(folder / "cards.onnx", seed, steps, progress)
     figures = {

@@ -3,8 +3,8 @@
 matplotlib includes all of these fonts. They are split by family, so that a test font is not a bold
 or oblique variant of a training font:
 
-* learned: DejaVu Sans, DejaVu Sans Mono, STIX General (a Times) and Computer Modern Roman with its
-  bold and its italic; Pillow's own default font is learned as well,
+* training: DejaVu Sans, DejaVu Sans Mono, STIX General (a Times) and Computer Modern Roman with its
+  bold and its italic; the drawing code adds Pillow's default font, which is not a file,
 * unseen: DejaVu Serif, Computer Modern Sans and Computer Modern Typewriter.
 """
 

@@ -1,4 +1,4 @@
-"""Rebinding of plans to other things, for example from the page's to a named thing."""
+"""Rebinding of plans to other entities, for example from the page's to a named entity."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ from casewright.tools import Source, Toolbox
 
 
 class Rebinding:
-    """Binds plans to other things.
+    """Binds plans to other entities.
 
     Attributes:
-        finders: The tools that find a thing by its name, with the parameter that takes the name.
-        page_fields: Context fields by which a page may identify a thing that a finder can find.
+        finders: The tools that find an entity by its name, with the parameter that takes the name.
+        page_fields: Context fields by which a page may identify an entity that a finder can find.
     """
 
     def __init__(self, toolbox: Toolbox) -> None:
@@ -60,18 +60,19 @@ class Rebinding:
             isinstance(v, ContextRef) and v.field in self.page_fields for v in step.scalars()
         )
 
-    def bound_to_things(self, plan: Plan, things: Sequence[Mention]) -> Plan:
-        """Return the plan with steps that find things by name instead of the page."""
+    def bound_to_entities(self, plan: Plan, entities: Sequence[Mention]) -> Plan:
+        """Return the plan with steps that find entities by name instead of the page."""
         steps = [
-            Step(thing.tool, ((self.finders[thing.tool], Literal(thing.name)),)) for thing in things
+            Step(entity.tool, ((self.finders[entity.tool], Literal(entity.name)),))
+            for entity in entities
         ]
-        # Old step number to the new number for each thing; a single one if the step needs no thing.
+        # Old step number to the new number for each entity; a single one if the step needs none.
         numbers: dict[int, list[int]] = {}
         for number, step in enumerate(plan.steps, 1):
             needs = [numbers[reference.step] for reference in step.references()]
             copied = self._step_uses_page(step) or any(len(copies) > 1 for copies in needs)
             numbers[number] = []
-            for copy in range(len(things) if copied else 1):
+            for copy in range(len(entities) if copied else 1):
 
                 def bound(value: Scalar, copy: int = copy) -> Scalar:
                     if isinstance(value, ContextRef) and value.field in self.page_fields:
@@ -87,7 +88,7 @@ class Rebinding:
         return Plan(tuple(steps))
 
     def bound_to_page(self, plan: Plan) -> Plan | None:
-        """Return the plan with the page instead of found things; ``None`` if it finds no things."""
+        """Return the plan with the page instead of found entities; ``None`` if it finds none."""
         referenced = {reference.step for step in plan.steps for reference in step.references()}
         dropped = {
             number

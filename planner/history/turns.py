@@ -16,34 +16,38 @@ class PlannedTurn:
     """Earlier turn with its plan.
 
     Attributes:
-        question: The question, completed if it was elliptic and the rest is known.
-        things: Things that the plan finds by name.
-        listed: Things in the answer to a search or to a question about a page.
+        question: The question; an elliptical one is completed from earlier turns where possible.
+        entities: Entities that the plan finds by name.
+        in_answer: Entities in the answer to a search or to a question about a page.
     """
 
     question: str
     plan: Plan
-    things: tuple[Mention, ...]
-    listed: tuple[Mention, ...]
+    entities: tuple[Mention, ...]
+    in_answer: tuple[Mention, ...]
 
 
 def planned_turn(question: str, answer: str, plan: Plan, rebinding: Rebinding) -> PlannedTurn:
-    """Return a turn with the things that its plan and its answer name."""
-    things = []
+    """Return a turn with the entities that its plan and its answer name.
+
+    Args:
+        rebinding: Knows which tools find an entity by its name.
+    """
+    entities = []
     for step in plan.steps:
         name = rebinding.name_in(step)
         if isinstance(name, Literal) and isinstance(name.value, str):
-            things.append(Mention(name.value, "", step.tool))
-    listed: list[Mention] = []
+            entities.append(Mention(name.value, "", step.tool))
+    in_answer: list[Mention] = []
     if rebinding.searches(plan) or rebinding.uses_page(plan):
-        last = plan.steps[-1].tool
-        finder = last if last in rebinding.finders else next(iter(rebinding.finders))
-        listed = named_in(answer, finder)
-    return PlannedTurn(question, plan, tuple(things), tuple(listed))
+        last_tool = plan.steps[-1].tool
+        finder = last_tool if last_tool in rebinding.finders else next(iter(rebinding.finders))
+        in_answer = named_in(answer, finder)
+    return PlannedTurn(question, plan, tuple(entities), tuple(in_answer))
 
 
-class Talk:
-    """Subjects of earlier turns.
+class ConversationEntities:
+    """Finds the entities of earlier turns to which a question can refer.
 
     Args:
         turns: At least one, the earliest first.
@@ -51,44 +55,44 @@ class Talk:
 
     def __init__(self, turns: Sequence[PlannedTurn]) -> None:
         self.turns = turns
-        self.last = turns[-1]
+        self.last_turn = turns[-1]
 
     def subject(self) -> Mention | None:
-        """Return the subject of the last turn that was about a thing."""
+        """Return the subject of the last turn that was about an entity."""
         for turn in reversed(self.turns):
-            for thing in (*turn.listed[:1], *turn.things[:1]):
-                return thing
+            for entity in (*turn.in_answer[:1], *turn.entities[:1]):
+                return entity
         return None
 
-    def listed(self) -> Sequence[Mention]:
-        """Return the last list: the results of a search, or compared things."""
+    def last_list(self) -> Sequence[Mention]:
+        """Return the last list: the results of a search, or compared entities."""
         for turn in reversed(self.turns):
-            for several in (turn.things, turn.listed):
-                if len(several) > 1:
-                    return several
-        return next((turn.listed for turn in reversed(self.turns) if turn.listed), ())
+            for candidates in (turn.entities, turn.in_answer):
+                if len(candidates) > 1:
+                    return candidates
+        return next((turn.in_answer for turn in reversed(self.turns) if turn.in_answer), ())
 
-    def several(self) -> list[Mention]:
-        """Return the last two things of the conversation."""
-        if len(self.last.things) > 1 or len(self.last.listed) > 1:
-            return list(self.listed()[:2])
-        things: list[Mention] = []
+    def last_two(self) -> list[Mention]:
+        """Return the last two entities of the conversation."""
+        if len(self.last_turn.entities) > 1 or len(self.last_turn.in_answer) > 1:
+            return list(self.last_list()[:2])
+        entities: list[Mention] = []
         for turn in reversed(self.turns):
-            for thing in (*turn.listed[:1], *turn.things[:1])[:1]:
-                if thing.name not in [other.name for other in things]:
-                    things.append(thing)
-        return things[1::-1] if len(things) > 1 else []
+            for entity in (*turn.in_answer[:1], *turn.entities[:1])[:1]:
+                if entity.name not in [other.name for other in entities]:
+                    entities.append(entity)
+        return entities[1::-1] if len(entities) > 1 else []
 
-    def pointee(self, reference: BackReference) -> Mention | None:
-        """Return the thing to which words of a question refer, if it is known."""
-        listed, subject = self.listed(), self.subject()
+    def referent(self, reference: BackReference) -> Mention | None:
+        """Return the entity to which words of a question refer, if it is known."""
+        listed, subject = self.last_list(), self.subject()
         match reference.kind:
             case "ordinal":
                 within = -len(listed) <= reference.position < len(listed)
                 return listed[reference.position] if within else None
             case "other":
-                last = [thing.name for thing in self.last.things[:1]]
-                return next((mention for mention in listed if mention.name not in last), None)
+                last_names = [entity.name for entity in self.last_turn.entities[:1]]
+                return next((mention for mention in listed if mention.name not in last_names), None)
             case "price":
                 return by_price(listed, reference.position)
             case "attribute":
@@ -101,6 +105,8 @@ class Talk:
 
 
 def _variant(name: str, word: str) -> str:
-    """Return a thing's name with another word instead of its numbers."""
-    *before, kind = [part for part in name.split() if not any(c.isdigit() for c in part)] or [name]
-    return " ".join((*before, word, kind))
+    """Return an entity's name without words with digits, and with a word before the last word."""
+    *first_words, kind = [part for part in name.split() if not any(c.isdigit() for c in part)] or [
+        name
+    ]
+    return " ".join((*first_words, word, kind))

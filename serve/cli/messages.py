@@ -17,7 +17,7 @@ from casewright.serve.cli.output import fail, print_json, visible
 from casewright.serve.cli.own_tools import OwnTools, own_tools
 
 if TYPE_CHECKING:
-    from casewright.finetune.queries.drafts import Drafts
+    from casewright.finetune.queries.drafts import ReviewBatch
     from casewright.finetune.queries.query_files import ResumedLines
 
 TEMPLATE, SMOLLM2 = "template", "smollm2"
@@ -75,7 +75,7 @@ def draft(
         "proposed": len(drafts.records),
         "kept": kept,
         "messages": total,
-        "left_out": {why.value: number for why, number in drafts.dropped.most_common()},
+        "left_out": {why.value: number for why, number in drafts.rejected.most_common()},
         "next": commands,
     }
     if as_json:
@@ -149,7 +149,9 @@ def _read_steps() -> list[str]:
     return [line.rstrip("\n") for line in takewhile(str.strip, sys.stdin)]
 
 
-def _proposals(tools: OwnTools, generator: str, count: int, seed: int, seconds: float) -> Drafts:
+def _proposals(
+    tools: OwnTools, generator: str, count: int, seed: int, seconds: float
+) -> ReviewBatch:
     from casewright.finetune.folds import SAME_GROUP
     from casewright.finetune.queries.drafts import template_drafts, usable_drafts
     from casewright.finetune.queries.query_writer import SeenQuestions
@@ -200,7 +202,7 @@ def _chat(generator: str) -> Any:
     return chat_model(generator)
 
 
-def _review(file: ResumedLines, drafts: Drafts, *, yes: bool) -> int:
+def _review(file: ResumedLines, drafts: ReviewBatch, *, yes: bool) -> int:
     """Show each proposal, and add the accepted ones to a file; return their number."""
     kept = 0
     for number, record in enumerate(drafts.records, 1):

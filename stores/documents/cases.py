@@ -18,7 +18,7 @@ from casewright.errors import InputError
 from casewright.stores.case import CASE_NAMESPACE, Case
 from casewright.stores.documents.file_walk import is_unicode
 from casewright.stores.documents.splitter import PATH, Chunk
-from casewright.stores.documents.text_size import ENOUGH, FEW, MOST
+from casewright.stores.documents.text_size import ENOUGH, FEW, MAX_CHUNK_TOKENS
 from casewright.stores.encoders.encoder import Encoder
 from casewright.stores.engines.engine import NoCollectionError, Where
 from casewright.stores.facet import text_facet
@@ -58,7 +58,7 @@ def digest(data: bytes) -> str:
 @cache
 def _settings() -> bytes:
     versions = {name: _version(name) for name in READERS}
-    return json.dumps([FORMAT, MOST, ENOUGH, FEW, versions]).encode()
+    return json.dumps([FORMAT, MAX_CHUNK_TOKENS, ENOUGH, FEW, versions]).encode()
 
 
 def _version(package: str) -> str:

@@ -18,7 +18,7 @@ from casewright.stores.documents.reader import Document, Part
 from casewright.stores.documents.text_size import (
     FENCE,
     FENCES,
-    MOST,
+    MAX_CHUNK_TOKENS,
     Lines,
     Sizes,
     cut,
@@ -29,8 +29,8 @@ from casewright.stores.documents.text_size import (
     text_sizes,
 )
 
-#: The begin of a line of a list, a table or a quotation.
-LISTED = re.compile(r"\s*(?:[-*+|>•]|\d+[.)])\s")
+#: The start of a list item, a table row or a block quote.
+STRUCTURED_LINE = re.compile(r"\s*(?:[-*+|>•]|\d+[.)])\s")
 #: A line of code that only closes a block.
 CLOSES = re.compile(r"\W*+(?:end|endif|fi|done|esac)?\W*+")
 #: A Markdown heading; CommonMark allows six levels.
@@ -85,9 +85,9 @@ def split(document: Document) -> list[Chunk]:
             case "markdown" | "rst" | "html" | "docx" | "notebook":
                 pieces = _sections(part)
             case "table" | "json" | "data":
-                pieces = _cut(lines, line_sizes(lines), everything)
+                pieces = _line_chunks(lines, line_sizes(lines), everything)
             case _:
-                pieces = _passages(lines, line_sizes(lines), everything)
+                pieces = _prose_chunks(lines, line_sizes(lines), everything)
         chunks += [_placed(chunk, part) for chunk in pieces]
     title = document.title
     if not title:
@@ -105,40 +105,42 @@ def _placed(chunk: Chunk, part: Part) -> Chunk:
     return replace(chunk, page=part.page)
 
 
-def _passages(lines: Sequence[str], sizes: Sizes, within: Lines) -> Iterator[Chunk]:
+def _prose_chunks(lines: Sequence[str], sizes: Sizes, within: Lines) -> Iterator[Chunk]:
     for group in grouped(lines, sizes, within):
-        if group.size(sizes) <= MOST:
+        if group.size(sizes) <= MAX_CHUNK_TOKENS:
             yield _chunk(lines, group)
-        elif LISTED.match(first := lines[list(paragraphs(lines, group))[-1].first]) or (
-            first.lstrip().startswith(FENCE)
+            continue
+        last_paragraph_line = lines[list(paragraphs(lines, group))[-1].first]
+        if STRUCTURED_LINE.match(last_paragraph_line) or last_paragraph_line.lstrip().startswith(
+            FENCE
         ):
-            yield from _cut(lines, sizes, group)
+            yield from _line_chunks(lines, sizes, group)
         else:
-            yield from _sentences(group.of(lines), group.first)
+            yield from _sentence_chunks(group.of(lines), group.first)
 
 
-def _sentences(text: str, before: int) -> Iterator[Chunk]:
-    """Cut a text between sentences; ``before`` is the number of lines of the file before it."""
+def _sentence_chunks(text: str, lines_before: int) -> Iterator[Chunk]:
+    """Cut a text between sentences; ``lines_before`` of the file precede it."""
     end = 0
     for piece in passages(text):
         # Pieces are parts of the text without the white space between them.
         at = text.index(piece, end)
-        first = before + text.count("\n", end, at) + 1
-        before = first - 1 + piece.count("\n")
-        yield Chunk(piece, first_line=first, last_line=before + 1)
+        first = lines_before + text.count("\n", end, at) + 1
+        lines_before = first - 1 + piece.count("\n")
+        yield Chunk(piece, first_line=first, last_line=lines_before + 1)
         end = at + len(piece)
 
 
-def _cut(lines: Sequence[str], sizes: Sizes, within: Lines) -> Iterator[Chunk]:
-    for part in cut(lines, sizes, within):
-        if part.size(sizes) <= MOST:
-            yield _chunk(lines, part)
+def _line_chunks(lines: Sequence[str], sizes: Sizes, within: Lines) -> Iterator[Chunk]:
+    for span in cut(lines, sizes, within):
+        if span.size(sizes) <= MAX_CHUNK_TOKENS:
+            yield _chunk(lines, span)
         else:
-            yield from _sentences(part.of(lines), part.first)
+            yield from _sentence_chunks(span.of(lines), span.first)
 
 
-def _chunk(lines: Sequence[str], part: Lines) -> Chunk:
-    return Chunk(part.of(lines), first_line=part.first + 1, last_line=part.last + 1)
+def _chunk(lines: Sequence[str], span: Lines) -> Chunk:
+    return Chunk(span.of(lines), first_line=span.first + 1, last_line=span.last + 1)
 
 
 def _sections(part: Part) -> Iterator[Chunk]:
@@ -146,23 +148,25 @@ def _sections(part: Part) -> Iterator[Chunk]:
     lines = re.sub(r"(?m)^(#+)[^\S\n]", r"\1 ", part.text).split("\n")
     sizes, sections = line_sizes(lines), list(_markdown_sections(lines))
     for section, following in zip_longest(sections, sections[1:]):
-        # The titles of the sections below a heading without text contain it.
+        # A heading without text gives no chunk: the heading paths of its sub-sections include it.
         body = any(line.strip() for line in lines[section.lines.first + 1 : section.lines.last + 1])
         below = following is not None and len(following.above) > len(section.above)
         if section.heading and not body and below:
             continue
         heading = (*section.above, section.heading) if section.heading else section.above
         fence = ""
-        chunks = list(_passages(lines, sizes, section.lines))
+        chunks = list(_prose_chunks(lines, sizes, section.lines))
         for chunk in chunks:
-            before = f"{fence}\n" if fence else ""
+            opening_fence = f"{fence}\n" if fence else ""
             for line in chunk.text.split("\n"):
                 if line.lstrip().startswith(FENCE):
                     fence = "" if fence else line.strip()
             # Each piece of a code block that is cut gets fences of its own.
             goes_on = fence and chunk is not chunks[-1]
-            text = f"{before}{chunk.text}\n{FENCE}" if goes_on else before + chunk.text
-            if (goes_on or before) and text_sizes([text])[0] > MOST + FENCES:
+            text = (
+                f"{opening_fence}{chunk.text}\n{FENCE}" if goes_on else opening_fence + chunk.text
+            )
+            if (goes_on or opening_fence) and text_sizes([text])[0] > MAX_CHUNK_TOKENS + FENCES:
                 text = chunk.text
             yield replace(chunk, text=text, heading=heading)
 
@@ -214,6 +218,6 @@ def _code(text: str, language: str) -> Iterator[Chunk]:
         inside = number < len(lines) and owner[number].startswith(f"{symbol}.")
         if inside and span.size(sizes) < HEAD:
             continue
-        for chunk in _cut(lines, sizes, span):
+        for chunk in _line_chunks(lines, sizes, span):
             yield replace(chunk, symbol=symbol)
         first = number

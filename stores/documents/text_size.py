@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from tokenizers import Tokenizer
 
 #: The most tokens of a chunk: the encoder reads all of them and its two end marks.
-MOST = 240
+MAX_CHUNK_TOKENS = 240
 #: Extra tokens for the fences around code that was cut.
 FENCES = 14
 #: Letters per token: the model reads a word of more than 100 letters as one token, so letters count
@@ -70,8 +70,8 @@ def _part_end(text: str, at: int) -> int:
 def _cut_by_letters(text: str) -> Iterator[str]:
     pieces = PIECE.findall(text)
     start, total = 0, 0
-    for number, size in enumerate([*text_sizes(pieces), MOST + 1]):
-        if total + size > MOST:
+    for number, size in enumerate([*text_sizes(pieces), MAX_CHUNK_TOKENS + 1]):
+        if total + size > MAX_CHUNK_TOKENS:
             if passage := "".join(pieces[start:number]).strip():
                 yield passage
             start, total = number, 0
@@ -84,7 +84,9 @@ def _sentence_splitter() -> SentenceSplitter:
 
     # The splitter measures a text by the length of the tokenizer's result.
     return SentenceSplitter(
-        chunk_size=MOST, chunk_overlap=0, tokenizer=lambda text: range(text_sizes([text])[0])
+        chunk_size=MAX_CHUNK_TOKENS,
+        chunk_overlap=0,
+        tokenizer=lambda text: range(text_sizes([text])[0]),
     )
 
 
@@ -173,15 +175,17 @@ def grouped(lines: Sequence[str], sizes: Sizes, within: Lines) -> list[Lines]:
     open_ = False
     for paragraph in paragraphs(lines, within):
         joined = Lines(groups[-1].first, paragraph.last) if open_ else paragraph
-        long = paragraph.size(sizes) > MOST
-        if open_ and (groups[-1].size(sizes) < FEW if long else joined.size(sizes) <= MOST):
+        long = paragraph.size(sizes) > MAX_CHUNK_TOKENS
+        if open_ and (
+            groups[-1].size(sizes) < FEW if long else joined.size(sizes) <= MAX_CHUNK_TOKENS
+        ):
             groups[-1] = joined
         else:
             groups.append(paragraph)
         open_ = groups[-1].size(sizes) < ENOUGH
     if len(groups) > 1 and groups[-1].size(sizes) < FEW:
         joined = Lines(groups[-2].first, groups[-1].last)
-        if joined.size(sizes) <= MOST:
+        if joined.size(sizes) <= MAX_CHUNK_TOKENS:
             groups[-2:] = [joined]
     return groups
 
@@ -194,7 +198,7 @@ def cut(lines: Sequence[str], sizes: Sizes, within: Lines) -> Iterator[Lines]:
     first = within.first
     while first <= within.last:
         last = first
-        while last < within.last and Lines(first, last + 1).size(sizes) <= MOST:
+        while last < within.last and Lines(first, last + 1).size(sizes) <= MAX_CHUNK_TOKENS:
             last += 1
         if last < within.last:
             last = _best_end(lines, sizes, Lines(first, last))
@@ -208,7 +212,7 @@ def _best_end(lines: Sequence[str], sizes: Sizes, full: Lines) -> int:
     """Return the best last line of a part that is at least half full."""
     best, least = full.last, None
     for end in range(full.last, full.first - 1, -1):
-        if Lines(full.first, end).size(sizes) < MOST // 2:
+        if Lines(full.first, end).size(sizes) < MAX_CHUNK_TOKENS // 2:
             break
         following = lines[end + 1]
         if not following.strip() or _CLOSING.match(following):

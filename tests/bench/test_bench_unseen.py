@@ -13,8 +13,8 @@ import pytest
 from typer.testing import CliRunner
 
 from casewright.bench import unseen
+from casewright.bench.toolbox_planners import ToolboxPlanner
 from casewright.bench.unseen import APART, UnseenTrial, corpus_set, measure_unseen, public_sets
-from casewright.bench.unseen_planners import ToolboxPlanner
 from casewright.errors import InputError
 from casewright.finetune.corpus import read_corpus
 from casewright.planner import CasePlanner, Plan, PlanRequest, PlanResult, parse_plan, plan_store
@@ -118,7 +118,9 @@ def measured(
 ) -> dict[str, Any]:
     """Return the report on planners that a test made, by their names."""
     monkeypatch.setattr(
-        unseen, "maker", lambda name, _: planners.get(name, lambda store: FallbackPlanner())
+        unseen,
+        "planner_factory",
+        lambda name, _: planners.get(name, lambda store: FallbackPlanner()),
     )
     settings = {"split": "validation", "base": False, "limit": 24, **trial}
     return measure_unseen(UnseenTrial(list(planners), **settings)).to_json()

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from casewright.bench.latency import measure_latency
-from casewright.bench.models import ModelChoice, WritingTrial
+from casewright.bench.models import GenerationTrial, ModelChoice
 from casewright.bench.report import Report
 from casewright.serve.cli.bench.report import show
 
@@ -22,7 +22,7 @@ SYSTEMS = ("one call", "step agent", "step agent, stateless")
 def measured(home: Path) -> Iterator[Report]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("CASEWRIGHT_HOME", str(home))
-        yield measure_latency(WritingTrial(model=ModelChoice(size="tiny"), plans=1))
+        yield measure_latency(GenerationTrial(model=ModelChoice(size="tiny"), plans=1))
 
 
 @pytest.fixture(scope="module")

@@ -12,7 +12,7 @@ from pydantic import ValidationError
 from casewright.errors import InputError
 from casewright.finetune.example import TrainingExample
 from casewright.finetune.examples.data_section import DataSection
-from casewright.finetune.examples.make_training_set import Ingredients, make_training_set
+from casewright.finetune.examples.make_training_set import TrainingInputs, make_training_set
 from casewright.finetune.examples.training_set import TrainingSet
 from casewright.finetune.examples.ttg import TASK_NAMES
 from casewright.finetune.folds import similarity_groups
@@ -40,7 +40,7 @@ def made(
     encoder: HashingEncoder = ENCODER,
     **settings: Any,
 ) -> TrainingSet:
-    given = Ingredients(queries, SHOP, POOLS, measuring=measuring)
+    given = TrainingInputs(queries, SHOP, POOLS, measuring=measuring)
     return make_training_set(section(**settings), given, encoder)
 
 

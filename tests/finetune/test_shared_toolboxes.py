@@ -10,7 +10,7 @@ import pytest
 
 from casewright.finetune.example import TrainingExample
 from casewright.finetune.examples.data_section import DataSection
-from casewright.finetune.examples.make_training_set import Ingredients, make_training_set
+from casewright.finetune.examples.make_training_set import TrainingInputs, make_training_set
 from casewright.finetune.examples.shared_toolboxes import FOUNDERS, AddedTools, pose_queries
 from casewright.finetune.examples.tevo import Evolved, Posing, TevoSettings
 from casewright.finetune.examples.training_set import TrainingSet
@@ -43,7 +43,7 @@ def made(size: int) -> TrainingSet:
     tevo = {"queries_per_toolbox": size}
     told = {"domain": "toy", "validation": 0.1, "copies": COPIES, "tevo": tevo}
     data = DataSection.model_validate({**told, "ttg": {"tasks_per_query": 3}})
-    return make_training_set(data, Ingredients(QUERIES, SHOP, POOLS), ENCODER)
+    return make_training_set(data, TrainingInputs(QUERIES, SHOP, POOLS), ENCODER)
 
 
 def lines(side: Sequence[TrainingExample]) -> list[dict[str, str | int]]:

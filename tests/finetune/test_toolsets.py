@@ -10,7 +10,7 @@ import pytest
 
 from casewright.errors import InputError
 from casewright.finetune.examples.data_section import DataSection
-from casewright.finetune.examples.make_training_set import Ingredients, make_training_set
+from casewright.finetune.examples.make_training_set import TrainingInputs, make_training_set
 from casewright.finetune.examples.toolset import MOST_TOOLS, Toolset, ToolsetGroups, ToolsetSource
 from casewright.finetune.examples.training_set import TrainingSet
 from casewright.finetune.parser import public_sets
@@ -71,7 +71,7 @@ def made(folder: Path, **more: Any) -> TrainingSet:
         "tevo": {"queries_per_toolbox": 8},
         "toolsets": [{"reader": "bfcl", "path": str(folder)}],
     }
-    given = Ingredients(QUERIES, SHOP, measuring=[QUERIES[0].query, "PRUNE onions in bed 1!"])
+    given = TrainingInputs(QUERIES, SHOP, measuring=[QUERIES[0].query, "PRUNE onions in bed 1!"])
     return make_training_set(DataSection.model_validate({**told, **more}), given, ENCODER)
 
 

@@ -15,7 +15,7 @@ import pytest
 from casewright.errors import InputError
 from casewright.finetune.training import log
 from casewright.finetune.training.log import LOG
-from casewright.finetune.training.run import last_whole
+from casewright.finetune.training.run import last_complete
 from casewright.finetune.training.train import TrainingResult, train
 from tests.finetune.training_worker import KILLED, NO_DROPOUT, SETTINGS, SHARED
 from tests.layout.sources import ROOT
@@ -89,11 +89,11 @@ def test_a_damaged_checkpoint_is_passed_over_for_the_one_before(
 ) -> None:
     folder = copied(killed, tmp_path) / "checkpoints"
     first, second = (folder / f"checkpoint-{step}" for step in (2, 4))
-    assert last_whole(folder) == (second, [])
+    assert last_complete(folder) == (second, [])
     damage(second)
-    assert last_whole(folder) == (first, [second])
+    assert last_complete(folder) == (first, [second])
     unsealed(first)
-    assert last_whole(folder) == (None, [second, first])
+    assert last_complete(folder) == (None, [second, first])
 
 
 @pytest.mark.parametrize(("damage", "steps"), [(None, 4), (truncated, 2)], ids=["whole", "damaged"])

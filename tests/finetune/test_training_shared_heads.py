@@ -35,7 +35,7 @@ EXAMPLES = [example for example in plan_examples() if example.prompt.head == HEA
 
 
 def trained(
-    lora: LoraSection, folder: Path, *, shared: bool, shown: bool = False
+    lora: LoraSection, folder: Path, *, shared: bool, supervise_shown_plans: bool = False
 ) -> tuple[dict[str, Any], float, list[float]]:
     """Return what was trained, the validation loss before, and the losses of the steps."""
     torch: Any = import_module("torch")
@@ -45,7 +45,7 @@ def trained(
     chosen = training(
         steps=2, batch_per_device=6, shared_heads=shared, learning_rate=1e-2, warmup=0.0
     )
-    rows = token_rows(examples, model, 2048, shown=shown).rows
+    rows = token_rows(examples, model, 2048, supervise_shown_plans=supervise_shown_plans).rows
     with silence():
         placement = find_placement(MODEL, chosen)
         torch.manual_seed(0)
@@ -74,7 +74,7 @@ def test_plans_that_a_prompt_shows_are_learned_from_where_that_is_asked_for() ->
     model = tiny_mistral()
     example = EXAMPLES[0]
     (plain,) = token_rows([example], model, 2048).rows
-    (shown,) = token_rows([example], model, 2048, shown=True).rows
+    (shown,) = token_rows([example], model, 2048, supervise_shown_plans=True).rows
     assert plain.input_ids == shown.input_ids
     texts = [
         model.decode([t for t, m in zip(row.input_ids, row.completion_mask, strict=True) if m])
@@ -89,7 +89,7 @@ def test_plans_that_a_prompt_shows_are_learned_from_where_that_is_asked_for() ->
 
 def test_a_head_is_in_a_row_once_with_at_most_so_many_tails() -> None:
     model = tiny_mistral()
-    rows = token_rows(EXAMPLES[:7], model, 2048, shown=True).rows
+    rows = token_rows(EXAMPLES[:7], model, 2048, supervise_shown_plans=True).rows
     groups = head_rows(rows, 3)
     assert [len(group["tails"]) for group in groups] == [2, 2, 3]
     for group in groups:
@@ -137,7 +137,7 @@ def test_a_row_of_several_heads_computes_what_rows_of_one_head_do() -> None:
     model = tiny_mistral()
     bare = Counter(example.prompt.head for example in plan_examples()).most_common(2)[1][0]
     others = [example for example in plan_examples() if example.prompt.head == bare][:2]
-    rows = token_rows([*EXAMPLES[:3], *others], model, 2048, shown=True).rows
+    rows = token_rows([*EXAMPLES[:3], *others], model, 2048, supervise_shown_plans=True).rows
     groups = head_rows(rows, 3)
     pack_heads(model.network)
     together = fill_rows(groups, 16_384)

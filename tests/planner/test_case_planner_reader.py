@@ -199,7 +199,7 @@ def test_planner_says_how_sure_it_is_and_what_else_may_be_meant(planner: CasePla
 def test_no_evidence_is_no_step_beside_others(tmp_path: Path) -> None:
     # An untrained reader joins sub-queries of any kind.
     guessing = SubQueryReuse(untrained(tmp_path))
-    plans = [r.plan for question in ASKED[::6] for r in guessing.readings(asked(question))]
+    plans = [r.plan for question in ASKED[::6] for r in guessing.scored_plans(asked(question))]
     assert any(len(plan.steps) > 1 for plan in plans)
     for plan in plans:
         assert plan.tools == ("no_evidence",) or "no_evidence" not in plan.tools

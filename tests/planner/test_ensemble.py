@@ -17,7 +17,7 @@ from casewright.planner.decoding import Decoder, DecodingLimits
 from casewright.planner.ensemble import EnsembleCard, EnsemblePlanner
 from casewright.planner.grammar import PlanGrammar
 from casewright.planner.language_model import LanguageModel
-from casewright.planner.reuse import Reading
+from casewright.planner.reuse import ScoredPlan
 from tests.planner.helpers import SHOP
 from tests.support.tiny_mistral import tiny_mistral
 
@@ -46,9 +46,9 @@ class Parsed:
     scores: Sequence[float]
     confidence: float | None = 0.5
 
-    def readings(self, request: PlanRequest) -> Iterator[Reading]:
+    def scored_plans(self, request: PlanRequest) -> Iterator[ScoredPlan]:
         for plan, score in zip(self.plans, self.scores, strict=True):
-            yield Reading(plan, self.confidence, because="the parser's", score=score)
+            yield ScoredPlan(plan, self.confidence, because="the parser's", score=score)
 
 
 def asked(**more: object) -> PlanRequest:

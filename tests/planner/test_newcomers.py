@@ -19,7 +19,7 @@ from casewright.planner import (
 )
 from casewright.planner.ensemble import EnsembleCard
 from casewright.planner.named import make_planner
-from casewright.planner.reuse import Reading
+from casewright.planner.reuse import ScoredPlan
 from casewright.tools import Toolbox, ToolExample, tool_from_function
 from tests.support.encoders import HashingEncoder
 
@@ -69,8 +69,8 @@ def test_another_planner_may_be_given_for_tools_that_the_reader_lacks(reader: Re
     class Given:
         """Always reads gift card 1."""
 
-        def readings(self, request: PlanRequest) -> Iterator[Reading]:
-            yield Reading(parse_plan('s1 = gift_card_balance(card_number="1")'), 0.9)
+        def scored_plans(self, request: PlanRequest) -> Iterator[ScoredPlan]:
+            yield ScoredPlan(parse_plan('s1 = gift_card_balance(card_number="1")'), 0.9)
 
     planner = CasePlanner(None, reader, untrained=Given())
     request = PlanRequest("what is left on gift card 1, not 7305", Toolbox([SEARCH, BALANCE]))

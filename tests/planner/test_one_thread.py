@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from threadpoolctl import ThreadpoolController, threadpool_limits
 
 from casewright.planner import Plan, PlanRequest
-from casewright.planner.reuse import Reading, ReusePlanner
+from casewright.planner.reuse import ReusePlanner, ScoredPlan
 from tests.planner.helpers import SHOP
 
 
@@ -21,9 +21,9 @@ class Noting:
     def __init__(self) -> None:
         self.noted: set[int] = set()
 
-    def readings(self, request: PlanRequest) -> Iterator[Reading]:
+    def scored_plans(self, request: PlanRequest) -> Iterator[ScoredPlan]:
         self.noted |= blas_threads()
-        yield Reading(Plan(()))
+        yield ScoredPlan(Plan(()))
 
 
 def test_planning_gives_blas_one_thread_and_returns_the_setting() -> None:

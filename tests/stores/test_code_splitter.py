@@ -11,7 +11,7 @@ from casewright.errors import InputError
 from casewright.stores.documents.file_walk import LANGUAGES, Kind
 from casewright.stores.documents.reader import Document, Part
 from casewright.stores.documents.splitter import Chunk, split
-from casewright.stores.documents.text_size import MOST, text_sizes
+from casewright.stores.documents.text_size import MAX_CHUNK_TOKENS, text_sizes
 
 SOURCES = {
     "bash": ("# Greets.\ngreet() {\n  echo hi\n}\necho end\n", ["greet", ""]),
@@ -159,7 +159,7 @@ def test_parts_of_a_long_method_all_know_it_and_make_it_whole() -> None:
     parts = [chunk for chunk in made if chunk.symbol == "Store.large"]
     assert len(parts) > 3
     assert "\n".join(chunk.text for chunk in parts) == METHOD.rstrip("\n")
-    assert all(sum(text_sizes(chunk.text.split("\n"))) <= MOST for chunk in parts)
+    assert all(sum(text_sizes(chunk.text.split("\n"))) <= MAX_CHUNK_TOKENS for chunk in parts)
     # Cut between statements, not inside of one.
     assert all(chunk.text.startswith("        for item in") for chunk in parts[1:])
     assert [chunk.symbol for chunk in made if chunk not in parts] == ["Store", "Store.small"]

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from casewright.stores.documents.file_walk import kind_of
 from casewright.stores.documents.reader import read_document
 from casewright.stores.documents.splitter import Chunk, split
-from casewright.stores.documents.text_size import ENOUGH, FENCES, MOST, text_sizes
+from casewright.stores.documents.text_size import ENOUGH, FENCES, MAX_CHUNK_TOKENS, text_sizes
 from tests.stores.document_files import paragraph, pdf
 from tests.support.examples import at_most
 
@@ -84,7 +84,7 @@ def test_of_markdown_only_headings_are_left_out_of_the_text(text: str) -> None:
 def test_no_chunk_is_longer_than_the_encoder_reads(name: str, text: str) -> None:
     for chunk in chunks(text, name):
         # Code that is cut has fences of its own.
-        assert text_sizes([chunk.text])[0] <= MOST + FENCES
+        assert text_sizes([chunk.text])[0] <= MAX_CHUNK_TOKENS + FENCES
 
 
 def test_paragraphs_are_put_together_until_there_is_enough() -> None:

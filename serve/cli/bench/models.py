@@ -74,9 +74,9 @@ def bench_latency(
     Some twenty minutes on two cores.
     """
     from casewright.bench.latency import measure_latency
-    from casewright.bench.models import WritingTrial
+    from casewright.bench.models import GenerationTrial
 
-    trial = WritingTrial(
+    trial = GenerationTrial(
         domain=domain,
         model=model_choice(model, adapter, size, device, dtype, seed),
         plans=plans,

@@ -17,7 +17,7 @@ from casewright.serve.cli.output import print_json, print_table
 if TYPE_CHECKING:
     from casewright.finetune.example import TrainingExample
     from casewright.finetune.examples.data_section import DataSection
-    from casewright.finetune.examples.make_training_set import Ingredients
+    from casewright.finetune.examples.make_training_set import TrainingInputs
     from casewright.finetune.examples.training_set import TrainingSet
     from casewright.stores import Encoder
     from casewright.tools import Toolbox
@@ -35,7 +35,8 @@ def finetune_corpus(
 ) -> None:
     """Check the shipped corpus of toolboxes, and count its contents by split.
 
-    The splits are training, validation (for tuning) and measuring, each of whole toolboxes.
+    The splits are training, validation (for tuning) and measuring (held out for tests). A split has
+    whole toolboxes.
     """
     from casewright.finetune import corpus
 
@@ -51,10 +52,10 @@ def finetune_corpus(
         print(f"{len(folders)} toolboxes are in {export}.")
 
 
-def ingredients(data: DataSection, encoder: Encoder) -> Ingredients:
-    """Return a recipe's queries, toolbox and pools, and all domains' queries for measuring."""
+def training_inputs(data: DataSection, encoder: Encoder) -> TrainingInputs:
+    """Return a recipe's queries, toolbox and tool pools, and all domains' held-out test queries."""
     from casewright.domains import domain_names, find_domain
-    from casewright.finetune.examples.make_training_set import Ingredients
+    from casewright.finetune.examples.make_training_set import TrainingInputs
     from casewright.finetune.tool_pools import read_pools
     from casewright.planner import read_annotated
     from casewright.tools import toolbox_from_file
@@ -69,18 +70,18 @@ def ingredients(data: DataSection, encoder: Encoder) -> Ingredients:
                 f"data.domain: {data.domain!r} has no annotated queries. Add data.queries, a JSON "
                 "Lines file of them."
             )
-    pools = data.pools
+    tool_pools = data.pools
     if data.toolbox is not None:
         toolbox = toolbox_from_file(data.toolbox)
     else:
         assert data.domain is not None
         toolbox = domain_toolbox(data.domain, encoder)
-        # A domain's pools are for its tools.
-        pools = pools or find_domain(data.domain).tool_pools
-    return Ingredients(
+        # A domain's tool pools fit only the domain's toolbox.
+        tool_pools = tool_pools or find_domain(data.domain).tool_pools
+    return TrainingInputs(
         queries=queries,
         toolbox=toolbox,
-        pools=read_pools(pools, toolbox) if pools else {},
+        pools=read_pools(tool_pools, toolbox) if tool_pools else {},
         distractors=tuple(toolbox_from_file(data.distractors)) if data.distractors else (),
         measuring=[
             query.query
@@ -120,7 +121,7 @@ def _samples(training_set: TrainingSet, count: int) -> dict[str, list[TrainingEx
 
 
 def _print_samples(samples: Mapping[str, Sequence[TrainingExample]]) -> None:
-    """Print prompts and completions, with the constant constraints in one line."""
+    """Print prompts and completions; the constraints, equal in all prompts, are abbreviated."""
     from casewright.planner.prompt import CONSTRAINTS
 
     for task, examples in samples.items():
@@ -133,9 +134,9 @@ def _print_samples(samples: Mapping[str, Sequence[TrainingExample]]) -> None:
 
 
 def _sampled_queries(
-    data: DataSection, parts: Ingredients, encoder: Encoder, count: int
+    data: DataSection, inputs: TrainingInputs, encoder: Encoder, count: int
 ) -> dict[str, list[str]]:
-    """Return up to ``count`` questions of the initial pool, and of those that sampling added.
+    """Return up to ``count`` questions of the initial sample, and of those that sampling added.
 
     The result is empty for a recipe that takes all queries, or random ones.
     """
@@ -144,15 +145,15 @@ def _sampled_queries(
 
     if data.sampling.method in ("all", "random"):
         return {}
-    queries = query_pool(parts.queries, parts.toolbox, parts.measuring).queries
+    queries = query_pool(inputs.queries, inputs.toolbox, inputs.measuring).queries
     initial = initial_queries(queries, data.sampling, data.seed)
-    known = {query.record.id for query in initial}
+    initial_ids = {query.record.id for query in initial}
     chosen = choose_queries(queries, data.sampling, encoder, data.seed)
-    added = [query for query in chosen if query.record.id not in known]
+    added = [query for query in chosen if query.record.id not in initial_ids]
     rng = random.Random(f"{data.seed}:sample:sampling")
     return {
-        name: [query.query for query in rng.sample(side, min(count, len(side)))]
-        for name, side in (("initial pool", initial), (f"added by {data.sampling.method}", added))
+        name: [query.query for query in rng.sample(group, min(count, len(group)))]
+        for name, group in (("initial pool", initial), (f"added by {data.sampling.method}", added))
     }
 
 
@@ -162,14 +163,17 @@ def finetune_data(
     target: Annotated[Path | None, Option("--output", help="The training set's folder.")] = None,
     sample: Annotated[int | None, Option(min=1, help="Also print examples of each task.")] = None,
     sets: Annotated[
-        Path | None, Option(help="Folder of the recipe's files and sets; by default the recipe's.")
+        Path | None,
+        Option(help="Folder that the recipe's relative paths start from; by default its own."),
     ] = None,
     force: Annotated[bool, Option("--force", help="Replace an existing training set.")] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Make a planner's training set by a recipe: TEvo, TTG, DQS and instructions.
+    """Make a planner's training set from a recipe.
 
-    Writes train.jsonl, validation.jsonl and manifest.json; without --output, prints --sample alone.
+    It has planning examples with varied tools (TEvo), other planning tasks (TTG), sampled queries
+    (DQS) and general instructions. --output writes train.jsonl, validation.jsonl and manifest.json;
+    without --output, nothing is written, and only the samples are printed.
     """
     from casewright.domains import domain_names
     from casewright.finetune.examples.make_training_set import make_training_set
@@ -184,12 +188,12 @@ def finetune_data(
     if target is not None:
         check_target(target, force=force)
     encoder = default_encoder()
-    parts = ingredients(data, encoder)
-    result = make_training_set(data, parts, encoder)
+    inputs = training_inputs(data, encoder)
+    result = make_training_set(data, inputs, encoder)
     if target is not None:
         write_training_set(result, target, force=force)
     samples = _samples(result, sample) if sample is not None else {}
-    queries = _sampled_queries(data, parts, encoder, sample) if sample is not None else {}
+    queries = _sampled_queries(data, inputs, encoder, sample) if sample is not None else {}
     if as_json:
         facts: dict[str, Any] = {"folder": str(target)} if target is not None else {}
         facts["manifest"] = result.manifest
@@ -210,23 +214,29 @@ def finetune_data(
 
 
 def _print_counts(manifest: Mapping[str, Any], title: str) -> None:
-    sides = {name.partition(".")[0]: facts for name, facts in manifest["examples"].items()}
-    tasks = sorted({task for facts in sides.values() for task in facts["tasks"]})
-    rows = [[task, *(facts["tasks"].get(task, 0) for facts in sides.values())] for task in tasks]
-    rows.append(["all", *(facts["all"] for facts in sides.values())])
-    print_table(["task", *sides], rows, title)
-    queries, generic = manifest["queries"], manifest["instructions"]
-    ratio = generic["per_planning_task"]
-    beside = f", {ratio:.2f} for each planning task" if ratio else ""
+    counts_by_split = {
+        name.partition(".")[0]: facts for name, facts in manifest["examples"].items()
+    }
+    tasks = sorted({task for facts in counts_by_split.values() for task in facts["tasks"]})
+    rows = [
+        [task, *(facts["tasks"].get(task, 0) for facts in counts_by_split.values())]
+        for task in tasks
+    ]
+    rows.append(["all", *(facts["all"] for facts in counts_by_split.values())])
+    print_table(["task", *counts_by_split], rows, title)
+    queries, instructions = manifest["queries"], manifest["instructions"]
+    per_task = instructions["per_planning_task"]
+    ratio = f", {per_task:.2f} for each planning task" if per_task else ""
     echo(
         f"Of {queries['given']:,} queries {queries['taken']:,} were taken, "
         f"{queries['for_validation']:,} of them for validation; "
         f"{queries['left_out_for_measuring']:,} are for measuring and were left out. "
-        f"{generic['taken']:,} of {generic['pool']:,} instructions were taken{beside}."
+        f"{instructions['taken']:,} of {instructions['pool']:,} instructions were taken{ratio}."
     )
     for facts in manifest.get("toolsets", ()):
-        spoiled = ", ".join(facts["contaminates"]) or "nothing"
+        benchmarks = ", ".join(facts["contaminates"]) or "nothing"
         echo(
             f"Of {facts['reader']} {facts['queries']:,} queries were taken and "
-            f"{sum(facts['refused'].values()):,} were not; it can no longer measure: {spoiled}."
+            f"{sum(facts['refused'].values()):,} were not. Do not test a model that was trained on "
+            f"this set on: {benchmarks}."
         )

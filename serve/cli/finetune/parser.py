@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from typer import Option, Typer, echo
 
-from casewright.serve.cli.finetune.data import domain_toolbox, ingredients
+from casewright.serve.cli.finetune.data import domain_toolbox, training_inputs
 from casewright.serve.cli.options import AsJson, ToolsOf
 from casewright.serve.cli.output import print_json, print_table
 
@@ -113,7 +113,7 @@ def _sources(domain: str) -> tuple[Source, BroughtAlong]:
     from casewright.finetune.parser.episodes import Source, brought_along
     from casewright.stores import default_encoder
 
-    data = ingredients(DataSection(domain=domain), default_encoder())
+    data = training_inputs(DataSection(domain=domain), default_encoder())
     alone = [q for q in data.queries if not q.record.tools_extra and not q.record.tools_removed]
     source = Source(domain, data.toolbox, data.pools, alone)
     return source, brought_along(domain, data.toolbox, data.queries)

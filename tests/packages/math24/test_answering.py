@@ -18,7 +18,7 @@ from casewright_math24.cards import render_card
 from casewright_math24.cases import card_image, puzzle_case, puzzle_schema
 from casewright_math24.decomposition import classes, decomposable_problems, product_of_pairs
 from casewright_math24.latent import COUNTS, counts, load_latent, shipped_latent
-from casewright_math24.latent_training import train_comparing_latent, train_paper_latent
+from casewright_math24.latent_training import train_contrastive_latent, train_paper_latent
 from casewright_math24.page import page_of
 from casewright_math24.puzzle import Problem, problem_of
 
@@ -160,7 +160,7 @@ def test_counts_say_how_many_pairs_make_each_factor() -> None:
     assert shares[8] == pytest.approx(1 / 3)
 
 
-@pytest.mark.parametrize("train", [train_paper_latent, train_comparing_latent])
+@pytest.mark.parametrize("train", [train_paper_latent, train_contrastive_latent])
 def test_a_latent_brings_puzzles_of_one_class_together_and_not_by_shuffled_labels(
     train: type,
 ) -> None:
@@ -185,7 +185,7 @@ def test_a_latent_brings_puzzles_of_one_class_together_and_not_by_shuffled_label
 
 def test_a_latent_is_read_as_it_was_written_and_other_files_are_refused(tmp_path: Path) -> None:
     problems = decomposable_problems()[:20]
-    latent = train_comparing_latent(problems, [classes(p) for p in problems], steps=2)
+    latent = train_contrastive_latent(problems, [classes(p) for p in problems], steps=2)
     latent.save(tmp_path / "latent.npz")
     again = load_latent(tmp_path / "latent.npz")
     assert (again.vectors(problems) == latent.vectors(problems)).all()

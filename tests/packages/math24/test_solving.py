@@ -14,7 +14,7 @@ from casewright_math24.decomposition import (
     decomposable_problems,
     decompositions,
 )
-from casewright_math24.prompts import KINDS, ROLE, prompt, second
+from casewright_math24.prompts import CONTEXT_KINDS, ROLE, prompt, second
 from casewright_math24.puzzle import problem_of
 
 NUMBERS = st.lists(st.integers(1, 13), min_size=4, max_size=4)
@@ -109,7 +109,7 @@ def test_an_attempt_uses_each_number_once_and_is_right_where_its_factor_can_be_m
 
 def test_queries_have_no_context_a_general_or_a_cases_plan() -> None:
     problem = (2, 3, 7, 8)
-    none, general, top = (prompt(problem, kind, [(24, 1, 3)]) for kind in KINDS)
+    none, general, top = (prompt(problem, kind, [(24, 1, 3)]) for kind in CONTEXT_KINDS)
     assert "hint" not in none
     assert "24, 12, 8, 6" in general
     assert "Make 24 of 3 and 8" in top

@@ -280,7 +280,10 @@ def test_a_tool_use_set_is_taken_beside_the_queries_and_told_of(home: Path, fold
     (folder / "sets.toml").write_text(f"{own}\n{place}\n", encoding="utf-8")
     told = run(home, "finetune", "data", "--recipe", folder / "sets.toml", "--sample", "1")
     assert told.returncode == 0, told.stderr
-    said = "Of bfcl 12 queries were taken and 0 were not; it can no longer measure: BFCL."
+    said = (
+        "Of bfcl 12 queries were taken and 0 were not. Do not test a model that was trained on "
+        "this set on: BFCL."
+    )
     assert said in told.stdout
     # The same from elsewhere: what a recipe names is looked for in the folder that is given.
     away = folder / "away"

@@ -1,4 +1,4 @@
-"""Planners for many toolboxes, with the plan cases of each toolbox."""
+"""Planners for the benches of many toolboxes, with the plan cases of each toolbox."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from casewright.planner.named import (
     make_planner,
     writes_locally,
 )
-from casewright.planner.named_planners import shown_examples
+from casewright.planner.named_planners import example_count
 from casewright.planner.request import BatchPlanner
 from casewright.stores import CaseStore
 
@@ -28,45 +28,49 @@ FALLBACK = "fallback plan"
 SECONDS = 600.0
 #: Messages of a toolbox that a model decodes in one batch.
 BATCH = 8
-Maker = Callable[[CaseStore], Planner]
+PlannerFactory = Callable[[CaseStore], Planner]
 
 
 class ToolboxPlanner:
     """A planner that delegates each request to a planner with the toolbox's plan cases.
 
-    It caches the last of these planners alone: sort requests by toolbox. ``stores`` are by the
-    fingerprint of their toolbox; other toolboxes use ``default``.
+    Only the last toolbox's planner is cached, so sort requests by toolbox. ``stores`` maps the
+    fingerprint of a toolbox to its store of plan cases; other toolboxes use ``default``.
 
     Attributes:
         cpu: CPU milliseconds, over all cores, of each plan outside of a batch.
     """
 
     def __init__(
-        self, name: str, make: Maker, stores: Mapping[str, CaseStore], default: CaseStore
+        self,
+        name: str,
+        factory: PlannerFactory,
+        stores: Mapping[str, CaseStore],
+        default: CaseStore,
     ) -> None:
         self.name = name
-        self._make, self._stores, self._default = make, stores, default
+        self._factory, self._stores, self._default = factory, stores, default
         self._key = ""
-        self._planner = make(default)
+        self._planner = factory(default)
         self.cpu: list[float] = []
         self.batch = self._planner.batch if isinstance(self._planner, BatchPlanner) else 1
 
     def plan(self, request: PlanRequest) -> PlanResult:
         """Return the plan of the toolbox's planner."""
-        planner, started = self._for(self._key_of(request)), process_time()
+        planner, started = self._planner_for(self._key_of(request)), process_time()
         result = planner.plan(request)
         self.cpu.append((process_time() - started) * 1000)
         return result
 
     async def aplan(self, request: PlanRequest) -> PlanResult:
         """Return the plan without blocking the event loop."""
-        return await self._for(self._key_of(request)).aplan(request)
+        return await self._planner_for(self._key_of(request)).aplan(request)
 
     def plan_many(self, requests: Sequence[PlanRequest]) -> list[PlanResult]:
         """Return a plan for each request, in order; each toolbox's requests are one batch."""
         results: list[PlanResult] = []
         for key, group in groupby(requests, self._key_of):
-            planner, batch = self._for(key), list(group)
+            planner, batch = self._planner_for(key), list(group)
             if isinstance(planner, BatchPlanner):
                 results += planner.plan_many(batch)
             else:
@@ -77,14 +81,14 @@ class ToolboxPlanner:
         key = request.toolbox.fingerprint()
         return key if key in self._stores else ""
 
-    def _for(self, key: str) -> Planner:
+    def _planner_for(self, key: str) -> Planner:
         if key != self._key:
-            self._planner = self._make(self._stores.get(key, self._default))
+            self._planner = self._factory(self._stores.get(key, self._default))
             self._key = key
         return self._planner
 
 
-def maker(name: str, settings: ModelSettings) -> Maker:
+def planner_factory(name: str, settings: ModelSettings) -> PlannerFactory:
     """Return a function from a store of plan cases to a planner; its model is loaded once.
 
     Args:
@@ -103,10 +107,10 @@ def maker(name: str, settings: ModelSettings) -> Maker:
             "out."
         )
     if not writes_locally(name):
-        only = ModelSettings(examples=settings.examples if ":" in name else None)
-        return lambda store: make_planner(name, store, settings=only)
+        example_settings = ModelSettings(examples=settings.examples if ":" in name else None)
+        return lambda store: make_planner(name, store, settings=example_settings)
     model = local_model(name, settings)
-    examples = shown_examples(name) if settings.examples is None else settings.examples
+    examples = example_count(name) if settings.examples is None else settings.examples
     return lambda store: ModelPlanner(
         model,
         fallback=CasePlanner(store),
