@@ -14,7 +14,7 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
-from casewright.bench.harness import Ground, read_ground
+from casewright.bench.harness import TestedDomain, read_tested_domain
 from casewright.bench.reaper import CASES, PAPER, Line, measured, writer
 from casewright.bench.report import Report
 from casewright.finetune.evaluation import items_of
@@ -43,8 +43,8 @@ def measure_small_talk(limit: int = 100, seed: int = 0, *, model: bool = True) -
         limit: Most messages of each of the two classes.
         model: Also ask the packaged language model, if it can run.
     """
-    ground = read_ground("shopping")
-    rows = list(_lines(ground, limit, seed, model=model and is_runnable()))
+    tested = read_tested_domain("shopping")
+    rows = list(_lines(tested, limit, seed, model=model and is_runnable()))
     figures = {
         f"f1_{row['class']}_{row['examples']}_examples_{row['planner'].replace(' ', '_')}": row[
             "f1"
@@ -54,28 +54,28 @@ def measure_small_talk(limit: int = 100, seed: int = 0, *, model: bool = True) -
     return Report("small-talk", {"limit": limit, "seed": seed}, figures, rows, NOTES)
 
 
-def _lines(ground: Ground, limit: int, seed: int, *, model: bool) -> Iterator[Line]:
+def _lines(tested: TestedDomain, limit: int, seed: int, *, model: bool) -> Iterator[Line]:
     told = json.loads(FILE.read_text(encoding="utf-8"))
     tool = tool_from_record(told["tool"])
-    toolbox, plan = ground.toolbox.with_(tool), parse_plan(f"s1 = {tool.name}()")
-    queries = ground.domain.queries()
+    toolbox, plan = tested.toolbox.with_(tool), parse_plan(f"s1 = {tool.name}()")
+    queries = tested.domain.queries()
     talk = [replace(q, plan=plan, label=tool.name) for q in queries if q.record.id in told["ids"]]
     other = [q for q in queries if q.label == NO_EVIDENCE and q.record.id not in told["ids"]]
     talk, other = (Random(seed).sample(part, len(part)) for part in (talk, other))
     half = len(talk) // 2
-    frozen = [q for q in ground.measuring() if q.label != NO_EVIDENCE]
+    frozen = [q for q in tested.measuring() if q.label != NO_EVIDENCE]
     asked = items_of([*talk[:half][:limit], *other[:half][:limit], *frozen[:limit]], toolbox)
     network = load_language_model(shipped_planner()) if model else None
     for count in (0, len(talk) - half):
         known = [q for q in queries if q.label != NO_EVIDENCE]
         known += [*other[half:], *talk[half : half + count]]
-        with plan_store(known, ground.encoder) as store:
+        with plan_store(known, tested.encoder) as store:
             planners: dict[str, Planner] = {CASES: CasePlanner(store)}
             if network is not None:
                 shots = shipped_examples(shipped_planner())
                 planners[SHIPPED] = writer(network, store, shots)
             if find_spec("sklearn") is not None:
-                parts: dict[str, Any] = {"queries": list(known).copy, "encoder": ground.encoder}
+                parts: dict[str, Any] = {"queries": list(known).copy, "encoder": tested.encoder}
                 planners[CLASSIFIERS] = make_planner(CLASSIFIERS, store, **parts)
             for line in measured(asked, planners, seed):
                 if line["class"] in (tool.name, NO_EVIDENCE):

@@ -85,7 +85,7 @@ def test_what_makes_figures_of_a_file_hard_to_read_is_told(folder: Path) -> None
     file = write(folder / "named.jsonl", [("do you sell a lamp", FIND, "sales")])
     told = evaluated(folder, "--planner", "parser", "--input", file).stderr
     assert "no plan cases for these" in told
-    assert "No wrong plan is taken for one of the classes sales" in told
+    assert "No wrong plan counts for the classes sales" in told
 
 
 def test_the_queries_of_a_domain_are_those_for_measuring(home: Path) -> None:
@@ -99,7 +99,8 @@ def test_the_queries_of_a_domain_are_those_for_measuring(home: Path) -> None:
         "planners": ["case"],
     }
     assert told["figures"]["case"]["tools"]["value"] >= 0.6
-    assert done.stderr == ""
+    # Plan cases that no cache holds are encoded first.
+    assert all(line.startswith("Adding cases") for line in done.stderr.splitlines())
 
 
 def test_a_public_set_tells_what_converts(folder: Path) -> None:

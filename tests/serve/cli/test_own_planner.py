@@ -15,7 +15,7 @@ from langchain_core.language_models import FakeListChatModel
 from casewright.domains import find_domain
 from casewright.planner import chat_model, parse_plan, read_annotated
 from casewright.planner.local_chat import LocalChat
-from casewright.serve.cli import draft as draft_command
+from casewright.serve.cli import messages as message_commands
 from casewright.stores import default_encoder
 from tests.layout.sources import ROOT
 from tests.serve.helpers import one_line_error, result, run
@@ -106,7 +106,7 @@ def test_chat_model_writes_drafts_and_what_cannot_be_run_is_left_out(
         {"query": "is the crane shaking a lot", "plan": 's1 = read_sensor(machine_id="M1")'},
     ]
     model = FakeListChatModel(responses=[json.dumps(written), "[]"])
-    monkeypatch.setattr(draft_command, "_chat", lambda name: model)
+    monkeypatch.setattr(message_commands, "_chat", lambda name: model)
     draft = ("draft", "--output", "learn.jsonl", "--yes", "--json", "--generator", "a:b")
     assert result(typed(home, plant, *draft))["kept"] == 1
     assert read_annotated(plant / "learn.jsonl")[0].query == "is the boiler shaking"

@@ -15,7 +15,7 @@ def test_plan_is_corrected_where_it_is_shown(tab: Tab, plans: Served) -> None:
     question = "plan: s1 = quick(a=question); s2 = quick(a=s1.value)"
     ask(tab, question)
     tab.page.get_by_text("Correct this plan").click()
-    field = tab.page.get_by_label("The right plan, a step a line")
+    field = tab.page.get_by_label("The right plan, one step per line")
     expect(field).to_have_value("s1 = quick(a=question)\ns2 = quick(a=s1.value)")
     keep = tab.page.get_by_role("button", name="Keep it as an annotated message")
     field.fill("s1 = gone()")

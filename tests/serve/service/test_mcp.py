@@ -90,7 +90,7 @@ async def test_the_tenant_is_the_token_s_and_who_asks_is_the_header_s(offered: S
                 refused = await session.call_tool("ask", {"question": QUICK, name: value})
                 assert name in told(refused)
     async with connected(offered, scope="") as session:
-        assert "who asks" in told(await session.call_tool("ask", {"question": QUICK}))
+        assert "The scope lacks" in told(await session.call_tool("ask", {"question": QUICK}))
 
 
 async def test_errors_are_results_with_their_message(offered: Served) -> None:
