@@ -284,7 +284,6 @@ def _row_lines(
         planners: dict[str, Planner] = {
             TRAINED: writer(model, store, shots),
             TRAINED + FREE: writer(model, store, shots, constrained=False),
-            RANDOM: writer(random_twin(model, trial.seed), store, shots),
             CASES: CasePlanner(store),
         }
         for line in measured(frozen, planners, trial.seed):
@@ -431,8 +430,7 @@ def _overall(lines: Sequence[Line]) -> Iterator[tuple[str, Line]]:
 def _figures(lines: Sequence[Line]) -> dict[str, float]:
     """Return the figures of each planner with the grammar, and the margins of trained planners.
 
-    Margins are differences of tool accuracy to the case planner with the same plan cases, and to
-    random weights under the same grammar.
+    Margins are differences of tool accuracy to the case planner with the same plan cases.
     """
     figures: dict[str, float] = {}
     for name, line in _overall(lines):
@@ -462,9 +460,8 @@ def draw_lines(axes: Any, lines: Sequence[Line]) -> None:
     trained = {name: row for name, row in rows.items() if TRAINED in row}
     shown = trained or rows
     axes.barh(list(shown), [row.get(TRAINED, next(iter(row.values()))) for row in shown.values()])
-    for planner, mark in ((CASES, "o"), (RANDOM, "x")):
-        if points := [(row[planner], name) for name, row in trained.items() if planner in row]:
-            axes.plot(*zip(*points, strict=True), mark, color="black", label=planner)
+    if points := [(row[CASES], name) for name, row in trained.items() if CASES in row]:
+        axes.plot(*zip(*points, strict=True), "o", color="black", label=CASES)
     axes.invert_yaxis()
     axes.set(
         xlim=(0, 1),

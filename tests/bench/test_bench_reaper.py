@@ -87,7 +87,6 @@ def test_every_row_is_asked_beside_what_it_has_to_beat(second: Bench) -> None:
         assert [(line["planner"], line["grammar"]) for line in lines] == [
             ("trained", "on"),
             ("trained", "off"),
-            ("random weights", "on"),
             ("case planner", None),
         ]
         for line in lines:
@@ -112,7 +111,6 @@ def test_margins_are_those_of_the_lines(second: Bench) -> None:
     assert figures["tools_table_2_all_parts"] == served["tools"]
     margin = figures["tools_table_2_all_parts_over_case_planner"]
     assert margin == pytest.approx(served["tools"] - case["tools"], abs=1e-3)
-    assert "tools_table_2_all_parts_over_random_weights" in figures
 
 
 def test_the_same_command_again_trains_nothing(
@@ -149,16 +147,13 @@ def test_a_run_that_was_stopped_goes_on_with_the_training_at_hand(
 def test_a_bar_is_the_trained_planners_also_where_it_is_never_right(second: Bench) -> None:
     from matplotlib.figure import Figure
 
-    shares = {"trained": 0.0, "random weights": 0.25, "case planner": 0.5}
+    shares = {"trained": 0.0, "case planner": 0.5}
     lines = [dict(line) for line in second["rows"] if line["tools"] is not None]
     lines = [{**line, "tools": shares[line["planner"]]} for line in lines]
     axes: Any = Figure().subplots()
     draw_lines(axes, lines)
     assert [bar.get_width() for bar in axes.patches] == [0.0] * 3
-    assert {mark.get_label(): {*mark.get_xdata()} for mark in axes.lines} == {
-        "case planner": {0.5},
-        "random weights": {0.25},
-    }
+    assert {mark.get_label(): {*mark.get_xdata()} for mark in axes.lines} == {"case planner": {0.5}}
 
 
 def test_table_1_has_the_classes_of_each_planner_and_random_weights_of_several_seeds(
