@@ -29,9 +29,9 @@ from casewright.tools import tool_from_record
 FILE, NO_EVIDENCE = Path(__file__).with_name("small_talk.json"), "no_evidence"
 COLUMNS = ("examples", "planner", "class", "count", "tools", "f1", "published")
 NOTES = (
-    "Asked are half of the small talk, as many other messages without evidence, and the frozen "
-    "questions of the other classes. The planners know the tool by its description, and by the "
-    "examples among their plan cases: nothing is trained but the classifiers.",
+    "The bench asks half of the small talk, as many other messages without evidence, and the "
+    "frozen questions of the other classes. The planners know the tool from its description, and "
+    "from the examples among their plan cases. Only the classifiers are trained.",
     "published: REAPER, section 5.5, a Mistral-7B trained on 286 messages of the class.",
 )
 
@@ -40,7 +40,7 @@ def measure_small_talk(limit: int = 100, seed: int = 0, *, model: bool = True) -
     """Ask the planners without an example of the class, and with all of them.
 
     Args:
-        limit: Most messages of each of the two classes.
+        limit: Maximum number of messages of each of the two classes.
         model: Also ask the packaged language model, if it can run.
     """
     tested = read_tested_domain("shopping")
@@ -55,12 +55,12 @@ def measure_small_talk(limit: int = 100, seed: int = 0, *, model: bool = True) -
 
 
 def _lines(tested: TestedDomain, limit: int, seed: int, *, model: bool) -> Iterator[Line]:
-    told = json.loads(FILE.read_text(encoding="utf-8"))
-    tool = tool_from_record(told["tool"])
+    file = json.loads(FILE.read_text(encoding="utf-8"))
+    tool = tool_from_record(file["tool"])
     toolbox, plan = tested.toolbox.with_(tool), parse_plan(f"s1 = {tool.name}()")
     queries = tested.domain.queries()
-    talk = [replace(q, plan=plan, label=tool.name) for q in queries if q.record.id in told["ids"]]
-    other = [q for q in queries if q.label == NO_EVIDENCE and q.record.id not in told["ids"]]
+    talk = [replace(q, plan=plan, label=tool.name) for q in queries if q.record.id in file["ids"]]
+    other = [q for q in queries if q.label == NO_EVIDENCE and q.record.id not in file["ids"]]
     talk, other = (Random(seed).sample(part, len(part)) for part in (talk, other))
     half = len(talk) // 2
     frozen = [q for q in tested.measuring() if q.label != NO_EVIDENCE]

@@ -20,8 +20,8 @@ from casewright.stores.encoders.onnx_export import quiet
 from casewright.stores.progress import note
 
 Pair = tuple[str, str]
-#: The nearest texts, beyond the case's own, of which the hard negatives are taken. One that is
-#: nearer than 95 % of the right text may be right too.
+#: Hard negatives are drawn from this number of nearest texts of other cases. A text whose
+#: similarity exceeds that of the right text less this share is left out: it may be right too.
 NEAREST, MARGIN = 30, 0.05
 #: Fewest pairs: a batch needs others to compare with.
 FEWEST = 8
@@ -29,7 +29,15 @@ FEWEST = 8
 
 @dataclass(frozen=True, slots=True)
 class EncoderSettings:
-    """The settings of a training; ``tokens`` are read of each text, ``pairs`` are the most."""
+    """The settings of a training.
+
+    Attributes:
+        batch: Pairs in one batch.
+        rate: The learning rate.
+        tokens: Maximum number of tokens of a text; longer texts are cut.
+        negatives: Hard negatives of each pair.
+        pairs: Maximum number of pairs; a random sample of them is taken. ``None`` for all.
+    """
 
     epochs: int = 2
     batch: int = 16

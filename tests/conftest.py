@@ -106,7 +106,7 @@ SLOW = {
         "shared_heads_resume",
     ),
     "finetune/test_training_run": ("goes_astray", "on_a_merged_one"),
-    "finetune/test_training_shared_heads": ("",),
+    "finetune/test_training_shared_heads": ("several_heads",),
     "graph/test_as_node": ("killed_in_the_middle",),
     "graph/test_as_tool": ("killed_in_the_middle",),
     "graph/test_chat_fallback": ("hanging_model_holds_neither_the_answer_nor_the_process[async",),

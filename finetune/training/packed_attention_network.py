@@ -140,7 +140,8 @@ class PackedAttention(torch.autograd.Function):
     def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, ...]:
         """Return the gradients of query, key and value.
 
-        A block's gradients are those of attention, given the states and sums of both blocks.
+        A block's gradients are those of attention, given the states and sums of both blocks (Dao et
+        al. 2022, algorithm 4).
         """
         *parts, head_states, head_sums, states, sums, padded, places = ctx.saved_tensors
         head = head_states.shape[2]
