@@ -207,9 +207,12 @@ VARIANTS = 12
 
 
 def drawing(
-    boxes: Sequence[CorpusToolbox], others: Sequence[Source] = ()
+    boxes: Sequence[CorpusToolbox], others: Sequence[Source] = (), hosts: Sequence[Source] = ()
 ) -> Callable[[random.Random], list[Source]]:
-    """Return a function that draws the sources of a pass: a variant of each toolbox and source."""
+    """Return a function that draws the sources of a pass: a variant of each toolbox and source.
+
+    Each host is also drawn, together with one of these variants: tools that a request adds.
+    """
     sources = [Source(box.name, box.toolbox, box.pools, box.queries) for box in boxes]
     sources += others
 
@@ -218,7 +221,8 @@ def drawing(
         return varied(sources[index], number)
 
     def draw(rng: random.Random) -> list[Source]:
-        return [variant(index, rng.randrange(VARIANTS)) for index in range(len(sources))]
+        variants = [variant(index, rng.randrange(VARIANTS)) for index in range(len(sources))]
+        return variants + [_mix(host, rng.choice(variants), rng) for host in hosts]
 
     return draw
 

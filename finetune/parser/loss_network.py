@@ -35,6 +35,7 @@ from casewright.planner.parser.plan_reading import (
 from casewright.planner.parser.tensors_network import (
     case_tensors,
     number_tensors,
+    tensor,
     tensors,
     with_fields,
 )
@@ -124,7 +125,7 @@ def _targets(episode: Episode, words: int) -> dict[str, Tensor]:
         "numbers": numbers,
         **{name: np.array(values, dtype=np.int64) for name, values in integers.items()},
     }
-    return {name: torch.from_numpy(array) for name, array in arrays.items()}
+    return tensors(arrays)
 
 
 def _option(argument: Argument, parts: tuple[NDArray[np.bool_], ...], results: int) -> int:
@@ -148,7 +149,8 @@ class KeptStates:
         """Return token states (n, tokens, encoder), zeros without a token."""
         lengths = mask.sum(-1).tolist()
         keys = [
-            ids[row, :size].numpy().tobytes() + types[row, :size].to(torch.int8).numpy().tobytes()
+            ids[row, :size].numpy(force=True).tobytes()
+            + types[row, :size].to(torch.int8).numpy(force=True).tobytes()
             for row, size in enumerate(lengths)
         ]
         new = [row for row, key in enumerate(keys) if key not in self._states]
@@ -185,8 +187,8 @@ def episode_loss(network: ParserNetwork, episode: Episode) -> tuple[Tensor, dict
         of["step_parameters"],
     )[of["steps"], of["slots"]]
     likeness = (
-        torch.from_numpy(name_likeness(episode.schema)),
-        torch.from_numpy(field_likeness(episode.schema, episode.messages)[: episode.count]),
+        tensor(name_likeness(episode.schema)),
+        tensor(field_likeness(episode.schema, episode.messages)[: episode.count]),
     )
     parts = network.kinds(memory, states, rows, of["parameters"], places[of["steps"]], likeness)
     logits = torch.cat([part.flatten(1).float() for part in parts], 1)

@@ -11,10 +11,12 @@ from itertools import chain, count
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from casewright.errors import InputError
 from casewright.finetune.parser.episodes import Episode, EpisodeSettings, Source, drawing, episodes
 from casewright.planner.parser.weights import is_parser
-from casewright.stores.encoders.minilm import packaged_minilm
+from casewright.stores.encoders.minilm import minilm_weights, packaged_minilm
 from casewright.stores.encoders.onnx_export import quiet
 from casewright.stores.progress import note
 
@@ -63,32 +65,37 @@ def train_parser(
     settings: ParserSettings,
     folder: Path,
     start: Path | None = None,
+    device: str | None = None,
 ) -> ParserNetwork:
-    """Train a plan parser and return it in evaluation mode.
+    """Train a plan parser and return it in evaluation mode, on the CPU.
 
     Args:
         draw: A function that returns the sources of one pass.
         folder: The folder of checkpoint and log; a stopped training in it resumes.
         start: The folder of a parser with the first weights; ``InputError`` without a parser.
+        device: Of PyTorch; by default the first GPU, or else the CPU. ``InputError`` without it.
     """
     import torch
 
+    from casewright.planner.language_model.device import check_names, find_device
     from casewright.planner.parser.runtime import parser_tokenizer
 
+    check_names(device, None)
     # A second thread would mostly wait for the first one.
     torch.set_num_threads(1)
     folder.mkdir(parents=True, exist_ok=True)
-    training = _Training(settings, folder, start)
-    tokenizer = parser_tokenizer()
-    # A resumed training draws new episodes.
-    rng = random.Random(f"{settings.seed}:{training.steps}")
-    passes = (episodes(draw(rng), tokenizer, settings.episodes, rng) for _ in count())
-    for episode in chain.from_iterable(passes):
-        training.step(episode)
-        if training.spent >= settings.minutes * 60:
-            break
-    training.save()
-    return training.result()
+    with find_device(device):
+        training = _Training(settings, folder, start)
+        tokenizer = parser_tokenizer()
+        # A resumed training draws new episodes.
+        rng = random.Random(f"{settings.seed}:{training.steps}")
+        passes = (episodes(draw(rng), tokenizer, settings.episodes, rng) for _ in count())
+        for episode in chain.from_iterable(passes):
+            training.step(episode)
+            if training.spent >= settings.minutes * 60:
+                break
+        training.save()
+    return training.result().cpu()
 
 
 class _Training:
@@ -135,7 +142,7 @@ class _Training:
         share *= min(1.0, (self.steps + 1) / self._settings.warm_up)
         for group, rate in zip(self._optimizer.param_groups, self._rates, strict=True):
             group["lr"] = rate * share
-        with torch.autocast("cpu", dtype=torch.bfloat16):
+        with torch.autocast(torch.get_default_device().type, dtype=torch.bfloat16):
             loss, parts = episode_loss(self._network, episode)
         loss.backward()
         torch.nn.utils.clip_grad_norm_(self._weights.values(), 1.0)
@@ -178,7 +185,7 @@ class _Training:
         file = self._folder / CHECKPOINT
         if not file.exists():
             return
-        checkpoint = torch.load(file, weights_only=True)
+        checkpoint = torch.load(file, torch.get_default_device(), weights_only=True)
         if checkpoint["weights"].keys() != self._weights.keys():
             raise InputError(
                 f"{file} is of a training with other settings. Give the settings of that training, "
@@ -204,6 +211,7 @@ class _Training:
 
 
 def _network(settings: ParserSettings, start: Path | None) -> ParserNetwork:
+    import torch
     from transformers import AutoModel
 
     from casewright.finetune.parser.loss_network import KeptStates
@@ -216,7 +224,7 @@ def _network(settings: ParserSettings, start: Path | None) -> ParserNetwork:
             attn_implementation="eager",
             attention_probs_dropout_prob=0.0,
         )
-    network = ParserNetwork(base)
+    network = ParserNetwork(base).to(torch.get_default_device())
     if start is not None:
         if not is_parser(start):
             raise InputError(f"{start} holds no plan parser. Give a folder of finetune parser.")
@@ -233,11 +241,11 @@ def _network(settings: ParserSettings, start: Path | None) -> ParserNetwork:
 
 def trained_parts(network: ParserNetwork) -> dict[str, Tensor]:
     """Return the weights that differ from those of the packaged encoder."""
-    frozen = {f"encoder.encoder.layer.{number}." for number in range(network.split)}
+    packaged = {f"encoder.{name}": weight for name, weight in minilm_weights().items()}
     return {
         name: item
         for name, item in network.state_dict().items()
-        if not name.startswith(("encoder.embeddings.", "encoder.pooler.", *frozen))
+        if not np.array_equal(item, packaged.get(name, ()))
     }
 
 

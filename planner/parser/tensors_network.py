@@ -25,9 +25,14 @@ from casewright.planner.parser.parser_network import Encoded
 from casewright.planner.parser.schema import Schema
 
 
+def tensor(array: NDArray[Any]) -> Tensor:
+    """Return an array as a tensor on PyTorch's default device; on a CPU they share their memory."""
+    return torch.from_numpy(np.ascontiguousarray(array)).to(torch.get_default_device())
+
+
 def tensors(arrays: Mapping[str, NDArray[Any]]) -> dict[str, Tensor]:
-    """Return the arrays as tensors that share their memory."""
-    return {name: torch.from_numpy(np.ascontiguousarray(array)) for name, array in arrays.items()}
+    """Return the arrays as tensors; see ``tensor``."""
+    return {name: tensor(array) for name, array in arrays.items()}
 
 
 def case_tensors(schema: Schema, cases: Sequence[ReadCase], encoded: Encoded) -> CaseData:
@@ -45,7 +50,7 @@ def case_tensors(schema: Schema, cases: Sequence[ReadCase], encoded: Encoded) ->
         owner=owner,
         of=torch.tensor([parameter for _, parameter, *_ in spans], dtype=torch.long),
         context=torch.zeros(0),
-        sequences=torch.from_numpy(tool_sequences(cases, len(schema.tools))),
+        sequences=tensor(tool_sequences(cases, len(schema.tools))),
         tool_of=torch.tensor([tool for tool, _ in schema.parameters], dtype=torch.long),
         parameter_of=torch.tensor([slot for slot, _ in schema.choices], dtype=torch.long),
         **tensors(case_arrays(schema, cases)),
@@ -56,10 +61,10 @@ def with_fields(
     arrays: CaseData, schema: Schema, cases: Sequence[ReadCase], messages: Sequence[Message]
 ) -> CaseData:
     """Return the tensors of cases with their use of the context fields of some messages."""
-    return replace(arrays, context=torch.from_numpy(case_fields(schema, cases, messages)))
+    return replace(arrays, context=tensor(case_fields(schema, cases, messages)))
 
 
 def number_tensors(messages: Sequence[Message], words: int) -> tuple[Tensor, Tensor, Tensor]:
     """Return ``arrays.number_arrays`` as tensors."""
-    weights, features, exists = map(torch.from_numpy, number_arrays(messages, words))
+    weights, features, exists = map(tensor, number_arrays(messages, words))
     return weights, features, exists

@@ -60,6 +60,15 @@ def test_a_variant_keeps_its_plans_valid_under_other_names() -> None:
         query.record.request(source.toolbox).validate(query.plan)
 
 
+def test_a_host_is_drawn_with_the_tools_and_messages_of_another_toolbox() -> None:
+    box = read_corpus("validation")[0]
+    *_, host = drawing([box], hosts=[SHOP_SOURCE])(random.Random(0))
+    assert len(host.toolbox) > len(SHOP)
+    assert set(SHOP.names) <= set(host.toolbox.names)
+    for query in host.queries:
+        query.record.request(host.toolbox).validate(query.plan)
+
+
 def test_the_loss_of_one_episode_falls_when_it_is_learned() -> None:
     network = untrained().train()
     episode = drawn(EpisodeSettings(removed=0, added=0, mixed=0))

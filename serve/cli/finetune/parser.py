@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 from typer import Option, Typer, echo
 
 from casewright.serve.cli.finetune.data import domain_toolbox, training_inputs
-from casewright.serve.cli.options import AsJson, ToolsOf
+from casewright.serve.cli.options import AsJson, Device, ToolsOf
 from casewright.serve.cli.output import print_json, print_table
 
 if TYPE_CHECKING:
@@ -42,6 +42,7 @@ def finetune_parser(
         Path | None, Option(help="Also learn from this folder with sealtools and toolalpaca.")
     ] = None,
     seed: Annotated[int, Option(help="Of weights and episodes.")] = 0,
+    device: Device = None,
     as_json: AsJson = False,
 ) -> None:
     """Train the plan parser, whose input includes the toolbox, on the corpus of toolboxes.
@@ -58,16 +59,18 @@ def finetune_parser(
     from casewright.planner.parser.weights import ParserCard, read_card, save_parser
     from casewright.stores import default_encoder
 
+    hosts: list[Source] = []
     others, held_out = [], []
     if domain is not None:
         source, bringing = _sources(domain)
-        others = [*parts_of(source, DOMAIN_PARTS, random.Random(seed)), *bringing.training]
+        hosts = parts_of(source, DOMAIN_PARTS, random.Random(seed))
+        others = [*hosts, *bringing.training]
         held_out = bringing.held
     if sets is not None:
         others += public_sources(sets, default_encoder(), random.Random(seed))
     settings = ParserSettings(minutes=minutes, frozen=frozen, rate=rate, seed=seed)
     corpus = training_toolboxes(follow_ups=False)
-    network = train_parser(drawing(corpus, others), settings, target, start)
+    network = train_parser(drawing(corpus, others, hosts), settings, target, start, device)
     # The figures are those of the saved weights; the final card includes them.
     save_parser(target, trained_parts(network), ParserCard())
     runtime = open_runtime(target)
