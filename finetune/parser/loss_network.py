@@ -83,7 +83,8 @@ def _targets(episode: Episode, words: int) -> dict[str, Tensor]:
         for index, step in enumerate(plan):
             for slot, argument in enumerate(step.arguments):
                 rows.append((len(steps), slot, argument))
-                results = options.results_of(argument.parameter, calls[:index], PLACES)
+                results = options.results_of(calls[:index], PLACES)
+                results &= options.steps[argument.parameter]
                 parts = (
                     plain[argument.parameter],
                     options.choices[argument.parameter],

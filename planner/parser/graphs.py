@@ -6,6 +6,7 @@ bias for each pair of nodes (RAT-SQL, arXiv 1911.04942).
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -60,6 +61,20 @@ class JointLayers:
         return joint[0], {**parts, "present": present[None].astype(np.int32)}
 
 
+class Perceptrons:
+    """Maps of two affine maps with a GELU between them, all computed in one run. Thread-safe."""
+
+    def __init__(self, weights: Weights, *names: str) -> None:
+        graph = Graph(weights)
+        outputs = [graph.linear(graph.gelu(name, f"{name}.0"), f"{name}.2") for name in names]
+        self._names = names
+        self._session = graph.opened(dict.fromkeys(names, np.float32), *outputs, threads=1)
+
+    def __call__(self, *states: Floats) -> Sequence[Floats]:
+        """Return each perceptron's map (…, out) of its states (…, in)."""
+        return self._session(**dict(zip(self._names, states, strict=True)))
+
+
 class StepLayers:
     """The decoder's layers over the steps so far. Thread-safe."""
 
@@ -72,6 +87,10 @@ class StepLayers:
             seen = graph.node(
                 "Attention", states, *own, domain=FUSED, num_heads=heads, unidirectional=1
             )
+            if layer == STEPS[-1]:
+                # Of the last layer, one place is needed.
+                last = graph.node("Constant", value_ints=(-1,))
+                seen, total = (graph.node("Gather", part, last, axis=1) for part in (seen, total))
             states, total = _decoded(graph, seen, total, layer, after, heads)
         # So few rows are computed sooner than a second thread awakes.
         self._session = graph.opened(
@@ -79,8 +98,9 @@ class StepLayers:
         )
 
     def __call__(self, fed: Floats, memory: LayerMemory) -> Floats:
-        """Return a state (n, places, size) after each of the decoder's inputs of that shape."""
-        return self._session(fed=fed, **{name: memory[name] for name in _memory_inputs(*STEPS)})[0]
+        """Return a state (n, size) after the decoder's inputs (n, places, size)."""
+        parts = {name: memory[name] for name in _memory_inputs(*STEPS)}
+        return self._session(fed=fed, **parts)[0][:, 0]
 
 
 class ArgumentLayers:

@@ -42,16 +42,24 @@ class Options:
         self.nothing = next(
             n for n, tool in enumerate(schema.tools) if tool.name == NO_EVIDENCE.name
         )
+        self._names = self._likeness([name for _, name in schema.results])
 
     def plain_of(self, message: Message) -> Mask:
         """Return ``plain`` for a message: spans need words, numbers one that fits."""
         mask = self.plain.copy()
         mask[:, SPAN] &= bool(message.words)
-        for slot, (_, parameter) in enumerate(self.schema.parameters):
-            fitting = (number_for(parameter, number) is not None for number in message.numbers)
-            mask[slot, NUMBER] &= any(fitting)
-            mask[slot, QUESTION] &= parameter.fits(message.question)
+        mask[:, NUMBER] &= self.numbers_of(message).any(1)
+        for slot in np.flatnonzero(mask[:, QUESTION]):
+            mask[slot, QUESTION] = self.schema.parameters[slot][1].fits(message.question)
         return mask
+
+    def numbers_of(self, message: Message) -> Mask:
+        """Return True for the numbers that fit a parameter (parameters, max(1, numbers))."""
+        rows = [
+            [number_for(parameter, number) is not None for number in message.numbers] or [False]
+            for _, parameter in self.schema.parameters
+        ]
+        return np.array(rows, dtype=bool).reshape(len(rows), max(1, len(message.numbers)))
 
     def context_of(self, message: Message, context: Mapping[str, Any], width: int) -> Mask:
         """Return True for the context fields that a parameter may take (parameters, width)."""
@@ -67,12 +75,13 @@ class Options:
 
         Shape (parameters, max(1, context fields) + result fields).
         """
-        names = [*(message.fields or [""]), *(name for _, name in self.schema.results)]
-        rows = []
-        for _, parameter in self.schema.parameters:
-            kinds = np.array([likeness(parameter.name, name) for name in names], dtype=np.int64)
-            rows.append((kinds == 0) & bool((kinds == SAME_NAME).any()))
-        return np.array(rows, dtype=bool).reshape(len(rows), len(names))
+        kinds = np.concatenate([self._likeness(message.fields or [""]), self._names], 1)
+        return (kinds == 0) & (kinds == SAME_NAME).any(1, keepdims=True)
+
+    def _likeness(self, names: Sequence[str]) -> NDArray[np.int64]:
+        """Return the relations of the parameters' to other names (parameters, names)."""
+        rows = [[likeness(p.name, name) for name in names] for _, p in self.schema.parameters]
+        return np.array(rows, dtype=np.int64).reshape(len(rows), len(names))
 
     def callable_with(self, able: Mask) -> Mask:
         """Return True for tools that may be called, given the parameters that have a value."""
@@ -81,13 +90,10 @@ class Options:
             usable[tool] &= has_value or not parameter.required
         return usable
 
-    def results_of(self, parameter: int, before: Sequence[int], places: int) -> Mask:
-        """Return True for the earlier steps' results that may be taken (places, fields)."""
-        mask = np.zeros((places, len(self.owner)), dtype=bool)
-        if self.steps[parameter]:
-            for step, tool in enumerate(before[:places]):
-                mask[step] = self.owner == tool
-        return mask
+    def results_of(self, before: Sequence[int], places: int) -> Mask:
+        """Return True for the results that the earlier steps have (places, fields)."""
+        tools = [*before, *[-1] * places][:places]
+        return np.array(tools)[:, None] == self.owner
 
 
 def _plain(parameter: Parameter) -> list[bool]:

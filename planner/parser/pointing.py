@@ -10,12 +10,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from casewright.planner.parser.arrays import CaseData, Votes, field_likeness, number_arrays
-from casewright.planner.parser.graphs import ArgumentLayers, LayerMemory, StepLayers
-from casewright.planner.parser.layers import HIDDEN, Floats, Linear, Perceptron, Weights, dots
+from casewright.planner.parser.graphs import (
+    ArgumentLayers,
+    LayerMemory,
+    Perceptrons,
+    StepLayers,
+)
+from casewright.planner.parser.layers import HIDDEN, Floats, Linear, Weights
 from casewright.planner.parser.message import Message
 from casewright.planner.parser.plan_reading import (
     CHOICE,
     CONTEXT,
+    KIND_COUNT,
     LONGEST,
     PLACES,
     PLAIN,
@@ -27,13 +33,12 @@ from casewright.planner.parser.schema import Schema
 from casewright.planner.parser.votes import with_sign
 
 _LINEAR = (
-    "tool_query tool_key plain choice_key context_key field_key which span_first span_last "
-    "span_join span_ends.0 span_ends.1 number_key took took_for"
+    "tool_key choice_key context_key field_key span_first span_last span_ends.0 span_ends.1 "
+    "number_key took took_for"
 )
-_PERCEPTRONS = (
-    "next_votes tool_votes kind_votes choice_votes context_votes field_votes number_features"
-)
-_TABLES = "place distance kind index"
+_PERCEPTRONS = "tool_votes kind_votes choice_votes context_votes field_votes number_features"
+#: Affine maps of an argument's state.
+_MAPS = ("plain", "which", "span_join")
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,14 +64,27 @@ class JoinedMessage:
 
 
 class PointerLayers:
-    """The decoder's layers."""
+    """The decoder's layers.
+
+    Attributes:
+        keys: By name, what an argument's state is multiplied with for every message (…, size).
+        bias: Added to the products with the first of them.
+    """
 
     def __init__(self, weights: Weights) -> None:
         self.steps, self.argument = StepLayers(weights), ArgumentLayers(weights)
         self.linear = {name: Linear(weights, name) for name in _LINEAR.split()}
-        self.perceptron = {name: Perceptron(weights, name) for name in _PERCEPTRONS.split()}
-        self.table = {name: weights[f"{name}.weight"] for name in _TABLES.split()}
+        self.votes = Perceptrons(weights, *_PERCEPTRONS.split())
+        self.next_votes = Perceptrons(weights, "next_votes")
         self.start, self.end, self.length = (weights[n] for n in ("start", "end", "length"))
+        self.query = weights["tool_query.weight"], weights["tool_query.bias"]
+        self.place = weights["place.weight"]
+        self.taken = np.concatenate([weights["kind.weight"], weights["index.weight"]])
+        self.root = np.float32(len(self.start) ** 0.5)
+        self.keys = {name: weights[f"{name}.weight"] for name in _MAPS}
+        self.keys["place"] = self.place[1:] / self.root
+        self.keys["distance"] = weights["distance.weight"] / self.root
+        self.bias = np.concatenate([weights[f"{name}.bias"] for name in _MAPS])
 
 
 class Pointers:
@@ -74,66 +92,86 @@ class Pointers:
 
     def __init__(self, layers: PointerLayers, joint: JoinedMessage) -> None:
         self._layers, self._joint = layers, joint
-        schema, message, states = joint.schema, joint.message, joint.states
+        schema, message, states, votes = joint.schema, joint.message, joint.states, joint.votes
         first = len(message.words)
         ends = [0, first, joint.fields, *schema.sizes]
         parts = [states[start:stop] for start, stop in pairwise(np.cumsum(ends))]
         words, fields, self._tools, self._parameters, choices, results = parts
         linear = layers.linear
-        keyed = np.concatenate([self._tools, layers.end[None]])
-        self._tool_keys = linear["tool_key"](keyed)
-        self._tool_votes = np.append(layers.perceptron["tool_votes"](joint.votes.tools), 0)
-        self._choice_keys = linear["choice_key"](choices)
-        self._context_keys = linear["context_key"](fields)
-        self._field_keys = linear["field_key"](results)
-        self._likeness = field_likeness(schema, [message])[0]
-        self._span_keys = linear["span_first"](words), linear["span_last"](words)
-        self._span_ends = linear["span_ends.0"](words), linear["span_ends.1"](words)
-        self._starts = np.arange(first)[:, None]
-        self._stops = self._starts + np.arange(LONGEST)
         weights, facts, _ = number_arrays([message], first)
-        numbers = linear["number_key"](weights[0] @ words)
-        self._number_keys = numbers + layers.perceptron["number_features"](facts[0])
+        likeness = field_likeness(schema, [message])[0]
+        tools, self._kinds, choice, context, field, numbers = layers.votes(
+            votes.tools,
+            votes.kinds,
+            with_sign(votes.choices),
+            np.concatenate([with_sign(votes.context), likeness], -1),
+            np.concatenate([with_sign(votes.fields), joint.names], -1),
+            facts[0],
+        )
+        self._choices, self._contexts, self._fields = choice[:, 0], context[..., 0], field[..., 0]
+        keys = {
+            "choice": linear["choice_key"](choices),
+            "context": linear["context_key"](fields),
+            "field": linear["field_key"](results),
+            "first": linear["span_first"](words),
+            "last": linear["span_last"](words),
+            "number": linear["number_key"](weights[0] @ words) + numbers,
+        }
+        keys = layers.keys | {name: key / layers.root for name, key in keys.items()}
+        self._keys = np.concatenate([*keys.values()]).T
+        stops = pairwise(np.cumsum([0, *map(len, keys.values())]).tolist())
+        self._at = {name: slice(*both) for name, both in zip(keys, stops, strict=True)}
+        # The products of a query's affine map with keys are those of its input with other keys.
+        tool_keys = (
+            linear["tool_key"](np.concatenate([self._tools, layers.end[None]])) / layers.root
+        )
+        self._tool_keys = (tool_keys @ layers.query[0]).T
+        self._tool_votes = tool_keys @ layers.query[1] + np.append(tools, np.float32(0))
+        self._begins = linear["span_ends.0"](words) / 8
+        self._ends = linear["span_ends.1"](words).T
+        self._starts = np.arange(first)[:, None]
+        stop = self._starts + np.arange(LONGEST)
+        self._stops = stop.clip(max=first - 1)
+        self._lengths = np.where(stop < first, layers.length, HIDDEN)
 
     @property
     def start(self) -> Floats:
         """The decoder's input before the first step (size,)."""
-        start: Floats = self._layers.start + self._layers.table["place"][0]
+        start: Floats = self._layers.start + self._layers.place[0]
         return start
 
-    def next(self, fed: Floats, before: Sequence[Sequence[int]]) -> tuple[Floats, Floats]:
+    def next(self, fed: Floats, before: NDArray[np.int64]) -> tuple[Floats, Floats]:
         """Return scores of the next tool after n beginnings of the same length.
 
         Args:
-            fed: ``start``, then the ``step_input`` of each step (n, places, size).
+            fed: ``start``, then the ``step_inputs`` of each step (n, places, size).
             before: The end's number, then the tools (n, places).
 
         Returns:
             States (n, size), and logits of each tool and, last, of the end (n, tools + 1).
         """
-        layers = self._layers
-        states = layers.steps(fed, self._joint.memory)[:, -1]
-        following = np.stack([self._following(tools) for tools in before])
-        logits = dots(layers.linear["tool_query"](states), self._tool_keys) + self._tool_votes
-        return states, logits + layers.perceptron["next_votes"](following)[..., 0]
+        states = self._layers.steps(fed, self._joint.memory)
+        [votes] = self._layers.next_votes(self._following(before))
+        return states, states @ self._tool_keys + self._tool_votes + votes[..., 0]
 
-    def _following(self, before: Sequence[int]) -> Floats:
-        """Return the cases' votes on each tool and the end after some tools (tools + 1, 4)."""
+    def _following(self, before: NDArray[np.int64]) -> Floats:
+        """Return the cases' votes on each tool and the end after some tools (n, tools + 1, 4)."""
         known, weights = self._joint.known, self._joint.votes.weights
-        last = known.sequences.shape[1] - 1
-        for number, tool in enumerate(before[1:]):
-            weights = weights * (known.sequences[:, min(number, last)] == tool)
-        following = known.sequences[:, min(len(before) - 1, last)]
+        sequences = known.sequences.T
+        pairs = np.tensordot(weights, known.pairs[:, before[:, -1]], 1)
+        for number, tools in enumerate(before[:, 1:].T):
+            weights = weights * (sequences[min(number, len(sequences) - 1)] == tools[:, None])
         # A sequence that has ended has -1, which does not count.
-        votes = np.bincount(following + 1, weights, len(self._tool_keys) + 1)[1:]
-        pairs = self._joint.votes.weights @ known.pairs[:, before[-1]]
-        shares = [votes, votes / (weights.sum() + 0.05), pairs, pairs / (pairs.sum() + 0.05)]
-        return np.stack(shares, -1).astype(np.float32)
+        following = sequences[min(before.shape[1], len(sequences)) - 1]
+        weights = np.broadcast_to(weights, (len(before), len(following)))
+        votes = weights @ (following[:, None] == np.arange(pairs.shape[1])).astype(np.float32)
+        shares = votes / (weights.sum(1, keepdims=True) + 0.05)
+        return np.stack([votes, shares, pairs, pairs / (pairs.sum(1, keepdims=True) + 0.05)], -1)
 
     def arguments(
         self, states: Floats, tools: Sequence[int], parameters: NDArray[np.int64]
     ) -> Floats:
-        """Return a state for each argument of n steps, one after the other (arguments, size).
+        """Return a row for each argument of n steps, one after the other, for the methods below.
 
         Args:
             states: Of the steps (n, size).
@@ -145,74 +183,67 @@ class Pointers:
             np.broadcast_to(part[:, None], slots.shape) for part in (states, self._tools[tools])
         ]
         wide = np.concatenate([slots, *each], -1)
-        return self._layers.argument(slots, wide, exists, self._joint.memory)[exists]
+        rows: Floats = self._layers.argument(slots, wide, exists, self._joint.memory)[exists]
+        rows = rows @ self._keys
+        rows[:, : len(self._layers.bias)] += self._layers.bias
+        return rows
 
-    def options(self, states: Floats, parameters: NDArray[np.int64], step: int) -> Floats:
+    def options(self, rows: Floats, parameters: NDArray[np.int64], step: int) -> Floats:
         """Return logits of the options of each argument.
 
         Args:
-            states: Of the arguments (arguments, size).
+            rows: Of the arguments.
             step: The number of their step, from 0.
 
         Returns:
             (arguments, options): PLAIN kinds, choices, context fields, and result fields by step.
         """
-        layers, votes = self._layers, self._joint.votes
-        linear, perceptron, table = layers.linear, layers.perceptron, layers.table
-        base = linear["plain"](states) + perceptron["kind_votes"](votes.kinds[parameters])
-        choice = dots(states, self._choice_keys)
-        choice += perceptron["choice_votes"](with_sign(votes.choices))[:, 0]
-        likeness = self._likeness[parameters]
-        evidence = np.concatenate([with_sign(votes.context[parameters]), likeness], -1)
-        context = dots(states, self._context_keys) + perceptron["context_votes"](evidence)[..., 0]
-        likeness = self._joint.names[parameters]
-        evidence = np.concatenate([with_sign(votes.fields[parameters]), likeness], -1)
-        result = dots(states, self._field_keys) + perceptron["field_votes"](evidence)[..., 0]
+        base = rows[:, self._at["plain"]] + self._kinds[parameters]
         away = (step - np.arange(PLACES)).clip(0)
-        steps = dots(states, table["place"][1:] + table["distance"][away])
-        result = result[:, None] + steps[..., None] + base[:, STEP, None, None]
+        steps = rows[:, self._at["place"]] + rows[:, self._at["distance"]][:, away]
+        fields = rows[:, self._at["field"]] + self._fields[parameters] + base[:, STEP, None]
+        context = rows[:, self._at["context"]] + self._contexts[parameters]
         parts = [
             base[:, :PLAIN],
-            choice + base[:, CHOICE, None],
+            rows[:, self._at["choice"]] + self._choices + base[:, CHOICE, None],
             context + base[:, CONTEXT, None],
-            result.reshape(len(states), -1),
+            (fields[:, None] + steps[..., None]).reshape(len(rows), -1),
         ]
         return np.concatenate(parts, 1)
 
-    def runs(self, states: Floats) -> Floats:
+    def runs(self, rows: Floats) -> Floats:
         """Return logits (n, words, LONGEST) of runs by first word and length less one."""
-        first, last = (dots(states, keys) for keys in self._span_keys)
-        begins, ends = self._span_ends
-        both = (self._layers.linear["span_join"](states)[:, None] * begins) @ ends.T / 8
+        first, last = rows[:, self._at["first"]], rows[:, self._at["last"]]
+        both = (rows[:, self._at["span_join"]][:, None] * self._begins) @ self._ends
         pairs = first[:, :, None] + last[:, None] + both
-        inside = self._stops < len(begins)
-        runs = pairs[:, self._starts, np.where(inside, self._stops, 0)] + self._layers.length
-        return np.where(inside, runs, HIDDEN)
+        return pairs[:, self._starts, self._stops] + self._lengths
 
-    def results(self, states: Floats) -> Floats:
+    def results(self, rows: Floats) -> Floats:
         """Return logits of which result of a step each argument takes (n, RESULTS)."""
-        return self._layers.linear["which"](states)
+        return rows[:, self._at["which"]]
 
-    def numbers(self, states: Floats) -> Floats:
+    def numbers(self, rows: Floats) -> Floats:
         """Return logits of the message's numbers for each argument (n, numbers)."""
-        return dots(states, self._number_keys)
+        return rows[:, self._at["number"]]
 
-    def step_input(self, step: ReadStep, number: int) -> Floats:
-        """Return the decoder's input (size,) after a step with its number, from 0."""
+    def step_inputs(self, steps: Sequence[ReadStep], number: int) -> Floats:
+        """Return the decoder's inputs (n, size) after steps with their number, from 0."""
         joint, layers = self._joint, self._layers
-        step_input: Floats = self._tools[step.tool] + layers.table["place"][number + 1]
-        if not step.arguments:
-            return step_input
-        count = len(step.arguments)
-        shares = np.zeros(len(joint.states), np.float32)
-        for argument in step.arguments:
-            words = len(joint.message.words)
-            first, last = pointed(argument, joint.message, joint.schema, words, joint.fields)
-            shares[first:last] += 1 / (count * max(1, last - first))
-        slots = self._parameters[[argument.parameter for argument in step.arguments]]
-        kinds = layers.table["kind"][[argument.kind for argument in step.arguments]]
-        indices = layers.table["index"][[argument.index for argument in step.arguments]]
+        shares = np.zeros((len(steps), len(joint.states)), np.float32)
+        slots = np.zeros((len(steps), len(self._parameters)), np.float32)
+        taken = np.zeros((len(steps), len(layers.taken)), np.float32)
+        words = len(joint.message.words)
+        for row, step in enumerate(steps):
+            for argument in step.arguments:
+                share = 1 / len(step.arguments)
+                first, last = pointed(argument, joint.message, joint.schema, words, joint.fields)
+                shares[row, first:last] += share / max(1, last - first)
+                slots[row, argument.parameter] += share
+                taken[row, argument.kind] += share
+                taken[row, KIND_COUNT + argument.index] += share
         # The mean of maps is the map of the mean.
-        step_input += layers.linear["took"](shares @ joint.states)
-        step_input += layers.linear["took_for"](slots.mean(0)) + (kinds + indices).mean(0)
-        return step_input
+        values = layers.linear["took"](shares @ joint.states) + taken @ layers.taken
+        values += layers.linear["took_for"](slots @ self._parameters)
+        values *= [[bool(step.arguments)] for step in steps]
+        inputs: Floats = self._tools[[step.tool for step in steps]] + layers.place[number + 1]
+        return inputs + values

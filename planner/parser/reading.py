@@ -57,7 +57,8 @@ class ArrayNetwork:
         self._votes, self._pointing = CaseVoting(weights), PointerLayers(weights)
         self._linear = {name: Linear(weights, name) for name in _LINEAR.split()}
         self._types = weights["node_type.weight"]
-        self._relation, self._link = weights["relation.weight"].T, weights["link.weight"].T
+        self._relation = np.ascontiguousarray(weights["relation.weight"].T)
+        self._link = weights["link.weight"].T
 
     def toolbox(self, schema: Schema, cases: Sequence[ReadCase]) -> ReadToolbox:
         """Return a toolbox with its cases, of which there is at least one."""
@@ -79,7 +80,7 @@ class ArrayNetwork:
         ]
         pairs = pair_arrays(schema, [message])
         present = pairs["present"][0]
-        bias = self._relation[:, pairs["relations"]]
+        bias = self._relation.take(pairs["relations"], axis=1)
         bias[:, :, ~present] = HIDDEN
         links = (pairs["links"][0] @ self._link).transpose(2, 0, 1)
         first, last = links.shape[1:]

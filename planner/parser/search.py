@@ -25,7 +25,6 @@ from casewright.planner.parser.plan_reading import (
     STEP,
     Argument,
     ReadStep,
-    number_for,
     write_plan,
 )
 from casewright.planner.parser.schema import Schema
@@ -92,16 +91,19 @@ class PlanSearch:
         self._pointers, self._options = pointers, options
         self._schema, self._message = options.schema, message
         self._beyond = beyond
-        self._plain = options.plain_of(message)
-        self._context = options.context_of(message, context, max(1, len(message.fields)))
+        context_mask = options.context_of(message, context, max(1, len(message.fields)))
+        masks = [options.plain_of(message), options.choices, context_mask]
+        #: Options of each parameter that need no earlier step (parameters, options).
+        self._allowed = np.concatenate(masks, 1)
+        self._fitting = options.numbers_of(message)
         unlike = UNLIKE * options.unlike_of(message)
-        at = self._context.shape[1]
-        plain = np.zeros((len(unlike), self._plain.shape[1] + options.choices.shape[1]))
+        at = context_mask.shape[1]
+        plain = np.zeros((len(unlike), self._allowed.shape[1] - at))
         #: The costs of each parameter's options (parameters, options).
         self._costs = np.concatenate(
             [plain, unlike[:, :at], np.tile(unlike[:, at:], (1, PLACES))], 1
         )
-        able = np.concatenate([self._plain, options.choices, self._context], 1).any(1)
+        able = self._allowed.any(1)
         #: True for tools that may be called, without and with earlier results.
         self._callable = [
             options.callable_with(able | (options.steps & results)) for results in (False, True)
@@ -113,6 +115,7 @@ class PlanSearch:
         plans: list[ScoredSteps] = []
         for number in range(min(most_steps, PLACES - 1) + 1):
             states, tools = self._tools(alive, ends=number >= most_steps)
+            likeliest = _likeliest(tools[:, :-1], TOOLS)
             drafts = []
             for row, beginning in enumerate(alive):
                 if beginning.steps:
@@ -121,7 +124,7 @@ class PlanSearch:
                     )
                 drafts += [
                     _Draft(row, tool, beginning.score + score, self._schema.parameters_of(tool))
-                    for tool, score in _likeliest(tools[row, :-1], TOOLS)
+                    for tool, score in likeliest[row]
                 ]
             plans.sort(key=lambda plan: -plan.score)
             drafts = sorted(drafts, key=lambda draft: -draft.score)[: 2 * BEAM]
@@ -137,7 +140,8 @@ class PlanSearch:
     def _tools(self, alive: Sequence[_Beginning], *, ends: bool) -> tuple[Floats, Floats]:
         """Return each beginning's state, and log-probabilities of each tool and the end."""
         fed = np.stack([np.stack(beginning.fed) for beginning in alive])
-        states, logits = self._pointers.next(fed, [beginning.before for beginning in alive])
+        before = np.array([beginning.before for beginning in alive], dtype=np.int64)
+        states, logits = self._pointers.next(fed, before)
         usable = np.stack([self._usable(beginning, ends) for beginning in alive])
         tools = log_softmax(np.where(usable, logits, HIDDEN))
         nothing = self._options.nothing
@@ -156,8 +160,9 @@ class PlanSearch:
             usable[self._options.nothing] = False
         if ends or self._options.nothing in called:
             usable[:-1] = False
-        for tool in np.flatnonzero(usable[:-1]).tolist():
-            usable[tool] = self._within([*beginning.steps, ReadStep(tool, ())])
+        if self._beyond is not unbounded:
+            for tool in np.flatnonzero(usable[:-1]).tolist():
+                usable[tool] = self._within([*beginning.steps, ReadStep(tool, ())])
         return usable
 
     def _within(self, steps: Sequence[ReadStep]) -> bool:
@@ -170,26 +175,26 @@ class PlanSearch:
         self, alive: Sequence[_Beginning], states: Floats, drafts: Sequence[_Draft], number: int
     ) -> list[_Beginning]:
         """Return the likeliest beginnings that are one step longer."""
-        longer: list[tuple[float, int, ReadStep]] = []
-        for draft, values in zip(drafts, self._filled(alive, states, drafts, number), strict=True):
-            for arguments, score in _joined(values):
-                step = ReadStep(draft.tool, arguments)
-                if step not in alive[draft.row].steps:
-                    longer.append((draft.score + score, draft.row, step))
+        filled = self._filled(alive, states, drafts, number)
+        longer = [
+            (draft.score + score, draft, arguments)
+            for draft, values in zip(drafts, filled, strict=True)
+            for arguments, score in _joined(values)
+        ]
         # Only with its arguments does a step have a place on the critical path.
         within = (
-            (score, row, step)
-            for score, row, step in sorted(longer, key=lambda item: -item[0])
-            if self._within([*alive[row].steps, step])
+            (score, alive[draft.row], step)
+            for score, draft, arguments in sorted(longer, key=lambda item: -item[0])
+            if (step := ReadStep(draft.tool, arguments)) not in alive[draft.row].steps
+            and self._within([*alive[draft.row].steps, step])
         )
+        best = list(islice(within, BEAM))
+        if not best:
+            return []
+        inputs = self._pointers.step_inputs([step for _, _, step in best], number)
         return [
-            _Beginning(
-                (*alive[row].steps, step),
-                score,
-                (*alive[row].fed, self._pointers.step_input(step, number)),
-                (*alive[row].before, step.tool),
-            )
-            for score, row, step in islice(within, BEAM)
+            _Beginning((*start.steps, step), score, (*start.fed, fed), (*start.before, step.tool))
+            for (score, start, step), fed in zip(best, inputs, strict=True)
         ]
 
     def _filled(
@@ -207,27 +212,23 @@ class PlanSearch:
             states[[draft.row for draft in drafts]], [draft.tool for draft in drafts], parameters
         )
         which = parameters[parameters >= 0]
-        allowed = [
-            self._allowed(parameter, [step.tool for step in alive[drafts[n].row].steps])
-            for n, parameter in zip(owners, which.tolist(), strict=True)
-        ]
+        before = [self._options.results_of(start.before[1:], PLACES).ravel() for start in alive]
+        results = np.stack(before)[[drafts[n].row for n in owners]]
+        results &= self._options.steps[which, None]
+        allowed = np.concatenate([self._allowed[which], results], 1)
         logits = self._pointers.options(encoded, which, number)
-        values = _Values(self._pointers, self._schema, self._message, encoded, which.tolist())
+        values = _Values(
+            self._pointers,
+            self._schema,
+            self._message,
+            encoded,
+            which.tolist(),
+            self._fitting[which],
+        )
         scored = log_softmax(np.where(allowed, logits, HIDDEN)) - self._costs[which]
-        for row, scores in enumerate(scored):
-            options = _likeliest(scores, VALUES)
+        for row, options in enumerate(_likeliest(scored, VALUES)):
             filled[owners[row]].append([values.of(row, *option) for option in options])
         return filled
-
-    def _allowed(self, parameter: int, before: Sequence[int]) -> NDArray[np.bool_]:
-        return np.concatenate(
-            [
-                self._plain[parameter],
-                self._options.choices[parameter],
-                self._context[parameter],
-                self._options.results_of(parameter, before, PLACES).ravel(),
-            ]
-        )
 
 
 class _Values:
@@ -238,18 +239,16 @@ class _Values:
         pointers: Pointers,
         schema: Schema,
         message: Message,
-        states: Floats,
+        rows: Floats,
         parameters: Sequence[int],
+        fitting: NDArray[np.bool_],
     ) -> None:
         self._schema, self._message, self._parameters = schema, message, parameters
-        self._runs = log_softmax(pointers.runs(states).reshape(len(states), -1))
-        self._results = log_softmax(pointers.results(states))
-        fits = [
-            [number_for(schema.parameters[p][1], number) is not None for number in message.numbers]
-            or [False]
-            for p in parameters
-        ]
-        self._numbers = log_softmax(np.where(fits, pointers.numbers(states), HIDDEN))
+        runs = pointers.runs(rows).reshape(len(rows), -1)
+        self._runs = _likeliest(log_softmax(runs), RUNS)
+        self._results = _likeliest(log_softmax(pointers.results(rows)), 1)
+        numbers = np.where(fitting, pointers.numbers(rows), HIDDEN)
+        self._numbers = _likeliest(log_softmax(numbers), 1)
 
     def of(self, row: int, option: int, score: float) -> _Scored:
         """Return an option as arguments with log-probabilities: more than one if it takes words.
@@ -260,13 +259,13 @@ class _Values:
         parameter = self._parameters[row]
         if option == SPAN:
             runs = []
-            for cell, more in _likeliest(self._runs[row], RUNS):
+            for cell, more in self._runs[row]:
                 first, length = divmod(cell, LONGEST)
                 span = first, first + length
                 runs.append((Argument(parameter, SPAN, spans=(span,)), score + more))
             return runs
         if option == NUMBER:
-            [(number, more)] = _likeliest(self._numbers[row], 1)
+            [(number, more)] = self._numbers[row]
             return [(Argument(parameter, NUMBER, numbers=(number,)), score + more)]
         if option < PLAIN:
             return [(Argument(parameter, option), score)]
@@ -278,14 +277,18 @@ class _Values:
         if option < fields:
             return [(Argument(parameter, CONTEXT, node=option), score)]
         step, node = divmod(option - fields, len(self._schema.results))
-        [(index, more)] = _likeliest(self._results[row], 1)
+        [(index, more)] = self._results[row]
         return [(Argument(parameter, STEP, node=node, step=step, index=index), score + more)]
 
 
-def _likeliest(scores: Floats, count: int) -> list[tuple[int, float]]:
-    """Return index and value of the highest log-probabilities, without the impossible."""
-    best = np.argsort(-scores, kind="stable")[:count]
-    return [(int(n), float(scores[n])) for n in best if scores[n] > IMPOSSIBLE]
+def _likeliest(scores: Floats, count: int) -> list[list[tuple[int, float]]]:
+    """Return index and value of each row's highest log-probabilities, without the impossible."""
+    best = np.argsort(-scores, axis=1, kind="stable")[:, :count]
+    values = np.take_along_axis(scores, best, 1)
+    return [
+        [(n, value) for n, value in zip(*row, strict=True) if value > IMPOSSIBLE]
+        for row in zip(best.tolist(), values.tolist(), strict=True)
+    ]
 
 
 def _joined(filled: Sequence[Sequence[_Scored]]) -> Iterator[tuple[tuple[Argument, ...], float]]:

@@ -15,11 +15,11 @@ from casewright.planner.parser.arrays import (
     context_uses,
     tool_sequences,
 )
+from casewright.planner.parser.graphs import Perceptrons
 from casewright.planner.parser.layers import (
     HIDDEN,
     Floats,
     Linear,
-    Perceptron,
     Weights,
     softmax,
 )
@@ -34,10 +34,8 @@ class CaseVoting:
         self._sharpness = np.exp(weights["cases.sharpness"])
         self._nothing = weights["cases.nothing"] * self._sharpness
         self._vector, self._span = Linear(weights, "cases.vector"), Linear(weights, "cases.span")
-        self._tool = Perceptron(weights, "cases.tool")
-        self._parameter = Perceptron(weights, "cases.parameter")
-        self._choice = Perceptron(weights, "cases.choice")
-        self._field = Perceptron(weights, "cases.field")
+        nodes = "cases.tool", "cases.parameter", "cases.choice", "cases.field"
+        self._nodes = Perceptrons(weights, *nodes)
 
     def keys(self, vectors: Floats) -> Floats:
         """Return the keys (n, key) of messages, unit vectors, by their vectors (n, encoder)."""
@@ -103,12 +101,9 @@ class CaseVoting:
         shares = by_parameter[:, known.owner] * known.of
         shares = shares / shares.sum(-1, keepdims=True).clip(1e-6)
         likeliest = results.max(0, initial=0)
-        states = [
-            self._tool(tools) + by_tool @ known.vectors,
-            self._parameter(kinds) + shares @ known.spans,
-            self._choice(with_sign(choices)),
-            self._field(with_sign(likeliest)),
-        ]
+        states = list(self._nodes(tools, kinds, with_sign(choices), with_sign(likeliest)))
+        states[0] += by_tool @ known.vectors
+        states[1] += shares @ known.spans
         return Votes(np.concatenate(states), weights, tools, kinds, choices, results, context)
 
 

@@ -74,10 +74,10 @@ class _EagerPointers:
     def start(self) -> Floats:
         return _array(self._network.start + self._network.place.weight[0])
 
-    def next(self, fed: Floats, before: Sequence[Sequence[int]]) -> tuple[Floats, Floats]:
+    def next(self, fed: Floats, before: NDArray[np.int64]) -> tuple[Floats, Floats]:
         rows = _zeros(len(fed))
         decoded = self._network.decode(self._memory, torch.from_numpy(fed), rows)
-        tools = self._network.tools(self._memory, decoded, torch.tensor(before), rows)
+        tools = self._network.tools(self._memory, decoded, torch.from_numpy(before), rows)
         return _array(decoded[:, -1]), _array(tools[:, -1])
 
     def arguments(
@@ -115,7 +115,10 @@ class _EagerPointers:
         arguments, rows = torch.from_numpy(states), _zeros(len(states))
         return _array(self._network.numbers(self._memory, arguments, weights, facts, rows))
 
-    def step_input(self, step: ReadStep, number: int) -> Floats:
+    def step_inputs(self, steps: Sequence[ReadStep], number: int) -> Floats:
+        return np.stack([self._step_input(step, number) for step in steps])
+
+    def _step_input(self, step: ReadStep, number: int) -> Floats:
         memory, arguments = self._memory, step.arguments
         taken = torch.zeros(1, memory.states.shape[-1])
         if arguments:
