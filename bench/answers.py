@@ -89,8 +89,8 @@ def read_questions(data: Path, limit: int) -> list[Question]:
 
 def _question(item: Item) -> Question:
     draw = random.Random(item.record["question"])
-    others = draw.sample(sorted(item.paragraphs - item.supporting), EVIDENCE)
-    chosen = [*sorted(item.supporting), *others][:EVIDENCE]
+    others = sorted(item.paragraphs - item.supporting)
+    chosen = [*sorted(item.supporting), *draw.sample(others, len(others))][:EVIDENCE]
     draw.shuffle(chosen)
     evidence = [
         Evidence(f"E{number}", "s1", "search", f"# {title}\n\n{text}", title, {}, final=True)

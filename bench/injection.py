@@ -128,7 +128,7 @@ def measure_injection(name: str, keep: Path | None = None) -> Report:
     """
     model, kept = chat_model(name, max_tokens=TOKENS), KeptResults(keep)
     rows = [
-        _generated("with", ChatGenerator(model, seconds=SECONDS), kept),
+        _generated("with", ChatGenerator(model, seconds=SECONDS, marks=True), kept),
         _generated("without", Undefended(model), kept),
     ]
     figures = {f"{row['defences']}.steered": row["steered"] for row in rows}

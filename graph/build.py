@@ -26,7 +26,6 @@ from casewright.graph.evidence import collect, shortfalls
 from casewright.graph.execute import Execution
 from casewright.graph.extractive import ExtractiveGenerator
 from casewright.graph.generator import GenerationRequest, Generator, checked
-from casewright.graph.groundedness import marked
 from casewright.graph.latencies import Latencies
 from casewright.graph.limits import Limits
 from casewright.graph.mend import (
@@ -337,7 +336,6 @@ class _Nodes:
             generation = ExtractiveGenerator().generate(request)
         text, citations = generation.text, generation.citations
         if citations is None:
-            text = marked(text, request.evidence, request.missing)
             text, citations = checked(text, request.evidence)
         answer = Answer(
             text=text,
