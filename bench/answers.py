@@ -143,7 +143,8 @@ def measure_answers(
     of true and false, one a sentence. ``claims`` is SciFact's folder.
     """
     questions, kept = read_questions(data, limit), KeptResults(keep)
-    rows, read = [], []
+    rows: list[dict[str, Any]] = []
+    read: list[dict[str, Any] | None] = []
     for name in generators:
         find = cache(partial(find_generator, name, encoder))
         answers = [
