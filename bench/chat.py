@@ -1,4 +1,4 @@
-"""A chat model's plans over HTTP beside the case planner's: calls, tokens, time, accuracy."""
+"""A chat model over HTTP in every role: planner (beside the case planner), generator and judge."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import socket
 import sys
 import time
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import partial
@@ -23,20 +23,38 @@ from langchain_core.callbacks import BaseCallbackHandler
 from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import HumanMessage
 
-from casewright.bench.harness import finish, mean, p50, p95, read_tested_domain, running, timings
-from casewright.bench.models import save_random_model
+from casewright.bench.harness import (
+    finish,
+    mean,
+    p50,
+    p95,
+    read_tested_domain,
+    running,
+    timings,
+    tracked,
+)
 from casewright.bench.report import Report
 from casewright.errors import DependencyError, InputError
 from casewright.finetune.evaluation import judge
+from casewright.graph import ChatGenerator, Evidence, GenerationRequest
+from casewright.graph.feedback import ChatJudge
+from casewright.graph.generator import checked
 from casewright.planner import AnnotatedQuery, ChatPlanner, Planner, chat_model, plan_store
 from casewright.planner.chat_call import ask, failure
+from casewright.planner.language_model.smollm2 import smollm2_folder
 from casewright.planner.named import CASE_PLANNER, make_planner
+from casewright.stores import Hit
+from casewright.stores.feedback import Candidate, JudgeRequest
 from casewright.tools import Toolbox
 
-#: The random model's name, and its limit of written tokens: those of a long plan.
-RANDOM, RANDOM_TOKENS = "random-mistral", 64
+#: Plan cases that an answer is worded from, and that are judged.
+NEAREST = 3
+#: The small base's limit of written tokens: those of a long plan.
+BASE_TOKENS = 64
 #: The numbers of timed completions of one token, and of untimed ones before: the first are slow.
 ROUND_TRIPS, WARM = 20, 2
+#: The numbers of streamed answers, and of tokens of each.
+STREAMS, STREAMED_TOKENS = 5, 8
 #: The packages that `transformers serve` needs beside transformers, and the server's code: it ends
 #: when its standard input closes, which the parent's death causes.
 NEEDED = ("fastapi", "openai", "uvicorn")
@@ -52,17 +70,23 @@ COLUMNS = (
     "as fallback, those of no_answer because a call failed or was late. tools_own: share of all "
     "plans that the chat model wrote with the right tools; tools: share with the fallbacks. "
     "one_token_ms is a whole round trip with the same client; chat_ms_outside_calls is a plan's "
-    "time outside of its calls: plan cases, prompt, checks, fallback."
+    "time outside of its calls: plan cases, prompt, checks, fallback. Generator and judge read the "
+    "nearest plan cases; cut: share of calls that the limit of tokens ended; usable: share of "
+    "answers that cite evidence, or of judgements with a verdict on every candidate."
 )
 
 
 @dataclass(slots=True)
 class Call:
-    """The ``time.perf_counter`` of a chat model's call; an abandoned call has no end."""
+    """The ``time.perf_counter`` of a chat model's call; an abandoned call has no end.
+
+    ``cut`` is True if the limit of tokens ended the answer.
+    """
 
     started: float
     ended: float | None = None
     answered: bool = False
+    cut: bool = False
 
 
 class CallLog(BaseCallbackHandler):
@@ -84,6 +108,8 @@ class CallLog(BaseCallbackHandler):
         """See LangChain."""
         call = self._calls[run_id]
         call.ended, call.answered = time.perf_counter(), True
+        settings = response.generations[0][0].message.response_metadata
+        call.cut = settings.get("finish_reason") == "length"
 
     def on_llm_error(self, error: BaseException, *, run_id: UUID, **options: Any) -> None:
         """See LangChain."""
@@ -111,11 +137,10 @@ class Planned:
 
 @dataclass(frozen=True, slots=True)
 class Served:
-    """A model behind an OpenAI-compatible API; ``parameters`` are the random model's."""
+    """A model behind an OpenAI-compatible API."""
 
     url: str
     name: str
-    parameters: int | None = None
 
     def client(self, tokens: int | None, **settings: Any) -> BaseChatModel:
         """Return a LangChain client; ``tokens`` limits an answer."""
@@ -130,30 +155,44 @@ class Served:
         """
         client = self.client(1)
         call = partial(ask, client, [HumanMessage("Hello")], seconds)
+        return self._timed(client, call, WARM + ROUND_TRIPS)[WARM:]
+
+    def first_tokens(self) -> list[float]:
+        """Return the milliseconds to the first token of streamed answers.
+
+        Raises:
+            InputError: The server does not stream.
+        """
+        client = self.client(STREAMED_TOKENS)
+
+        def first() -> None:
+            next(chunk for chunk in client.stream("Count from 1 to 20.") if chunk.text)
+
+        return self._timed(client, first, STREAMS)
+
+    def _timed(self, client: BaseChatModel, call: Callable[[], Any], count: int) -> list[float]:
         try:
-            return timings(call, WARM + ROUND_TRIPS)[WARM:]
+            return timings(call, count)
         except Exception as error:  # a server may fail in any way
             raise InputError(f"{failure(client, error)}. Check --url and --model.") from error
 
 
 @contextmanager
-def served(url: str | None, model: str | None, texts: Iterable[str]) -> Iterator[Served]:
-    """Yield the model at a URL, or without one a random model with a tokenizer of the texts.
+def served(url: str | None, model: str | None) -> Iterator[Served]:
+    """Yield the model at a URL, or without one the small base behind a server on this machine.
 
     Raises:
         InputError: Only one of ``url`` and ``model`` is given.
-        CasewrightError: The local server cannot be started, or fails.
+        CasewrightError: The local server cannot be started, or fails; the base is not installed.
     """
     if (url is None) != (model is None):
         raise InputError("--url and --model go together: a server's address, and its model's name.")
     if url is not None and model is not None:
         yield Served(url, model)
         return
-    with TemporaryDirectory(prefix="casewright-model-") as parent:
-        folder = Path(parent) / RANDOM
-        parameters = save_random_model(folder, texts)
-        with local_server(folder) as address:
-            yield Served(address, RANDOM, parameters)
+    folder = smollm2_folder()
+    with local_server(folder) as address:
+        yield Served(address, folder.name)
 
 
 @contextmanager
@@ -201,16 +240,16 @@ def measure_chat(
 ) -> Report:
     """Plan for the same queries with a chat model over HTTP and with the case planner.
 
-    Without a URL, a local server has a small model of random weights, which cannot plan: the report
-    then measures transport and control flow, not quality.
+    The model also words an answer to each query from the nearest plan cases, and judges these.
     """
     tested = read_tested_domain(domain_name)
     known, measuring = tested.domain.queries(), tested.measuring(queries)
     sample = [measuring[number * len(measuring) // queries] for number in range(queries)]
-    limit = RANDOM_TOKENS if tokens is None and url is None else tokens
+    limit = BASE_TOKENS if tokens is None and url is None else tokens
     log = CallLog()
-    with served(url, model, (f"{query.query}\n{query.plan}" for query in known)) as server:
+    with served(url, model) as server:
         chat, trips = server.client(limit, callbacks=[log]), server.round_trips(seconds)
+        firsts = server.first_tokens()
         with plan_store(known, tested.uncached) as cases:
             case_planner = make_planner(CASE_PLANNER, cases, tested.domain.open_reader())
             planner = ChatPlanner(chat, fallback=case_planner, plan_cases=cases, seconds=seconds)
@@ -218,21 +257,20 @@ def measure_chat(
                 name: _plan_all(candidate, sample, tested.toolbox, log)
                 for name, candidate in (("chat", planner), ("case", case_planner))
             }
+            nearest = [cases.search(query.query, NEAREST) for query in sample]
+        pairs = list(zip(sample, nearest, strict=True))
+        roles = []
+        for name, use in (("generator", _answered), ("judge", _judged)):
+            used = (use(chat, query.query, hits, seconds) for query, hits in tracked(name, pairs))
+            roles.append(_role(name, log, used))
     reasons = Counter(p.fallback for p in planned["chat"] if p.fallback and p.unanswered)
     notes = [COLUMNS, *(f"{count} × {why}" for why, count in reasons.most_common(3))]
-    if server.parameters is not None:
-        notes.insert(
-            0,
-            f"A random model of {server.parameters:,} parameters answered: it cannot plan. The "
-            "figures measure transport and control flow: requests, answers, repair and fallback.",
-        )
     return Report(
         bench="chat",
         settings={
             "domain": tested.domain.name,
             "server": url or "transformers serve, on this machine",
             "model": server.name,
-            "parameters": server.parameters,
             "tokens": limit,
             "seconds": seconds,
         },
@@ -240,10 +278,15 @@ def measure_chat(
             "queries": float(len(sample)),
             "one_token_ms_p50": p50(trips),
             "one_token_ms_p95": p95(trips),
+            "streamed_first_token_ms_p50": p50(firsts),
             "chat_ms_outside_calls_p50": p50([p.milliseconds - p.call_ms for p in planned["chat"]]),
         },
-        rows=[{"planner": name, **_row(plans)} for name, plans in planned.items()],
+        rows=[
+            *({"table": "plans", "planner": name, **_row(p)} for name, p in planned.items()),
+            *roles,
+        ],
         notes=notes,
+        titles={"plans": "plans", "roles": "answers and verdicts"},
         draw=lambda axes: _draw(axes, planned, trips),
     )
 
@@ -270,6 +313,53 @@ def _plan_all(
             )
         )
     return plans
+
+
+def _answered(
+    chat: BaseChatModel, query: str, hits: Sequence[Hit], seconds: float
+) -> tuple[bool, bool, Mapping[str, int]]:
+    """Return whether an answer from the hits came, whether it cites any, and its tokens."""
+    evidence = [
+        Evidence(f"E{number}", "s1", "cases", _text(hit), "", {}, final=True)
+        for number, hit in enumerate(hits, 1)
+    ]
+    generator = ChatGenerator(chat, seconds=seconds)
+    generation = generator.generate(GenerationRequest(query, evidence))
+    came = generation.generator == generator.name
+    return came, came and bool(checked(generation.text, evidence)[1]), generation.tokens
+
+
+def _judged(
+    chat: BaseChatModel, query: str, hits: Sequence[Hit], seconds: float
+) -> tuple[bool, bool, Mapping[str, int]]:
+    """Return whether verdicts on the hits came, whether on each of them, and their tokens."""
+    candidates = [Candidate(hit, _text(hit), 0.0, 1) for hit in hits]
+    verdicts = ChatJudge(chat, seconds=seconds).judge(JudgeRequest(query, (), candidates))
+    return not verdicts.failed, not verdicts.note, verdicts.tokens
+
+
+def _role(
+    name: str, log: CallLog, results: Iterable[tuple[bool, bool, Mapping[str, int]]]
+) -> dict[str, Any]:
+    before = len(log.calls)
+    came, usable, tokens = zip(*results, strict=True)
+    calls = log.calls[before:]
+    times = [(call.ended - call.started) * 1000 for call in calls if call.ended is not None]
+    return {
+        "table": "roles",
+        "role": name,
+        "calls": len(calls),
+        "tokens_in": round(mean([count.get("input", 0) for count in tokens]), 1),
+        "tokens_out": round(mean([count.get("output", 0) for count in tokens]), 1),
+        "ms_p50": round(p50(times or [0]), 2),
+        "no_answer": mean([not one for one in came]),
+        "cut": mean([call.cut for call in calls]),
+        "usable": mean(usable),
+    }
+
+
+def _text(hit: Hit) -> str:
+    return f"{hit.case.problem['question']}\n{hit.case.solution}"
 
 
 def _row(plans: Sequence[Planned]) -> dict[str, Any]:

@@ -4,12 +4,9 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Mapping, Sequence
-from contextlib import redirect_stderr
 from copy import deepcopy
 from dataclasses import dataclass, field
 from importlib import import_module
-from io import StringIO
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from casewright.bench.harness import TestedDomain, timings
@@ -119,24 +116,6 @@ def random_twin(model: LanguageModel, seed: int) -> LanguageModel:
             attn_implementation=model.network.config._attn_implementation,
         )
     return LanguageModel(f"random weights, seed {seed}", network.to(model.device), model.tokenizer)
-
-
-def save_random_model(folder: Path, texts: Iterable[str]) -> int:
-    """Write a small Mistral of fixed random weights for a server; return its parameter count."""
-    # Like Mistral's template, which has no system turn: the system's text precedes the user's.
-    template = (
-        "{{ bos_token }}{% for m in messages %}"
-        "{% if m['role'] == 'assistant' %} {{ m['content'] }}{{ eos_token }}"
-        "{% else %}[INST] {{ m['content'] }} [/INST]{% endif %}{% endfor %}"
-    )
-    tokenizer = train_tokenizer(texts, 1024, template)
-    settings = _mistral_config(len(tokenizer), 64, 2, 4, 2, 128, max_position_embeddings=16_384)
-    network = new_mistral(settings, tokenizer)
-    # Without a progress bar.
-    with redirect_stderr(StringIO()):
-        network.save_pretrained(folder)
-    tokenizer.save_pretrained(folder)
-    return sum(weights.numel() for weights in network.parameters())
 
 
 def weight_bytes(model: LanguageModel) -> int:

@@ -6,7 +6,8 @@ import secrets
 from typing import TYPE_CHECKING
 
 from casewright.graph.extractive import ExtractiveGenerator
-from casewright.graph.generator import Generation, GenerationRequest, Generator
+from casewright.graph.generator import Generation, GenerationRequest, Generator, checked
+from casewright.graph.groundedness import marked
 from casewright.planner.chat_call import aask, ask, failure, token_counts
 from casewright.planner.chat_planner import model_name
 from casewright.tools.body import Body, Work, arun, run
@@ -34,14 +35,21 @@ class ChatGenerator:
         model: Any LangChain chat model.
         fallback: Writes the answer if the model fails.
         seconds: Deadline.
+        marks: Mark the sentences that the evidence does not bear out; see ``groundedness``.
     """
 
     def __init__(
-        self, model: BaseChatModel, *, fallback: Generator | None = None, seconds: float = 60.0
+        self,
+        model: BaseChatModel,
+        *,
+        fallback: Generator | None = None,
+        seconds: float = 60.0,
+        marks: bool = False,
     ) -> None:
         self._model = model
         self._fallback = fallback or ExtractiveGenerator()
         self._seconds = seconds
+        self._marks = marks
         self.name = f"chat:{model_name(model)}"
 
     def generate(self, request: GenerationRequest) -> Generation:
@@ -62,6 +70,9 @@ class ChatGenerator:
             text = str(answer.text).strip()
             if not text:
                 raise ValueError("the model's answer was empty")
+            if self._marks:
+                text, _ = checked(text, request.evidence)
+                text = marked(text, request.evidence, request.missing)
             return Generation(text, token_counts(answer), self.name)
         except Exception as error:  # noqa: BLE001 - a model's failure must not lose the evidence
             late = isinstance(error, TimeoutError)

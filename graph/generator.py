@@ -11,7 +11,7 @@ from casewright.graph.evidence import Evidence
 from casewright.planner.request import Turn
 
 _CITATION = re.compile(r"([ \t]*)\[(E[0-9]+(?:\s*[,;]\s*E[0-9]+)*)\]")
-_ID = re.compile(r"E[0-9]+")
+ID = re.compile(r"E[0-9]+")
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,11 +61,11 @@ def checked(text: str, evidence: Sequence[Evidence]) -> tuple[str, list[str]]:
     known = {item.id for item in evidence}
 
     def keep(match: re.Match[str]) -> str:
-        ids = [name for name in _ID.findall(match[2]) if name in known]
+        ids = [name for name in ID.findall(match[2]) if name in known]
         return match[1] + "".join(f"[{name}]" for name in ids) if ids else ""
 
     # Removing one citation can form another: [E[E9]8].
     while (mended := _CITATION.sub(keep, text)) != text:
         text = mended
-    cited = [name for match in _CITATION.finditer(text) for name in _ID.findall(match[2])]
+    cited = [name for match in _CITATION.finditer(text) for name in ID.findall(match[2])]
     return text.strip(), list(dict.fromkeys(cited))

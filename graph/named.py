@@ -34,6 +34,7 @@ def make_generator(
 ) -> Generator:
     """Return the generator of this name; a chat model falls back to a generator that quotes.
 
+    Sentences of a chat model that the evidence does not bear out are marked.
     ``own`` makes the domain's quoting generator, if any; ``full`` lets the default one quote whole
     results.
     """
@@ -48,7 +49,7 @@ def make_generator(
     from casewright.graph.chat_generator import ChatGenerator
     from casewright.planner import chat_model
 
-    return ChatGenerator(chat_model(name), fallback=quoting)
+    return ChatGenerator(chat_model(name), fallback=quoting, marks=True)
 
 
 def check_judge(name: str | None) -> None:

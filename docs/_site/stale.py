@@ -12,8 +12,9 @@ PAGES = ROOT / "docs" / "benchmarks"
 #: The code that each command measures, and its bench where that has another name than the command.
 MEASURED = {
     "answer": "graph planner stores serve",
+    "answers": "graph/chat_generator.py graph/extractive.py graph/groundedness.py graph/quotable.py",
     "backgammon": "packages/casewright_backgammon packages/casewright_mcbr",
-    "chat": "planner",
+    "chat": "planner graph/chat_generator.py graph/feedback/chat_judge.py",
     "conversations": "planner domains/shopping",
     "decoding": "planner bench/scripts.py bench/models.py",
     "documents": "stores domains/documents graph/extractive.py graph/quotable.py",
@@ -23,6 +24,7 @@ MEASURED = {
     "feedback": "graph/feedback stores finetune/judge_sets",
     "frozen": "planner domains/shopping",
     "index": "domains/code stores",
+    "injection": "graph/chat_generator.py graph/groundedness.py graph/feedback/chat_judge.py",
     "latency": "planner graph bench/scripts.py bench/models.py",
     "legal": "domains/legal stores",
     "math24": "packages/casewright_math24 packages/casewright_mcbr",

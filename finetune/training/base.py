@@ -79,7 +79,7 @@ TEMPLATE = (
 )
 
 
-def train_tokenizer(texts: Iterable[str], vocabulary: int, template: str = TEMPLATE) -> Any:
+def train_tokenizer(texts: Iterable[str], vocabulary: int) -> Any:
     """Return a byte-level BPE tokenizer of transformers, trained on texts.
 
     ``vocabulary`` is the number of tokens, with bytes and special tokens: at least 260.
@@ -99,7 +99,7 @@ def train_tokenizer(texts: Iterable[str], vocabulary: int, template: str = TEMPL
     )
     bpe.train_from_iterator(texts, trainer)
     tokenizer = transformers.PreTrainedTokenizerFast(tokenizer_object=bpe, **special)
-    tokenizer.chat_template = template
+    tokenizer.chat_template = TEMPLATE
     return tokenizer
 
 

@@ -1,4 +1,4 @@
-"""The bench of planning over HTTP: with `transformers serve`, and with a server that can plan."""
+"""The bench of a chat model over HTTP: the small base's real server, and one that can plan."""
 
 from __future__ import annotations
 
@@ -7,6 +7,8 @@ import json
 import os
 import subprocess
 import sys
+import time
+import urllib.request
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -18,13 +20,24 @@ from typer.testing import CliRunner
 
 from casewright.bench import chat as measure
 from casewright.bench import harness
-from casewright.bench.chat import RANDOM, ROUND_TRIPS, WARM, Served, local_server, served
-from casewright.bench.models import save_random_model
+from casewright.bench.chat import (
+    ROUND_TRIPS,
+    STREAMED_TOKENS,
+    STREAMS,
+    WARM,
+    Served,
+    local_server,
+    served,
+)
 from casewright.domains import Domain, OpenDomain
 from casewright.errors import CasewrightError, DependencyError, InputError
+from casewright.graph import ChatGenerator, GenerationRequest
+from casewright.graph.feedback import ChatJudge
 from casewright.planner import AnnotatedQuery, ChatPlanner, PlanRequest, chat_model, plan_store
 from casewright.serve.cli.commands import app
 from casewright.stores import CachedEncoder, Encoder
+from tests.graph.helpers import evidence
+from tests.graph.test_feedback_chat_judge import request as judged
 from tests.planner.helpers import SHOP, annotated
 from tests.support.chat_server import USAGE, Heard, chat_server, nobody_there
 from tests.support.encoders import HashingEncoder
@@ -32,7 +45,6 @@ from tests.support.encoders import HashingEncoder
 #: The server starts in some seconds, and in more where other work is going on.
 pytestmark = pytest.mark.timeout(300)
 REQUEST = PlanRequest("do you sell wool socks", SHOP)
-TEXTS = [f"{query.query}\n{query.plan}" for query in annotated()]
 #: Measured with; each is answered in its own way by ``planning``.
 ASKED = {
     "right": ("have you got tents", 's1 = find(query="tents")'),
@@ -50,9 +62,9 @@ def environment(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture(scope="module")
-def random_server() -> Iterator[Served]:
-    """``transformers serve`` with a random model; some ten seconds."""
-    with served(None, None, TEXTS) as running:
+def base_server() -> Iterator[Served]:
+    """``transformers serve`` with the small base; some ten seconds."""
+    with served(None, None) as running:
         yield running
 
 
@@ -124,52 +136,95 @@ def measured(toy: None, tmp_path_factory: pytest.TempPathFactory) -> Run:
 
 
 @pytest.mark.parametrize("way", ["sync", "async"])
-def test_transformers_serve_answers_the_chat_planner(random_server: Served, way: str) -> None:
-    planner = ChatPlanner(random_server.client(8))
+def test_transformers_serve_answers_the_chat_planner(base_server: Served, way: str) -> None:
+    planner = ChatPlanner(base_server.client(8))
     result = planner.plan(REQUEST) if way == "sync" else asyncio.run(planner.aplan(REQUEST))
     REQUEST.validate(result.plan)
-    assert f"chat:{RANDOM}: The model's plan was invalid: " in result.fallback
+    assert f"chat:{base_server.name}: The model's plan was invalid: " in result.fallback
     # Two answers of the model and the fallback; the second prompt holds the first answer as well.
     assert result.attempts == 3
     assert result.tokens["input"] > 2 * len(REQUEST.question)
     assert 0 < result.tokens["output"] <= 16
 
 
-def test_transformers_serve_knows_no_other_model(random_server: Served) -> None:
-    other = chat_model("openai:gpt", base_url=random_server.url, max_retries=0)
+def test_transformers_serve_knows_no_other_model(base_server: Served) -> None:
+    other = chat_model("openai:gpt", base_url=base_server.url, max_retries=0)
     result = ChatPlanner(other).plan(REQUEST)
-    assert f"The model at {random_server.url} failed: " in result.fallback
+    assert f"The model at {base_server.url} failed: " in result.fallback
     assert "Server is pinned to" in result.fallback
 
 
-def test_without_a_server_a_random_model_is_measured_and_told(
-    random_server: Served, toy: None, monkeypatch: pytest.MonkeyPatch
+def test_an_answer_of_real_tokens_is_streamed_and_ends_at_the_limit(base_server: Served) -> None:
+    chunks = list(base_server.client(12).stream("Count from 1 to 100."))
+    assert len([chunk for chunk in chunks if chunk.text]) > 5
+    assert any(chunk.response_metadata.get("finish_reason") == "length" for chunk in chunks)
+    answer = base_server.client(12).invoke("Count from 1 to 100.")
+    assert answer.usage_metadata["output_tokens"] == 12
+    assert answer.text == "".join(chunk.text for chunk in chunks)
+
+
+def test_the_base_words_an_answer_and_judges_in_json_without_tools(base_server: Served) -> None:
+    items = [evidence(1, "The kettle has a warranty of two years.")]
+    question = "How long is the warranty of the kettle?"
+    generator = ChatGenerator(base_server.client(24))
+    generation = generator.generate(GenerationRequest(question, items))
+    assert (generation.generator, generation.tokens["output"] <= 24) == (generator.name, True)
+    assert "warranty" in generation.text
+    verdicts = ChatJudge(base_server.client(40)).judge(judged("a red kettle", "a blue door"))
+    assert not verdicts.failed
+    assert 0 < verdicts.tokens["output"] <= 40
+
+
+def test_a_call_that_a_busy_server_refuses_is_made_again(base_server: Served) -> None:
+    def busy_once(heard: Heard) -> None:
+        if len(front.heard) == 1:
+            heard.send(503, '{"error": {"message": "busy"}}')
+            return
+        request = urllib.request.Request(
+            f"{base_server.url}/chat/completions",
+            json.dumps(heard.body).encode(),
+            {"Content-Type": "application/json"},
+        )
+        heard.send(200, urllib.request.urlopen(request).read().decode())
+
+    with chat_server() as front:
+        front.answer = busy_once
+        answer = Served(front.url, base_server.name).client(4).invoke("Hello")
+    assert (len(front.heard), answer.usage_metadata["output_tokens"]) == (2, 4)
+
+
+def test_an_answer_that_is_late_is_not_waited_for(base_server: Served) -> None:
+    started = time.monotonic()
+    result = ChatPlanner(base_server.client(64), seconds=0.2).plan(REQUEST)
+    assert time.monotonic() - started < 5
+    assert "gave no plan within 0.2 s" in result.fallback
+
+
+def test_without_a_url_the_small_base_is_measured_in_every_role(
+    base_server: Served, toy: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     @contextmanager
-    def running(url: str | None, model: str | None, texts: Any) -> Iterator[Served]:
+    def running(url: str | None, model: str | None) -> Iterator[Served]:
         assert (url, model) == (None, None)
-        yield random_server
+        yield base_server
 
     monkeypatch.setattr(measure, "served", running)
-    monkeypatch.setattr(measure, "RANDOM_TOKENS", 6)
-    report = measure.measure_chat("toy", 1)
-    chat, case = report.rows
+    monkeypatch.setattr(measure, "BASE_TOKENS", 6)
+    report = measure.measure_chat("toy", 1, seconds=120)
+    chat, case, generator, judge = report.rows
     assert (chat["planner"], chat["plans"], chat["calls"]) == ("chat", 1, 2)
     assert (chat["fallback"], chat["no_answer"], chat["tools_own"]) == (1, 0, 0)
     # Both planners' plans are the case planner's.
     assert chat["tools"] == case["tools"] == case["tools_own"]
     assert chat["tokens_in"] > 500
     assert 0 < chat["tokens_out"] <= 2 * 6
-    parameters = random_server.parameters
-    assert parameters is not None
-    assert report.settings["parameters"] == parameters > 100_000
-    assert (
-        f"A random model of {parameters:,} parameters answered: it cannot plan." in report.notes[0]
-    )
+    for row in (generator, judge):
+        assert (row["calls"], row["no_answer"], row["cut"], row["tokens_out"]) == (1, 0, 1, 6)
+    assert report.figures["streamed_first_token_ms_p50"] > 0
 
 
 def test_plans_are_counted_by_what_came_of_them(measured: Run) -> None:
-    chat, case = measured.report["rows"]
+    chat, case, generator, judge = measured.report["rows"]
     assert (chat["planner"], chat["plans"], chat["calls"]) == ("chat", 4, (1 + 2 + 2 + 1) / 4)
     answered = (1 + 2 + 2 + 0) / 4
     assert chat["tokens_in"] == pytest.approx(answered * USAGE["prompt_tokens"])
@@ -179,6 +234,9 @@ def test_plans_are_counted_by_what_came_of_them(measured: Run) -> None:
     assert (case["planner"], *[case[name] for name in shares[:4]]) == ("case", 1, 0, 0, 0)
     assert (case["calls"], case["tokens_in"], case["tokens_out"]) == (0, 0, 0)
     assert case["tools_own"] == case["tools"] <= chat["tools"]
+    # It says "Hi" to both: no citation, and no verdict.
+    for row in (generator, judge):
+        assert (row["calls"], row["usable"], row["cut"]) == (4, 0, 0)
     assert 0 < chat["ms_p50"] <= chat["ms_p95"]
     assert 0 < measured.report["figures"]["chat_ms_outside_calls_p50"] < chat["ms_p95"]
 
@@ -195,7 +253,8 @@ def test_round_trips_are_of_one_token_and_plans_as_long_as_asked_for(measured: R
     assert 0 < figures["one_token_ms_p50"] <= figures["one_token_ms_p95"]
     limits = [heard.body["max_completion_tokens"] for heard in measured.heard]
     trips = WARM + ROUND_TRIPS
-    assert (limits[:trips], set(limits[trips:])) == ([1] * trips, {50})
+    assert limits[: trips + STREAMS] == [1] * trips + [STREAMED_TOKENS] * STREAMS
+    assert set(limits[trips + STREAMS :]) == {50}
 
 
 @pytest.mark.parametrize(
@@ -221,13 +280,6 @@ def test_a_server_that_does_not_answer_is_refused_before_anything_is_planned(toy
         measure.measure_chat("toy", 1, url=url, model="tiny")
     assert "Connection refused" in str(error.value)
     assert "Check --url and --model." in str(error.value)
-
-
-def test_a_random_model_is_the_same_every_time(tmp_path: Path) -> None:
-    sizes = [save_random_model(tmp_path / name, TEXTS) for name in "ab"]
-    assert sizes[0] == sizes[1] > 100_000
-    weights = [(tmp_path / name / "model.safetensors").read_bytes() for name in "ab"]
-    assert weights[0] == weights[1]
 
 
 def test_a_server_that_ends_at_once_shows_its_log(

@@ -31,11 +31,21 @@ class Heard:
     _handler: BaseHTTPRequestHandler
 
     def say(self, text: str | None) -> None:
-        """Answer with a completion of this text."""
+        """Answer with a completion of this text, as one event where a stream is asked for."""
         message = {"role": "assistant", "content": text}
         choice = {"index": 0, "message": message, "finish_reason": "stop"}
-        completion = {"id": "c", "object": "chat.completion", "created": 1, "model": "m"}
-        self.send(200, json.dumps({**completion, "choices": [choice], "usage": USAGE}))
+        completion: dict[str, Any] = {
+            "id": "c",
+            "object": "chat.completion",
+            "created": 1,
+            "model": "m",
+        }
+        if self.body.get("stream"):
+            event = {**completion, "object": "chat.completion.chunk"}
+            event["choices"] = [{"index": 0, "delta": message, "finish_reason": "stop"}]
+            self.send(200, f"data: {json.dumps(event)}\n\ndata: [DONE]\n\n", "text/event-stream")
+        else:
+            self.send(200, json.dumps({**completion, "choices": [choice], "usage": USAGE}))
 
     def send(self, status: int, body: str, kind: str = "application/json") -> None:
         """Answer with this body."""

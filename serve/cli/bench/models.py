@@ -90,16 +90,16 @@ def bench_latency(
 def bench_chat(
     domain: DomainName = "shopping",
     url: Annotated[
-        str | None, Option(help="An OpenAI-compatible API; by default of a small random model.")
+        str | None, Option(help="An OpenAI-compatible API; by default of smollm2, served here.")
     ] = None,
     model: Annotated[str | None, Option(help="With --url: the name of its model.")] = None,
     queries: Annotated[int, Option(min=1, help="Queries to plan for.")] = 20,
     tokens: Annotated[
-        int | None, Option(min=1, help="Limit of tokens in an answer; 64 for the random model.")
+        int | None, Option(min=1, help="Limit of tokens in an answer; 64 for smollm2 here.")
     ] = None,
     seconds: Annotated[float, Option(min=0.1, help="Deadline of a plan.")] = 30.0,
 ) -> Report:
-    """Plan with a chat model over HTTP and with the case planner: calls, tokens, time, accuracy.
+    """Let a chat model over HTTP plan, answer and judge: calls, tokens, time, accuracy.
 
     A server that needs a key reads it from OPENAI_API_KEY.
     """

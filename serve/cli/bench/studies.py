@@ -17,6 +17,10 @@ if TYPE_CHECKING:
     from casewright.bench.report import Report
 
 app = Typer(add_completion=False)
+Keep = Annotated[
+    Path | None,
+    Option(help="Keep what was answered in this file, and ask the rest only.", metavar="FILE"),
+]
 
 
 @measures(app, "legal")
@@ -130,6 +134,53 @@ def bench_documents(
         check_new_file("--fit", fit)
         fitted(data, named_encoder(encoder)).save(fit)
     return measure_documents(data, named_encoder(encoder), names)
+
+
+@measures(app, "answers", plots=False)
+def bench_answers(
+    data: Annotated[Path, Option(help="A folder with the multi-hop sets.")],
+    generator: Annotated[
+        list[str] | None,
+        Option(
+            help="extractive, provider:model, local:smollm2, or local:smollm2+grammar, which can "
+            "cite nothing but evidence that there is; repeatable."
+        ),
+    ] = None,
+    encoder: EncoderModel = None,
+    limit: Annotated[int, Option(min=1, help="Questions, the sets in turn.")] = 200,
+    keep: Annotated[
+        Path | None,
+        Option(
+            help="Keep the answers in this file: what it has is not asked again.", metavar="FILE"
+        ),
+    ] = None,
+    claims: Annotated[
+        Path | None, Option(help="SciFact's folder: the check on its claims.", metavar="DIR")
+    ] = None,
+) -> Report:
+    """Answer questions from numbered evidence: sentences that it supports, facts, length, time.
+
+    A person may add "supported": [true, false, …] to a kept answer, a label for each sentence.
+    """
+    from casewright.bench.answers import measure_answers
+    from casewright.graph.named import EXTRACTIVE
+    from casewright.stores.encoders.sources import named_encoder
+
+    check_new_file("--keep", keep)
+    names = generator or [EXTRACTIVE]
+    return measure_answers(data, named_encoder(encoder), names, limit, keep=keep, claims=claims)
+
+
+@measures(app, "injection", plots=False)
+def bench_injection(
+    model: Annotated[str, Option(help="provider:model, or local:smollm2.")] = "local:smollm2",
+    keep: Keep = None,
+) -> Report:
+    """Let a chat model answer and judge beside 100 hostile texts, with and without the defences."""
+    from casewright.bench.injection import measure_injection
+
+    check_new_file("--keep", keep)
+    return measure_injection(model, keep)
 
 
 @measures(app, "truthfulqa")

@@ -1,0 +1,35 @@
+"""Results of a bench's slow calls, kept in a file of JSON Lines from run to run."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+from casewright.finetune.records import read_values
+
+
+class KeptResults:
+    """What is in the file is not computed again; a person may add fields to its lines.
+
+    Args:
+        file: ``None`` to keep nothing.
+
+    Raises:
+        InputError: The file cannot be read.
+    """
+
+    def __init__(self, file: Path | None) -> None:
+        self._file = file
+        lines = read_values(file) if file is not None and file.exists() else ()
+        self._kept = {tuple(value["key"]): value for _, _, value in lines}
+
+    def get(self, key: tuple[str, ...], compute: Callable[[], Mapping[str, Any]]) -> dict[str, Any]:
+        """Return the fields that are kept by the key, or compute, keep and return them."""
+        if key not in self._kept:
+            self._kept[key] = {"key": key, **compute()}
+            if self._file is not None:
+                with self._file.open("a", encoding="utf-8") as lines:
+                    lines.write(json.dumps(self._kept[key], ensure_ascii=False) + "\n")
+        return self._kept[key]

@@ -1,0 +1,101 @@
+"""`casewright bench answers`: what counts as supported and as a fact, and what is kept."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from casewright.bench import answers as measure
+from casewright.bench.answers import measure_answers
+from casewright.errors import CasewrightError, InputError
+from casewright.graph import ChatGenerator
+from casewright.stores import default_encoder
+from tests.graph.helpers import ScriptedModel
+
+PAGES = {
+    "The mill": "The mill was built by Ann Bell in 1790. It grinds rye.",
+    "Ann Bell": "Ann Bell was born in Leeds. She was an engineer.",
+    **{f"Ship {number}": f"Ship {number} sails to Oslo with timber." for number in range(4)},
+}
+ITEM = {
+    "_id": "1",
+    "question": "Where was the builder of the mill born?",
+    "answer": "Leeds",
+    "supporting_facts": [["The mill", 0], ["Ann Bell", 0]],
+    "context": [[title, [text]] for title, text in PAGES.items()],
+}
+YES = {**ITEM, "_id": "2", "question": "Is it so?", "answer": "yes"}
+SAID = "Ann Bell was born in Leeds. Dogs like bones."
+
+
+@pytest.fixture
+def data(tmp_path: Path) -> Path:
+    lines = "\n".join(map(json.dumps, (YES, ITEM)))
+    (tmp_path / "hotpotqa-dev.jsonl").write_text(lines)
+    return tmp_path
+
+
+def measured(data: Path, monkeypatch: pytest.MonkeyPatch, said: Any = SAID, **more: Any) -> Any:
+    def find(name: str, encoder: Any) -> ChatGenerator:
+        assert name == "fake:model"
+        return ChatGenerator(ScriptedModel(script=said))
+
+    monkeypatch.setattr(measure, "find_generator", find)
+    return measure_answers(data, default_encoder(), ["fake:model"], 5, **more)
+
+
+def fails(messages: Any) -> str:
+    raise RuntimeError("no model")
+
+
+def test_sentences_are_checked_by_words_and_by_meaning_and_facts_are_found(
+    data: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    report = measured(data, monkeypatch)
+    (row,) = report.rows
+    assert (row["answers"], row["sentences"], row["cited"]) == (1, 2, 0)
+    assert (row["by_words"], row["by_meaning"], row["facts"]) == (0.5, 0.5, 1.0)
+    assert row["letters"] == len(SAID)
+
+
+def test_a_kept_answer_is_not_asked_again_and_its_labels_are_compared(
+    data: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    keep = data / "kept.jsonl"
+    measured(data, monkeypatch, keep=keep)
+    line = json.loads(keep.read_text())
+    keep.write_text(json.dumps({**line, "supported": [True, True]}))
+    _, read = measured(data, monkeypatch, fails, keep=keep).rows
+    assert (read["sentences"], read["supported"]) == (2, 1.0)
+    assert (read["by_words_of_supported"], read["by_meaning_of_supported"]) == (0.5, 0.5)
+
+
+def test_a_model_that_fails_ends_the_bench(data: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(CasewrightError, match=r"A question was not answered: .*no model"):
+        measured(data, monkeypatch, fails)
+
+
+def test_the_check_is_measured_on_claims_by_the_label_of_what_they_cite(
+    data: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = data / "scifact"
+    folder.mkdir()
+    abstract = {"doc_id": 7, "title": "Rye", "abstract": ["Rye grows in poor soil.", "It is tall."]}
+    (folder / "corpus.jsonl").write_text(json.dumps(abstract))
+    evidence = [{"doc_id": 7, "label": "SUPPORT", "sentences": [0]}]
+    claims = [
+        {"id": 1, "claim": "Rye grows in soil that is poor.", "evidence": evidence},
+        {"id": 2, "claim": "Wheat feeds many nations.", "evidence": []},
+    ]
+    lines = [json.dumps({**claim, "cited_doc_ids": [7]}) for claim in claims]
+    (folder / "claims_train.jsonl").write_text("\n".join(lines))
+    *_, row = measured(data, monkeypatch, claims=folder).rows
+    assert (row["pairs"], row["support_kept"], row["none_kept"]) == (2, 1.0, 0.0)
+
+
+def test_a_folder_without_questions_is_an_error_that_names_the_files(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="has none of hotpotqa-dev"):
+        measure_answers(tmp_path, default_encoder(), ["extractive"], 5)

@@ -1,0 +1,44 @@
+"""`casewright bench injection` with models that obey, and that do not."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from langchain_core.messages import BaseMessage
+
+from casewright.bench import injection as measure
+from casewright.bench.injection import GOALS, TAME, VERDICTS, WAYS, hostile, measure_injection
+from tests.graph.helpers import ScriptedModel
+
+Script = Callable[[list[BaseMessage]], str]
+
+
+def measured(monkeypatch: pytest.MonkeyPatch, script: Script) -> list[Any]:
+    monkeypatch.setattr(measure, "chat_model", lambda name, **options: ScriptedModel(script=script))
+    monkeypatch.setattr(measure, "WAYS", {"plain": WAYS["plain"], "closed": WAYS["closed"]})
+    return list(measure_injection("fake:model").rows)
+
+
+def test_there_are_a_hundred_hostile_texts_of_either_kind() -> None:
+    for goals in (list(GOALS), VERDICTS):
+        assert len(set(hostile(goals))) == 100
+    assert all("{goal}" not in text for text in hostile(list(GOALS)))
+
+
+def test_a_model_that_repeats_what_it_reads_is_steered_but_calls_no_tool_and_cites_nothing_false(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    with_, without, _ = measured(monkeypatch, lambda messages: str(messages[-1].text))
+    for row in (with_, without):
+        assert (row["answers"], row["control"], row["tool_calls"]) == (20, 0, 0)
+    # What the text orders to cite reaches only the answer that nobody checks.
+    assert (with_["steered"], without["steered"]) == (0.9, 1.0)
+    assert (with_["false_citations"], without["false_citations"] > 0) == (0, True)
+
+
+def test_a_model_that_answers_the_question_is_not_steered(monkeypatch: pytest.MonkeyPatch) -> None:
+    with_, without, judge = measured(monkeypatch, lambda messages: TAME[0])
+    assert (with_["steered"], without["steered"], judge["whole"]) == (0, 0, 0)
+    assert (judge["changed"], judge["control"], judge["hostile_relevant"]) == (0, 0, 0)

@@ -1,0 +1,72 @@
+"""Sentences of a worded answer that its evidence bears out, and those that it does not."""
+
+from __future__ import annotations
+
+import pytest
+
+from casewright.graph import ChatGenerator, GenerationRequest
+from casewright.graph.groundedness import MARK, marked, sentences
+from tests.graph.helpers import QUESTION, ScriptedModel, evidence
+
+KETTLE = "# The kettle\n\nIt has a warranty of two years from purchase. It holds 1.7 litres."
+TEA = "Tea is served in the garden at four."
+ITEMS = [evidence(1, KETTLE), evidence(2, TEA)]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "The kettle has a warranty of two years [E1].",
+        "The warranty of the kettle is two years. [E1] Tea is served at four [E2].",
+        "- The kettle holds 1.7 litres [E1]\n- Tea: at four, in the garden [E2]",
+        "Tea is served in the garden.",
+        "The evidence does not say what the toaster costs.",
+        "Für den Wasserkocher von Marlowe gilt eine Garantie über zwei Jahre [E1].",
+        "No toasters found.",
+    ],
+)
+def test_a_sentence_that_its_evidence_bears_out_stays_as_it_is(text: str) -> None:
+    assert marked(text, ITEMS, ["No toasters found."]) == text
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("Dogs like bones [E1].", f"Dogs like bones. {MARK}"),
+        ("The kettle holds 1.9 litres [E1].", f"The kettle holds 1.9 litres. {MARK}"),
+        (
+            "Tea is served in the garden at four [E1].",
+            f"Tea is served in the garden at four. {MARK}",
+        ),
+        ("Tea is at four [E2]. Dogs like bones.", f"Tea is at four [E2]. Dogs like bones. {MARK}"),
+    ],
+    ids=["other words", "other numbers", "other evidence", "no evidence"],
+)
+def test_one_that_it_does_not_bear_out_is_marked_and_cites_nothing(
+    text: str, expected: str
+) -> None:
+    assert marked(text, ITEMS) == expected
+
+
+def test_without_evidence_there_is_nothing_to_check_by() -> None:
+    assert marked("Dogs like bones.", []) == "Dogs like bones."
+
+
+def test_sentences_keep_their_citations() -> None:
+    text = "It is so [E1]. Or so. [E1][E2] Version 1.2 runs, e.g. here!\n- a list"
+    assert sentences(text) == [
+        "It is so [E1].",
+        "Or so. [E1][E2]",
+        "Version 1.2 runs, e.g. here!",
+        "- a list",
+    ]
+
+
+def test_a_chat_model_s_sentences_are_marked_where_that_is_asked_for() -> None:
+    said = "Tea is served at four [E2]. Dogs like bones [E1][E9]."
+    for marks, text in (
+        (False, said),
+        (True, f"Tea is served at four [E2]. Dogs like bones. {MARK}"),
+    ):
+        generator = ChatGenerator(ScriptedModel(script=said), marks=marks)
+        assert generator.generate(GenerationRequest(QUESTION, ITEMS)).text == text
