@@ -1,4 +1,4 @@
-"""A chat model's plans over HTTP beside the case planner's: calls, tokens, time, accuracy."""
+"""Comparison of a chat model's plans, over HTTP, with the case planner's: time, accuracy, costs."""
 
 from __future__ import annotations
 
@@ -33,13 +33,13 @@ from casewright.planner.chat_call import ask, failure
 from casewright.planner.named import CASE_PLANNER, make_planner
 from casewright.tools import Toolbox
 
-#: The random model's name, and its limit of written tokens: those of a long plan.
+#: The random model's name, and its limit of generated tokens: the length of a long plan.
 RANDOM, RANDOM_TOKENS = "random-mistral", 64
 #: The numbers of timed completions of one token, and of untimed ones before: the first are slow.
-ROUND_TRIPS, WARM = 20, 2
-#: The packages that `transformers serve` needs beside transformers, and the server's code: it ends
-#: when its standard input closes, which the parent's death causes.
-NEEDED = ("fastapi", "openai", "uvicorn")
+ROUND_TRIPS, WARM_UP = 20, 2
+#: The packages that `transformers serve` needs in addition to transformers.
+SERVER_PACKAGES = ("fastapi", "openai", "uvicorn")
+#: The server's code. It exits when its standard input closes, so it does not outlive its parent.
 SERVER = """\
 import os, sys, threading
 threading.Thread(target=lambda: (sys.stdin.buffer.read(), os._exit(0)), daemon=True).start()
@@ -47,9 +47,9 @@ from transformers.cli.transformers import main
 main()
 """
 COLUMNS = (
-    "calls and tokens are means of a plan, tokens by the server's count. valid_at_first, "
-    "valid_repaired: shares of plans that the chat model wrote; the others are the case planner's, "
-    "as fallback, those of no_answer because a call failed or was late. tools_own: share of all "
+    "calls and tokens are means per plan; the server counts the tokens. valid_at_first, "
+    "valid_repaired: shares of plans that the chat model wrote. fallback: share of plans by the "
+    "case planner; no_answer: those after a call that failed or timed out. tools_own: share of all "
     "plans that the chat model wrote with the right tools; tools: share with the fallbacks. "
     "one_token_ms is a whole round trip with the same client; chat_ms_outside_calls is a plan's "
     "time outside of its calls: plan cases, prompt, checks, fallback."
@@ -58,7 +58,7 @@ COLUMNS = (
 
 @dataclass(slots=True)
 class Call:
-    """The ``time.perf_counter`` of a chat model's call; an abandoned call has no end."""
+    """Times of a chat model's call by ``time.perf_counter``; a call that timed out has no end."""
 
     started: float
     ended: float | None = None
@@ -69,25 +69,20 @@ class CallLog(BaseCallbackHandler):
     """A LangChain callback that records a model's calls in order."""
 
     def __init__(self) -> None:
-        self._calls: dict[UUID, Call] = {}
-
-    @property
-    def calls(self) -> list[Call]:
-        """All calls so far."""
-        return list(self._calls.values())
+        self.calls: dict[UUID, Call] = {}
 
     def on_chat_model_start(self, *arguments: Any, run_id: UUID, **options: Any) -> None:
         """See LangChain."""
-        self._calls[run_id] = Call(time.perf_counter())
+        self.calls[run_id] = Call(time.perf_counter())
 
     def on_llm_end(self, response: Any, *, run_id: UUID, **options: Any) -> None:
         """See LangChain."""
-        call = self._calls[run_id]
+        call = self.calls[run_id]
         call.ended, call.answered = time.perf_counter(), True
 
     def on_llm_error(self, error: BaseException, *, run_id: UUID, **options: Any) -> None:
         """See LangChain."""
-        self._calls[run_id].ended = time.perf_counter()
+        self.calls[run_id].ended = time.perf_counter()
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,9 +90,9 @@ class Planned:
     """The plan of a query.
 
     Attributes:
-        fallback: The reason for a fallback's plan; empty for the planner's plan.
+        fallback: The reason why the fallback planned; empty for the planner's own plan.
         unanswered: True if the last call failed or timed out.
-        right: True if the tools are the gold plan's.
+        right: True if the tools are those of the gold plan.
     """
 
     milliseconds: float
@@ -131,14 +126,14 @@ class Served:
         client = self.client(1)
         call = partial(ask, client, [HumanMessage("Hello")], seconds)
         try:
-            return timings(call, WARM + ROUND_TRIPS)[WARM:]
+            return timings(call, WARM_UP + ROUND_TRIPS)[WARM_UP:]
         except Exception as error:  # a server may fail in any way
             raise InputError(f"{failure(client, error)}. Check --url and --model.") from error
 
 
 @contextmanager
 def served(url: str | None, model: str | None, texts: Iterable[str]) -> Iterator[Served]:
-    """Yield the model at a URL, or without one a random model with a tokenizer of the texts.
+    """Yield the model at a URL; without a URL, a random model with a tokenizer of the texts.
 
     Raises:
         InputError: Only one of ``url`` and ``model`` is given.
@@ -161,10 +156,10 @@ def local_server(folder: Path, *, seconds: float = 120.0) -> Iterator[str]:
     """Run `transformers serve` for a model's folder, and yield the URL of its API.
 
     Raises:
-        DependencyError: A package of ``NEEDED`` is not installed.
+        DependencyError: A package of ``SERVER_PACKAGES`` is not installed.
         CasewrightError: The server does not start in time, or ends early.
     """
-    if missing := [name for name in NEEDED if find_spec(name) is None]:
+    if missing := [name for name in SERVER_PACKAGES if find_spec(name) is None]:
         raise DependencyError(
             f"A local server needs {', '.join(missing)}. Run: pip install 'casewright[bench]'"
         )
@@ -173,7 +168,7 @@ def local_server(folder: Path, *, seconds: float = 120.0) -> Iterator[str]:
         port = str(free.getsockname()[1])
     command = [sys.executable, "-c", SERVER, "serve", folder.name]
     command += ["--host", "127.0.0.1", "--port", port, "--device", "cpu"]
-    # An environment's proxy does not apply to this machine.
+    # Requests to this machine must not go through the environment's proxy.
     opener = build_opener(ProxyHandler({}))
 
     def address(log: str) -> str | None:
@@ -201,8 +196,8 @@ def measure_chat(
 ) -> Report:
     """Plan for the same queries with a chat model over HTTP and with the case planner.
 
-    Without a URL, a local server has a small model of random weights, which cannot plan: the report
-    then measures transport and control flow, not quality.
+    Without a URL, a local server runs a small model with random weights, which cannot plan: the
+    report then measures transport and control flow, not quality.
     """
     tested = read_tested_domain(domain_name)
     known, measuring = tested.domain.queries(), tested.measuring(queries)
@@ -251,13 +246,13 @@ def measure_chat(
 def _plan_all(
     planner: Planner, queries: Sequence[AnnotatedQuery], toolbox: Toolbox, log: CallLog
 ) -> list[Planned]:
-    """Return the plans of the queries in turn, after an untimed plan of the first query."""
+    """Return the plans of the queries; a first plan to warm up does not count."""
     planner.plan(queries[0].record.request(toolbox))
     plans = []
     for query in queries:
         before = len(log.calls)
         result = planner.plan(query.record.request(toolbox))
-        now, calls = time.perf_counter(), log.calls[before:]
+        now, calls = time.perf_counter(), list(log.calls.values())[before:]
         plans.append(
             Planned(
                 result.milliseconds,

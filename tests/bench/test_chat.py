@@ -18,7 +18,7 @@ from typer.testing import CliRunner
 
 from casewright.bench import chat as measure
 from casewright.bench import harness
-from casewright.bench.chat import RANDOM, ROUND_TRIPS, WARM, Served, local_server, served
+from casewright.bench.chat import RANDOM, ROUND_TRIPS, WARM_UP, Served, local_server, served
 from casewright.bench.models import save_random_model
 from casewright.domains import Domain, OpenDomain
 from casewright.errors import CasewrightError, DependencyError, InputError
@@ -194,7 +194,7 @@ def test_round_trips_are_of_one_token_and_plans_as_long_as_asked_for(measured: R
     figures = measured.report["figures"]
     assert 0 < figures["one_token_ms_p50"] <= figures["one_token_ms_p95"]
     limits = [heard.body["max_completion_tokens"] for heard in measured.heard]
-    trips = WARM + ROUND_TRIPS
+    trips = WARM_UP + ROUND_TRIPS
     assert (limits[:trips], set(limits[trips:])) == ([1] * trips, {50})
 
 
@@ -204,7 +204,7 @@ def test_round_trips_are_of_one_token_and_plans_as_long_as_asked_for(measured: R
         ({"url": "http://127.0.0.1:1/v1"}, "--url and --model go together"),
         ({"model": "tiny"}, "--url and --model go together"),
         ({"url": "127.0.0.1", "model": "tiny"}, "not a URL"),
-        ({"queries": 5}, "has 4 queries for measuring"),
+        ({"queries": 5}, "has 4 test queries"),
     ],
     ids=["no model", "no URL", "bad URL", "too many queries"],
 )
@@ -274,7 +274,7 @@ def test_a_server_ends_with_whoever_started_it() -> None:
 def test_a_server_without_its_packages_names_them(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    monkeypatch.setattr(measure, "NEEDED", ("fastapi", "no_such_package"))
+    monkeypatch.setattr(measure, "SERVER_PACKAGES", ("fastapi", "no_such_package"))
     with (
         pytest.raises(DependencyError, match=r"needs no_such_package\. Run: pip install"),
         local_server(tmp_path),
