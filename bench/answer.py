@@ -1,4 +1,4 @@
-"""The time of an answer, warm in one process and from a cold start of the command line."""
+"""The time of an answer: in a process that has answered before, and from a new process."""
 
 from __future__ import annotations
 
@@ -8,6 +8,8 @@ import sys
 import time
 from collections.abc import Mapping, Sequence
 from functools import partial
+from itertools import groupby
+from operator import itemgetter
 from typing import Any
 
 from casewright.bench.harness import first_scope, open_tested_domain, p50, p95, timed, tracked
@@ -16,14 +18,14 @@ from casewright.graph import ExtractiveGenerator, RunContext, build_graph
 from casewright.planner import CasePlanner, plan_schema
 from casewright.stores import CaseStore
 
-#: Cold starts of each command.
-STARTS = 5
-#: The stages of an answer, by which its usage counts milliseconds.
-PARTS = ("planning", "execution", "generation")
+#: Number of cold starts of each command.
+COLD_STARTS = 5
+#: The stages of an answer; its ``usage`` has the milliseconds of each.
+STAGES = ("planning", "execution", "generation")
 
 
 def measure_answer(domain_name: str, count: int) -> Report:
-    """Return the times of whole answers (plan, look-ups, wording), and of cold starts.
+    """Return the times of whole answers (planning, look-ups, generation), and of cold starts.
 
     Questions are encoded without a cache. Accuracy is not measured: the queries are plan cases.
     """
@@ -33,13 +35,11 @@ def measure_answer(domain_name: str, count: int) -> Report:
         CaseStore(plan_schema(tested.uncached)) as plans,
     ):
         domain, queries = tested.domain, tested.domain.queries()
-        chosen = random.Random(0).sample(queries, min(count, len(queries)))
+        sample = random.Random(0).sample(queries, min(count, len(queries)))
         plans.add(tested.opened.plan_cases.all())
         generator = ExtractiveGenerator(tested.encoder)
         graph = build_graph(tested.toolbox, CasePlanner(plans), generator)
-        questions: list[Any] = [
-            {"question": query.query, "context": query.record.context} for query in chosen
-        ]
+        questions: list[Any] = [{"question": q.query, "context": q.record.context} for q in sample]
         ask = partial(graph.invoke, context=RunContext(scope=first_scope(domain)))
         ask(questions[0])
         for question in tracked("Answering", questions):
@@ -47,43 +47,42 @@ def measure_answer(domain_name: str, count: int) -> Report:
             state, spent = timed(partial(ask, question))
             cpu = (time.process_time() - before) * 1000
             answer = state["answer"]
-            parts = {name: answer["usage"][f"{name}_ms"] for name in PARTS}
-            rows.append({"steps": len(answer["steps"]), "ms": spent, "cpu": cpu, **parts})
-    cold = [_start("ask", "--domain", domain_name, domain.questions[0]) for _ in range(STARTS)]
-    usage = [_start("--help") for _ in range(STARTS)]
+            stages = {name: answer["usage"][f"{name}_ms"] for name in STAGES}
+            rows.append({"steps": len(answer["steps"]), "ms": spent, "cpu": cpu, **stages})
+    cold = [_start("ask", "--domain", domain_name, domain.questions[0]) for _ in range(COLD_STARTS)]
+    cold_help = [_start("--help") for _ in range(COLD_STARTS)]
     times = [row["ms"] for row in rows]
-    by_steps = {
-        steps: [row for row in rows if row["steps"] == steps]
-        for steps in sorted({row["steps"] for row in rows})
-    }
+    rows.sort(key=itemgetter("steps"))
+    by_steps = {steps: list(group) for steps, group in groupby(rows, itemgetter("steps"))}
     return Report(
         bench="answer",
-        settings={"domain": domain.name, "planner": "case", "queries": len(chosen)},
+        settings={"domain": domain.name, "planner": "case", "queries": len(sample)},
         figures={
             "answer_warm_ms_p50": p50(times),
             "answer_warm_ms_p95": p95(times),
             "answer_warm_cpu_ms_p50": p50([row["cpu"] for row in rows]),
             "ask_cold_s_p50": p50(cold),
             "ask_cold_s_max": max(cold),
-            "help_cold_s_p50": p50(usage),
+            "help_cold_s_p50": p50(cold_help),
         },
         rows=[
             {
                 "steps": steps,
                 "answers": len(group),
-                **{name: p50([row[name] for row in group]) for name in ("ms", "cpu", *PARTS)},
+                **{name: p50([row[name] for row in group]) for name in ("ms", "cpu", *STAGES)},
             }
             for steps, group in by_steps.items()
         ],
         notes=[
-            "Medians in milliseconds, by the number of the plan's steps; cpu is the computing time "
-            "of all threads of the process."
+            "Medians in milliseconds by the number of a plan's steps; cpu is the CPU time of the "
+            "process, all threads included."
         ],
         draw=lambda axes: _draw(axes, by_steps),
     )
 
 
 def _start(*arguments: str) -> float:
+    """Return the seconds that a new ``casewright`` process takes."""
     command = [sys.executable, "-m", "casewright", *arguments]
     return timed(partial(subprocess.run, command, check=True, capture_output=True))[1] / 1000
 

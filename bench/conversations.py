@@ -1,4 +1,4 @@
-"""The accuracy of planners on follow-ups with their history, no history, or an unrelated one."""
+"""The accuracy of planners on follow-up messages with their history, none, or an unrelated one."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from casewright.tools import Toolbox
 
 
 def measure_conversations(domain_name: str) -> Report:
-    """Plan for the follow-ups of a domain's conversations for measuring.
+    """Plan for the follow-ups of a domain's test conversations.
 
     Raises:
         InputError: The domain has no such conversations.
@@ -30,16 +30,16 @@ def measure_conversations(domain_name: str) -> Report:
     conversations = [c for c in domain.conversations() if c.measuring]
     if not conversations:
         raise InputError(
-            f"Domain {domain_name!r} has no conversations for measuring. Give --domain shopping."
+            f"Domain {domain_name!r} has no test conversations. Give --domain shopping."
         )
     follow_ups = [turn for conversation in conversations for turn in conversation.follow_ups]
     kinds, queries = [kind for kind, _ in follow_ups], [query for _, query in follow_ups]
-    alone = [query for query in domain.measuring_queries() if not query.record.tools_extra]
+    complete = [query for query in domain.measuring_queries() if not query.record.tools_extra]
     rows: list[dict[str, Any]] = []
     figures = {
         "conversations": float(len(conversations)),
         "follow_ups": float(len(follow_ups)),
-        "questions_that_stand_alone": float(len(alone)),
+        "questions_that_stand_alone": float(len(complete)),
     }
     with plan_store(domain.queries(), tested.uncached) as store:
         reader = domain.open_reader()
@@ -52,7 +52,7 @@ def measure_conversations(domain_name: str) -> Report:
                 figures[f"tool_accuracy_{suffix}"] = rows[-1]["tools"]
                 figures[f"argument_accuracy_{suffix}"] = rows[-1]["arguments"]
                 figures[f"plan_ms_p50_{suffix}"] = p50([v.milliseconds for v in verdicts])
-            unchanged = _unchanged(planner, alone, toolbox, conversations)
+            unchanged = _share_unchanged(planner, complete, toolbox, conversations)
             figures[f"share_unchanged_{name}_standing_alone"] = unchanged
     return Report(
         bench="conversations",
@@ -60,18 +60,17 @@ def measure_conversations(domain_name: str) -> Report:
         figures=figures,
         rows=rows,
         notes=[
-            "All turns but the first of conversations without part in training, tuning or plan "
-            "cases. Tools and arguments as in bench frozen. Another's history is that of the next "
-            "conversation of the same length. share_unchanged: of the queries of bench frozen, "
-            "which stand alone, the share whose plan an unrelated history does not change."
+            "Follow-ups are all turns but the first of conversations that took no part in "
+            "training, tuning or plan cases. Tools and arguments as in bench frozen. Another's "
+            "history: of the next conversation of the same length. share_unchanged: share of bench "
+            "frozen's queries, which need no history, whose plan an unrelated one does not change."
         ],
     )
 
 
 def _histories(conversations: Sequence[Conversation]) -> dict[str, list[Sequence[Turn]]]:
     """Return each follow-up's histories by name: its own, none, another conversation's."""
-    histories: list[Sequence[Turn]] = []
-    others: list[Sequence[Turn]] = []
+    histories, others = list[Sequence[Turn]](), list[Sequence[Turn]]()
     for number, conversation in enumerate(conversations):
         length = len(conversation.turns)
         rest = [*conversations[number + 1 :], *conversations[:number]]
@@ -90,22 +89,23 @@ def _rows(
 ) -> Iterator[dict[str, Any]]:
     """Yield a row for each kind of follow-up, then a row for all."""
     for kind in [*sorted(set(kinds)), "all"]:
-        subset = [v for v, of in zip(verdicts, kinds, strict=True) if kind in (of, "all")]
+        pairs = zip(verdicts, kinds, strict=True)
+        subset = [v for v, verdict_kind in pairs if kind in (verdict_kind, "all")]
         shares = {"tools": share_right(subset), "arguments": mean([v.arguments for v in subset])}
         yield {**head, "kind": kind, "count": len(subset), **shares}
 
 
-def _unchanged(
+def _share_unchanged(
     planner: Planner,
-    alone: Sequence[AnnotatedQuery],
+    queries: Sequence[AnnotatedQuery],
     toolbox: Toolbox,
     conversations: Sequence[Conversation],
 ) -> float:
-    """Return the share of plans that an unrelated conversation does not change."""
-    same = []
-    for number, query in enumerate(tracked("Questions that stand alone", alone)):
+    """Return the share of queries whose plan does not change with an unrelated conversation."""
+    equal = []
+    for number, query in enumerate(tracked("Questions that need no history", queries)):
         request = query.record.request(toolbox)
         history = conversations[number % len(conversations)].turns[-1].record.turns()
-        changed = planner.plan(replace(request, history=history)).plan
-        same.append(planner.plan(request).plan == changed)
-    return mean(same)
+        plans = [planner.plan(r).plan for r in (request, replace(request, history=history))]
+        equal.append(plans[0] == plans[1])
+    return mean(equal)

@@ -1,8 +1,8 @@
 """Answers to questions about trees of documents: right answers, right citations, refusals.
 
-A folder holds the trees, each a folder, and ``questions.jsonl`` with an object a line: ``tree`` and
-``question``, and if the tree answers the question, the path ``file`` in the tree and the ``words``
-of a right answer. A question without ``file`` is off-topic.
+The data folder has a subfolder for each tree and a file ``questions.jsonl``. Each line is an object
+with a ``tree`` and a ``question``. If the tree answers the question, the object also has a ``file``
+(a path in the tree) and the ``words`` that a right answer contains; otherwise it is off-topic.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from casewright.bench.answer import PARTS
+from casewright.bench.answer import STAGES
 from casewright.bench.harness import mean, p50, tracked
 from casewright.bench.report import Report
 from casewright.domains.documents.domain import CANDIDATES, DOMAIN, PASSAGES, open_documents
@@ -54,13 +54,14 @@ def read_questions(data: Path) -> list[DocumentQuestion]:
     Raises:
         InputError: The questions cannot be read, or a tree or file of a question does not exist.
     """
-    mend = 'A line is {"tree": "…", "question": "…", "file": "…", "words": ["…"]}.'
+    line_format = 'A line is {"tree": "…", "question": "…", "file": "…", "words": ["…"]}.'
     questions = []
-    for number, record in read_records(data / FILE, DocumentQuestion, mend):
+    for number, record in read_records(data / FILE, DocumentQuestion, line_format):
         file = data / record.tree / record.file
         if not file.exists() or bool(record.file) != bool(record.words):
             raise InputError(
-                f"{data / FILE}, line {number} names no tree, or a file without words. {mend}"
+                f"{data / FILE}, line {number} names no tree, or a file without words. "
+                + line_format
             )
         questions.append(record)
     return sorted(questions, key=lambda question: question.tree)
@@ -84,9 +85,9 @@ def measure_documents(data: Path, encoder: Encoder, generators: Sequence[str]) -
             rows.append(_row(tree, name, answers))
             head = {"table": "misses", "tree": tree, "generator": name}
             misses += [
-                {**head, "question": question.question, "why": why}
+                {**head, "question": question.question, "why": fault}
                 for question, answer in answers
-                if (why := _wrong(question, answer))
+                if (fault := _fault(question, answer))
             ]
         opened.close()
     figures = {
@@ -106,8 +107,8 @@ def measure_documents(data: Path, encoder: Encoder, generators: Sequence[str]) -
 def fit(data: Path, encoder: Encoder) -> SufficiencyJudge:
     """Train the judge of sufficiency on all questions of a folder.
 
-    A tree's questions are off-topic in the other trees. The threshold maximises the sum of two
-    shares: the kept answerable questions, and the refused off-topic ones.
+    The questions of a tree are off-topic in the other trees. The threshold maximises the sum of two
+    shares: of answerable questions that are answered, and of off-topic ones that are refused.
     """
     from sklearn.linear_model import LogisticRegression
 
@@ -124,24 +125,23 @@ def fit(data: Path, encoder: Encoder) -> SufficiencyJudge:
     model = LogisticRegression(C=100.0, class_weight="balanced").fit(rows, answered)
     weights = {FEATURE: round(float(model.coef_[0, 0]), 3)}
     regression = Regression(weights, round(float(model.intercept_[0]), 3), 0.5)
-    chances = regression.probabilities(rows, [FEATURE])
-    sums = [
-        (mean(chances[answered] >= least) + mean(chances[~answered] < least), least)
-        for least in np.arange(0.05, 0.96, 0.01)
-    ]
-    best = round(float(np.mean([least for total, least in sums if total == max(sums)[0]])), 2)
+    probabilities = regression.probabilities(rows, [FEATURE])
+    answerable, others = probabilities[answered], probabilities[~answered]
+    thresholds = np.arange(0.05, 0.96, 0.01)
+    sums = np.array([mean(answerable >= t) + mean(others < t) for t in thresholds])
+    threshold = round(float(thresholds[sums == sums.max()].mean()), 2)
     training = {
         "trees": sorted({question.tree for question in questions}),
-        "answerable": int(answered.sum()),
-        "others": int((~answered).sum()),
-        "kept": round(mean(chances[answered] >= best), 3),
-        "refused": round(mean(chances[~answered] < best), 3),
+        "answerable": len(answerable),
+        "others": len(others),
+        "kept": round(mean(answerable >= threshold), 3),
+        "refused": round(mean(others < threshold), 3),
     }
-    return SufficiencyJudge(Regression(weights, regression.bias, best), training)
+    return SufficiencyJudge(Regression(weights, regression.bias, threshold), training)
 
 
 def _stored(data: Path, encoder: Encoder) -> Iterator[tuple[str, Path, list[DocumentQuestion]]]:
-    """Yield each tree, its up-to-date store, and its questions."""
+    """Yield each tree's name, the location of its up-to-date store, and its questions."""
     for tree, members in groupby(read_questions(data), key=lambda question: question.tree):
         folder = (data / tree).resolve()
         name = f"{tree}-{hashlib.sha256(f'{folder} {encoder.name}'.encode()).hexdigest()[:8]}"
@@ -167,11 +167,11 @@ def _row(
         "off_topic": len(off_topic),
         "refused": mean([answer.refused for answer in off_topic]),
         "letters": p50([len(answer.text) for answer in answered] or [0]),
-        "ms": p50([sum(a.usage[f"{part}_ms"] for part in PARTS) for a in answered] or [0]),
+        "ms": p50([sum(a.usage[f"{stage}_ms"] for stage in STAGES) for a in answered] or [0]),
     }
 
 
-def _wrong(question: DocumentQuestion, answer: Answer) -> str:
+def _fault(question: DocumentQuestion, answer: Answer) -> str:
     """Return the fault of an answer; empty for a right one."""
     if not question.file:
         return "" if answer.refused else "answered, and off-topic"

@@ -1,4 +1,4 @@
-"""Speed and retrieval of the packaged encoder, beside its integer weights or another encoder."""
+"""Speed and retrieval of the packaged encoder, compared with integer weights or another encoder."""
 
 from __future__ import annotations
 
@@ -20,15 +20,15 @@ from casewright.finetune.judge_sets.sets import FeedbackSet
 from casewright.stores import CachedEncoder, default_encoder
 from casewright.stores.encoders.sources import named_encoder
 
-#: The k of recall and nDCG; timed runs over the texts.
+#: The k of recall and nDCG, and the number of timed runs over the texts.
 K, RUNS = 10, 3
 NOTES = (
-    "F1: mean over the k of CBR-RAG's table, by the paper's best weighting. Recall and nDCG: of "
-    f"the first {K} cases, over all questions of the set. points: the second encoder less the "
-    "packaged one in float32, times 100, with the 95 % interval over questions (paired bootstrap).",
-    "texts a second: questions of the sets, in batches of similar length, by one process; the "
-    f"median of {RUNS} runs after one that is not timed. Integer weights have 8 bits where the "
-    "processor has VNNI, and 7 elsewhere.",
+    "F1: mean over the k of CBR-RAG's table, with the paper's best weighting. Recall and nDCG: of "
+    f"the first {K} cases, over all questions of the set. points: 100 times the second encoder's "
+    "figure minus the float32 encoder's, with a 95 % interval over questions (paired bootstrap).",
+    "texts a second: questions of the sets, in batches of similar length, in one process; the "
+    f"median of {RUNS} runs after a run to warm up. Integer weights have 8 bits on processors with "
+    "VNNI, and 7 elsewhere.",
 )
 
 
@@ -40,12 +40,12 @@ def measure_encoder(
     limit: int | None = None,
     texts: int = 512,
 ) -> Report:
-    """Search the same cases by the packaged encoder and by another; time both on the same texts.
+    """Search the same cases with two encoders, and time both on the same texts.
 
     Args:
-        data: A folder with the sets of ``bench legal`` and ``bench feedback``; the shipped legal
-            cases, and code, without it.
-        against: The other encoder, see ``named_encoder``; by default the integer weights.
+        data: A folder with the sets of ``bench legal`` and ``bench feedback``. Without it, the
+            sets are the shipped legal cases and code.
+        against: The encoder to compare with, see ``named_encoder``; by default integer weights.
 
     Raises:
         InputError: The set or the encoder does not exist.
@@ -82,19 +82,19 @@ def measure_encoder(
 
 
 def _sets(data: Path | None, only: str | None, limit: int | None) -> Iterator[Any]:
-    problems = []
+    errors = []
     for find in (find_legal_sets, find_sets):
         try:
             yield from find(data, only, limit)
         except InputError as error:
-            # A folder may hold the sets of one bench alone.
-            problems.append(error)
-    if len(problems) == 2:
-        raise problems[-1]
+            # A folder may hold the sets of only one of the benches.
+            errors.append(error)
+    if len(errors) == 2:
+        raise errors[-1]
 
 
 def _retrieval(data_set: Any, encoder: CachedEncoder) -> Iterator[tuple[str, Scores]]:
-    """Yield each measure with its figure of each question of a set."""
+    """Yield each measure's name, and its values by question of the set."""
     if not isinstance(data_set, FeedbackSet):
         with Trial(data_set, encoder) as trial:
             yield "F1", trial.scores(PAPERS_BEST).mean(axis=1)
@@ -104,8 +104,9 @@ def _retrieval(data_set: Any, encoder: CachedEncoder) -> Iterator[tuple[str, Sco
     with data_set.store(encoder) as store:
         for question in data_set.questions:
             hits = store.search(question.text, K)
-            right = np.array([hit.case.id in question.relevant for hit in hits] + [False] * K)[:K]
-            recalls.append(right.sum() / len(question.relevant))
-            gains.append(right @ discounts / discounts[: len(question.relevant)].sum())
+            found = np.array([hit.case.id in question.relevant for hit in hits])
+            recalls.append(found.sum() / len(question.relevant))
+            ideal = discounts[: len(question.relevant)].sum()
+            gains.append(found @ discounts[: len(found)] / ideal)
     yield f"recall@{K}", np.array(recalls)
     yield f"nDCG@{K}", np.array(gains)

@@ -1,4 +1,4 @@
-"""The outcomes of the gold plans of annotated queries: results that a domain's stores hold."""
+"""The outcomes of annotated queries' gold plans, which show what results a domain's stores have."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ def measure_evidence(domain_name: str) -> Report:
         },
         rows=table,
         notes=[
-            "Outcomes of the steps of gold plans; each plan runs for the user for whom most of its "
-            "steps are done. elsewhere: empty steps that return results for another user, since "
-            "some queries ask about several customers. Whole plans: every step is done. Left out: "
-            "queries that declare tools of their own."
+            "Outcomes of the steps of gold plans. Each plan runs for the user for whom most of its "
+            "steps have results. elsewhere: empty steps that have results for another user, since "
+            "some queries ask about several customers. Whole plans: every step has results. Left "
+            "out: queries that declare tools of their own."
         ],
     )

@@ -1,4 +1,4 @@
-"""Times of plans over their critical path, by the executor and by LangGraph's ``Send``."""
+"""Run times of plans over their critical paths, by the executor and by LangGraph's ``Send``."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ from casewright.planner.fixed import FixedPlanner
 
 
 def measure_executor(dags: int, seed: int) -> Report:
-    """Return the times of random plans: 1 to 12 steps of 50 to 150 ms, async and blocking.
+    """Return the times of random plans of 1 to 12 steps of 50 to 150 ms, async and blocking.
 
-    A planner returns the known plan, and the whole graph is timed, with LangGraph's overhead.
+    The times are those of the whole graph, LangGraph's overhead included; the plan is given.
     """
     rng = random.Random(seed)
     plans = [random_dag(rng) for _ in range(dags)]
@@ -35,14 +35,14 @@ def measure_executor(dags: int, seed: int) -> Report:
     rows = [
         {
             "steps": f"{low}–{high}",
-            "plans": int(chosen.sum()),
-            "path_ms": p50(paths[chosen] * 1000),
-            "casewright": p50(nonblocking[chosen]),
-            "blocking": p50(blocking[chosen]),
-            "send_waves": p50(waves[chosen]),
+            "plans": int(in_range.sum()),
+            "path_ms": p50(paths[in_range] * 1000),
+            "casewright": p50(nonblocking[in_range]),
+            "blocking": p50(blocking[in_range]),
+            "send_waves": p50(waves[in_range]),
         }
         for low, high in ((1, 1), (2, 4), (5, 8), (9, 12))
-        if (chosen := np.array([low <= len(dag.seconds) <= high for dag in plans])).any()
+        if (in_range := np.array([low <= len(dag.seconds) <= high for dag in plans])).any()
     ]
     return Report(
         bench="executor",
@@ -57,8 +57,8 @@ def measure_executor(dags: int, seed: int) -> Report:
         },
         rows=rows,
         notes=[
-            "All three ran each plan in turn, in one process. Columns: median wall time of the "
-            "whole graph over the critical path, for async, blocking, and Send waves."
+            "The three systems ran each plan in turn, in one process. Columns: median of wall time "
+            "over critical path, for async, blocking, and Send waves."
         ],
         draw=lambda axes: _draw(axes, ratios),
     )
@@ -84,7 +84,7 @@ async def _time_all(plans: Sequence[Dag]) -> list[tuple[float, float, float]]:
 
 
 def _is_costly(dag: Dag) -> bool:
-    """Return true if waves take longer than the critical path."""
+    """Return true if the waves, each of which waits for its slowest step, take longer."""
     by_waves = sum(max(dag.seconds[step] for step in wave) for wave in dag.waves())
     return by_waves > dag.critical_path() + 1e-9
 
@@ -95,15 +95,12 @@ class _State(TypedDict, total=False):
 
 
 def send_waves(dag: Dag) -> Any:
-    """Return a graph that runs a plan in waves of steps by ``Send``, as is usual in LangGraph."""
+    """Return a graph that runs a plan in waves of parallel steps with ``Send``, LangGraph's way."""
     waves = dag.waves()
 
     async def step(state: dict[str, int]) -> dict[str, list[int]]:
         await asyncio.sleep(dag.seconds[state["step"]])
         return {"done": [state["step"]]}
-
-    def advance(state: _State) -> dict[str, int]:
-        return {"wave": state.get("wave", -1) + 1}
 
     def fan_out(state: _State) -> list[Send] | str:
         if state["wave"] >= len(waves):
@@ -111,7 +108,7 @@ def send_waves(dag: Dag) -> Any:
         return [Send("step", {"step": number}) for number in waves[state["wave"]]]
 
     graph = StateGraph(_State)
-    graph.add_node("advance", advance)
+    graph.add_node("advance", lambda state: {"wave": state.get("wave", -1) + 1})
     graph.add_node("step", cast(Any, step))
     graph.add_edge(START, "advance")
     graph.add_conditional_edges("advance", fan_out, ["step", END])

@@ -1,4 +1,4 @@
-"""The accuracy of the shipped planners on the queries for measuring."""
+"""The accuracy of the shipped planners on the test queries."""
 
 from __future__ import annotations
 
@@ -22,15 +22,15 @@ def shipped_planners() -> tuple[str, ...]:
 
 
 def measure_frozen(domain_name: str) -> Report:
-    """Return the accuracy on the queries that were written after the planners were frozen."""
+    """Measure accuracy on queries that were written after the planners were final."""
     tested = read_tested_domain(domain_name)
     domain, encoder = tested.domain, tested.encoder
     frozen, known = tested.measuring(), domain.queries()
     groups = similarity_groups([query.query for query in (*known, *frozen)], encoder)
     known_groups = set(groups[: len(known)])
-    near = [group in known_groups for group in groups[len(known) :]]
+    has_neighbour = [group in known_groups for group in groups[len(known) :]]
     rows: list[dict[str, Any]] = []
-    figures = {"queries": float(len(frozen)), "queries_with_a_neighbour": float(sum(near))}
+    figures = {"queries": float(len(frozen)), "queries_with_a_neighbour": float(sum(has_neighbour))}
     with plan_store(known, tested.uncached) as store:
         reader = domain.open_reader()
         planners: dict[str, Planner] = {
@@ -40,7 +40,7 @@ def measure_frozen(domain_name: str) -> Report:
             planner.plan(frozen[0].record.request(tested.toolbox))
             verdicts = verdicts_of(planner, frozen, tested.toolbox, name)
             rows += [{"planner": name, **as_row(score)} for score in score_classes(verdicts)]
-            far = [v for v, close in zip(verdicts, near, strict=True) if not close]
+            far = [v for v, near in zip(verdicts, has_neighbour, strict=True) if not near]
             figures |= planner_figures(f"_{name}", verdicts)
             figures[f"tool_accuracy_{name}_without_neighbours"] = share_right(far)
             figures[f"plan_ms_p50_{name}"] = p50([v.milliseconds for v in verdicts])

@@ -1,4 +1,4 @@
-"""Parts that several benches share: domain, verdicts, times, plot panels, servers."""
+"""Functions that several benches share: domains, verdicts, times, plots, servers."""
 
 from __future__ import annotations
 
@@ -56,11 +56,11 @@ class TestedDomain:
         return UncachedQuestions(self.encoder)
 
     def measuring(self, count: int = 1) -> list[AnnotatedQuery]:
-        """Return the queries for measuring; ``InputError`` if there are fewer than ``count``."""
+        """Return the test queries; ``InputError`` if there are fewer than ``count``."""
         queries = self.domain.measuring_queries()
         if len(queries) < count:
             raise InputError(
-                f"Domain {self.domain.name!r} has {len(queries) or 'no'} queries for measuring. "
+                f"Domain {self.domain.name!r} has {len(queries) or 'no'} test queries. "
                 "Give --domain shopping, or ask for fewer queries."
             )
         return queries
@@ -68,7 +68,7 @@ class TestedDomain:
 
 @contextmanager
 def open_tested_domain(name: str, *, uncached: bool = False) -> Iterator[TestedDomain]:
-    """Open a domain's stores for the block; with ``uncached`` no text's vector is cached."""
+    """Open a domain's stores for the block; ``uncached`` turns the cache of text vectors off."""
     from casewright.domains import find_domain
 
     domain, encoder = find_domain(name), default_encoder()
@@ -81,7 +81,7 @@ def open_tested_domain(name: str, *, uncached: bool = False) -> Iterator[TestedD
 
 
 def read_tested_domain(name: str) -> TestedDomain:
-    """Return a domain for planning alone: its stores are closed, its tools cannot be called."""
+    """Return a domain for planning only: its stores are closed, so its tools cannot be called."""
     with open_tested_domain(name) as tested:
         return tested
 
@@ -144,7 +144,7 @@ def take_turns(
     """Return each system's results on all items, in the order of ``work``, ``repeats`` times.
 
     The systems take turns at each item, in rotating order, so that other load affects all alike.
-    First each system runs on the first ``warm`` items without a result; ``warmed`` systems on all.
+    To warm up, each system first runs on the first ``warm`` items, and ``warmed`` systems on all.
     """
     names = list(systems)
     results: dict[str, list[Result]] = {name: [] for name in names}
@@ -164,7 +164,7 @@ def take_turns(
 
 
 def timed(work: Callable[[], Result], device: torch.device | None = None) -> tuple[Result, float]:
-    """Return the result of a call and its milliseconds, with those of work on a GPU."""
+    """Return a call's result and its milliseconds; with a GPU, those until its work is done."""
     synchronize(device)
     started = time.perf_counter()
     result = work()
@@ -186,12 +186,12 @@ def resident_bytes(pid: int | str = "self") -> int | None:
     return int(pages) * os.sysconf("SC_PAGE_SIZE")
 
 
-def panels(axes: Any, across: int, down: int, size: tuple[float, float]) -> Any:
-    """Replace matplotlib axes by panels of ``size`` inches; return them as array (down, across)."""
+def panels(axes: Any, columns: int, rows: int, size: tuple[float, float]) -> Any:
+    """Replace matplotlib axes by panels of ``size`` inches; return an array (rows, columns)."""
     figure = axes.figure
     axes.remove()
-    figure.set_size_inches(size[0] * across, size[1] * down)
-    return figure.subplots(down, across, squeeze=False)
+    figure.set_size_inches(size[0] * columns, size[1] * rows)
+    return figure.subplots(rows, columns, squeeze=False)
 
 
 def grouped_bars(
@@ -237,7 +237,7 @@ def running(
 
     Args:
         address: Returns the address from the server's log so far; ``None`` until the server is up.
-        may_end: The block may end the server itself.
+        may_end: The end of the server in the block is no error.
 
     Raises:
         CasewrightError: The server does not start within ``seconds``, or ends by itself.
@@ -249,7 +249,7 @@ def running(
                 command, stdin=subprocess.PIPE, stdout=output, stderr=output, **options
             )
         try:
-            yield _address(process, log, address, seconds), process.pid
+            yield _wait_for_address(process, log, address, seconds), process.pid
             if (code := process.poll()) is not None and not may_end:
                 raise CasewrightError(f"The server ended by itself, with code {code}.")
         except CasewrightError:
@@ -283,7 +283,7 @@ def serving(
     return running(command, address, may_end=may_end, env=environment)
 
 
-def _address(
+def _wait_for_address(
     process: subprocess.Popen[bytes],
     log: Path,
     address: Callable[[str], str | None],

@@ -27,24 +27,24 @@ def measure_index(source: Path) -> Report:
     tree, rows = source_tree(source), list[dict[str, Any]]()
     for name, bits in (("fp32", 32), ("int8", fitting_bits())):
         encoder = CachedEncoder(MiniLMEncoder(bits))
-        encoder.embed(["Its weights are loaded before."])
+        encoder.embed(["Load the weights first."])
         with TemporaryDirectory() as folder:
-            opening = partial(_counted, Path(folder), encoder, tree)
+            opening = partial(_indexed_cases, Path(folder), encoder, tree)
             before = time.process_time()
-            cases, first = timed(opening)
-            computing = time.process_time() - before
-            _, again = timed(opening)
+            cases, index_ms = timed(opening)
+            cpu = time.process_time() - before
+            _, reopening_ms = timed(opening)
             with open_tree(Path(folder), encoder, tree) as store:
-                search = [timed(partial(store.search, text, 10))[1] for text in QUESTIONS]
+                search_ms = [timed(partial(store.search, text, 10))[1] for text in QUESTIONS]
         rows.append(
             {
                 "encoder": name,
                 "cases": cases,
-                "index s": first / 1000,
-                "index cpu s": computing,
-                "cases a cpu s": cases / computing,
-                "again s": again / 1000,
-                "question ms": p50(search),
+                "index s": index_ms / 1000,
+                "index cpu s": cpu,
+                "cases a cpu s": cases / cpu,
+                "again s": reopening_ms / 1000,
+                "question ms": p50(search_ms),
             }
         )
     return Report(
@@ -53,13 +53,13 @@ def measure_index(source: Path) -> Report:
         {"ratio_index_cpu_int8_over_fp32": rows[1]["index cpu s"] / rows[0]["index cpu s"]},
         rows,
         [
-            "again: opening the tree's store when nothing has changed. question: the median of the "
-            "domain's own questions, each encoded and searched. cpu is this process's computing "
-            "time, of all its threads, without those that read files in other processes."
+            "again: opening the tree's store when nothing has changed. question: the median time "
+            "to encode one of the domain's example questions and search. cpu: the CPU time of this "
+            "process, without that of the processes that read files."
         ],
     )
 
 
-def _counted(folder: Path, encoder: CachedEncoder, tree: Path) -> int:
+def _indexed_cases(folder: Path, encoder: CachedEncoder, tree: Path) -> int:
     with open_tree(folder, encoder, tree) as store:
         return store.count()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import cycle
 from typing import Any
 
 import numpy as np
@@ -32,17 +33,17 @@ STEPS = (1, 2, 3, 4)
 #: Runs by system, in the order of the questions, ``repeats`` times.
 Runs = Mapping[str, Sequence[AgentRun]]
 _NOTES = (
-    "All systems use the same model, grammar and decoder, with the cached head of the prompt; "
-    "forced tokens take no model step. The plans are those of annotated queries whose every step "
-    "finds something: each step computes the network's logits, and a script then chooses the "
-    "plan's next token. The systems take turns at each question, in one process.",
+    "All systems use the same model, grammar and decoder, and cache the prompt's head; forced "
+    "tokens take no model step. The plans are gold plans whose every step has results: each model "
+    "step computes the network's logits, and a script then chooses the plan's next token. The "
+    "systems take turns at each question, in one process.",
     "step agent: each call asks for one step after the results of the earlier ones, until the "
     "agent writes that it is done; it caches its conversation's key/value states. Stateless: every "
-    "call reads all tokens behind the head again.",
-    "prompt_tokens are read behind the head; model_ms includes the grammars; over_one_call: median "
-    "of the ratios by question. The graph runs one call's tools, in parallel where possible; the "
-    "agent's tools run one after the other. memory_limit_ms: the bytes of weights that the model "
-    "steps read, over the measured bandwidth.",
+    "call reads all tokens after the head again.",
+    "prompt_tokens are those after the head; model_ms includes the grammars; over_one_call: median "
+    "of the ratios by question. For one call the graph runs the tools in parallel where possible; "
+    "the agent's tools run one after the other. memory_limit_ms: the bytes of weights that the "
+    "model steps read, over the measured bandwidth.",
 )
 
 
@@ -51,9 +52,9 @@ class Question:
     """A question, and the scripts of its plan.
 
     Attributes:
-        scope: The scope of a user for whom every step of the plan finds something.
-        script: The script of the plan in one call.
-        steps: The scripts of the steps, one for each call, and of the word that ends the plan.
+        scope: The scope of a user for whom every step of the plan has results.
+        script: The script of the whole plan, for one call.
+        steps: The scripts of the agent's calls: one for each step, and one for the end.
     """
 
     query: AnnotatedQuery
@@ -85,12 +86,10 @@ def measure_latency(trial: GenerationTrial) -> Report:
         runs = take_turns(systems, questions, trial.repeats, "Asking", warmed)
     measured.measure_again()
     steps = [len(question.query.plan.steps) for question in questions]
-    parts: dict[int, Runs] = {
+    by_steps: dict[int, Runs] = {
         count: {
-            name: [
-                run for number, run in enumerate(own_runs) if steps[number % len(steps)] == count
-            ]
-            for name, own_runs in runs.items()
+            name: [r for number, r in enumerate(of) if steps[number % len(steps)] == count]
+            for name, of in runs.items()
         }
         for count in sorted(set(steps))
     }
@@ -102,10 +101,10 @@ def measure_latency(trial: GenerationTrial) -> Report:
             "plans_of_each_number_of_steps": trial.plans,
             "results_shown_to_the_agent": {"rows": ROWS, "characters": CHARACTERS},
         },
-        figures={**dict(_figures(questions, runs, parts)), **measured.figures},
-        rows=_rows(parts, measured.min_step_ms),
+        figures={**dict(_figures(questions, runs, by_steps)), **measured.figures},
+        rows=_rows(by_steps, measured.min_step_ms),
         notes=_NOTES,
-        draw=lambda axes: _draw(axes, parts),
+        draw=lambda axes: _draw(axes, by_steps),
     )
 
 
@@ -116,9 +115,9 @@ def _questions(
     queries: Iterable[AnnotatedQuery],
     scopes: Sequence[Mapping[str, str]],
 ) -> Iterator[Question]:
-    """Yield questions in the order of the queries, as many for each number of steps.
+    """Yield questions in the order of the queries, ``trial.plans`` for each number of steps.
 
-    Queries are excluded if the grammar refuses their plans, or a step finds nothing in each scope.
+    A query is excluded if the grammar refuses its plan, or in each scope a step has no results.
     """
     scripts, grammar = ScriptWriter(model), PlanGrammar(model.grammar_tokenizer)
     missing = dict.fromkeys(STEPS, trial.plans)
@@ -148,7 +147,7 @@ def _systems(
 ) -> Mapping[str, Callable[[Question], AgentRun]]:
     """Return the systems by name; they share a model, a decoder and a grammar."""
     grammar, decoder = PlanGrammar(model.grammar_tokenizer), Decoder(model)
-    # Each run's context has its own planner.
+    # The context of each run replaces this planner.
     graph = build_graph(toolbox, FixedPlanner(parse_plan("s1 = no_evidence()")))
 
     def one_call(question: Question) -> AgentRun:
@@ -188,7 +187,7 @@ def _systems(
     return {ONE_CALL: one_call, **agents}
 
 
-def _rows(parts: Mapping[int, Runs], min_step_ms: float) -> list[dict[str, Any]]:
+def _rows(by_steps: Mapping[int, Runs], min_step_ms: float) -> list[dict[str, Any]]:
     """Return a row for each number of steps and system; see ``MeasuredModel.min_step_ms``."""
     means = ("model_calls", "model_steps", "prompt_tokens", "written_tokens")
     return [
@@ -204,29 +203,29 @@ def _rows(parts: Mapping[int, Runs], min_step_ms: float) -> list[dict[str, Any]]
             "total_ms_p50": p50(_values(runs, "total_ms")),
             "over_one_call": _ratio(runs, part[ONE_CALL], "model_ms"),
         }
-        for count, part in parts.items()
+        for count, part in by_steps.items()
         for name, runs in part.items()
     ]
 
 
 def _figures(
-    questions: Sequence[Question], runs: Runs, parts: Mapping[int, Runs]
+    questions: Sequence[Question], runs: Runs, by_steps: Mapping[int, Runs]
 ) -> Iterator[tuple[str, float]]:
-    for count, part in {**parts, 0: runs}.items():
-        end = f"{count}_steps" if count else "all"
-        once = part[ONE_CALL]
-        yield f"one_call_model_ms_p50_{end}", p50(_values(once, "model_ms"))
+    for group, part in {
+        **{f"{count}_steps": p for count, p in by_steps.items()},
+        "all": runs,
+    }.items():
+        one_call = part[ONE_CALL]
+        yield f"one_call_model_ms_p50_{group}", p50(_values(one_call, "model_ms"))
         for name in (AGENT, STATELESS):
-            over = f"ratio_{NAMES[name]}_over_one_call"
+            ratio = f"ratio_{NAMES[name]}_over_one_call"
             for column in ("model_ms", "total_ms"):
-                yield f"{over}_{column}_{end}", _ratio(part[name], once, column)
-            read = [mean(_values(own_runs, "prompt_tokens")) for own_runs in (part[name], once)]
-            yield f"{over}_prompt_tokens_{end}", read[0] / read[1]
-    for name, own_runs in runs.items():
-        gold = [str(question.query.plan) for question in questions] * (
-            len(own_runs) // len(questions)
-        )
-        right = [run.plan == plan for run, plan in zip(own_runs, gold, strict=True)]
+                yield f"{ratio}_{column}_{group}", _ratio(part[name], one_call, column)
+            tokens = [mean(_values(of, "prompt_tokens")) for of in (part[name], one_call)]
+            yield f"{ratio}_prompt_tokens_{group}", tokens[0] / tokens[1]
+    for name, system_runs in runs.items():
+        gold = cycle(str(question.query.plan) for question in questions)
+        right = [run.plan == plan for run, plan in zip(system_runs, gold, strict=False)]
         yield f"scripted_plans_right_{NAMES[name]}", mean(right)
 
 
@@ -241,13 +240,13 @@ def _ratio(above: Sequence[AgentRun], below: Sequence[AgentRun], column: str) ->
     return p50(_values(above, column) / _values(below, column))
 
 
-def _draw(axes: Any, parts: Mapping[int, Runs]) -> None:
-    """Draw a line for each system: the time until the last look-up by the number of steps."""
-    counts = list(parts)
+def _draw(axes: Any, by_steps: Mapping[int, Runs]) -> None:
+    """Draw each system's time until the last look-up over the number of steps."""
+    counts = list(by_steps)
     for name, style in ((STATELESS, "^-"), (AGENT, "s-"), (ONE_CALL, "o-")):
-        times = [p50(_values(parts[count][name], "total_ms")) for count in counts]
+        times = [p50(_values(by_steps[count][name], "total_ms")) for count in counts]
         axes.plot(counts, times, style, label=f"{name}, with its tools")
-    tools = [p50(_values(parts[count][ONE_CALL], "tools_ms")) for count in counts]
+    tools = [p50(_values(by_steps[count][ONE_CALL], "tools_ms")) for count in counts]
     axes.plot(counts, tools, ":", color="grey", label=f"the tools of {ONE_CALL}")
     axes.set_xticks(counts)
     axes.set(xlabel="steps of the plan", ylabel="milliseconds, median")

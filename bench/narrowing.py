@@ -1,4 +1,4 @@
-"""The loss of accuracy by narrowing large toolboxes, which are joined toolboxes of the corpus."""
+"""The accuracy that narrowing costs in large toolboxes, which are unions of corpus toolboxes."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
+from itertools import cycle, islice
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -27,12 +28,13 @@ from casewright.stores.encoders.minilm import MiniLMEncoder
 from casewright.tools import NO_EVIDENCE, Toolbox
 
 NOTES = (
-    "The toolbox of each message is joined with random ones of the training split. kept: the "
-    f"{MOST} tools that narrowing keeps include all tools of the gold plan. right tools: of the "
-    "plans with these tools; alone: of the plans with the message's toolbox alone. ms: median time "
-    "of narrowing. kept is over all messages, right tools over each toolbox's first messages.",
-    "Each joined toolbox is another application with similar tools, and no message names its "
-    "application: one application with as many tools is easier.",
+    "The toolbox of each message is joined with random ones of the training split. kept: share of "
+    f"messages for which the {MOST} tools after narrowing include all tools of the gold plan. "
+    "right tools: share of right plans with the narrowed toolbox; alone: with only the message's "
+    "toolbox. ms: median time of narrowing. kept counts all messages, right tools only the first "
+    "messages of each toolbox.",
+    "A joined toolbox holds several applications with similar tools, and no message names its "
+    "application. One application with as many tools is easier.",
 )
 
 
@@ -47,14 +49,14 @@ def measure_narrowing(
     seed: int = 0,
     encoder: CachedEncoder | None = None,
 ) -> Report:
-    """Plan for messages with their toolbox alone, and with joined toolboxes.
+    """Plan for messages with only their toolbox, and with joined toolboxes.
 
     Args:
-        joins: The numbers of joined toolboxes.
-        cases: Messages of each toolbox that are plan cases, and not measured.
-        messages: Messages of each toolbox to plan for; ``None`` for all.
-        first: Tools of a toolbox whose first plan is timed with empty caches, with narrowing and
-            without; 0 for no such timing.
+        joins: The numbers of toolboxes to join.
+        cases: The number of each toolbox's messages that are plan cases, and not measured.
+        messages: The number of each toolbox's messages to plan for; ``None`` for all.
+        first: The number of tools in a toolbox whose first plan is timed with empty caches, with
+            narrowing and without; 0 for no such timing.
 
     Raises:
         InputError: A toolbox has too few messages for ``cases``, or the planner does not exist.
@@ -65,7 +67,12 @@ def measure_narrowing(
     measured: dict[int, list[Mapping[str, float]]] = defaultdict(list)
     for number, box in enumerate(tracked("Planning", boxes)):
         shuffled = random.Random(f"{seed}:{number}").sample(others, len(others))
-        joined = {count: _joined(box, shuffled[: count - 1]) for count in joins}
+        # Of tools with one name, the message's toolbox has priority; its tools come first.
+        parts = {count: (box, *reversed(shuffled[: count - 1]), box) for count in joins}
+        joined = {
+            count: Toolbox({t.name: t for part in of for t in part.toolbox}.values())
+            for count, of in parts.items()
+        }
         known = draw_cases(box, cases, seed)
         for count, row in _measured(box, joined, known, encoder, factory, messages):
             measured[count].append(row)
@@ -88,15 +95,6 @@ def measure_narrowing(
     )
 
 
-def _joined(box: CorpusToolbox, others: Sequence[CorpusToolbox]) -> Toolbox:
-    """Return a toolbox with the tools of others added, except those with a name in the toolbox."""
-    tools = {tool.name: tool for tool in box.toolbox}
-    for other in reversed(others):
-        new = {tool.name: tool for tool in other.toolbox if tool.name not in box.toolbox}
-        tools |= new
-    return Toolbox(tools.values())
-
-
 def _measured(
     box: CorpusToolbox,
     joined: Mapping[int, Toolbox],
@@ -105,7 +103,7 @@ def _measured(
     factory: PlannerFactory,
     messages: int | None,
 ) -> Iterator[tuple[int, dict[str, float]]]:
-    """Yield each message's figures with each joined toolbox, by the number of joined ones."""
+    """Yield the number of joined toolboxes and the figures, for each message and joined toolbox."""
     with plan_store(known, encoder) as store:
         planner = factory(store)
         narrowing = {
@@ -147,11 +145,11 @@ def _row(rows: Sequence[Mapping[str, float]]) -> dict[str, Any]:
 def _first_plans(
     count: int, boxes: Sequence[CorpusToolbox], factory: PlannerFactory
 ) -> dict[str, float]:
-    """Return the seconds of the first plan with ``count`` tools, narrowed and with all of them."""
+    """Return the seconds of the first plan with ``count`` tools, with narrowing and without."""
     tools = [tool for box in boxes for tool in box.toolbox if tool.name != NO_EVIDENCE.name]
-    # Tools recur under other names until there are ``count``.
-    named = [(tools[k % len(tools)], k) for k in range(count)]
-    toolbox = Toolbox(replace(tool, name=f"{tool.name}_{k}") for tool, k in named)
+    # Copies of the tools with numbered names fill the toolbox.
+    copies = enumerate(islice(cycle(tools), count))
+    toolbox = Toolbox(replace(tool, name=f"{tool.name}_{k}") for k, tool in copies)
     request = boxes[0].queries[0].record.request(toolbox)
     seconds = {}
     for label, narrows in (("narrowed", True), ("with all", False)):

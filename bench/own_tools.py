@@ -1,4 +1,4 @@
-"""The accuracy of planners on a user's own tools, by the number of known annotated messages."""
+"""The accuracy of planners on a user's own tools, by the number of annotated messages as cases."""
 
 from __future__ import annotations
 
@@ -42,33 +42,32 @@ from casewright.tools import Toolbox
 
 #: The files of a folder with a user's own tools.
 TOOLS, LEARN, TEST = "tools.py", "learn.jsonl", "test.jsonl"
-#: The default numbers of known annotated messages.
+#: The default numbers of plan cases.
 CASES = (0, 5, 20, 60)
 NOTES = (
-    "right tools: the plan's tool sequence is the gold one. whole plans: its graph is the gold "
-    "plan's, by tools, references and every argument; an argument that the gold plan lacks is "
-    "wrong, and so is the whole question for a short literal. Means over the draws of cases. ms, "
-    "cpu ms: medians of wall time, and of computing time on all cores.",
+    "right tools: the plan's tool sequence is that of the gold plan. whole plans: tools, "
+    "references and every argument are those of the gold plan. An argument that the gold plan "
+    "lacks is wrong, as is the whole question for a short literal. Means over the draws of plan "
+    "cases. ms, cpu ms: medians of wall time, and of CPU time on all cores.",
     "Brackets are 95 % intervals of a Bayesian bootstrap over a folder's messages, or over the "
-    "corpus's toolboxes. They have no width where all answers are right, or all are wrong.",
+    "corpus's toolboxes. They have no width if all plans are right, or all are wrong.",
 )
 
 
 @dataclass(frozen=True, slots=True)
 class OwnFolder:
-    """A user's toolbox with annotated messages."""
+    """A user's toolbox with annotated messages: ``learn`` for plan cases, ``items`` as test."""
 
     name: str
     toolbox: Toolbox
     learn: Sequence[AnnotatedQuery]
     items: Sequence[EvaluationItem]
 
-    def known(self, cases: int, seed: int) -> UnseenSet:
-        """Return the test messages, with plan cases drawn from the training messages."""
-        cases_of = stratified(self.learn, cases, seed)
+    def test_set(self, cases: int, seed: int) -> UnseenSet:
+        """Return the test messages, with ``cases`` plan cases drawn from the training messages."""
+        plan_cases = {self.toolbox.fingerprint(): stratified(self.learn, cases, seed)}
         classes = [(item.query.label,) for item in self.items]
-        key = self.toolbox.fingerprint()
-        return UnseenSet(self.name, self.items, classes, range(len(self.items)), {key: cases_of})
+        return UnseenSet(self.name, self.items, classes, range(len(self.items)), plan_cases)
 
 
 def own_folder(folder: Path) -> OwnFolder:
@@ -86,30 +85,31 @@ def own_folder(folder: Path) -> OwnFolder:
             toolbox = toolbox()
     if not isinstance(toolbox, Toolbox):
         raise InputError(f"--data {name} is a {type(toolbox).__name__}. Make it a Toolbox.")
-    parts = []
+    splits = []
     for name in (LEARN, TEST):
         try:
-            parts.append(items_of(read_annotated(folder / name), toolbox))
+            splits.append(items_of(read_annotated(folder / name), toolbox))
         except InputError as error:
             raise InputError(f"--data {folder / name}: {error}") from error
-    learn, test = parts
+    learn, test = splits
     if not test:
         raise InputError(f"--data {folder / TEST} has no message. Add annotated messages.")
     return OwnFolder(folder.resolve().name, toolbox, [item.query for item in learn], test)
 
 
 def stratified(queries: Sequence[AnnotatedQuery], count: int, seed: int) -> list[AnnotatedQuery]:
-    """Return a sample stratified by class; a smaller count returns a subset."""
+    """Return a sample stratified by class; the sample of a smaller count is a subset of it."""
     rng = random.Random(seed)
     by_class: dict[str, list[AnnotatedQuery]] = defaultdict(list)
     for query in queries:
         by_class[query.label or plan_class(query.plan)].append(query)
-    spread = []
+    # Each class has evenly spaced positions in the order in which queries are taken.
+    positions = []
     for members in by_class.values():
         rng.shuffle(members)
         start = rng.random()
-        spread += [((n + start) / len(members), query) for n, query in enumerate(members)]
-    return [query for _, query in sorted(spread, key=lambda pair: pair[0])[:count]]
+        positions += [((n + start) / len(members), query) for n, query in enumerate(members)]
+    return [query for _, query in sorted(positions, key=lambda pair: pair[0])[:count]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,9 +117,10 @@ class OwnToolsTrial:
     """The options of ``casewright bench own-tools``.
 
     Attributes:
-        data: A folder with tools and messages; ``None`` measures on the corpus alone.
-        cases: The numbers of known annotated messages.
-        split: The split of the corpus; ``None`` measures on ``data`` alone.
+        data: A folder with tools and messages; ``None`` measures only on the corpus.
+        cases: The numbers of plan cases.
+        seeds: The number of draws of plan cases.
+        split: The split of the corpus; ``None`` measures only on ``data``.
     """
 
     planners: Sequence[str]
@@ -133,7 +134,7 @@ class OwnToolsTrial:
 
 @dataclass(frozen=True, slots=True)
 class _Run:
-    """A row's table, its number of known cases, and a set for each draw of these."""
+    """A row's table, its number of plan cases, and a test set for each draw of the plan cases."""
 
     table: str
     cases: int
@@ -141,7 +142,7 @@ class _Run:
 
 
 def measure_own_tools(trial: OwnToolsTrial, encoder: CachedEncoder | None = None) -> Report:
-    """Plan for every message with every planner, for each number and draw of known cases.
+    """Plan for every message with every planner, for each number and draw of plan cases.
 
     Controls are the plan parser and the fallback plan.
     """
@@ -150,7 +151,7 @@ def measure_own_tools(trial: OwnToolsTrial, encoder: CachedEncoder | None = None
     factories = {name: planner_factory(name, trial.settings) for name in names}
     encoder = encoder or default_encoder()
     rows: list[dict[str, Any]] = []
-    # The fallback plan uses no case.
+    # The fallback plan uses no cases, so it runs once.
     pairs = [
         (name, run)
         for name, run in product(factories, runs)
@@ -192,7 +193,7 @@ def measure_own_tools(trial: OwnToolsTrial, encoder: CachedEncoder | None = None
         },
         rows=rows,
         notes=NOTES,
-        titles={name: f"{name}, by known annotated messages" for name in tables},
+        titles={name: f"{name}, by number of annotated messages" for name in tables},
         cells=with_intervals,
     )
 
@@ -201,18 +202,19 @@ def _runs(trial: OwnToolsTrial) -> list[_Run]:
     runs = []
     if trial.data is not None:
         folder = own_folder(trial.data)
-        most = len(folder.learn)
-        for cases in _fitting(trial, most):
-            draws = 1 if cases in (0, most) else trial.seeds
-            sets = [folder.known(cases, seed) for seed in range(draws)]
+        available = len(folder.learn)
+        for cases in _case_numbers(trial, available):
+            draws = 1 if cases in (0, available) else trial.seeds
+            sets = [folder.test_set(cases, seed) for seed in range(draws)]
             runs.append(_Run(folder.name, cases, sets))
     if trial.split is not None:
-        fitting = _fitting(trial, min(len(box.queries) for box in read_corpus(trial.split)) - 1)
-        for cases in fitting:
-            # The measured messages do not depend on the number of known ones.
+        available = min(len(box.queries) for box in read_corpus(trial.split)) - 1
+        numbers = _case_numbers(trial, available)
+        for cases in numbers:
+            # The test messages are the same for each number of plan cases.
             sets = [
                 replace(
-                    corpus_set(trial.split, fitting[-1], seed),
+                    corpus_set(trial.split, numbers[-1], seed),
                     known=corpus_set(trial.split, cases, seed).known,
                 )
                 for seed in range(trial.seeds)
@@ -223,9 +225,9 @@ def _runs(trial: OwnToolsTrial) -> list[_Run]:
     return [replace(run, sets=[data.limited(trial.limit, 0) for data in run.sets]) for run in runs]
 
 
-def _fitting(trial: OwnToolsTrial, most: int) -> list[int]:
-    """Return the numbers of cases up to ``most``, the number of existing ones."""
-    return [cases for cases in sorted(set(trial.cases)) if cases <= most]
+def _case_numbers(trial: OwnToolsTrial, available: int) -> list[int]:
+    """Return the trial's numbers of plan cases that do not exceed the available ones."""
+    return [cases for cases in sorted(set(trial.cases)) if cases <= available]
 
 
 def _clustered(values: Sequence[bool], groups: Sequence[int]) -> Figure:

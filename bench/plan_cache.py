@@ -1,4 +1,4 @@
-"""The reuse of kept answers' plans: hit rate, wrong reuse, and saved costs of a chat planner."""
+"""A cache of plans in front of a chat planner: hit rate, share of wrong reuse, saved costs."""
 
 from __future__ import annotations
 
@@ -33,11 +33,13 @@ from casewright.planner.plan_cases import EXAMPLES, similar_plans
 from casewright.stores import CaseStore, Encoder
 from casewright.tools import Toolbox
 
-#: Shares of the stream: annotated questions, reworded ones, the nearest other annotated question,
-#: and questions with another text in place of a literal of the plan.
+#: Kinds of questions and their shares of the stream. as_is: an annotated question; reworded: with
+#: other words around it; neighbour: the most similar other annotated question; swapped: with
+#: another value instead of a literal of its plan.
 KINDS = {"as_is": 0.5, "reworded": 0.25, "neighbour": 0.125, "swapped": 0.125}
-#: A chat model's assumed speed: seconds of a call without output, and output tokens a second.
+#: The assumed speed of a chat model: seconds of a call without output, output tokens per second.
 CALL_SECONDS, TOKENS_PER_SECOND = 0.5, 50.0
+ASKED_BEFORE = "asked before"
 REWORDINGS: Sequence[Callable[[str], str]] = (
     str.lower,
     lambda text: text.rstrip("?.! "),
@@ -49,16 +51,16 @@ REWORDINGS: Sequence[Callable[[str], str]] = (
 
 
 class Cache(Protocol):
-    """Kept plans by their questions."""
+    """A cache of plans by their questions."""
 
     def reusing(self, planner: Planner) -> Planner:
-        """Return a planner that reuses kept plans, and else calls the given planner."""
+        """Return a planner that reuses cached plans; without one, it calls the given planner."""
 
     def nearest(self, question: str) -> Plan | None:
-        """Return the plan of the nearest kept question at any distance."""
+        """Return the plan of the nearest cached question at any distance."""
 
     def keep(self, question: str, plan: Plan) -> None:
-        """Keep a question with the plan of its answer."""
+        """Cache a question with the plan of its answer."""
 
     def close(self) -> None:
         """Close the cache."""
@@ -66,18 +68,17 @@ class Cache(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class StreamQuestion:
-    """A question of the stream; ``first`` if no earlier one has the same words."""
+    """A question of the stream; ``kind`` is "asked before" if an earlier one has the same words."""
 
     query: AnnotatedQuery
     kind: str
-    first: bool
 
 
 @dataclass(slots=True)
 class ChatPriced:
-    """A planner that returns each question's gold plan at the price of a chat model's call.
+    """A planner that returns each question's gold plan with the costs of a chat model's call.
 
-    Tokens are LangChain's approximate counts of the prompt with its plan cases, and of the plan.
+    LangChain's approximate count gives the tokens of the prompt, plan cases included, and the plan.
     """
 
     toolbox: Toolbox
@@ -109,7 +110,7 @@ class ChatPriced:
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """A question's plan: reused or not, right or not, and its price."""
+    """The outcome of a question, and its costs."""
 
     question: StreamQuestion
     reused: bool
@@ -122,24 +123,24 @@ class Result:
 def measure_plan_cache(
     domain_name: str, questions: int, seed: int, opening: Callable[[Encoder], Cache]
 ) -> Report:
-    """Plan a stream of a domain's queries with a chat-priced planner behind caches.
+    """Plan a stream of a domain's queries with ``ChatPriced``, behind a cache and two controls.
 
     The cache keeps each question with its plan, right or wrong, as if the user had approved it. The
-    control that always hits keeps the gold plan.
+    control that always hits keeps the gold plans.
 
     Args:
         questions: The length of the stream.
-        opening: Opens an empty cache.
+        opening: Returns an empty cache for an encoder.
 
     Raises:
         InputError: The domain has too few queries that need no context.
     """
     tested = read_tested_domain(domain_name)
     known = tested.domain.queries()
-    alone = [query for query in known if _alone(query)]
-    if len(alone) < 2:
+    complete = [query for query in known if _needs_no_context(query)]
+    if len(complete) < 2:
         raise InputError(f"Domain {domain_name!r} has no queries without context. Give shopping.")
-    stream = list(_stream(alone, questions, random.Random(seed), tested.encoder))
+    stream = list(_stream(complete, questions, random.Random(seed), tested.encoder))
     gold = {question.query.query: question.query.plan for question in stream}
     with plan_store(known, tested.encoder) as cases:
         chat = ChatPriced(tested.toolbox, cases, gold)
@@ -148,11 +149,11 @@ def measure_plan_cache(
             for name in ("always misses", "kept answers", "always hits")
         }
     rows = [
-        {"table": "caches", **_row(name, each, results["always misses"])}
-        for name, each in results.items()
+        {"table": "caches", **_row(name, of, results["always misses"])}
+        for name, of in results.items()
     ]
-    for kind in ("asked before", *KINDS):
-        part = [result for result in results["kept answers"] if _kind(result.question) == kind]
+    for kind in (ASKED_BEFORE, *KINDS):
+        part = [result for result in results["kept answers"] if result.question.kind == kind]
         reused = [result for result in part if result.reused]
         rows.append(
             {
@@ -174,16 +175,16 @@ def measure_plan_cache(
         rows=rows,
         notes=[
             "wrong_reuse: share of the reused plans with a wrong tool or argument; wrong: share of "
-            "all questions. A planned question costs a call of a chat model, assumed as "
-            f"{CALL_SECONDS:g} s and 1 s for {TOKENS_PER_SECOND:g} tokens of output. The model "
-            "writes the gold plan, so that only reuse can be wrong. ms_search: the median time of "
-            "a cache's search. asked before: the same words."
+            "such plans over all questions. A question without a reused plan costs a call of a "
+            f"chat model: {CALL_SECONDS:g} s, and 1 s for {TOKENS_PER_SECOND:g} tokens of output. "
+            "The model writes the gold plan, so only a reused plan can be wrong. ms_search: the "
+            "median time of a search in the cache. asked before: in the same words."
         ],
         titles={"caches": "plan-cache", "kinds": "kept answers, by kind of question"},
     )
 
 
-def _alone(query: AnnotatedQuery) -> bool:
+def _needs_no_context(query: AnnotatedQuery) -> bool:
     record = query.record
     changed = record.history or record.tools_extra or record.tools_removed
     return not (changed or context_fields(query.plan) or "product_id" in record.context)
@@ -192,13 +193,13 @@ def _alone(query: AnnotatedQuery) -> bool:
 def _stream(
     queries: Sequence[AnnotatedQuery], count: int, rng: random.Random, encoder: Encoder
 ) -> Iterator[StreamQuestion]:
-    """Yield questions with frequencies by Zipf's law, and a share of each kind."""
+    """Yield ``count`` questions, with frequencies by Zipf's law and the shares of ``KINDS``."""
     texts = [query.query for query in queries]
     vectors = units(encoder, texts)
-    others: dict[tuple[str, str], list[str]] = defaultdict(list)
+    values: dict[tuple[str, str], list[str]] = defaultdict(list)
     for query in queries:
         for index, parameter, text in text_literals(query.plan):
-            others[query.plan.tools[index], parameter].append(text)
+            values[query.plan.tools[index], parameter].append(text)
     order = rng.sample(range(len(queries)), len(queries))
     weights = [1 / rank for rank in range(1, len(queries) + 1)]
     seen: set[str] = set()
@@ -207,32 +208,35 @@ def _stream(
         (kind,) = rng.choices([*KINDS], [*KINDS.values()])
         query = queries[number]
         if kind == "reworded":
-            query = _renamed(query, rng.choice(REWORDINGS)(query.query))
+            query = _with_text(query, rng.choice(REWORDINGS)(query.query))
         elif kind == "neighbour":
-            nearness = vectors @ vectors[number]
-            nearness[number] = -np.inf
-            query = queries[int(nearness.argmax())]
+            similarities = vectors @ vectors[number]
+            similarities[number] = -np.inf
+            query = queries[int(similarities.argmax())]
         elif kind == "swapped":
-            query = _swapped(query, others, rng)
-        yield StreamQuestion(query, kind, query.query not in seen)
+            query = _swapped(query, values, rng)
+        yield StreamQuestion(query, ASKED_BEFORE if query.query in seen else kind)
         seen.add(query.query)
 
 
-def _renamed(query: AnnotatedQuery, text: str) -> AnnotatedQuery:
+def _with_text(query: AnnotatedQuery, text: str) -> AnnotatedQuery:
     return replace(query, record=query.record.model_copy(update={"query": text}))
 
 
 def _swapped(
-    query: AnnotatedQuery, others: Mapping[tuple[str, str], Sequence[str]], rng: random.Random
+    query: AnnotatedQuery, values: Mapping[tuple[str, str], Sequence[str]], rng: random.Random
 ) -> AnnotatedQuery:
-    """Return a query with another text in question and plan; the same if no literal is in both."""
+    """Return the query with another value of a parameter, in the question and in the plan.
+
+    The query is unchanged if no literal of its plan occurs in the question.
+    """
     for index, parameter, text in text_literals(query.plan):
-        other = rng.choice(others[query.plan.tools[index], parameter])
+        value = rng.choice(values[query.plan.tools[index], parameter])
         words = re.compile(rf"(?<!\w){re.escape(text)}(?!\w)", re.IGNORECASE)
         if words.search(query.query):
-            plan = with_literals(query.plan, {(index, parameter): other})
-            renamed = _renamed(query, words.sub(lambda _: other, query.query))  # noqa: B023
-            return replace(renamed, plan=plan, must={}, accept=())
+            plan = with_literals(query.plan, {(index, parameter): value})
+            changed = _with_text(query, words.sub(lambda _: value, query.query))  # noqa: B023
+            return replace(changed, plan=plan, must={}, accept=())
     return query
 
 
@@ -243,8 +247,8 @@ def _results(
     tested: TestedDomain,
     opening: Callable[[Encoder], Cache],
 ) -> Iterator[Result]:
-    """Yield the results of a stream in order; the cache is empty at the start."""
-    # Searches are timed, so no question may have a cached vector.
+    """Yield the results of the stream's questions in order, with a new cache."""
+    # Searches are timed, so the encoder must not cache the questions' vectors.
     cache = opening(tested.uncached)
     planner = cache.reusing(chat)
     try:
@@ -260,7 +264,7 @@ def _results(
             if name == "kept answers":
                 cache.keep(request.question, plan)
             elif name == "always hits":
-                # With reused plans, the cache would soon hold the first plan only.
+                # If it kept the reused plans, it would soon hold nothing but the first plan.
                 cache.keep(request.question, planned.plan)
             yield Result(
                 question,
@@ -274,18 +278,14 @@ def _results(
         cache.close()
 
 
-def _kind(question: StreamQuestion) -> str:
-    return question.kind if question.first else "asked before"
-
-
 def _row(name: str, results: Sequence[Result], misses: Sequence[Result]) -> dict[str, Any]:
     """Return the row of a cache; ``misses`` are the results of the cache that always misses."""
     reused = [result for result in results if result.reused]
     wrong = sum(not result.right for result in reused)
 
-    def saved(figure: str) -> float:
-        ours, whole = (sum(getattr(r, figure) for r in part) for part in (results, misses))
-        return float(round(1 - ours / whole, 4))
+    def saved(cost: str) -> float:
+        with_cache, without = (sum(getattr(r, cost) for r in part) for part in (results, misses))
+        return float(round(1 - with_cache / without, 4))
 
     return {
         "cache": name,

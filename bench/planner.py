@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib.util import find_spec
+from itertools import count, takewhile
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -36,14 +37,14 @@ from casewright.stores.encoders.cache import UncachedQuestions
 from casewright.tools import Toolbox
 
 Queries = Sequence[AnnotatedQuery]
-#: A point of a learning curve: number of queries, tool accuracy on one task, on several.
+#: A point of a learning curve: number of queries, tool accuracy on one task, and on several tasks.
 Point = tuple[int, float, float]
 #: The number of queries at the curve's first point; it doubles from there.
 FIRST_SIZE = 125
 
 
 def measure_planner(domain_name: str, planner: str, folds: int, *, curve: bool = False) -> Report:
-    """Return the cross-validated accuracy of a planner, which knows no query of the tested fold.
+    """Cross-validate a planner, which for each fold knows only the queries of the other folds.
 
     A planner with a reader is trained for every fold. Controls: an untrained reader, the ensemble
     of classifiers if scikit-learn is installed, and the fallback plan of one step.
@@ -66,7 +67,7 @@ def measure_planner(domain_name: str, planner: str, folds: int, *, curve: bool =
     times = [verdict.milliseconds for verdict in verdicts]
     figures = planner_figures("", verdicts) | {"plan_ms_p50": p50(times), "plan_ms_p95": p95(times)}
     for name, control in controls.items():
-        rows.append({**as_row(score_classes(control)[-1]), "class": f"beside: {name}"})
+        rows.append({**as_row(score_classes(control)[-1]), "class": f"control: {name}"})
         figures |= planner_figures(f"_{name.replace(' ', '_')}", control)
     for size, single, several in points:
         figures[f"tool_accuracy_{planner}_of_{size}_queries"] = single
@@ -84,11 +85,11 @@ def measure_planner(domain_name: str, planner: str, folds: int, *, curve: bool =
         figures=figures,
         rows=rows,
         notes=[
-            "tools: share of plans with the right tool sequence; arguments: and every argument "
-            "right; arguments_paper: the same over plans with prod_search or shipment_status. "
-            "Precision, recall and F1 of “all” are means over the classes. Milliseconds include "
-            "the encoding of the question, without a cache. A query and its neighbours above "
-            f"{SAME_GROUP} share a fold, so that no planner knows a neighbour."
+            "tools: share of plans with the right tool sequence; arguments: and with every "
+            "argument right; arguments_paper: the same over plans with prod_search or "
+            "shipment_status. Precision, recall and F1 of “all” are means over the classes. "
+            "Milliseconds include the encoding of the question, without a cache. Queries with a "
+            f"similarity above {SAME_GROUP} are in one fold, so that no planner knows a neighbour."
         ],
         draw=(lambda axes: _draw_curve(axes, points)) if curve else lambda axes: _draw(axes, rows),
     )
@@ -105,7 +106,7 @@ class Trial:
     encoder: UncachedQuestions
 
     def cross_validated(self, name: str) -> list[Verdict]:
-        """Return the verdict on every query, for a planner that does not know the query's fold."""
+        """Return a verdict on every query, by a planner that does not know the query's fold."""
         verdicts_at: dict[int, Verdict] = {}
         for fold, part in enumerate(self.parts, 1):
             with self._planner(name, self._others(part)) as planner:
@@ -121,10 +122,8 @@ class Trial:
         part = self.parts[0]
         known = self._others(part)
         random.Random(0).shuffle(known)
-        sizes = [FIRST_SIZE]
-        while sizes[-1] < len(known):
-            sizes.append(sizes[-1] * 2)
-        sizes.pop()
+        doubling = (FIRST_SIZE * 2**exponent for exponent in count())
+        sizes = list(takewhile(lambda size: size < len(known), doubling))
         points = []
         for size in tracked("Learning curve", sizes):
             with self._planner(name, known[:size]) as planner:
@@ -139,11 +138,11 @@ class Trial:
     @contextmanager
     def _planner(self, name: str, known: Queries) -> Iterator[Planner]:
         """Make a planner that knows only these queries."""
-        reads = name == "untrained" or (name == CASE_PLANNER and self.domain.reader is not None)
+        reads = name == CASE_PLANNER and self.domain.reader is not None
         with TemporaryDirectory() as folder:
             if name == "fallback":
                 yield FallbackPlanner()
-            elif reads:
+            elif reads or name == "untrained":
                 yield CasePlanner(None, _trained(known, Path(folder), fit=name != "untrained"))
             elif name == CLASSIFIERS:
                 yield train_classifiers(known, self.encoder)

@@ -1,7 +1,7 @@
-"""REAPER's tables (Joshi et al. 2024) for a small model, beside the paper's figures.
+"""REAPER's tables (Joshi et al. 2024) for a small model, with the paper's figures.
 
-Table 1 measures the shipped planners. Each row of Table 2, without parts of the training data, and
-of Table 3, with shares of generic instructions (section 4.3), is a training.
+Table 1 measures the shipped planners. Each row of Tables 2 and 3 trains a planner: for Table 2
+without parts of the training data, for Table 3 with a share of generic instructions (section 4.3).
 """
 
 from __future__ import annotations
@@ -56,33 +56,34 @@ COLUMNS = (
 )
 #: The suffix of the label of a planner without a grammar.
 FREE = ", grammar off"
-#: Seconds until a batch times out: figures must not depend on the machine's speed.
+#: Seconds until a batch times out, so long that a slow machine does not change the figures.
 SECONDS = 600.0
-#: Questions of a batch, unless each plan is timed; random networks in Table 1.
+#: The number of questions in a batch (1 if each plan is timed), and of random networks in Table 1.
 BATCH, SEEDS = 16, 3
-#: The share of the generic instructions, and the tasks of a query, planning included: the paper's
-#: best mixture, the first row of Table 2.
+#: The paper's best mixture, in the first row of Table 2: the share of the generic instructions, and
+#: the number of tasks per query, planning included.
 SHARE, TASKS = 1.0, 4
 #: The start of a result's ``fallback`` after an error of the planner.
 FAILED = "It failed"
-#: Questions for a tool that only their prompt declares (section 5.5), and their class. The first
-#: question is the paper's.
+#: The file of questions for a tool that only the prompt declares (section 5.5), and their class.
+#: The first question is the paper's.
 NEW_TOOL_QUERIES, NEW_TOOL = Path(__file__).with_name("compatible.jsonl"), "compatible_products"
 NO_INSTRUCTIONS = "no instructions were given (--instructions FOLDER)"
 PAPER = published("reaper")
 NOTES = (
     "tools: share of plans with the right tool sequence, with its 95 % interval (Wilson); "
-    "arguments: and every argument right; arguments_paper: the same over plans with prod_search or "
-    "shipment_status. A fallback's plan and an invalid plan count as wrong. only_provided: with a "
-    "needed tool removed and the grammar off, the plan names provided tools alone.",
+    "arguments: and with every argument right; arguments_paper: the same over plans with "
+    "prod_search or shipment_status. Plans of the fallback and invalid plans count as wrong. "
+    "only_provided: share of plans that name only provided tools if a needed tool is removed and "
+    "the grammar is off.",
     "No question took part in training or in the plan cases. The case planner has the row's plan "
-    "cases and no reader; it plans with the plan parser, which has learned from all queries.",
-    f"{NEW_TOOL}: questions for a tool that no training saw; all excludes them.",
+    "cases and no reader; it plans with the plan parser, which was trained on all queries.",
+    f"{NEW_TOOL}: questions for a tool that is in no training data; all excludes them.",
     "published: REAPER's Tables 1 to 3 (Joshi et al. 2024) for a Mistral-7B on other data and 600 "
-    "other questions; its training data is in brackets. Its only_provided is 1 less the share of "
+    "other questions; its training data is in brackets. Its only_provided is 1 minus the share of "
     "plans that call the removed prod_qna.",
-    "Every row of Tables 2 and 3 is a training from the recipe's base, shorter than the shipped "
-    "planner's. examples and tokens are those of its training set.",
+    "For each row of Tables 2 and 3 a planner is trained from the recipe's base, with fewer steps "
+    "than the shipped planner. examples and tokens are those of its training set.",
 )
 
 
@@ -112,7 +113,7 @@ class ReaperTrial:
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """A row of Table 2 or 3 with its training's data; ``None`` without the needed instructions."""
+    """A row of Table 2 or 3; ``data`` is ``None`` if it needs instructions and none were given."""
 
     table: str
     name: str
@@ -122,13 +123,12 @@ class Row:
 
 
 def measure_reaper(trial: ReaperTrial) -> Report:
-    """Measure the shipped planners, train the rows' untrained planners, and measure those."""
+    """Measure the shipped planners, train the planners of the rows, and measure these."""
     recipe = Recipe.read(find_recipe(trial.recipe))
     name = recipe.data.domain
     if name is None or recipe.data.queries is not None:
         raise InputError(
-            f"{trial.recipe}: only a domain has queries for measuring. Set data.domain without "
-            "data.queries."
+            f"{trial.recipe}: only a domain has test queries. Set data.domain without data.queries."
         )
     if trial.steps is not None:
         section = recipe.training.model_copy(update={"steps": trial.steps, "epochs": None})
@@ -164,7 +164,7 @@ def measure_reaper(trial: ReaperTrial) -> Report:
 
 
 def training_rows(data: DataSection, instructions: Path | None) -> list[Row]:
-    """Return the rows of Table 2, with cumulative omissions, and the rows of Table 3.
+    """Return the rows of Table 2, each without one more part of the data, and of Table 3.
 
     Args:
         instructions: A folder with files of generic instructions.
@@ -180,9 +180,12 @@ def training_rows(data: DataSection, instructions: Path | None) -> list[Row]:
 
     rows = [row(SECOND, "all parts", "all-parts", PAPER["table_1"]["reaper"])]
     omitted: dict[str, bool] = {}
-    parts = {"evolved": "no-evolve", "sampled": "no-evolve-dqs"}
-    parts["tools_evolved"] = "no-evolve-dqs-tevo"
-    for (part, slug), (name, paper) in zip(parts.items(), PAPER["table_2"].items(), strict=True):
+    slugs = {
+        "evolved": "no-evolve",
+        "sampled": "no-evolve-dqs",
+        "tools_evolved": "no-evolve-dqs-tevo",
+    }
+    for (part, slug), (name, paper) in zip(slugs.items(), PAPER["table_2"].items(), strict=True):
         omitted[part] = False
         rows.append(row(SECOND, name, slug, paper, needed=part == "evolved", **omitted))
     for key, paper in PAPER["table_3"].items():
@@ -217,12 +220,12 @@ def mixture(
     sampled: bool = True,
     tools_evolved: bool = True,
 ) -> DataSection:
-    """Return the recipe's data section without the parts that are false.
+    """Return the recipe's data section without the parts whose flag is false.
 
     Args:
-        evolved: Some instructions have constraints.
-        sampled: The recipe's method samples the queries; otherwise at random.
-        tools_evolved: Tools, names and descriptions vary.
+        evolved: Add constraints to some instructions.
+        sampled: Sample the queries by the recipe's method, not at random.
+        tools_evolved: Vary the tools, their names and descriptions.
     """
     changes: dict[str, dict[str, Any]] = {
         "instructions": {
@@ -268,16 +271,16 @@ def _row_lines(
         write_training_set(make_training_set(row.data, inputs, tested.encoder), data)
     result = train(recipe.model, recipe.lora, recipe.training, data, output, resume=True)
     metrics = result.card["metrics"]
-    facts = {
+    training_cells = {
         "examples": metrics["examples_training"],
         "tokens": metrics["tokens_training"],
         "steps": metrics["steps"],
-        # The card of a resumed training has only the seconds of the last part.
+        # The card of a resumed training has only the seconds since it was resumed.
         "seconds": None if metrics["resumed_after_steps"] else metrics["seconds_training"],
         "note": None if row.table == THIRD or row.data.instructions.sources else NO_INSTRUCTIONS,
     }
     model = load_language_model(output)
-    # The plan cases are the training's queries.
+    # The plan cases are the queries of the training set.
     cases = choose_queries(inputs.queries, row.data.sampling, tested.encoder, row.data.seed)
     with plan_store(cases, tested.uncached) as store:
         shots = row.data.tevo.shots
@@ -288,52 +291,55 @@ def _row_lines(
         }
         for line in measured(frozen, planners, trial.seed):
             if line["class"] == "all":
-                own = {**facts, **_paper(row.paper, line)} if line["planner"] == TRAINED else {}
-                yield {**line, **head, **own}
+                if line["planner"] == TRAINED:
+                    line |= training_cells | _paper(row.paper, line)
+                yield {**line, **head}
 
 
 def _training_inputs(tested: TestedDomain) -> TrainingInputs:
     """Return the inputs of training sets, without the held-out test queries."""
     domain, toolbox = tested.domain, tested.toolbox
-    measuring = [query.query for query in tested.measuring()]
-    pool = query_pool(domain.queries(), toolbox, measuring).queries
-    # An item's query has a class in any case, by default from its plan.
+    test = [query.query for query in tested.measuring()]
+    pool = query_pool(domain.queries(), toolbox, test).queries
+    # items_of gives a class to queries without one.
     queries = [item.query for item in items_of(pool, toolbox)]
-    pools = read_pools(domain.tool_pools, toolbox) if domain.tool_pools else {}
-    return TrainingInputs(queries, toolbox, pools, measuring=measuring)
+    tool_pools = read_pools(domain.tool_pools, toolbox) if domain.tool_pools else {}
+    return TrainingInputs(queries, toolbox, tool_pools, measuring=test)
 
 
 def _first_table(
     trial: ReaperTrial, tested: TestedDomain, frozen: Sequence[EvaluationItem]
 ) -> Iterator[Line]:
-    """Yield the lines of the shipped planner, its base, random networks, and other planners."""
+    """Yield the lines of Table 1: the shipped planner, its base, and controls."""
     from casewright.planner.language_model import load_language_model
 
     folder = trial.planner if trial.planner is not None else shipped_planner()
     shots = shipped_examples(folder) if is_shipped(folder) else EXAMPLES
     source, known = find_source(folder, None), tested.domain.queries()
     paper = PAPER["table_1"]
-    # The time of each plan is a figure.
+    # Each plan is timed.
     settings: dict[str, Any] = {"batch": 1}
     new_tool = items_of(read_annotated(NEW_TOOL_QUERIES), tested.toolbox)
 
-    def lines(name: str, planners: Mapping[str, Planner], own: Mapping[str, Any]) -> Iterator[Line]:
+    def lines(
+        name: str, planners: Mapping[str, Planner], published: Mapping[str, Any]
+    ) -> Iterator[Line]:
         new = (n for n in measured(new_tool, planners, trial.seed) if n["class"] == NEW_TOOL)
         for line in (*new, *measured(frozen, planners, trial.seed)):
-            yield {**line, "table": FIRST, "row": name, **_paper(own, line)}
+            yield {**line, "table": FIRST, "row": name, **_paper(published, line)}
 
     with plan_store(known, tested.uncached) as store:
         tuned = load_language_model(folder)
         models = [(SHIPPED, tuned, paper["reaper"])]
         if source.adapter is not None:
             models.append((BASE, load_language_model(source.base), paper["untuned"]))
-        for name, model, own in models:
-            bound = writer(model, store, shots, **settings)
+        for name, model, published_figures in models:
+            constrained = writer(model, store, shots, **settings)
             free = writer(model, store, shots, constrained=False, **settings)
-            yield from lines(name, {name: bound, name + FREE: free}, own)
+            yield from lines(name, {name: constrained, name + FREE: free}, published_figures)
         if source.adapter is None:
-            why = "the planner is not an adapter and names no base"
-            yield _line(table=FIRST, row=BASE, planner=BASE, note=why)
+            reason = "the planner is not an adapter and names no base"
+            yield _line(table=FIRST, row=BASE, planner=BASE, note=reason)
         for seed in range(trial.seed, trial.seed + SEEDS):
             twin = writer(random_twin(tuned, seed), store, shots, **settings)
             yield from lines(f"{RANDOM}, seed {seed}", {RANDOM: twin}, {})
@@ -342,13 +348,14 @@ def _first_table(
             yield from lines(name, {name: CasePlanner(store, reader)}, {})
         yield from lines(CASES, {CASES: CasePlanner(store)}, {})
         if find_spec("sklearn") is not None:
-            parts: dict[str, Any] = {"queries": lambda: known, "encoder": tested.uncached}
-            classifiers = make_planner(CLASSIFIERS, store, **parts)
+            classifiers = make_planner(
+                CLASSIFIERS, store, queries=lambda: known, encoder=tested.uncached
+            )
             yield from lines(CLASSIFIERS, {CLASSIFIERS: classifiers}, paper["ensemble"])
 
 
 def writer(model: LanguageModel, store: CaseStore, examples: int, **settings: Any) -> ModelPlanner:
-    """Return the planner that writes by a model, with plan cases of a store in its prompt."""
+    """Return a planner with a language model, and plan cases of a store in its prompt."""
     options = {"batch": BATCH, "seconds": SECONDS, **settings}
     return ModelPlanner(model, plan_cases=store, examples=examples, **options)
 
@@ -358,8 +365,8 @@ def measured(
 ) -> Iterator[Line]:
     """Yield each planner's lines for each class and for all.
 
-    Planners whose labels end in ``FREE`` also plan with a needed tool removed. A fallback's plan
-    and an invalid plan count as wrong.
+    Planners whose labels end in ``FREE`` also plan with a needed tool removed. Plans of the
+    fallback and invalid plans count as wrong.
 
     Raises:
         InputError: A planner failed on a question.
@@ -386,8 +393,8 @@ def measured(
             "only_provided": figures["only_provided"].value,
             "ms_p50": figures["ms_p50"].value,
         }
-        writes = isinstance(planners[label], ModelPlanner)
-        grammar = ("off" if label in free else "on") if writes else None
+        is_model = isinstance(planners[label], ModelPlanner)
+        grammar = ("off" if label in free else "on") if is_model else None
         head = {"planner": label.removesuffix(FREE), "grammar": grammar}
         for score in (*classes, overall):
             yield _line(**head, **{n: cell for n, cell in score.items() if n in COLUMNS})
@@ -399,16 +406,16 @@ def _line(**cells: Any) -> Line:
 
 
 def _paper(paper: Mapping[str, Any], line: Line) -> Line:
-    """Return the paper's figures for a line; only_provided is of plans without a grammar."""
+    """Return the published figures of a line; without a grammar that is only ``only_provided``."""
+    free = line["grammar"] == "off"
     if line["class"] != "all":
-        rates = paper.get("classes", {}).get(line["class"]) if line["grammar"] != "off" else None
-        if rates is None:
+        rates = paper.get("classes", {}).get(line["class"])
+        if rates is None or free:
             return {}
         precision, recall, f1, trained = rates
         text = f"precision {precision:g}, recall {recall:g}, f1 {f1:g} ({trained})"
         return {"published": text}
-    served = line["grammar"] != "off"
-    names = ("tools", "arguments_paper", "ms_p50") if served else ("only_provided",)
+    names = ("only_provided",) if free else ("tools", "arguments_paper", "ms_p50")
     text = ", ".join(f"{name} {paper[name]:g}" for name in names if name in paper)
     trained = f" ({paper['trained']})" if "trained" in paper else ""
     return {"published": f"{text}{trained}" if text else None}
@@ -420,7 +427,7 @@ def _shown(lines: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
 
 
 def _overall(lines: Sequence[Line]) -> Iterator[tuple[str, Line]]:
-    """Yield the lines of all classes with the grammar, each with its row's name in figures."""
+    """Yield a name for figures and the line, for lines over all classes without ``FREE``."""
     for line in lines:
         if line["class"] == "all" and line["grammar"] != "off" and line["tools"] is not None:
             row = _slug(line["row"])
@@ -428,9 +435,9 @@ def _overall(lines: Sequence[Line]) -> Iterator[tuple[str, Line]]:
 
 
 def _figures(lines: Sequence[Line]) -> dict[str, float]:
-    """Return the figures of each planner with the grammar, and the margins of trained planners.
+    """Return the figures of each planner without ``FREE``, and those of trained planners' gains.
 
-    Margins are differences of tool accuracy to the case planner with the same plan cases.
+    A gain is the difference in tool accuracy from the case planner with the same plan cases.
     """
     figures: dict[str, float] = {}
     for name, line in _overall(lines):
@@ -440,8 +447,8 @@ def _figures(lines: Sequence[Line]) -> dict[str, float]:
         elif line["planner"] == TRAINED:
             figures |= {f"tools_{name}": line["tools"], f"arguments_{name}": line["arguments"]}
         else:
-            over = f"tools_{name}_over_{_slug(line['planner'])}"
-            figures[over] = round(figures[f"tools_{name}"] - line["tools"], 4)
+            gain = round(figures[f"tools_{name}"] - line["tools"], 4)
+            figures[f"tools_{name}_over_{_slug(line['planner'])}"] = gain
     for line in lines:
         if line["table"] == FIRST and line["only_provided"] is not None:
             figures[f"only_provided_{_slug(line['row'])}"] = line["only_provided"]
@@ -453,13 +460,13 @@ def _slug(text: str) -> str:
 
 
 def draw_lines(axes: Any, lines: Sequence[Line]) -> None:
-    """Draw the tool accuracy of every row, or of Table 1's planners, as bars with controls."""
+    """Draw the tool accuracy of the trained rows with their controls, or else of Table 1's rows."""
     rows: dict[str, dict[str, float]] = {}
     for name, line in _overall(lines):
         rows.setdefault(name, {})[line["planner"]] = line["tools"]
     trained = {name: row for name, row in rows.items() if TRAINED in row}
-    shown = trained or rows
-    axes.barh(list(shown), [row.get(TRAINED, next(iter(row.values()))) for row in shown.values()])
+    bars = trained or rows
+    axes.barh(list(bars), [row.get(TRAINED, next(iter(row.values()))) for row in bars.values()])
     if points := [(row[CASES], name) for name, row in trained.items() if CASES in row]:
         axes.plot(*zip(*points, strict=True), "o", color="black", label=CASES)
     axes.invert_yaxis()

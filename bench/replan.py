@@ -1,4 +1,4 @@
-"""The gain of mending: the share of answers when a tool finds nothing or fails."""
+"""The gain of replanning: the share of answered questions when a tool has no results or fails."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from casewright.planner.named import CASE_PLANNER, make_planner
 from casewright.tools import NO_EVIDENCE, CallContext, Toolbox, ToolSpec
 
 Fault = Choice["none", "miss", "failure"]
-#: Each system's mode of mending.
+#: Each system's replanning mode (``mend`` of ``build_graph``); the last two are controls.
 SYSTEMS: Mapping[str, Mend] = {
     "off": "off",
     "failure": "failure",
@@ -34,7 +34,7 @@ SYSTEMS: Mapping[str, Mend] = {
 
 @dataclass(frozen=True, slots=True)
 class _Question:
-    """A query, its user's scope, and the first result of each last step of the gold plan."""
+    """A query, a scope with results, and the first result of each final step of the gold plan."""
 
     query: AnnotatedQuery
     scope: Mapping[str, str]
@@ -58,15 +58,15 @@ class _AnyTool:
 
 
 class _Widened(_AnyTool):
-    """A control whose new plan is the old one, with the whole question in the failed calls."""
+    """A control whose new plan is the first one, with the whole question in the failed calls."""
 
     def plan(self, request: PlanRequest) -> PlanResult:
         if not request.failures:
             self._first = self._planner.plan(request)
             return self._first
-        missed = {step.tool for step in request.failures}
+        failed = {step.tool for step in request.failures}
         steps = tuple(
-            step.mapped(as_question) if step.tool in missed else step
+            step.mapped(as_question) if step.tool in failed else step
             for step in self._first.plan.steps
         )
         plan = Plan(steps)
@@ -74,10 +74,9 @@ class _Widened(_AnyTool):
 
 
 def measure_replan(domain_name: str, seeds: int) -> Report:
-    """Answer the queries for measuring while one tool of each plan finds nothing, or fails.
+    """Answer the test queries while one random tool of each plan has no results, or fails.
 
-    Args:
-        seeds: The number of draws of the tool for every question.
+    ``seeds`` is the number of draws of this tool for every question.
     """
     with open_tested_domain(domain_name) as tested:
         questions = list(_questions(tested))
@@ -90,23 +89,13 @@ def measure_replan(domain_name: str, seeds: int) -> Report:
             draws = 1 if fault == "none" else seeds
             for name, mend in SYSTEMS.items():
                 system = controls.get(name, planner)
-                ends = [
-                    _answered(question, tested.toolbox, system, mend, fault, seed)
+                results = [
+                    _run(question, tested.toolbox, system, mend, fault, seed)
                     for question in tracked(f"{fault}, {name}", questions)
                     for seed in range(draws)
                 ]
-                answered, calls, mends, some = zip(*ends, strict=True)
-                rows.append(
-                    {
-                        "fault": fault,
-                        "mend": name,
-                        "runs": len(ends),
-                        "answered": mean(answered),
-                        "some_evidence": mean(some),
-                        "calls": mean(calls),
-                        "replanned": mean(mends),
-                    }
-                )
+                means = {column: mean([r[column] for r in results]) for column in results[0]}
+                rows.append({"fault": fault, "mend": name, "runs": len(results), **means})
     share = {(row["fault"], row["mend"]): row["answered"] for row in rows}
     return Report(
         bench="replan",
@@ -118,16 +107,16 @@ def measure_replan(domain_name: str, seeds: int) -> Report:
         },
         rows=rows,
         notes=[
-            "Answered: the evidence has the first result of each last step of the gold plan. Miss: "
-            "a random tool of the planner's plan finds nothing for the arguments of its first "
-            "call; failure: it fails in every call. Controls: any tool with the whole question; "
-            "the same tool with the whole question."
+            "answered: the evidence has the first result of each final step of the gold plan. "
+            "miss: a random tool of the plan returns nothing for the arguments of its first call; "
+            "failure: it fails in every call. Controls repeat the search with the whole question, "
+            "with any tool or with the same tool."
         ],
     )
 
 
 def _questions(tested: TestedDomain) -> Iterator[_Question]:
-    """Yield the measuring queries for which every gold step returns results in some scope."""
+    """Yield the test queries for which every step of the gold plan has results in some scope."""
     for query in tested.measuring():
         if query.plan.tools == (NO_EVIDENCE.name,):
             continue
@@ -135,21 +124,21 @@ def _questions(tested: TestedDomain) -> Iterator[_Question]:
             outcomes = run_plan(tested.toolbox, query, scope)
             if all(outcome.status == "done" for outcome in outcomes):
                 evidence = collect(query.plan, outcomes, tested.toolbox)
-                first = {item.step: item.text for item in reversed(evidence) if item.final}
-                yield _Question(query, scope, frozenset(first.values()))
+                first_texts = {item.step: item.text for item in reversed(evidence) if item.final}
+                yield _Question(query, scope, frozenset(first_texts.values()))
                 break
 
 
-def _answered(
+def _run(
     question: _Question, toolbox: Toolbox, planner: Planner, mend: Mend, fault: Fault, seed: int
-) -> tuple[bool, int, bool, bool]:
-    """Return flag of a right answer, number of calls, flags of a new plan and of any evidence."""
+) -> dict[str, float]:
+    """Answer a question with a faulty tool; return the row's columns for this run."""
     record = question.query.record
     tools = planner.plan(record.request(toolbox)).plan.tools
-    drawn = random.Random(f"{record.id} {seed}").choice(tools)
+    faulty = random.Random(f"{record.id} {seed}").choice(tools)
     calls: list[str] = []
     broken = Toolbox(
-        _watched(tool, calls, fault if tool.name == drawn else "none")
+        _watched(tool, calls, fault if tool.name == faulty else "none")
         for tool in toolbox
         if tool.name != NO_EVIDENCE.name
     )
@@ -160,11 +149,16 @@ def _answered(
     )
     answer = Answer.from_state(state)
     texts = {item["text"] for item in answer.evidence}
-    return question.gold <= texts, len(calls), "mended" in answer.planner, bool(texts)
+    return {
+        "answered": question.gold <= texts,
+        "some_evidence": bool(texts),
+        "calls": len(calls),
+        "replanned": "mended" in answer.planner,
+    }
 
 
 def _watched(tool: ToolSpec, calls: list[str], fault: Fault) -> ToolSpec:
-    """Return a tool that records its calls, and finds nothing or fails as ``fault`` says."""
+    """Return a tool that records its calls, and has no results or fails as ``fault`` says."""
     missed: list[Mapping[str, Any]] = []
 
     def run(arguments: Mapping[str, Any], context: CallContext) -> Any:

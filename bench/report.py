@@ -22,10 +22,11 @@ class Report:
     """The result of one bench.
 
     Attributes:
-        rows: The rows of the table; each row of several tables names its own as ``table``.
+        rows: The rows of all tables. If there are several tables, the cell ``table`` of each row
+            has its table's name.
         draw: Draws the plot onto matplotlib axes.
-        titles: The titles of several tables by name, in order.
-        cells: Returns the printed rows of a table.
+        titles: The titles of the tables by name, in order; empty for a single table.
+        cells: Returns the printed form of a table's rows.
     """
 
     bench: str
@@ -43,7 +44,7 @@ class Report:
         return {name: getattr(self, name) for name in names}
 
     def tables(self) -> Iterator[tuple[str, Sequence[Row]]]:
-        """Yield title and rows of a single table, or of each of several tables that has rows."""
+        """Yield title and rows of each table that has rows."""
         if not self.titles:
             yield self.bench, self.rows
         for name, title in self.titles.items():

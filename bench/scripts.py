@@ -1,8 +1,8 @@
 """Scripts that make a language model write the gold plans of annotated queries.
 
-Random weights would write nonsense of any length. With a script, each step computes the network's
-logits and the likeliest allowed token, as in greedy decoding, and then writes the longest allowed
-token that continues the gold plan.
+A model with random weights would write meaningless texts of any length. With a script, each step
+computes the network's logits and the likeliest allowed token, as in greedy decoding, but then
+writes the longest allowed token that continues the gold plan.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ class Script:
     """The tokens of a text that a model writes under a grammar.
 
     Attributes:
-        choices: The tokens that the grammar does not force, and the end token if that is a choice.
+        choices: The tokens that the grammar does not force, the end token included.
     """
 
     tokens: tuple[int, ...]
@@ -49,7 +49,7 @@ class Script:
 
 
 class ScriptWriter:
-    """A maker of scripts for one model."""
+    """Makes scripts for one model."""
 
     def __init__(self, model: LanguageModel) -> None:
         self._ends = model.ends
@@ -65,7 +65,7 @@ class ScriptWriter:
         """Return the script of a text; without ``forced``, forced tokens are choices too.
 
         Args:
-            matcher: The matcher of the text's grammar, which this call consumes.
+            matcher: The grammar's matcher; this call advances it to the end of the text.
 
         Raises:
             GrammarError: The grammar cannot write this text.
@@ -93,18 +93,17 @@ class ScriptWriter:
         return Script(tuple(tokens), tuple(choices))
 
     def _longest_start(self, allowed: NDArray[np.intp], text: bytes) -> int:
-        """Return the longest allowed token (``allowed`` is sorted) that starts a text."""
+        """Return the longest token among ``allowed`` that begins a text."""
         for length in range(min(self._longest, len(text)), 0, -1):
             for token in self._tokens.get(text[:length], ()):
-                index = int(np.searchsorted(allowed, token))
-                if index < len(allowed) and allowed[index] == token:
+                if token in allowed:
                     return token
         raise GrammarError(f"The grammar cannot write {text[:40]!r}.")
 
 
 @dataclass(frozen=True, slots=True)
 class Task:
-    """A query, and the scripts of its plan with forced tokens and without them."""
+    """A query, and scripts of its plan: with forced tokens, and with every token as a choice."""
 
     query: AnnotatedQuery
     request: PlanRequest
@@ -136,7 +135,7 @@ def make_tasks(
 
 
 def shuffled_queries(queries: Iterable[AnnotatedQuery], seed: int) -> list[AnnotatedQuery]:
-    """Return in random order the queries without tools of their own: they share a prompt head."""
+    """Return in random order the queries that share a prompt head: they use the whole toolbox."""
     plain = [q for q in queries if not (q.record.tools_extra or q.record.tools_removed)]
     random.Random(seed).shuffle(plain)
     return plain
@@ -146,7 +145,7 @@ def shuffled_queries(queries: Iterable[AnnotatedQuery], seed: int) -> list[Annot
 def other_plan_cases(
     queries: Sequence[AnnotatedQuery], questions: Sequence[AnnotatedQuery], encoder: Encoder
 ) -> Iterator[CaseStore]:
-    """Open a store of the plans of queries outside of the questions' ``similarity_groups``."""
+    """Open a store with the plan cases of the ``queries`` that are not similar to a question."""
     groups = similarity_groups([query.query for query in (*queries, *questions)], encoder)
     excluded = set(groups[len(queries) :])
     others = [q for q, group in zip(queries, groups, strict=False) if group not in excluded]

@@ -1,4 +1,4 @@
-"""The time of selection beside LangChain's and a naive one, and the share of certified picks."""
+"""The time of diverse selection, compared with LangChain's and a naive one; certified picks."""
 
 from __future__ import annotations
 
@@ -28,15 +28,16 @@ from casewright.stores.hit import DECIMALS
 Floats = NDArray[np.float64]
 SYSTEMS = ("casewright", "naive", "langchain")
 LAMBDAS = (0.5, 0.75, 0.95)
-DIMENSION, CLUSTERS, SPREAD = 384, 100, 1.0
-#: The numbers of picks and of first candidates in certified selections.
+#: The synthetic vectors: dimension, number of clusters, standard deviation within a cluster.
+DIMENSION, CLUSTERS, DEVIATION = 384, 100, 1.0
+#: The number of picks, and the number of candidates of an uncertified selection.
 PICKS, CANDIDATES = 8, 20
 
 
 def measure_selection(
     domain_name: str, sizes: Sequence[tuple[int, int]], queries: int | None, repeats: int, seed: int
 ) -> Report:
-    """Time selections from the same candidates, and certify selections of a domain's queries."""
+    """Time selections from synthetic candidates, and certified ones of a domain's queries."""
     tested = read_tested_domain(domain_name)
     questions = [query.query for query in tested.measuring()[:queries]]
     rows, figures = [], {}
@@ -66,19 +67,23 @@ def measure_selection(
         figures={**figures, **_certified(tested.encoder, known, questions)},
         rows=rows,
         notes=[
-            "Median milliseconds in one process, from the same hits to picks. Naive: Algorithm 1 "
-            "as printed, in NumPy, with all similarities computed at every pick. LangChain: "
+            "Median milliseconds in one process to select from the same hits. Naive: Algorithm 1 "
+            "as published, in NumPy, which computes all similarities at every pick. LangChain: "
             "maximal_marginal_relevance, whose relevance is a cosine without quality.",
-            f"Certified: {PICKS} picks among the domain's annotated queries for each of its "
-            f"queries for measuring, first from {CANDIDATES} candidates, then from all cases that "
-            "the picks may include. Exact: the naive algorithm's picks from all cases.",
+            f"Certified: {PICKS} of the domain's annotated queries are picked for each test query, "
+            f"first from {CANDIDATES} candidates, then from as many as a certified selection "
+            "needs. Exact: the picks are those of the naive algorithm from all cases.",
         ],
         draw=lambda axes: _draw(axes, rows),
     )
 
 
 def read_sizes(text: str) -> list[tuple[int, int]]:
-    """Return candidates and picks from a text like ``1000:50,10000:100``; raise ``InputError``."""
+    """Return the numbers of candidates and picks in a text like ``1000:50,10000:100``.
+
+    Raises:
+        InputError: The text has another form.
+    """
     try:
         pairs = [tuple(map(int, part.split(":"))) for part in text.split(",")]
         sizes = [(count, k) for count, k in pairs]
@@ -95,15 +100,12 @@ def naive(
     vectors: Floats, scores: Floats, ids: Sequence[str], k: int, lambda_d: float
 ) -> list[int]:
     """Return the rows of Algorithm 1's picks, with all similarities computed at every pick."""
-    ties = np.array(
-        sorted(range(len(ids)), key=lambda i: (-round(float(scores[i]), DECIMALS), ids[i]))
-    )
-    rank = np.empty(len(ids), dtype=np.int64)
-    rank[ties] = np.arange(len(ids))
+    order = np.lexsort((ids, -scores.round(DECIMALS)))
+    rank = np.argsort(order)
     picked: list[int] = []
     while len(picked) < min(k, len(ids)):
-        near = (vectors @ vectors[picked].T).max(axis=1) if picked else np.zeros(len(ids))
-        values = np.round(lambda_d * scores - (1 - lambda_d) * near, DECIMALS)
+        redundancy = (vectors @ vectors[picked].T).max(axis=1) if picked else np.zeros(len(ids))
+        values = np.round(lambda_d * scores - (1 - lambda_d) * redundancy, DECIMALS)
         values[picked] = -np.inf
         best = np.flatnonzero(values == values.max())
         picked.append(int(best[np.argmin(rank[best])]))
@@ -119,25 +121,25 @@ def _timed(count: int, k: int, lambda_d: float, repeats: int, seed: int) -> dict
     ids = [hit.case.id for hit in hits]
     # LangChain's function is faster with arrays than with the lists of its signature.
     candidates: Any = [np.asarray(hit.vector, dtype=np.float64) for hit in hits]
-    ours, picks = _median(partial(select, hits, k, schema, lambda_d=lambda_d), repeats)
+    own_ms, picks = _median(partial(select, hits, k, schema, lambda_d=lambda_d), repeats)
     naive_ms, naive_rows = _median(
         partial(naive, np.array(candidates), scores, ids, k, lambda_d), max(1, repeats // 3)
     )
     langchain_ms, langchain_rows = _median(
         partial(maximal_marginal_relevance, query, candidates, lambda_mult=lambda_d, k=k), 1
     )
-    chosen = [pick.hit.case.id for pick in picks]
+    picked = [pick.hit.case.id for pick in picks]
     return {
         "candidates": count,
         "picks": k,
         "lambda_d": lambda_d,
-        "casewright_ms": ours,
+        "casewright_ms": own_ms,
         "naive_ms": naive_ms,
         "langchain_ms": langchain_ms,
-        "naive_over": naive_ms / ours,
-        "langchain_over": langchain_ms / ours,
-        "same_as_naive": chosen == [ids[row] for row in naive_rows],
-        "shared_with_langchain": mean([ids[row] in set(chosen) for row in langchain_rows]),
+        "naive_over": naive_ms / own_ms,
+        "langchain_over": langchain_ms / own_ms,
+        "same_as_naive": picked == [ids[row] for row in naive_rows],
+        "shared_with_langchain": mean([ids[row] in picked for row in langchain_rows]),
     }
 
 
@@ -146,13 +148,13 @@ def _clustered(count: int, seed: int) -> tuple[Floats, Floats]:
     rng = np.random.default_rng(seed)
     centres = rng.normal(size=(CLUSTERS, DIMENSION))
     vectors = centres[rng.integers(CLUSTERS, size=count)]
-    vectors = vectors + SPREAD * rng.normal(size=(count, DIMENSION))
-    query = centres[0] + 0.5 * centres[1] + SPREAD * rng.normal(size=DIMENSION)
+    vectors = vectors + DEVIATION * rng.normal(size=(count, DIMENSION))
+    query = centres[0] + 0.5 * centres[1] + DEVIATION * rng.normal(size=DIMENSION)
     return query / np.linalg.norm(query), vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
 
 
 class _NoEncoder:
-    """An encoder for a schema with given vectors."""
+    """A placeholder encoder for a schema whose vectors are given."""
 
     name, dimension = "given", DIMENSION
 
@@ -179,7 +181,7 @@ def _median(work: Callable[[], Any], repeats: int) -> tuple[float, Any]:
 def _certified(
     encoder: Encoder, known: Sequence[str], questions: Sequence[str]
 ) -> dict[str, float]:
-    """Return the shares of certified and of exact selections, and the times."""
+    """Return by lambda_d the shares of certified and of exact selections, and the times."""
     schema = CaseSchema("queries", (text_facet("query", encoder, inter=False),))
     figures: dict[str, float] = {}
     with tempfile.TemporaryDirectory() as folder, CaseStore(schema, folder) as store:
@@ -187,34 +189,32 @@ def _certified(
         hits = store.search(questions[0], store.count())
         vectors = np.array([hit.vector for hit in hits], dtype=np.float64)
         ids = [hit.case.id for hit in hits]
-        units = schema.vectors([schema.query(text) for text in questions], query=True)
+        query_vectors = schema.vectors([schema.query(text) for text in questions], query=True)
         for lambda_d in LAMBDAS:
             rows = []
-            pairs = list(zip(questions, units, strict=True))
-            for question, unit in tracked(f"Certifying, λ_d {lambda_d}", pairs):
+            pairs = list(zip(questions, query_vectors, strict=True))
+            for question, vector in tracked(f"Certifying, λ_d {lambda_d}", pairs):
+                picks = naive(vectors, vectors @ vector, ids, PICKS, lambda_d)
+                exact = [ids[row] for row in picks]
                 ask = partial(
                     store.select, question, PICKS, lambda_d=lambda_d, candidates=CANDIDATES
                 )
-                first, first_ms = timed(partial(ask, most=CANDIDATES))
-                last, last_ms = timed(ask)
-                exact = naive(vectors, vectors @ unit, ids, PICKS, lambda_d)
-                same = [
-                    [hit.case.id for hit in selected.hits] == [ids[row] for row in exact]
-                    for selected in (first, last)
-                ]
-                shares = (first.certified, same[0], last.certified, same[1])
-                rows.append((*shares, last.candidates, first_ms, last_ms))
-            columns = np.array(rows, dtype=np.float64).T
-            first_certified, first_exact, certified, exact_picks, fetched, first_ms, ms = columns
+                for call in (partial(ask, most=CANDIDATES), ask):
+                    selected, ms = timed(call)
+                    is_exact = [hit.case.id for hit in selected.hits] == exact
+                    rows.append((selected.certified, is_exact, selected.candidates, ms))
+            columns = np.array(rows, dtype=np.float64)
+            first_certified, first_exact, _, first_ms = columns[::2].T
+            certified, is_exact, candidates, certified_ms = columns[1::2].T
             values = {
                 f"certified_from_{CANDIDATES}_candidates": mean(first_certified),
                 f"exact_from_{CANDIDATES}_candidates": mean(first_exact),
                 "certified": mean(certified),
-                "exact_where_certified": mean(exact_picks[certified == 1]),
-                "candidates_p50": p50(fetched),
-                "candidates_p95": p95(fetched),
+                "exact_where_certified": mean(is_exact[certified == 1]),
+                "candidates_p50": p50(candidates),
+                "candidates_p95": p95(candidates),
                 f"ms_p50_from_{CANDIDATES}_candidates": p50(first_ms),
-                "ms_p50_certified": p50(ms),
+                "ms_p50_certified": p50(certified_ms),
             }
             figures |= {f"{name}_lambda_{lambda_d}": value for name, value in values.items()}
     return figures

@@ -1,4 +1,4 @@
-"""The times of the service over HTTP and of the bare graph in one process; the service's memory."""
+"""Response times of the service over HTTP and of the graph in one process; the service's memory."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from typing import Any
 import httpx
 import numpy as np
 
-from casewright.bench.answer import PARTS
+from casewright.bench.answer import STAGES
 from casewright.bench.harness import first_scope, p50, resident_bytes, serving
 from casewright.bench.report import Report
 from casewright.errors import InputError
@@ -25,7 +25,7 @@ from casewright.graph.named import EXTRACTIVE
 from casewright.stores.progress import progress_bar
 
 CLIENTS = (1, 8, 32)
-#: The share of the requests after which memory is first read, with full caches.
+#: The share of the requests after which caches are full and memory is first measured.
 WARM_UP = 0.1
 #: A function from a question to the milliseconds of the graph's stages; ``None`` without an answer.
 Ask = Callable[[str], Awaitable[float | None]]
@@ -36,8 +36,8 @@ class Load:
     """The measurements of a load of questions.
 
     Attributes:
-        cpu_seconds: CPU time of the answering process.
-        stages: Milliseconds of each answer in the graph's stages.
+        cpu_seconds: CPU time of the process that answers.
+        stages: For each answer, the milliseconds in the graph's stages.
     """
 
     milliseconds: Sequence[float]
@@ -57,12 +57,12 @@ class Load:
         return self.cpu_seconds * 1000 / max(1, len(self.milliseconds))
 
     def percentile(self, share: float) -> float:
-        """Return a percentile of the answers' milliseconds; 0 without answers."""
+        """Return a percentile of the milliseconds of an answer; 0 without answers."""
         return float(np.percentile(self.milliseconds, share)) if self.milliseconds else 0.0
 
     @property
     def outside_milliseconds(self) -> float:
-        """The median of an answer's time outside its stages; 0 if these are unknown."""
+        """The median of an answer's milliseconds outside its stages; 0 if these are unknown."""
         return p50(np.subtract(self.milliseconds, self.stages)) if self.stages else 0.0
 
 
@@ -73,7 +73,7 @@ async def load(
     advance: Callable[[int], None] = lambda number: None,
     cpu: Callable[[], float] = time.process_time,
 ) -> Load:
-    """Ask the questions with concurrent clients; ``cpu`` returns the answerer's CPU seconds."""
+    """Ask the questions with concurrent clients; ``cpu`` returns CPU seconds of the answering."""
     remaining = iter(questions)
     times: list[float] = []
     stages: list[float] = []
@@ -83,12 +83,12 @@ async def load(
         nonlocal errors
         for question in remaining:
             started = time.perf_counter()
-            inside = await ask(question)
-            if inside is None:
+            stages_ms = await ask(question)
+            if stages_ms is None:
                 errors += 1
             else:
                 times.append((time.perf_counter() - started) * 1000)
-                stages.append(inside)
+                stages.append(stages_ms)
             advance(1)
 
     cpu_before, started = cpu(), time.perf_counter()
@@ -109,7 +109,7 @@ class Service:
             line = Path(f"/proc/{self.pid}/stat").read_text(encoding="utf-8")
         except OSError:
             return 0.0
-        # The fields 14 and 15; field 2, in brackets, may hold spaces.
+        # User and system time, fields 14 and 15. Field 2, in brackets, may hold spaces.
         fields = line.rpartition(")")[2].split()[11:13]
         return sum(map(int, fields)) / os.sysconf("SC_CLK_TCK")
 
@@ -117,12 +117,12 @@ class Service:
 def measure_service(
     domain: str, each: int, requests: int, open_session: Callable[[str], Any], seed: int = 0
 ) -> Report:
-    """Return the times of questions to a domain, and the service's memory.
+    """Measure the response times for a domain's questions, and the service's memory.
 
     Args:
-        each: Questions for each number of clients.
-        requests: Requests during which memory is measured.
-        open_session: Opens a domain by name as a service does, for the bare graph.
+        each: The number of questions for each number of clients.
+        requests: The number of requests during which memory is measured.
+        open_session: Opens a domain by name as a service does, for the graph in this process.
 
     Raises:
         InputError: The domain has no annotated queries.
@@ -139,7 +139,7 @@ def measure_service(
         service = Service(url, pid)
         over_http, memory = asyncio.run(_service(service, questions, known, requests))
     rows = [
-        _row(clients, way, loads[clients])
+        {"way": way, "clients": clients, **_cells(loads[clients])}
         for clients in CLIENTS
         for way, loads in (("bare graph", bare), ("service", over_http))
     ]
@@ -150,10 +150,9 @@ def measure_service(
         rows=rows,
         notes=[
             "The clients and the bare graph run in this process, the service in another one on the "
-            "same cores. The order of questions is the same. cpu_ms is the computing time of an "
-            "answer in the answering process; outside_ms is the median time of an answer outside "
-            "of the stages in its usage: LangGraph, and for the service also HTTP and waiting for "
-            "a place."
+            "same cores. The order of questions is the same. cpu_ms: the CPU time per answer of "
+            "the process that answers. outside_ms: the median time of an answer outside of the "
+            "graph's stages; LangGraph takes it, and for the service also HTTP and the queue."
         ],
         draw=lambda axes: _draw(axes, bare, over_http),
     )
@@ -166,17 +165,17 @@ async def _bare(session: Any, questions: Sequence[str]) -> dict[int, Load]:
 
         async def ask(question: str) -> float | None:
             state = await graph.ainvoke({"question": question}, context=context)
-            return _stages(state["answer"])
+            return _stages_ms(state["answer"])
 
-        return await _each(ask, questions, "The bare graph", time.process_time)
+        return await _loads(ask, questions, "The bare graph", time.process_time)
     finally:
         session.close()
 
 
-async def _each(
+async def _loads(
     ask: Ask, questions: Sequence[str], label: str, cpu: Callable[[], float]
 ) -> dict[int, Load]:
-    # Untimed: the first questions load models, and each question is embedded once.
+    # To warm up: the first questions load models, and each question's vector is then cached.
     await load(ask, questions, max(CLIENTS))
     with progress_bar(label, len(CLIENTS) * len(questions), show=None) as advance:
         return {n: await load(ask, questions, n, advance, cpu) for n in CLIENTS}
@@ -185,9 +184,9 @@ async def _each(
 async def _service(
     service: Service, questions: Sequence[str], known: Sequence[str], requests: int
 ) -> tuple[dict[int, Load], dict[str, float]]:
-    """Return the loads, and the memory before, in the middle of and after the requests."""
+    """Return the loads, and figures of memory during the requests."""
     async with _asking(service) as ask:
-        loads = await _each(ask, questions, "The service", service.cpu_seconds)
+        loads = await _loads(ask, questions, "The service", service.cpu_seconds)
         return loads, await _memory(ask, service.pid, known, requests) if requests else {}
 
 
@@ -217,44 +216,42 @@ async def _asking(service: Service) -> AsyncIterator[Ask]:
                 reply = await client.post("/ask", json={"question": question})
             except httpx.TransportError:
                 return None
-            return _stages(reply.json()) if reply.status_code == 200 else None
+            return _stages_ms(reply.json()) if reply.status_code == 200 else None
 
         yield ask
 
 
-def _stages(answer: Mapping[str, Any]) -> float | None:
-    """Return the milliseconds of the stages; ``None`` without an answer."""
+def _stages_ms(answer: Mapping[str, Any]) -> float | None:
+    """Return an answer's milliseconds in all stages; ``None`` if it has no text."""
     if not answer["text"]:
         return None
-    return float(sum(answer["usage"][f"{part}_ms"] for part in PARTS))
+    return float(sum(answer["usage"][f"{stage}_ms"] for stage in STAGES))
 
 
-def _row(clients: int, way: str, load_of: Load) -> dict[str, Any]:
+def _cells(measured: Load) -> dict[str, Any]:
     return {
-        "way": way,
-        "clients": clients,
-        "per_second": load_of.per_second,
-        **{f"p{share}_ms": load_of.percentile(share) for share in (50, 95, 99)},
-        "outside_ms": load_of.outside_milliseconds,
-        "cpu_ms": load_of.cpu_milliseconds,
-        "errors": load_of.errors,
+        "per_second": measured.per_second,
+        **{f"p{percent}_ms": measured.percentile(percent) for percent in (50, 95, 99)},
+        "outside_ms": measured.outside_milliseconds,
+        "cpu_ms": measured.cpu_milliseconds,
+        "errors": measured.errors,
     }
 
 
 def _figures(bare: dict[int, Load], over_http: dict[int, Load]) -> dict[str, float]:
     figures: dict[str, float] = {}
     for clients in CLIENTS:
-        load_of, end = over_http[clients], f"{clients}_clients"
-        ratio = load_of.per_second / bare[clients].per_second
-        figures[f"service_requests_per_second_{end}"] = load_of.per_second
-        figures[f"service_ms_p95_{end}"] = load_of.percentile(95)
-        figures[f"ratio_service_over_bare_requests_per_second_{end}"] = ratio
-    load_of, base = over_http[1], bare[1]
+        service, suffix = over_http[clients], f"{clients}_clients"
+        ratio = service.per_second / bare[clients].per_second
+        figures[f"service_requests_per_second_{suffix}"] = service.per_second
+        figures[f"service_ms_p95_{suffix}"] = service.percentile(95)
+        figures[f"ratio_service_over_bare_requests_per_second_{suffix}"] = ratio
+    service, graph = over_http[1], bare[1]
     return {
         **figures,
-        "overhead_cpu_ms_1_client": load_of.cpu_milliseconds - base.cpu_milliseconds,
-        "overhead_outside_ms_1_client": load_of.outside_milliseconds - base.outside_milliseconds,
-        "overhead_ms_p50_1_client": load_of.percentile(50) - base.percentile(50),
+        "overhead_cpu_ms_1_client": service.cpu_milliseconds - graph.cpu_milliseconds,
+        "overhead_outside_ms_1_client": service.outside_milliseconds - graph.outside_milliseconds,
+        "overhead_ms_p50_1_client": service.percentile(50) - graph.percentile(50),
         f"errors_{max(CLIENTS)}_clients": float(over_http[max(CLIENTS)].errors),
     }
 
@@ -263,11 +260,11 @@ def _draw(axes: Any, bare: dict[int, Load], over_http: dict[int, Load]) -> None:
     from matplotlib.ticker import ScalarFormatter
 
     for way, loads, marker in (("bare graph", bare, "o"), ("service", over_http, "s")):
-        for share, line in ((50, "-"), (95, "--")):
-            values = [loads[clients].percentile(share) for clients in CLIENTS]
-            axes.plot(CLIENTS, values, line, marker=marker, label=f"{way}, p{share}")
+        for percent, line in ((50, "-"), (95, "--")):
+            values = [loads[clients].percentile(percent) for clients in CLIENTS]
+            axes.plot(CLIENTS, values, line, marker=marker, label=f"{way}, p{percent}")
     axes.set(xscale="log", yscale="log", xlabel="clients at once", ylabel="milliseconds an answer")
     axes.set_xticks(CLIENTS)
     axes.xaxis.set_major_formatter(ScalarFormatter())
     axes.legend()
-    axes.set_title("An answer over HTTP, beside the graph in one process")
+    axes.set_title("An answer over HTTP, and by the graph in one process")

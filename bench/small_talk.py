@@ -1,7 +1,7 @@
-"""REAPER's second class without evidence, ``human_small_talk``, by examples (section 5.5).
+"""REAPER's class ``human_small_talk``, added to planners by examples (section 5.5).
 
-The small talk is the part of the domain's queries of the class ``no_evidence`` whose ids
-``small_talk.json`` names. One half is asked, the other half are the examples.
+Its messages are those queries of the domain's class ``no_evidence`` whose ids are in
+``small_talk.json``. One half is the test, the other half are examples.
 """
 
 from __future__ import annotations
@@ -12,7 +12,6 @@ from dataclasses import replace
 from importlib.util import find_spec
 from pathlib import Path
 from random import Random
-from typing import Any
 
 from casewright.bench.harness import TestedDomain, read_tested_domain
 from casewright.bench.reaper import CASES, PAPER, Line, measured, writer
@@ -25,23 +24,23 @@ from casewright.planner.parse import parse_plan
 from casewright.planner.shipped import SHIPPED, is_runnable, shipped_examples, shipped_planner
 from casewright.tools import tool_from_record
 
-#: The tool, and the ids of its queries; the class that they had.
+#: The file with the class's tool and the ids of its queries, and the class that they had before.
 FILE, NO_EVIDENCE = Path(__file__).with_name("small_talk.json"), "no_evidence"
 COLUMNS = ("examples", "planner", "class", "count", "tools", "f1", "published")
 NOTES = (
-    "The bench asks half of the small talk, as many other messages without evidence, and the "
-    "frozen questions of the other classes. The planners know the tool from its description, and "
-    "from the examples among their plan cases. Only the classifiers are trained.",
+    "The test messages are half of the small talk, half of the other messages without evidence, "
+    "and the test queries of the other classes. The planners know the tool from its description, "
+    "and from the examples among their plan cases. Only the classifiers are trained.",
     "published: REAPER, section 5.5, a Mistral-7B trained on 286 messages of the class.",
 )
 
 
 def measure_small_talk(limit: int = 100, seed: int = 0, *, model: bool = True) -> Report:
-    """Ask the planners without an example of the class, and with all of them.
+    """Measure the planners without examples of the class, and with all its examples.
 
     Args:
-        limit: Maximum number of messages of each of the two classes.
-        model: Also ask the packaged language model, if it can run.
+        limit: Maximum number of test messages of each class.
+        model: Also measure the packaged language model, if it can run.
     """
     tested = read_tested_domain("shopping")
     rows = list(_lines(tested, limit, seed, model=model and is_runnable()))
@@ -61,10 +60,10 @@ def _lines(tested: TestedDomain, limit: int, seed: int, *, model: bool) -> Itera
     queries = tested.domain.queries()
     talk = [replace(q, plan=plan, label=tool.name) for q in queries if q.record.id in file["ids"]]
     other = [q for q in queries if q.label == NO_EVIDENCE and q.record.id not in file["ids"]]
-    talk, other = (Random(seed).sample(part, len(part)) for part in (talk, other))
+    talk, other = (Random(seed).sample(messages, len(messages)) for messages in (talk, other))
     half = len(talk) // 2
     frozen = [q for q in tested.measuring() if q.label != NO_EVIDENCE]
-    asked = items_of([*talk[:half][:limit], *other[:half][:limit], *frozen[:limit]], toolbox)
+    test = items_of([*talk[:half][:limit], *other[:half][:limit], *frozen[:limit]], toolbox)
     network = load_language_model(shipped_planner()) if model else None
     for count in (0, len(talk) - half):
         known = [q for q in queries if q.label != NO_EVIDENCE]
@@ -75,10 +74,12 @@ def _lines(tested: TestedDomain, limit: int, seed: int, *, model: bool) -> Itera
                 shots = shipped_examples(shipped_planner())
                 planners[SHIPPED] = writer(network, store, shots)
             if find_spec("sklearn") is not None:
-                parts: dict[str, Any] = {"queries": list(known).copy, "encoder": tested.encoder}
-                planners[CLASSIFIERS] = make_planner(CLASSIFIERS, store, **parts)
-            for line in measured(asked, planners, seed):
+                planners[CLASSIFIERS] = make_planner(
+                    CLASSIFIERS, store, queries=list(known).copy, encoder=tested.encoder
+                )
+            for line in measured(test, planners, seed):
                 if line["class"] in (tool.name, NO_EVIDENCE):
-                    trained = count and line["class"] == tool.name
-                    more = {"published": PAPER["small_talk"] if trained else None}
-                    yield {**{n: line.get(n) for n in COLUMNS}, "examples": count, **more}
+                    comparable = count and line["class"] == tool.name
+                    paper = PAPER["small_talk"] if comparable else None
+                    cells = {name: line.get(name) for name in COLUMNS}
+                    yield {**cells, "examples": count, "published": paper}

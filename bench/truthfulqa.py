@@ -1,6 +1,7 @@
 """RAGSys's study (Contal and McGoldrick 2024, section 4): six retrievers, four measures.
 
-The questions are TruthfulQA's multiple-choice ones (Lin et al. 2022); each right answer is a case.
+The questions are TruthfulQA's multiple-choice questions (Lin et al. 2022). Each of their right
+answers is a case.
 """
 
 from __future__ import annotations
@@ -62,16 +63,17 @@ SELECTORS: Mapping[str, MarginalSelector] = {
     "relevance, diversity, bias": RELEVANCE_DIVERSITY_BIAS,
 }
 NAMES = (PRIMER, *SELECTORS)
-#: Beside the paper's six: answers that surprise the model come first (its section 4.3); and, with
-#: "relevance, diversity" (0.75) and "relevance" (1), the curve over λ_d (its Figure 1).
-BESIDE: Mapping[str, MarginalSelector] = {
+#: Other selectors of the paper. The first prefers answers that the model finds unlikely (section
+#: 4.3). The others complete "relevance, diversity" (0.75) and "relevance" (1) to a curve over λ_d
+#: (Figure 1).
+OTHER_SELECTORS: Mapping[str, MarginalSelector] = {
     "relevance, diversity, reversed bias": MarginalSelector(0.75, 1.05),
     **{f"relevance, diversity, λ_d {d:g}": MarginalSelector(d, 1.0) for d in (0.0, 0.25, 0.5)},
 }
-#: The retriever on whose answers the labels are shuffled, and how often they are.
-_LAST, SHUFFLES = "relevance, diversity, bias", 20
+#: The retriever for the control with shuffled labels, and the number of shuffles.
+_SHUFFLED, SHUFFLES = "relevance, diversity, bias", 20
 READING = CaseReading("question")
-#: Columns of this report by the paper's name of the measure.
+#: Columns of this report by the paper's names of the measures.
 PAPER = {
     "DPO": "DPO, triples",
     "MC1": "MC1",
@@ -99,7 +101,7 @@ class Study:
 def read_truthfulqa(folder: Path) -> list[JudgedQuestion]:
     """Return the questions with right answers, the best one first, and wrong answers.
 
-    A question's own cases, with its number in the field ``group``, are never shown to it.
+    The ``group`` of a question excludes its own cases from its prompts.
 
     Raises:
         InputError: The folder has no ``mc_task.json``, or the file has another format.
@@ -138,7 +140,7 @@ def cases_of(questions: Sequence[JudgedQuestion]) -> list[Case]:
 
 
 def measure_truthfulqa(study: Study, encoder: Encoder) -> Report:
-    """Return the measures of every retriever, and the times of the two ways of scoring.
+    """Measure the answers of a language model with the demonstrations of each retriever.
 
     Raises:
         InputError: A file cannot be read, or the model is a chat model.
@@ -146,12 +148,12 @@ def measure_truthfulqa(study: Study, encoder: Encoder) -> Report:
     all_questions = read_truthfulqa(study.data)
     pairs = None if study.primer is None else read_demonstrations(study.primer)
     scorer = open_scorer(study.model, adapter=study.adapter, device=study.device, dtype=study.dtype)
-    # The questions of a lower limit are among a higher limit's, whose scores are cached.
+    # The questions of a lower limit are a subset of a higher limit's, so their scores are cached.
     shuffled = random.Random(study.seed).sample(all_questions, len(all_questions))
     questions = shuffled[: study.limit]
     started = time.perf_counter()
     work = study.work or data_folder() / "truthfulqa"
-    # A store on disk: in memory, a filtered search would loop over all cases in Python.
+    # The store is on disk, because a filtered search in memory loops over all cases in Python.
     with (
         closing(RecordedScorer(scorer, work / "scores.sqlite")) as recorded,
         TemporaryDirectory() as folder,
@@ -162,7 +164,7 @@ def measure_truthfulqa(study: Study, encoder: Encoder) -> Report:
         measure_quality(store, recorded, READING)
         note(f"Selecting for {len(questions)} questions …")
         shown = {"no demonstrations": [Shown()] * len(questions)}
-        shown |= _shown(study, store, questions, pairs)
+        shown |= _retrieved(study, store, questions, pairs)
         prompts = [
             cases.asked(question)
             for row in shown.values()
@@ -183,7 +185,7 @@ def measure_truthfulqa(study: Study, encoder: Encoder) -> Report:
             "questions": count,
             "retrievers": {
                 name: {"lambda_d": s.lambda_d, "lambda_b": s.lambda_b}
-                for name, s in {**SELECTORS, **BESIDE}.items()
+                for name, s in {**SELECTORS, **OTHER_SELECTORS}.items()
             },
             "seed": study.seed,
         },
@@ -197,17 +199,19 @@ def measure_truthfulqa(study: Study, encoder: Encoder) -> Report:
     )
 
 
-def _shown(
+def _retrieved(
     study: Study, store: CaseStore, questions: Sequence[JudgedQuestion], pairs: list[Case] | None
 ) -> Iterator[tuple[str, list[Shown]]]:
-    """Yield each retriever's name and demonstrations for each question; last a random draw."""
+    """Yield each retriever's name, and its demonstrations for each question."""
     if pairs is not None:
         primer = tuple(Demonstration(c.problem["question"], str(c.solution)) for c in pairs)
         yield PRIMER, [Shown(primer)] * len(questions)
-    for name, selector in {**SELECTORS, **BESIDE}.items():
+    for name, selector in {**SELECTORS, **OTHER_SELECTORS}.items():
         yield name, shown_by(store, selector, questions, study.k, READING)
-    random_cases = shown_at_random(store, questions, study.k, READING, study.seed)
-    yield "cases drawn at random", random_cases
+    yield (
+        "cases drawn at random",
+        shown_at_random(store, questions, study.k, READING, study.seed),
+    )
 
 
 def _rows(
@@ -216,47 +220,45 @@ def _rows(
     shown: Mapping[str, Sequence[Shown]],
     logprobs: Mapping[str, Sequence[Logprobs]],
 ) -> list[dict[str, Any]]:
-    alone, last = next(iter(logprobs.values())), logprobs[_LAST]
+    without_cases = next(iter(logprobs.values()))
     rows: list[dict[str, Any]] = []
     for name, with_cases in logprobs.items():
-        verdicts = [judged(*row) for row in zip(questions, with_cases, alone, strict=True)]
+        verdicts = [judged(*row) for row in zip(questions, with_cases, without_cases, strict=True)]
         cosines = [cases.cosine for cases in shown[name] if cases.cosine is not None]
         cosine = mean(cosines) if cosines else None
         rows.append(_row(name, verdicts, cosine, len(questions)))
-    # A control with shuffled labels among each question's answers.
-    draw = np.random.default_rng(study.seed)
+    # In the control, the labels of each question's answers are shuffled.
+    rng = np.random.default_rng(study.seed)
     control = []
     for _ in range(SHUFFLES):
-        for question, *values in zip(questions, last, alone, strict=True):
-            order = draw.permutation(len(values[0]))
+        for question, *values in zip(questions, logprobs[_SHUFFLED], without_cases, strict=True):
+            order = rng.permutation(len(values[0]))
             control.append(
                 judged(question, *(tuple(scores[i] for i in order) for scores in values))
             )
-    rows.append(_row(f"{_LAST}: labels shuffled", control, None, len(questions)))
+    rows.append(_row(f"{_SHUFFLED}: labels shuffled", control, None, len(questions)))
     if PRIMER not in shown:
         rows.insert(1, {**dict.fromkeys(rows[0]), "retriever": f"{PRIMER}: no file was given"})
     return rows
 
 
 def _published_rows(columns: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
-    """Yield the paper's tables as rows of the same columns."""
+    """Yield the rows of the paper's tables, with the given columns."""
     for model, table in published("ragsys").items():
         for name, figures in zip(NAMES, table, strict=True):
-            measured = dict(zip(PAPER.values(), figures, strict=True))
-            row = {"retriever": f"published, {model}: {name}", **measured}
-            yield {**dict.fromkeys(columns), **row}
+            cells = dict(zip(PAPER.values(), figures, strict=True))
+            yield {**dict.fromkeys(columns), "retriever": f"published, {model}: {name}", **cells}
 
 
 def _row(
     name: str, verdicts: Sequence[AnswerMeasures], cosine: float | None, questions: int
 ) -> dict[str, Any]:
-    """Return a retriever's measures as a row; ``verdicts`` may have a question several times."""
+    """Return a retriever's row; ``verdicts`` may have several draws of all questions, in turn."""
     margins = np.concatenate([verdict.margins.ravel() for verdict in verdicts])
     per_question = np.array([verdict.margin for verdict in verdicts])
     ratios = np.array([verdict.mass_ratio for verdict in verdicts], dtype=np.float64)
-    # Several draws of a question count as one question.
-    draws = per_question.reshape(-1, questions).mean(axis=0)
-    low, high = interval_of(draws, Resamples(questions))
+    mean_margins = per_question.reshape(-1, questions).mean(axis=0)
+    low, high = interval_of(mean_margins, Resamples(questions))
     return {
         "retriever": name,
         "DPO, triples": mean(np.concatenate([v.preferences.ravel() for v in verdicts])),
@@ -279,10 +281,10 @@ def _row(
 
 def _notes(model: str, rows: Sequence[dict[str, Any]]) -> list[str]:
     notes = [
-        f"The model is {model}. A small model knows few answers: compare the differences between "
-        "retrievers with the published ones (RAGSys, Tables 1 and 2).",
-        "No question is shown its own cases. Margin is Δ with its 95 % interval over questions; "
-        "DPO is log σ(Δ).",
+        f"The model is {model}. A small model knows few answers, so compare the differences "
+        "between retrievers with the published differences (RAGSys, Tables 1 and 2).",
+        "No prompt has the cases of its own question. margin: Δ with its 95 % interval over "
+        "questions; DPO: log σ(Δ).",
     ]
     for name in ("margin", *PAPER.values()):
         ranked = sorted(rows, key=lambda row: -row[name])
@@ -291,12 +293,12 @@ def _notes(model: str, rows: Sequence[dict[str, Any]]) -> list[str]:
 
 
 def _draw(axes: Any, rows: Sequence[dict[str, Any]], model: str) -> None:
-    spread = [
-        [row["margin"] - row["margin from"] for row in rows],
-        [row["margin to"] - row["margin"] for row in rows],
-    ]
-    names, middles = ([row[column] for row in rows] for column in ("retriever", "margin"))
-    axes.barh(names, middles, xerr=spread, capsize=3)
+    names, margins, low, high = zip(
+        *([row[n] for n in ("retriever", "margin", "margin from", "margin to")] for row in rows),
+        strict=True,
+    )
+    errors = [np.subtract(margins, low), np.subtract(high, margins)]
+    axes.barh(names, margins, xerr=errors, capsize=3)
     axes.axvline(0, color="grey", linewidth=0.8)
     axes.invert_yaxis()
     axes.set(xlabel="margin Δ, mean over questions, 95 % interval", title=f"TruthfulQA, {model}")

@@ -1,4 +1,4 @@
-"""The accuracy and the confidence of planners on toolboxes that no training has seen."""
+"""The accuracy and the confidence of planners on toolboxes that are in no training data."""
 
 from __future__ import annotations
 
@@ -31,29 +31,29 @@ from casewright.stores.encoders.cache import UncachedQuestions
 from casewright.tools import Toolbox
 
 CORPUS, SEALTOOLS, BFCL = "corpus", "sealtools", "bfcl"
-#: Seal-Tools' file of fields that its other files lack; the first of these is for training.
+#: Seal-Tools' out-of-domain file, and its in-domain files, of which the first is for training.
 OUT_OF_DOMAIN, IN_DOMAIN = FILES[2], FILES[:2]
 #: The class of messages whose tools are in no in-domain file.
-APART = "no tool of the in-domain files"
+NEW_TOOLS = "no tool of the in-domain files"
 ALL, DIFFERENCES, CONFIDENCE = "all", "differences", "confidence"
-#: Column names by the evaluation's names of shares.
+#: Column names by the names of the evaluation's figures.
 COLUMNS = {"tools": "right tools", "graph_arguments": "whole plans"}
-#: Shares of the messages, in order of confidence, whose accuracy is a row.
+#: Coverages: shares of the messages, those with the most confident plans first.
 COVERAGES = (0.25, 0.5, 0.75, 0.9, 1.0)
-#: Bins of the calibration, of equal size.
+#: Number of bins of the calibration, which have equal sizes.
 BINS = 8
 NOTES = (
-    "right tools: the plan's tool sequence is the gold one. whole plans: its graph is the gold "
-    "plan's, by tools, references and every argument; an argument that the gold plan lacks is "
-    "wrong. invalid: the planner wrote no valid plan; the fallback's plan is scored. ms: median; "
-    "for plans of one batch, a plan's share of the batch's time.",
-    "Brackets are 95 % intervals: Wilson's for shares, over messages; a paired Bayesian "
-    "bootstrap's for differences, over toolboxes. An open page's messages also have their own "
-    "class.",
+    "right tools: the plan's tool sequence is that of the gold plan. whole plans: tools, "
+    "references and every argument are those of the gold plan; an argument that the gold plan "
+    "lacks is wrong. invalid: number of messages without a valid plan, for which the fallback's "
+    "plan is scored. ms: median; for plans of one batch, a plan's share of the batch's time.",
+    "Brackets are 95 % intervals: Wilson's for shares, over messages; of a paired Bayesian "
+    "bootstrap for differences, over toolboxes. Messages about an open page are also a class of "
+    "their own.",
 )
 PUBLIC_NOTE = (
     "For public sets planners have no plan cases. BFCL allows several values for some arguments, "
-    "of which one is the gold value here: its share of whole plans is too low."
+    "but only one is the gold value here, so its share of whole plans is too low."
 )
 
 
@@ -64,8 +64,8 @@ class UnseenSet:
     Attributes:
         classes: The classes of each item, at least one.
         groups: The number of each item's toolbox.
-        known: Plan cases by their toolbox's fingerprint.
-        refused: Counts of the reasons why records of a public set are no items.
+        known: Plan cases by the fingerprint of their toolbox.
+        refused: For a public set, the number of rejected records by reason.
     """
 
     name: str
@@ -94,18 +94,18 @@ def corpus_set(split: Split, cases: int, seed: int) -> UnseenSet:
     groups: list[int] = []
     known = {}
     for number, box in enumerate(read_corpus(split)):
-        known[box.toolbox.fingerprint()] = cases_of = draw_cases(box, cases, seed)
-        others = [query for query in box.queries if query not in cases_of]
+        known[box.toolbox.fingerprint()] = plan_cases = draw_cases(box, cases, seed)
+        others = [query for query in box.queries if query not in plan_cases]
         items += items_of(others, box.toolbox)
         groups += [number] * len(others)
     return UnseenSet(CORPUS, items, [_classes(item.query) for item in items], groups, known)
 
 
 def draw_cases(box: CorpusToolbox, count: int, seed: int) -> list[AnnotatedQuery]:
-    """Return ``count`` random messages of a toolbox; a smaller count returns a subset.
+    """Return ``count`` random messages of a toolbox; those of a smaller count are a subset.
 
     Raises:
-        InputError: No other message is left.
+        InputError: The toolbox has no further message.
     """
     if count >= len(box.queries):
         raise InputError(
@@ -116,16 +116,16 @@ def draw_cases(box: CorpusToolbox, count: int, seed: int) -> list[AnnotatedQuery
 
 
 def public_sets(folder: Path) -> list[UnseenSet]:
-    """Return Seal-Tools' out-of-domain file and BFCL from a folder with a folder of each."""
+    """Return Seal-Tools' out-of-domain messages and BFCL, from subfolders of a folder."""
     refused: Counter[str] = Counter()
     queries = tool_queries(SEALTOOLS, folder / SEALTOOLS / OUT_OF_DOMAIN, refused)
     sealtools = _public(SEALTOOLS, queries, refused)
     files = [file for name in IN_DOMAIN if (file := folder / SEALTOOLS / name).is_file()]
-    trained = {
+    in_domain = {
         name for file in files for _, box in tool_queries(SEALTOOLS, file) for name in box.names
     }
-    apart = [
-        (*names, APART) if files and trained.isdisjoint(item.query.plan.tools) else names
+    classes = [
+        (*names, NEW_TOOLS) if files and in_domain.isdisjoint(item.query.plan.tools) else names
         for item, names in zip(sealtools.items, sealtools.classes, strict=True)
     ]
     refused = Counter()
@@ -133,7 +133,7 @@ def public_sets(folder: Path) -> list[UnseenSet]:
     bfcl = _public(BFCL, queries, refused)
     pairs = zip(bfcl.classes, queries, strict=True)
     labelled = [(*names, query.label) for names, (query, _) in pairs]
-    return [replace(sealtools, classes=apart), replace(bfcl, classes=labelled)]
+    return [replace(sealtools, classes=classes), replace(bfcl, classes=labelled)]
 
 
 def _public(
@@ -166,13 +166,14 @@ class UnseenTrial:
 def measure_unseen(trial: UnseenTrial, encoder: CachedEncoder | None = None) -> Report:
     """Plan for every message of every set with every planner and the controls.
 
-    Controls are the plan parser with the same plan cases, the untuned base and the fallback plan.
+    Controls are the plan parser with the same plan cases, the base without tuning, and the fallback
+    plan.
     """
     names = names_with_controls(trial.planners, base=trial.base)
     sets = [corpus_set(trial.split, trial.cases, trial.seed)]
     sets += [] if trial.data is None else public_sets(trial.data)
     sets = [data.limited(trial.limit, trial.seed) for data in sets]
-    # A model that cannot be loaded is an error at once.
+    # The factories load the models first, so that an error shows at once.
     factories = {name: planner_factory(name, trial.settings) for name in names}
     with stores_of(sets, encoder or default_encoder()) as (stores, empty):
         planners: dict[str, Planner] = {
@@ -211,7 +212,7 @@ def _report(
         for planner, shares in evaluations[data.name].figures.items()
         for name, words in COLUMNS.items()
     }
-    # The corpus alone has messages with annotations by one rule.
+    # Confidence is measured on the corpus only: all its messages are annotated by the same rules.
     outcomes = evaluations[sets[0].name].outcomes
     curves = {name: c for name, answers in outcomes.items() if (c := confidences(answers))}
     for name, confidence in curves.items():
@@ -241,7 +242,7 @@ def _report(
         draw=partial(_draw, curves=curves) if curves else None,
         titles={
             **{data.name: f"{data.name}: {len(data.items)} messages" for data in sets},
-            CONFIDENCE: f"{sets[0].name}: whole plans among the surest",
+            CONFIDENCE: f"{sets[0].name}: whole plans among the most confident ones",
             DIFFERENCES: f"difference from {trial.planners[0]}",
         },
         cells=with_intervals,
@@ -289,11 +290,11 @@ def with_intervals(rows: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
 
 @dataclass(frozen=True, slots=True)
 class Confidences:
-    """A planner's confidence in each plan, from 1 to 0.
+    """A planner's confidence in each plan, in falling order.
 
     Attributes:
-        right: True for a plan whose graph with all arguments is the gold one.
-        asks: True where the planner asks back.
+        right: True for a plan that equals the gold plan in its graph and all arguments.
+        asks: True for a plan that the planner would confirm with a question to the user.
     """
 
     values: tuple[float, ...]
@@ -310,7 +311,7 @@ class Confidences:
         ]
 
     def rows(self) -> Iterator[dict[str, float]]:
-        """Yield the smallest confidence and the share of right plans by coverage."""
+        """Yield for each coverage the lowest confidence and the share of right plans."""
         for coverage in COVERAGES:
             size = max(1, round(coverage * len(self.values)))
             yield {
@@ -320,9 +321,9 @@ class Confidences:
             }
 
     def figures(self) -> dict[str, float]:
-        """Return the expected calibration error (Guo et al. 2017, with bins of equal size).
+        """Return the expected calibration error, and shares of the plans that ask back.
 
-        Also the share of plans that ask back, and the share of wrong plans among these.
+        The error is that of Guo et al. (2017), with bins of equal size.
         """
         error = sum(size * abs(value - share) for value, share, size in self.bins())
         count, asking = len(self.values), sum(self.asks)

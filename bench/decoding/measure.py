@@ -1,4 +1,4 @@
-"""The costs of plans by transformers' ``generate``, ``generate`` with a mask, and the decoder."""
+"""The time that transformers' ``generate``, masked ``generate`` and our decoder take for a plan."""
 
 from __future__ import annotations
 
@@ -50,9 +50,11 @@ from casewright.tools import Toolbox, tool_from_record
 
 #: Numbers of plan cases in prompts.
 COUNTS = (0, 1, 2, 4, 8)
-#: Tools of the larger toolboxes; tokens that a call of the network reads; calls for each width.
-SIZES, WIDTHS, ROUNDS = (30, 100), (1, 2, 4, 8, 32, 128), 5
-#: Plans by system, in the same order.
+#: Numbers of tools of the larger toolboxes.
+SIZES = (30, 100)
+#: Numbers of tokens in one call of the network, and the number of timed calls of each.
+WIDTHS, ROUNDS = (1, 2, 4, 8, 32, 128), 5
+#: Plans by system, in the order of the tasks.
 Plans = Mapping[str, Sequence[WrittenPlan]]
 Figures = Iterator[tuple[str, float]]
 
@@ -62,7 +64,7 @@ class DecodingTrial(GenerationTrial):
     """The options of ``casewright bench decoding``.
 
     Attributes:
-        pool: The number of annotated queries for plan cases; all by default.
+        pool: The number of annotated queries that may become plan cases; all by default.
     """
 
     plans: int = 20
@@ -73,7 +75,7 @@ class DecodingTrial(GenerationTrial):
 
 
 def measure_decoding(trial: DecodingTrial) -> Report:
-    """Return the costs of the systems, which write the gold plans of annotated queries in turn.
+    """Time the systems, which write the gold plans of the same annotated queries.
 
     Raises:
         InputError: The model cannot be loaded, or the domain has no queries with such plans.
@@ -83,7 +85,7 @@ def measure_decoding(trial: DecodingTrial) -> Report:
     toolbox, queries = tested.toolbox, tested.domain.queries()
     measured = MeasuredModel(trial, tested)
     model, shuffled = measured.model, shuffled_queries(queries, trial.seed)
-    # The timed grammar must not have seen the plans, as the grammar of the scripts has.
+    # A grammar caches what it has seen, so the timed one must not be that of the scripts.
     scripting, grammar = (PlanGrammar(model.grammar_tokenizer) for _ in range(2))
     tasks, refused = make_tasks(model, scripting, toolbox, shuffled, trial.plans)
     if not tasks:
@@ -91,37 +93,37 @@ def measure_decoding(trial: DecodingTrial) -> Report:
     measuring = [] if trial.model.random else tested.domain.measuring_queries()
     held_out = measuring[: trial.held_out]
     unscripted = shuffled_queries(measuring, trial.seed)[: trial.plans]
-    known = [*(task.query for task in tasks), *held_out, *unscripted]
+    measured_queries = [*(task.query for task in tasks), *held_out, *unscripted]
     prompting: dict[str, float] = {}
-    with other_plan_cases(queries[: trial.pool], known, tested.uncached) as store:
+    with other_plan_cases(queries[: trial.pool], measured_queries, tested.uncached) as store:
 
         def prompts_with(count: int) -> list[PromptTokens]:
             return [_prompt(model, task.request, store, count) for task in tasks]
 
         prompts = prompts_with(trial.examples)
         systems = Systems(model, grammar, prompts[0].head)
-        ways: dict[str, tuple[Callable[..., WrittenPlan], Sequence[PromptTokens]]] = {
-            name: (write, prompts) for name, write in systems.named().items()
-        }
+
+        def writer(
+            write: Callable[..., WrittenPlan], prompts: Sequence[PromptTokens]
+        ) -> Callable[[int], WrittenPlan]:
+            return lambda number: write(tasks[number], prompts[number])
+
+        writers = {name: writer(write, prompts) for name, write in systems.named().items()}
         for count in COUNTS:
             longer, spent = timed(partial(prompts_with, count))
             prompting[f"prompting_ms_{count}_plan_cases"] = spent / len(tasks)
-            ways[_with_cases(count)] = systems.decoded, longer
-
-        def written(name: str, number: int) -> WrittenPlan:
-            write, prompts = ways[name]
-            return write(tasks[number], prompts[number])
-
-        named = {name: partial(written, name) for name in ways}
-        warmed = [name for name in named if name.startswith(OWN)] if measured.needs_warmup else ()
-        plans = take_turns(named, range(len(tasks)), trial.repeats, "Writing plans", warmed)
-        chosen = _chosen(measured, trial, tested, unscripted, store) if unscripted else {}
+            writers[_with_cases(count)] = writer(systems.decoded, longer)
+        warmed = [name for name in writers if name.startswith(OWN)] if measured.needs_warmup else ()
+        plans = take_turns(writers, range(len(tasks)), trial.repeats, "Writing plans", warmed)
+        unscripted_plans = (
+            _unscripted_plans(measured, trial, tested, unscripted, store) if unscripted else {}
+        )
         right = _right_tools(model, toolbox, held_out, store) if held_out else {}
         cases = store.count()
     grammars = grammar_costs(model, toolbox, shuffled[: trial.grammars], queries)
     steps = _step_costs(model, prompts[0].head)
     measured.measure_again()
-    # The memory's milliseconds to read the weights for each of the decoder's plans.
+    # Milliseconds to read the weights from memory in all model steps of a plan.
     limits = np.array([plan.model_steps * measured.min_step_ms for plan in plans[OWN + KEPT]])
     return Report(
         bench="decoding",
@@ -139,14 +141,14 @@ def measure_decoding(trial: DecodingTrial) -> Report:
         },
         figures={
             **dict(_plan_figures(plans, [str(task.query.plan) for task in tasks], limits)),
-            **(dict(_choice_figures(chosen)) if chosen else {}),
+            **(dict(_choice_figures(unscripted_plans)) if unscripted_plans else {}),
             **dict(_grammar_figures(grammars)),
             **prompting,
             **{f"tool_accuracy_{count}_plan_cases": share for count, share in right.items()},
             **{f"network_ms_p50_reading_{width}_tokens": ms for width, ms in steps.items()},
             **measured.figures,
         },
-        rows=_rows({**plans, **chosen}, right, limits, grammars),
+        rows=_rows({**plans, **unscripted_plans}, right, limits, grammars),
         notes=_notes(trial),
         draw=lambda axes: _draw(axes, plans),
     )
@@ -163,21 +165,21 @@ def _with_cases(count: int) -> str:
     return f"{OWN}, {count} plan cases"
 
 
-def _chosen(
+def _unscripted_plans(
     measured: MeasuredModel,
     trial: DecodingTrial,
     tested: TestedDomain,
     queries: Sequence[AnnotatedQuery],
     store: CaseStore,
 ) -> dict[str, list[WrittenPlan]]:
-    """Return the plans that a trained model chooses, by system."""
+    """Return a trained model's own plans by system."""
     model, requests = measured.model, [query.record.request(tested.toolbox) for query in queries]
     prompts = [_prompt(model, request, store, trial.examples) for request in requests]
     systems = Systems(model, PlanGrammar(model.grammar_tokenizer), prompts[0].head)
-    ways = systems.of_own_choice(requests, prompts, store)
+    writers = systems.of_own_choice(requests, prompts, store)
     warmed = (UNDRAFTED, DRAFTED) if measured.needs_warmup else ()
-    label = "Writing plans of its own choice"
-    return take_turns(ways, range(len(requests)), trial.repeats, label, warmed)
+    label = "Writing plans without scripts"
+    return take_turns(writers, range(len(requests)), trial.repeats, label, warmed)
 
 
 def _right_tools(
@@ -193,10 +195,10 @@ def _right_tools(
 
 
 def _step_costs(model: LanguageModel, head: Sequence[int]) -> dict[int, float]:
-    """Return the network's median milliseconds a call, by the number of tokens behind a head.
+    """Return the median milliseconds of a network call by the number of tokens after a head.
 
-    To read forced tokens with the next one saves time while a call of a few tokens, which waits for
-    memory, costs about as much as a call of one token.
+    A call of few tokens waits for memory and costs about as much as a call of one token. Reading
+    forced tokens together with the next one then saves time.
     """
     import torch
 
@@ -216,12 +218,12 @@ def _step_costs(model: LanguageModel, head: Sequence[int]) -> dict[int, float]:
 
 @dataclass(frozen=True, slots=True)
 class GrammarCost:
-    """The milliseconds of one toolbox's grammar.
+    """Milliseconds of the grammar of one toolbox.
 
     Attributes:
-        first: The grammar of the first request with the toolbox.
-        ready: The grammar of each request.
-        complete: The grammar of each request, and its masks to the plan's end.
+        first: To make the grammar for the first request with the toolbox.
+        ready: To make the grammar for each request.
+        complete: To make the grammar for each request, and all masks of its plan.
     """
 
     toolbox: str
@@ -236,18 +238,14 @@ def grammar_costs(
     queries: Sequence[AnnotatedQuery],
     declared: Sequence[AnnotatedQuery],
 ) -> list[GrammarCost]:
-    """Return the grammar's costs for toolboxes of several sizes.
-
-    The larger ones are filled with the tools that the ``declared`` queries declare.
-    """
+    """Return the grammar's costs for the toolbox, and for larger ones that ``filled`` makes."""
     boxes = [filled(toolbox, declared, size) for size in (len(toolbox), *SIZES)]
     toolboxes = {f"{len(box)}_tools": box for box in boxes}
     scripts = ScriptWriter(model)
     costs = []
     with told_progress("Timing grammars", len(toolboxes) * len(queries)) as advance:
         for name, box in toolboxes.items():
-            # The timed grammar must not have seen the plans.
-            grammar, other = (PlanGrammar(model.grammar_tokenizer) for _ in range(2))
+            grammar, scripting = (PlanGrammar(model.grammar_tokenizer) for _ in range(2))
             requests = [query.record.request(box) for query in queries]
             first = timed(partial(grammar.plan, requests[0]))[1]
             ready, complete = [], []
@@ -256,7 +254,7 @@ def grammar_costs(
                 matcher, spent = timed(partial(grammar.plan, request))
                 ready.append(spent)
                 try:
-                    script = scripts.script(other.plan(request), str(query.plan))
+                    script = scripts.script(scripting.plan(request), str(query.plan))
                 except GrammarError:
                     continue
                 followed = timed(partial(_follow, matcher, script.choices, model.ends))[1]
@@ -266,9 +264,9 @@ def grammar_costs(
 
 
 def filled(toolbox: Toolbox, declared: Sequence[AnnotatedQuery], size: int) -> Toolbox:
-    """Return the toolbox with tools of the ``declared`` queries added, up to ``size`` tools.
+    """Return the toolbox with up to ``size`` tools; the added ones are of the ``declared`` queries.
 
-    If these are too few, they recur under other names.
+    If these queries declare too few tools, the tools are added again under numbered names.
     """
     records = [record for query in declared for record in query.record.tools_extra]
     tools = {tool.name: tool for tool in map(tool_from_record, records)}
@@ -283,7 +281,7 @@ def filled(toolbox: Toolbox, declared: Sequence[AnnotatedQuery], size: int) -> T
 
 
 def _follow(matcher: PlanMatcher, choices: Sequence[int], ends: Sequence[int]) -> None:
-    """Consume these choices to the plan's end, as the decoder does."""
+    """Consume the choices up to the plan's end, with the decoder's calls of the matcher."""
     matcher.forced()
     for token in choices:
         if matcher.finished:
@@ -301,7 +299,7 @@ def _rows(
     limits: np.ndarray[Any, Any],
     grammars: Sequence[GrammarCost],
 ) -> list[dict[str, Any]]:
-    """Return the rows of systems, numbers of plan cases, the memory's limit, and grammars."""
+    """Return the rows of the systems, of the limit of memory, and of the grammars."""
     shares = {_with_cases(count): share for count, share in right.items()}
     rows = [
         {
@@ -344,13 +342,13 @@ def _plan_figures(plans: Plans, gold: Sequence[str], limits: np.ndarray[Any, Any
     # Ratios are medians of the ratios by plan.
     yield "ratio_casewright_over_memory_limit_p50", p50(times / limits)
     for name, system in (("generate", PLAIN), ("masked_generate", MASKED)):
-        reusing, read = plans[system + KEPT], plans[system]
-        steps = [sum(plan.model_steps for plan in group) for group in (decoded, reusing)]
+        cached, uncached = plans[system + KEPT], plans[system]
+        steps = [sum(plan.model_steps for plan in group) for group in (decoded, cached)]
         yield f"share_of_{name}_model_steps", steps[0] / steps[1]
-        # Like for like: both reuse the head, or none does.
-        yield f"ratio_{name}_over_casewright_head_kept", p50(_times(reusing) / times)
-        yield f"ratio_{name}_over_casewright_head_read", p50(_times(read) / _times(plans[OWN]))
-        yield f"ratio_{name}_over_casewright_as_called", p50(_times(read) / times)
+        # In the first two, both systems cache the head or neither does.
+        yield f"ratio_{name}_over_casewright_head_kept", p50(_times(cached) / times)
+        yield f"ratio_{name}_over_casewright_head_read", p50(_times(uncached) / _times(plans[OWN]))
+        yield f"ratio_{name}_over_casewright_as_called", p50(_times(uncached) / times)
     repeated = list(gold) * (len(decoded) // len(gold))
     for name, system in (("casewright", OWN + KEPT), ("masked_generate", MASKED + KEPT)):
         pairs = zip(plans[system], repeated, strict=True)
@@ -365,17 +363,17 @@ def _grammar_figures(costs: Sequence[GrammarCost]) -> Figures:
 
 
 def _choice_figures(plans: Plans) -> Figures:
-    short = {GENERATED: "masked_generate", UNDRAFTED: "casewright", DRAFTED: "drafted"}
+    labels = {GENERATED: "masked_generate", UNDRAFTED: "casewright", DRAFTED: "drafted"}
     drafted = plans[DRAFTED]
-    for name, label in short.items():
+    for name, label in labels.items():
         steps = [plan.model_steps for plan in plans[name]]
         yield f"own_choice_model_steps_p50_{label}", p50(steps)
         yield f"own_choice_ms_p50_{label}", p50(_times(plans[name]))
     for name in (GENERATED, UNDRAFTED):
         ratio = p50(_times(plans[name]) / _times(drafted))
-        yield f"own_choice_ratio_{short[name]}_over_drafted", ratio
-        same = [a.text == b.text for a, b in zip(plans[name], drafted, strict=True)]
-        yield f"own_choice_plans_of_{short[name]}_same_as_drafted", mean(same)
+        yield f"own_choice_ratio_{labels[name]}_over_drafted", ratio
+        equal = [a.text == b.text for a, b in zip(plans[name], drafted, strict=True)]
+        yield f"own_choice_plans_of_{labels[name]}_same_as_drafted", mean(equal)
 
 
 def _times(plans: Sequence[WrittenPlan]) -> np.ndarray[Any, np.dtype[np.float64]]:
@@ -383,13 +381,12 @@ def _times(plans: Sequence[WrittenPlan]) -> np.ndarray[Any, np.dtype[np.float64]
 
 
 def _draw(axes: Any, plans: Plans) -> None:
-    """Draw the systems' milliseconds a plan over their model steps."""
-    for number, way in enumerate((PLAIN, MASKED, OWN)):
-        for name in (way, way + KEPT):
+    """Draw each plan's milliseconds over its model steps; markers are filled for a cached head."""
+    for number, system in enumerate((PLAIN, MASKED, OWN)):
+        for name in (system, system + KEPT):
             steps = [plan.model_steps for plan in plans[name]]
-            # Each way has a colour; markers are filled with a kept head.
-            inside = f"C{number}" if name.endswith(KEPT) else "none"
-            style = {"color": f"C{number}", "markerfacecolor": inside, "label": name}
+            fill = f"C{number}" if name.endswith(KEPT) else "none"
+            style = {"color": f"C{number}", "markerfacecolor": fill, "label": name}
             axes.plot(steps, list(_times(plans[name])), "s^o"[number], alpha=0.8, **style)
     axes.set(xlabel="model steps of a plan", ylabel="milliseconds a plan")
     finish(axes, "Writing the same plans with one model", ylim=(0, None))
@@ -399,29 +396,29 @@ def _notes(trial: DecodingTrial) -> list[str]:
     notes = [
         "Every system writes the gold plans of the same queries: each step computes the network's "
         "logits, and a script then chooses the longest allowed token that continues the plan. "
-        "Plain generate writes freely, as many tokens as the plan has.",
-        "Milliseconds a plan: its grammar, the prompt's uncached tokens, and the plan's tokens. "
-        "prompt_tokens are read first; with “head kept” the key/value states of the prompt's "
-        "constant head are cached. The systems take turns at each plan, in one process. Ratios are "
-        "medians of the ratios by plan; “as called”: generate without, the decoder with the cache.",
+        "Plain generate is not masked; it writes as many tokens as the plan has.",
+        "Milliseconds per plan include the grammar. prompt_tokens: the tokens of the prompt that "
+        "are not cached. “head kept”: the key/value states of the prompt's constant head are "
+        "cached. The systems take turns at each plan, in one process. Ratios are medians of the "
+        "ratios by plan; “as called”: the decoder with the cache over generate without it.",
         "limit of memory: the bytes of weights that a model step reads, times the steps of "
-        "“casewright, head kept”, over the measured bandwidth of reading and copying.",
-        "network_: a call of the network behind the prompt's head. To read forced tokens together "
-        "saves time as long as a call of a few tokens costs little more than a call of one.",
+        "“casewright, head kept”, over the measured memory bandwidth.",
+        "network_: one call of the network after the prompt's head. Reading forced tokens together "
+        "saves time if a call of a few tokens costs little more than a call of one.",
         f"Plan cases ({', '.join(map(str, COUNTS))} in the prompt) are selected by maximal "
         "marginal relevance with quality bias, without neighbours of the query.",
     ]
     if trial.model.random:
         return [
             *notes,
-            "The weights are random: the times are those of a trained model, the contents mean "
-            "nothing, so there is no share of right tools. Give --model for it.",
+            "The weights are random: the times are those of a trained model, but its plans are "
+            "meaningless, so there is no share of right tools. Give --model for it.",
         ]
     return [
         *notes,
-        "tools_right: share of plans with the right tools among the model's plans for the queries "
-        "for measuring, without a script.",
-        "own choice: the model's plans for queries for measuring, without a script. drafted: the "
-        "model reads the case planner's plan in one step, and writes on from its first different "
-        "choice. The case planner knows the other plan cases alone, and its time counts.",
+        "tools_right: share of the test queries for which the model, without a script, plans the "
+        "right tools.",
+        "own choice: the model's plans for test queries, without a script. drafted: the model "
+        "reads the case planner's plan in one step, and generates from the first token that it "
+        "would choose otherwise. The case planner has only the other plan cases; its time counts.",
     ]

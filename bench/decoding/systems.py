@@ -17,14 +17,14 @@ from casewright.planner.language_model import LanguageModel, PromptTokens
 from casewright.stores import CaseStore
 
 PLAIN, MASKED, OWN = "generate", "generate, masked", "casewright"
-#: The suffix of a system's name that reuses the KV cache of the prompt's head.
+#: The end of the name of a system that caches the KV states of the prompt's head.
 KEPT = ", head kept"
-#: Names of the systems without a script, in which the model chooses.
+#: Names of the systems without a script: the model chooses the tokens.
 CHOICE = "own choice: "
 DRAFTED, UNDRAFTED = f"{CHOICE}{OWN}, drafted{KEPT}", f"{CHOICE}{OWN}{KEPT}"
 GENERATED = f"{CHOICE}{MASKED}{KEPT}"
-#: The largest number of tokens under a mask.
-MOST = 1024
+#: The maximum number of tokens of masked generation.
+MAX_TOKENS = 1024
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +33,8 @@ class WrittenPlan:
 
     Attributes:
         plan_tokens: The number of written tokens, without the end token.
-        milliseconds: The time from the request to the tokens, with the grammar's.
+        prompt_tokens: The number of the prompt's tokens that were not cached.
+        milliseconds: The time from the request to the last token, grammar included.
     """
 
     text: str
@@ -44,7 +45,7 @@ class WrittenPlan:
 
 
 class Generation:
-    """Greedy ``generate`` with a dynamic cache; ``head`` is a KV cache of the prompt's head."""
+    """Greedy ``generate`` with a dynamic cache; see ``head_states`` for the argument ``head``."""
 
     def __init__(self, model: LanguageModel) -> None:
         self._model = model
@@ -63,7 +64,7 @@ class Generation:
 
     def plain(self, prompt: PromptTokens, tokens: int, head: Any = None) -> list[int]:
         """Return exactly ``tokens`` tokens, without a grammar."""
-        return self._written(prompt, head, min_new_tokens=tokens, max_new_tokens=tokens)
+        return self._generate(prompt, head, min_new_tokens=tokens, max_new_tokens=tokens)
 
     def masked(
         self,
@@ -75,16 +76,18 @@ class Generation:
         """Return the tokens of a text that a grammar allows, without the end token.
 
         Args:
-            matcher: The matcher of the grammar, which this call consumes.
-            choices: The token of each step; by default the likeliest allowed one.
+            matcher: The grammar's matcher; this call advances it to the end of the text.
+            choices: The token of each step; by default the likeliest allowed token.
         """
         from transformers import LogitsProcessorList
 
         processors = LogitsProcessorList([_mask(matcher, choices)])
-        tokens = self._written(prompt, head, max_new_tokens=MOST, logits_processor=processors)
+        tokens = self._generate(
+            prompt, head, max_new_tokens=MAX_TOKENS, logits_processor=processors
+        )
         return [token for token in tokens if token not in self._model.ends]
 
-    def _written(self, prompt: PromptTokens, head: Any, **settings: Any) -> list[int]:
+    def _generate(self, prompt: PromptTokens, head: Any, **settings: Any) -> list[int]:
         import torch
 
         ids = torch.tensor([[*prompt.head, *prompt.tail]], device=self._model.device)
@@ -99,8 +102,8 @@ class Generation:
             pad_token_id=self._model.ends[0],
             **settings,
         )
-        written: list[int] = tokens[0, ids.shape[1] :].tolist()
-        return written
+        generated: list[int] = tokens[0, ids.shape[1] :].tolist()
+        return generated
 
 
 def _mask(matcher: PlanMatcher, choices: Sequence[int] | None) -> Any:
@@ -119,26 +122,22 @@ def _mask(matcher: PlanMatcher, choices: Sequence[int] | None) -> Any:
             matcher.consume(int(input_ids[0, -1]))
         started = True
         mask = torch.from_numpy(matcher.mask(scores.shape[-1])).to(scores.device)
-        allowed = scores.masked_fill(~mask, float("-inf"))
-        if script is None:
-            return allowed
-        token = next(script)
-        chosen = torch.full_like(allowed, float("-inf"))
-        chosen[0, token] = allowed[0, token]
-        return chosen
+        if script is not None:
+            mask &= torch.arange(len(mask), device=mask.device) == next(script)
+        return scores.masked_fill(~mask, float("-inf"))
 
     return process
 
 
 class Systems:
-    """The systems of one model, with and without a KV cache of ``head``, the prompts' start."""
+    """The systems of one model, with and without a KV cache of ``head``, the prompts' prefix."""
 
     def __init__(self, model: LanguageModel, grammar: PlanGrammar, head: Sequence[int]) -> None:
         self._model = model
         self._grammar = grammar
         self._generation = Generation(model)
         self._states = self._generation.head_states(head)
-        self._keeping, self._reading = Decoder(model), Decoder(model, head_bytes=0)
+        self._decoder, self._uncached_decoder = Decoder(model), Decoder(model, head_bytes=0)
 
     def named(self) -> dict[str, Callable[[Task, PromptTokens], WrittenPlan]]:
         """Return the systems that write a task's plan, by name."""
@@ -146,27 +145,24 @@ class Systems:
         def masked(task: Task, prompt: PromptTokens, *, cached: bool) -> WrittenPlan:
             return self._masked(task.request, prompt, task.masked, cached=cached)
 
-        ways: dict[str, Callable[..., WrittenPlan]] = {
-            PLAIN: self._plain,
-            MASKED: masked,
-            OWN: self.decoded,
-        }
+        writers: tuple[tuple[str, Callable[..., WrittenPlan]], ...]
+        writers = (PLAIN, self._plain), (MASKED, masked), (OWN, self.decoded)
         return {
-            way + end: partial(write, cached=bool(end))
-            for way, write in ways.items()
+            name + end: partial(write, cached=bool(end))
+            for name, write in writers
             for end in ("", KEPT)
         }
 
     def decoded(self, task: Task, prompt: PromptTokens, *, cached: bool = True) -> WrittenPlan:
         """Write a task's plan with Casewright's decoder."""
-        return self._own(task.request, prompt, task.forced, cached=cached)
+        return self._decoded(task.request, prompt, task.forced, cached=cached)
 
     def of_own_choice(
         self, requests: Sequence[PlanRequest], prompts: Sequence[PromptTokens], store: CaseStore
     ) -> dict[str, Callable[[int], WrittenPlan]]:
-        """Return the systems in which a trained model chooses; they take a request's number.
+        """Return the systems in which a trained model chooses; each takes a request's index.
 
-        The draft is the case planner's plan, and its time counts.
+        The case planner makes the drafts, and its time counts.
         """
         planner = CasePlanner(store)
 
@@ -175,8 +171,8 @@ class Systems:
 
         return {
             GENERATED: lambda n: self._masked(requests[n], prompts[n]),
-            UNDRAFTED: lambda n: self._own(requests[n], prompts[n]),
-            DRAFTED: lambda n: self._own(requests[n], prompts[n], draft=partial(draft, n)),
+            UNDRAFTED: lambda n: self._decoded(requests[n], prompts[n]),
+            DRAFTED: lambda n: self._decoded(requests[n], prompts[n], draft=partial(draft, n)),
         }
 
     def _plain(self, task: Task, prompt: PromptTokens, *, cached: bool) -> WrittenPlan:
@@ -205,7 +201,7 @@ class Systems:
         # The last model step ends the plan.
         return self._plan(tokens, len(tokens) + 1, prompt, spent, cached=cached)
 
-    def _own(
+    def _decoded(
         self,
         request: PlanRequest,
         prompt: PromptTokens,
@@ -214,7 +210,7 @@ class Systems:
         cached: bool = True,
         draft: Callable[[], str] = str,
     ) -> WrittenPlan:
-        decoder = self._keeping if cached else self._reading
+        decoder = self._decoder if cached else self._uncached_decoder
         choose = script.choose() if script else greedy
         written, spent = timed(
             lambda: decoder.write(

@@ -1,4 +1,4 @@
-"""Relevance feedback beside one search of as many judged cases, and beside the post's loop."""
+"""Relevance feedback compared with one search of as many cases, and with RepoGPT's loop."""
 
 from __future__ import annotations
 
@@ -56,28 +56,28 @@ JUDGES: Mapping[str, Callable[[LabelledQuestion], Judge]] = {
     SHUFFLED: ShuffledJudge,
     BLIND: lambda question: BlindJudge(),
 }
-#: The facet weights of searches by set, instead of the schema's: the code domain's suit questions
-#: that name a symbol.
+#: Facet weights of searches by set, which replace the schema's. The code domain's own weights suit
+#: only questions that name a symbol.
 SYMBOL_WEIGHTS, TEXT_WEIGHTS = {"text": 0.3, "title": 0.7}, {"text": 0.8, "title": 0.2}
 WEIGHTS: Mapping[str, Mapping[str, Mapping[str, float]]] = {
     CODE: {"": SYMBOL_WEIGHTS, ", documents' weights": TEXT_WEIGHTS},
     DESCRIBED: {"": TEXT_WEIGHTS},
 }
-#: Numbers of results of one search.
-ALONE = (5, 10, 20, 30, 50)
+#: Numbers of results of a search without feedback.
+SINGLE_KS = (5, 10, 20, 30, 50)
 #: The line styles of judges in the plot.
 STROKES = {GOLD: "-", OFFLINE: "--", SHUFFLED: ":", BLIND: "-."}
 _NOTES = (
     "Test questions only. The offline judge was trained on the other half of each set's questions, "
     "over the same cases.",
-    "first two, unread: a control that marks the first two cases and reads nothing. A judge's gain "
-    "beyond this one is the gain of reading.",
-    "judged: cases a question; found: share of the relevant cases among the judged; single: the "
-    "same for one search of as many cases; gain: found less single in points, with its standard "
-    "error; answer: share of the relevant cases that the judge marks; precision: of the marked "
-    f"cases; recall@{K}: of the judged cases, the marked ones first.",
-    "The post's loop judges all results of every round, also judged ones; a token is estimated at "
-    "four characters.",
+    "first two, unread: a control that marks the first two cases without reading them. A judge's "
+    "further gain is the gain of reading.",
+    "judged: number of cases per question; found: recall of the judged cases; single: recall of "
+    "one search with as many cases; gain: found minus single in points, with its standard error; "
+    "answer: recall of the marked cases; precision: that of the marked cases; "
+    f"recall@{K}: of the judged cases, with the marked ones first.",
+    "The post's loop judges all results of every round, also those judged before; a token is "
+    "estimated at four characters.",
 )
 #: The number of judged cases and their recall after each round.
 Line = Sequence[tuple[float, float]]
@@ -86,7 +86,7 @@ Share = Callable[[State, LabelledQuestion], float]
 
 @dataclass(frozen=True, slots=True)
 class Arm:
-    """A strategy with a judge: each question's run, and one search of as many judged cases."""
+    """Results of a strategy with a judge: each question's run, and a search of as many cases."""
 
     strategy: str
     judge: str
@@ -94,15 +94,10 @@ class Arm:
     singles: Sequence[State]
 
     @property
-    def lasts(self) -> list[State]:
-        """The states at the end."""
-        return [run.last for run in self.runs]
-
-    @property
     def rounds(self) -> list[list[State]]:
-        """The states after each round of the longest run."""
-        most = max(len(run.states) for run in self.runs)
-        return [[run.after(number) for run in self.runs] for number in range(1, most + 1)]
+        """The states of all runs after each round; a run that has ended keeps its last state."""
+        longest = max(len(run.states) for run in self.runs)
+        return [[run.after(number) for run in self.runs] for number in range(1, longest + 1)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,9 +105,9 @@ class Trial:
     """The results for a set's test questions with one weighting of its facets.
 
     Attributes:
-        post: Runs of the post's loop by its number of cases a round.
+        post: Runs of the post's loop by the number of cases per round.
         filtered: The states of the symbol filter.
-        alone: Recall of one search by its number of results.
+        single: Mean recall of one search by the number of results.
     """
 
     name: str
@@ -121,7 +116,7 @@ class Trial:
     arms: Sequence[Arm]
     post: Mapping[int, Sequence[Run]]
     filtered: Sequence[State]
-    alone: Mapping[int, float]
+    single: Mapping[int, float]
 
     def mean(self, share: Share, states: Sequence[State]) -> float:
         """Return the mean of a share over the states of the questions."""
@@ -130,8 +125,8 @@ class Trial:
     def gain(self, arm: Arm) -> tuple[float, float]:
         """Return an arm's mean gain over single searches, in points, and its standard error."""
         differences = [
-            100 * (run.last.coverage(question) - alone.coverage(question))
-            for run, alone, question in zip(arm.runs, arm.singles, self.questions, strict=True)
+            100 * (run.last.coverage(question) - search.coverage(question))
+            for run, search, question in zip(arm.runs, arm.singles, self.questions, strict=True)
         ]
         return mean(differences), float(np.std(differences) / np.sqrt(len(differences)))
 
@@ -187,7 +182,7 @@ def _trial(
 ) -> Trial:
     labelled = data.half(training=False)
     strategies, default = _strategies(data)
-    # The default strategy has control judges.
+    # Only the default strategy is also tried with the control judges.
     loops = [
         (strategy, judge)
         for strategy in strategies
@@ -199,7 +194,7 @@ def _trial(
         question = store.question(item.text, weights=weights)
         assert question is not None, "the store of a set has cases"
         pairs.append((item, question))
-    arms, alone = [], {k: list[float]() for k in ALONE}
+    arms, recalls = [], {k: list[float]() for k in SINGLE_KS}
     post: dict[int, list[Run]] = {k: [] for k in POST_KS}
     total = len(labelled) * (len(loops) + 1)
     with progress_bar(f"Questions of {name}", total, show=None) as advance:
@@ -214,9 +209,9 @@ def _trial(
                 advance(1)
             arms.append(Arm(strategy.name, judge_name, runs, singles))
         for item, question in pairs:
-            ranking = [near.hit.case.id for near in question.best(max(ALONE))]
-            for k in ALONE:
-                alone[k].append(State(ranking[:k]).coverage(item))
+            ranking = [near.hit.case.id for near in question.best(max(SINGLE_KS))]
+            for k in SINGLE_KS:
+                recalls[k].append(State(ranking[:k]).coverage(item))
             for k in POST_KS:
                 post[k].append(post_loop(question, item, k))
             advance(1)
@@ -224,8 +219,8 @@ def _trial(
     if data.kind == "code":
         symbols = SymbolFilter(data.cases)
         filtered = [State(ids, frozenset(ids)) for ids in (symbols.find(q.text) for q in labelled)]
-    shares = {k: mean(values) for k, values in alone.items()}
-    return Trial(name, data, labelled, arms, post, filtered, shares)
+    means = {k: mean(values) for k, values in recalls.items()}
+    return Trial(name, data, labelled, arms, post, filtered, means)
 
 
 def _summary(trial: Trial) -> dict[str, Any]:
@@ -263,13 +258,13 @@ def _rows(trial: Trial) -> Iterator[dict[str, Any]]:
     for arm in trial.arms:
         gain, error = trial.gain(arm)
         yield {
-            **row(arm.strategy, arm.judge, arm.lasts),
+            **row(arm.strategy, arm.judge, arm.rounds[-1]),
             "rounds": mean([len(run.states) for run in arm.runs]),
             "single": trial.mean(State.coverage, arm.singles),
             "gain": f"{gain:+.1f} ± {error:.1f}",
             "single answer": trial.mean(State.answer, arm.singles),
-            "precision": trial.precision(arm.lasts),
-            f"recall@{K}": trial.mean(State.at_k, arm.lasts),
+            "precision": trial.precision(arm.rounds[-1]),
+            f"recall@{K}": trial.mean(State.at_k, arm.rounds[-1]),
             f"single recall@{K}": trial.mean(State.at_k, arm.singles),
             "tokens": round(mean([run.tokens for run in arm.runs])),
             "answer by round": by_round(State.answer, arm.rounds),
@@ -290,13 +285,13 @@ def _rows(trial: Trial) -> Iterator[dict[str, Any]]:
 
 
 def _figures(trial: Trial) -> dict[str, float]:
-    """Return every arm's gain, its share of the cases that one search misses, and its cost."""
+    """Return each arm's gain, the share of one search's misses that it finds, and its cost."""
 
     def plain(text: str) -> str:
         return "_".join(re.findall(r"\w+", text))
 
     name = plain(trial.name)
-    figures = {f"single_recall_at_{k}_{name}": share for k, share in trial.alone.items()}
+    figures = {f"single_recall_at_{k}_{name}": share for k, share in trial.single.items()}
     gains = {(arm.strategy, arm.judge): trial.gain(arm)[0] for arm in trial.arms}
     for arm in trial.arms:
         key, gain = plain(f"{name}_{arm.strategy}_{arm.judge}"), gains[arm.strategy, arm.judge]
@@ -308,15 +303,15 @@ def _figures(trial: Trial) -> dict[str, float]:
         if arm.judge == OFFLINE and best > 0:
             figures[f"share_of_gold_gain_kept_{key}"] = gain / best
         if arm.judge == GOLD:
-            figures |= _beside_post(trial, key, arm)
+            figures |= _ratios_to_post(trial, key, arm)
     return figures
 
 
-def _beside_post(trial: Trial, key: str, arm: Arm) -> dict[str, float]:
-    """Return ratios to the post's loop: with as many cases a round, and with equal recall."""
+def _ratios_to_post(trial: Trial, key: str, arm: Arm) -> dict[str, float]:
+    """Return an arm's costs over those of the post's loop, at the least k and at equal recall."""
     figures: dict[str, float] = {}
-    ours = trial.mean(State.answer, arm.lasts)
-    judged = mean([len(state.judged) for state in arm.lasts])
+    ours = trial.mean(State.answer, arm.rounds[-1])
+    judged = mean([len(state.judged) for state in arm.rounds[-1]])
     for k, runs in trial.post.items():
         answer = trial.mean(State.answer, [run.last for run in runs])
         over = judged / mean([run.judgements for run in runs])
@@ -341,14 +336,14 @@ def _lines(trial: Trial) -> dict[str, Line]:
         for arm in trial.arms
     }
     widest = max(x for line in lines.values() for x, _ in line)
-    lines["one search"] = [(k, share) for k, share in trial.alone.items() if 10 <= k <= 2 * widest]
+    lines["one search"] = [(k, share) for k, share in trial.single.items() if 10 <= k <= 2 * widest]
     return lines
 
 
 def _draw(axes: Any, sets: Mapping[str, Mapping[str, Line]]) -> None:
     """Draw a panel for each set."""
-    across = min(len(sets), 2)
-    grid = panels(axes, across, -(-len(sets) // across), (6.5, 4.2)).ravel()
+    columns = min(len(sets), 2)
+    grid = panels(axes, columns, -(-len(sets) // columns), (6.5, 4.2)).ravel()
     for panel, (name, lines) in zip(grid, sets.items(), strict=False):
         strategies = list(dict.fromkeys(label.partition(", ")[0] for label in lines))
         for label, line in lines.items():

@@ -18,7 +18,7 @@ from casewright.stores.feedback import Candidate, Judge, JudgeRequest, Verdicts,
 K = 10
 #: The judges' names in tables.
 GOLD, OFFLINE, SHUFFLED, BLIND = "labels", "offline", "labels shuffled", "first two, unread"
-#: The bound of rounds of the post's loop, which has none itself; its numbers of cases a round.
+#: Our bound of the rounds of the post's loop, and the numbers of cases per round.
 POST_ROUNDS, POST_KS = 10, (10, 15, 20, 30, 40, 60)
 _FILE = re.compile(r"[\w./-]+\.py\b")
 _NAME = re.compile(r"[A-Za-z_]\w*")
@@ -26,7 +26,7 @@ _NAME = re.compile(r"[A-Za-z_]\w*")
 
 @dataclass(frozen=True, slots=True)
 class State:
-    """The ids of judged cases after a round, and of those ``marked`` as relevant."""
+    """The ids of the cases judged so far, and of those ``marked`` as relevant."""
 
     judged: Sequence[str]
     marked: frozenset[str] = frozenset()
@@ -54,7 +54,7 @@ class Run:
     judgements: int = 0
 
     def after(self, number: int) -> State:
-        """Return the state after a round with a number from 1, or the last state."""
+        """Return the state after round ``number`` (from 1), or the last state."""
         return self.states[min(number, len(self.states)) - 1]
 
     @property
@@ -64,18 +64,18 @@ class Run:
 
 
 def looped(result: FeedbackResult) -> Run:
-    """Return a loop's result as a run."""
+    """Return the run of a feedback loop's result."""
     states = []
     judged = [candidate for candidate in result.candidates if candidate["relevant"] is not None]
     for number in range(1, len(result.rounds) + 1):
-        so_far = [candidate for candidate in judged if candidate["round"] <= number]
-        marked = frozenset(candidate["id"] for candidate in so_far if candidate["relevant"])
-        states.append(State([candidate["id"] for candidate in so_far], marked))
+        until = [candidate for candidate in judged if candidate["round"] <= number]
+        marked = frozenset(candidate["id"] for candidate in until if candidate["relevant"])
+        states.append(State([candidate["id"] for candidate in until], marked))
     return Run(states, result.tokens)
 
 
 def single(question: Question, judge: Judge, judged: int) -> State:
-    """Return the state after one search and one call of the judge with ``judged`` cases."""
+    """Return the state after one search for ``judged`` cases, and one call of the judge."""
     candidates = [
         Candidate(near.hit, case_text(near.hit.case), near.nearness, 1)
         for near in question.best(judged)
@@ -88,8 +88,8 @@ def single(question: Question, judge: Judge, judged: int) -> State:
 def post_loop(question: Question, labelled: LabelledQuestion, k: int) -> Run:
     """Return a run of the RepoGPT post's loop with the labels as judge.
 
-    Every round searches for k cases by the question and the texts of all relevant cases, and judges
-    all k, also judged ones. The loop ends without a new relevant case.
+    Every round searches for k cases with the question and the texts of all relevant cases as query,
+    and judges all k, also those judged before. The loop ends when a round adds no relevant case.
     """
     relevant: dict[str, str] = {}
     seen: dict[str, None] = {}
@@ -153,11 +153,11 @@ class BlindJudge:
 
 
 class SymbolFilter:
-    """A filter, without a search, for the code chunks of the symbols that a question names.
+    """A filter without similarity search: the code chunks of the symbols that a question names.
 
-    A question names a symbol if the symbol's last part is a word of the question. Of these symbols,
-    those with the most named parts count (``Client.send`` if the question also has "Client"), and
-    only those in the file that the question names, if any.
+    A question names a symbol if the symbol's last part is a word of the question. If it also names
+    a file, only that file's symbols count. Of these, only the symbols with the most named parts
+    count: ``Client.send`` if the question also has "Client".
     """
 
     def __init__(self, cases: Sequence[Case]) -> None:
@@ -179,9 +179,8 @@ class SymbolFilter:
             for symbol in self._named.get(word, ())
             for case in self._chunks[symbol]
         ]
-        if within := [(n, case) for n, case in named if case.metadata["source"] in files]:
-            named = within
-        most = max((count for count, _ in named), default=0)
-        best = [case for count, case in named if count == most]
+        named = [(n, case) for n, case in named if case.metadata["source"] in files] or named
+        highest = max((count for count, _ in named), default=0)
+        best = [case for count, case in named if count == highest]
         best.sort(key=lambda case: (case.metadata["source"], case.metadata["position"]))
         return [case.id for case in best]

@@ -23,10 +23,10 @@ from casewright.errors import InputError
 from casewright.finetune.judge_sets.paragraphs import FILES, Paragraph, read_items, read_lines
 from casewright.stores import Case
 
-#: The largest number of words of a first sentence's subject.
-LONGEST_SUBJECT = 12
-#: The smallest number of words of a sentence; shorter texts are abbreviations or headings.
-SHORTEST_SENTENCE = 4
+#: The maximum number of words in the subject of a paragraph's first sentence.
+MAX_SUBJECT_WORDS = 12
+#: The minimum number of words in a sentence; shorter texts are abbreviations or headings.
+MIN_SENTENCE_WORDS = 4
 
 _SENTENCE_END = re.compile(r"[.!?][\"'”’)\]]*(?=\s+[\"'“‘(\[]?[A-Z0-9])")
 _ABBREVIATED = re.compile(
@@ -48,8 +48,8 @@ _WORD = re.compile(r"\w+")
 def paragraph_case(paragraph: Paragraph) -> Case:
     """Return a paragraph of an encyclopedia as a case.
 
-    The support is the paragraph, the answer is its first sentence, the question is the one that
-    this sentence answers, and the entities are those of title and text.
+    The support is the paragraph. The answer is its first sentence, and the question is derived from
+    this sentence. The entities are those of title and text.
     """
     title, text = paragraph
     named = dict.fromkeys([title, *extract_entities(f"{title}. {text}")])
@@ -61,14 +61,14 @@ def first_sentence(text: str) -> str:
     """Return the first sentence of a text, or the whole text."""
     for end in _SENTENCE_END.finditer(text):
         sentence = text[: end.end()]
-        complete = len(sentence.split()) >= SHORTEST_SENTENCE
+        complete = len(sentence.split()) >= MIN_SENTENCE_WORDS
         if complete and not _ABBREVIATED.search(text[: end.start() + 1]):
             return sentence
     return text
 
 
 def paragraph_question(paragraph: Paragraph) -> str:
-    """Return the question that the paragraph's first sentence answers.
+    """Return a question that the paragraph's first sentence answers.
 
     With T the title, “T was founded in 1926” answers “When was T founded?”, and “T (born 1980) is a
     singer” answers “Who is T?” or “What is T?”. A sentence that starts with a time answers “What
@@ -91,17 +91,17 @@ def paragraph_question(paragraph: Paragraph) -> str:
 def _is_title(subject: str, title: str) -> bool:
     """Return true if the subject is short and shares a word with the title."""
     words = _WORD.findall(subject.lower())
-    return len(words) <= LONGEST_SUBJECT and not set(words).isdisjoint(
+    return len(words) <= MAX_SUBJECT_WORDS and not set(words).isdisjoint(
         _WORD.findall(_PARENTHESES.sub("", title).lower())
     )
 
 
-#: The names of the domain's shipped set, allowed in place of a path, and of ALQA.
+#: The names of the domain's shipped set, which may replace a path, and of ALQA.
 SHIPPED, ALQA = "shipped", "alqa"
-#: The seed of development halves, shuffled labels and resamples.
+#: The random seed of development halves, shuffled labels and bootstrap samples.
 SEED = 0
-#: The smallest number of a set's questions.
-FEWEST = 4
+#: The minimum number of questions in a set.
+MIN_QUESTIONS = 4
 _FOLDER = (
     "Give a folder with hotpotqa-dev.jsonl, 2wikimultihop-dev.jsonl or musique-dev.jsonl, with "
     "ALQA's qa.jsonl and a pairs.jsonl, or the word shipped."
@@ -122,7 +122,7 @@ class QaSet:
     """Cases ⟨question, support, entities, answer⟩, and questions with exactly two parents.
 
     Attributes:
-        left_out: The number of other questions in the files.
+        left_out: The number of the files' questions that do not have exactly two parents.
     """
 
     name: str
@@ -142,8 +142,9 @@ def find_sets(data: Path | None, only: str | None = None, limit: int | None = No
     """Return the sets of a folder, or the domain's shipped set.
 
     Args:
-        data: A folder with the multi-hop files, with ALQA (``qa.jsonl`` and ``pairs.jsonl``), or
-            with folders ``multihop`` and ``alqa`` of these; ``None`` for the shipped set.
+        data: A folder with the multi-hop files and the files of ALQA (``qa.jsonl`` and
+            ``pairs.jsonl``), or with subfolders ``multihop`` and ``alqa`` that hold these;
+            ``None`` for the shipped set.
 
     Raises:
         InputError: The folder has no such set, or a file has another format.
@@ -174,10 +175,10 @@ def find_sets(data: Path | None, only: str | None = None, limit: int | None = No
             f"{', '.join([*FILES, ALQA, SHIPPED])}."
         )
     for data_set in sets:
-        if (count := len(data_set.questions)) < FEWEST:
+        if (count := len(data_set.questions)) < MIN_QUESTIONS:
             raise InputError(
                 f"Set {data_set.name} has {count} questions with two parent cases. "
-                f"It needs {FEWEST}: two in each half."
+                f"It needs {MIN_QUESTIONS}: two in each half."
             )
     return [replace(data_set, questions=data_set.questions[:limit]) for data_set in sets]
 
@@ -185,7 +186,7 @@ def find_sets(data: Path | None, only: str | None = None, limit: int | None = No
 def read_multihop(file: Path, name: str) -> QaSet:
     """Return a set with a case for every paragraph, and a question for every two-paragraph item.
 
-    The cases come from the sorted paragraphs, and reveal nothing of questions or labels.
+    The paragraphs are sorted, so that the order of the cases reveals nothing of the labels.
     """
     items = read_items(file)
     paragraphs = sorted({paragraph for item in items for paragraph in item.paragraphs})
@@ -201,18 +202,18 @@ def read_multihop(file: Path, name: str) -> QaSet:
 
 
 def reference_sentence(question: str, answer: str) -> str:
-    """Return a short gold answer as a sentence with the question, like ALQA's answers."""
+    """Return a sentence that contains the question and its short answer, like ALQA's answers."""
     return f"The answer to the question “{question.strip()}” is: {answer.strip()}."
 
 
 def read_pairs(name: str, cases_file: Path, pairs_file: Path) -> QaSet:
-    """Return cases, and questions with parents by unambiguous citation or number from 0."""
+    """Return cases, and questions that name parents by unambiguous citation, or number from 0."""
     cases = read_alqa(cases_file)
     numbers: dict[str | int, list[int]] = {number: [number] for number in range(len(cases))}
     for number, case in enumerate(cases):
         numbers.setdefault(cited_as(case), []).append(number)
-    form = "questions: question, answer, and parents, two citations of cases, a JSON object a line"
-    records = list(read_lines(pairs_file, partial(_question, numbers), form))
+    expected = "JSON objects: question, answer, and parents (two citations of cases)"
+    records = list(read_lines(pairs_file, partial(_question, numbers), expected))
     questions = [question for question in records if question is not None]
     return QaSet(name, cases, questions, len(records) - len(questions))
 
@@ -226,8 +227,8 @@ def _question(
         raise TypeError("question and answer are texts")
     if not isinstance(parents, list):
         raise TypeError("parents are two citations of cases")
-    known = [numbers.get(key if isinstance(key, int) else str(key), ()) for key in parents]
-    if () in known:
-        raise ValueError(f"no case is cited as {parents[known.index(())]!r}")
-    apart = sorted({positions[0] for positions in known if len(positions) == 1})
-    return PairQuestion(question, (apart[0], apart[1]), answer) if len(apart) == 2 else None
+    cited = [numbers.get(key if isinstance(key, int) else str(key), ()) for key in parents]
+    if () in cited:
+        raise ValueError(f"no case is cited as {parents[cited.index(())]!r}")
+    unique = sorted({positions[0] for positions in cited if len(positions) == 1})
+    return PairQuestion(question, (unique[0], unique[1]), answer) if len(unique) == 2 else None

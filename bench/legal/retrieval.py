@@ -1,6 +1,6 @@
-"""Retrieval for a set's questions with any weighting: F1@k, its controls, and the grid.
+"""Retrieval of cases with any weighting of facets: F1@k, its controls, and a grid search.
 
-With h of a question's two parents among the first k cases, precision is h/k and recall h/2, so
+If h of a question's two parents are among the first k cases, precision is h/k and recall h/2, so
 that F1 is 2h/(k + 2) (CBR-RAG, section 6). Ranks count from 1.
 """
 
@@ -36,11 +36,11 @@ WEIGHTINGS = (
     (0.25, 0.40, 0.35),
 )
 PAPERS_BEST = WEIGHTINGS[-1]
-#: The numbers of label shuffles, and of an interval's resamples.
+#: The numbers of label shuffles, and of bootstrap samples for an interval.
 SHUFFLES, RESAMPLES = 20, 10_000
 #: Weights of the grid are multiples of 1 / STEPS.
 STEPS = 20
-#: The rank of a parent that was not retrieved, beyond every k.
+#: The rank of a parent that was not retrieved; it exceeds every k.
 NOT_FOUND = 1_000_000
 
 
@@ -85,11 +85,11 @@ class Trial(AbstractContextManager["Trial"]):
     def rankings(self, weights: Weighting) -> list[list[int]]:
         """Return the columns of each question's retrieved cases, best first."""
         if weights not in self._rankings:
-            shares = dict(zip(QA_COMPONENTS, weights, strict=True))
+            by_facet = dict(zip(QA_COMPONENTS, weights, strict=True))
             label = f"Searching {self.data.name} by {label_of(weights)}"
             rankings = []
             for question in tracked(label, self.data.questions):
-                hits = self._store.search(question.text, KS[-1], weights=shares)
+                hits = self._store.search(question.text, KS[-1], weights=by_facet)
                 rankings.append([self._columns[hit.case.id] for hit in hits])
             self._rankings[weights] = rankings
         return self._rankings[weights]
@@ -98,13 +98,17 @@ class Trial(AbstractContextManager["Trial"]):
         """Return the ranks of the parents, array (questions, 2).
 
         Args:
-            labels: For each question, the one whose parents count; by default itself.
+            labels: For each question, the index of the question whose parents it gets; by default
+                its own.
         """
         labels = range(len(self.parents)) if labels is None else labels
         return np.array(
             [
-                [row.index(at) + 1 if at in row else NOT_FOUND for at in self.parents[label]]
-                for row, label in zip(self.rankings(weights), labels, strict=True)
+                [
+                    ranking.index(parent) + 1 if parent in ranking else NOT_FOUND
+                    for parent in self.parents[label]
+                ]
+                for ranking, label in zip(self.rankings(weights), labels, strict=True)
             ],
             dtype=np.int64,
         )
@@ -119,8 +123,8 @@ class Trial(AbstractContextManager["Trial"]):
         cases = schema.vectors([case.problem for case in self._cases])
         questions = [schema.query(question.text) for question in self.data.questions]
         queries = schema.vectors(questions, query=True)
-        parts = [schema.slices[name] for name in QA_COMPONENTS]
-        return np.stack([queries[:, part] @ cases[:, part].T for part in parts]).astype(np.float64)
+        facets = [schema.slices[name] for name in QA_COMPONENTS]
+        return np.stack([queries[:, f] @ cases[:, f].T for f in facets]).astype(np.float64)
 
     def agreement(self, weights: Weighting, cosines: Scores) -> float:
         """Return the share of questions that the store and the cosines rank alike."""
@@ -149,14 +153,13 @@ def random_f1_at_k(cases: int) -> Scores:
 
 
 def strangers(count: int) -> list[list[int]]:
-    """Return, by shuffle, the other question whose labels each question gets."""
+    """Return for each shuffle the index of the other question whose labels each question gets."""
     rng = random.Random(SEED)
     shuffles = []
     for _ in range(SHUFFLES):
-        circle = list(range(count))
-        rng.shuffle(circle)
-        after = dict(zip(circle, circle[1:] + circle[:1], strict=True))
-        shuffles.append([after[question] for question in range(count)])
+        circle = rng.sample(range(count), count)
+        following = dict(zip(circle, circle[1:] + circle[:1], strict=True))
+        shuffles.append([following[question] for question in range(count)])
     return shuffles
 
 
@@ -178,9 +181,9 @@ class Difference(NamedTuple):
 
 
 def paired_difference(ours: Sequence[Scores], theirs: Sequence[Scores]) -> Difference:
-    """Return the mean over sets of paired differences, with a percentile bootstrap's interval.
+    """Return the mean over sets of paired differences, with the interval of a bootstrap.
 
-    The bootstrap resamples questions within each set.
+    The bootstrap (percentile method) resamples the questions of each set.
     """
     from scipy.stats import bootstrap
 
@@ -199,7 +202,7 @@ def paired_difference(ours: Sequence[Scores], theirs: Sequence[Scores]) -> Diffe
 
 
 def simplex() -> Iterator[Weighting]:
-    """Yield all weightings of three facets with weights in steps of 1 / STEPS and a sum of 1."""
+    """Yield all weightings of three facets with a sum of 1, in steps of 1 / STEPS."""
     for first in range(STEPS + 1):
         for second in range(STEPS + 1 - first):
             third = STEPS - first - second
@@ -215,12 +218,12 @@ def blend(cosines: Scores, weights: Weighting) -> Scores:
 def ranks_of(scores: Scores, order: Ranks, parents: Ranks) -> Ranks:
     """Return the parents' ranks (questions, 2), with ties in the store's order; see ``Trial``."""
     parent_scores, rows = np.take_along_axis(scores, parents, axis=1)[:, :, None], scores[:, None]
-    first = (rows == parent_scores) & (order < order[parents][:, :, None])
-    return np.asarray(((rows > parent_scores) | first).sum(axis=2) + 1, dtype=np.int64)
+    tied_before = (rows == parent_scores) & (order < order[parents][:, :, None])
+    return np.asarray(((rows > parent_scores) | tied_before).sum(axis=2) + 1, dtype=np.int64)
 
 
 def best_weighting(sets: Sequence[tuple[Scores, Ranks, Ranks]]) -> tuple[Weighting, float]:
-    """Return the grid's first weighting with the highest F1, and this mean over k and sets.
+    """Return the grid's first weighting with the highest F1 (a mean over k and sets), and this F1.
 
     Args:
         sets: Cosines, order and parents of each set's development questions.

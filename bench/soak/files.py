@@ -1,4 +1,4 @@
-"""Damaged files of other kinds, which are read or refused with an error."""
+"""Trials with damaged files other than stores: they are read, or refused with an error."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from casewright.stores.feedback.offline_judge import JudgeModel
 from casewright.tools import Toolbox, tool_from_function
 from casewright.tools.from_file import toolbox_from_file, toolbox_to_records
 
-#: The readers of the files of ``write_texts``. These have no checksum: a readable text is sound.
+#: The readers of the files of ``write_texts``, which have no checksum: any readable text is sound.
 READERS: Mapping[str, Callable[[Path], Any]] = {
     "run.json": read_run,
     "toolbox.json": toolbox_from_file,
@@ -32,13 +32,13 @@ READERS: Mapping[str, Callable[[Path], Any]] = {
     "judge.json": JudgeModel.load,
     "recipe.toml": lambda file: Recipe.read(file, files=False),
 }
-#: Of as many damages, one is to a training's checkpoint.
-SEALED = 10
+#: Every how many trials, on average, a training's checkpoint is damaged.
+CHECKPOINT_EVERY = 10
 QUESTION = {"question": "please plan: s1 = look(text=question)", "thread_id": "t"}
 
 
 def damaged_texts(bounds: Bounds, folder: Path) -> Counts:
-    """Damage files of people and programs, which must be read or refused with an error of ours.
+    """Damage text files, which must be read, or refused with a ``CasewrightError``.
 
     Damage to a training's checkpoint, which has checksums, must be detected.
     """
@@ -48,10 +48,10 @@ def damaged_texts(bounds: Bounds, folder: Path) -> Counts:
     (checkpoint / "weights").write_bytes(random.Random(bounds.seed).randbytes(50_000))
     seal(checkpoint)
 
-    def judge(number: int, original: Path, copy: Path, how: str) -> str:
+    def judge(number: int, original: Path, copy: Path, damage: str) -> str:
         if original.name == "training":
             return "told" if last_complete(copy)[0] is None else "read as whole"
-        file = copy / how.split()[1]
+        file = copy / damage.split()[1]
         try:
             READERS[file.name](file)
         except CasewrightError:
@@ -60,7 +60,7 @@ def damaged_texts(bounds: Bounds, folder: Path) -> Counts:
             return told(error)
         return "sound"
 
-    kinds = ["texts"] * (SEALED - 1) + ["training"]
+    kinds = ["texts"] * (CHECKPOINT_EVERY - 1) + ["training"]
     return damages(bounds, Counts("damaged text or checkpoint"), folder, *kinds, judge=judge)
 
 
@@ -84,24 +84,27 @@ def write_texts(folder: Path) -> None:
 
 
 def damaged_threads(bounds: Bounds, folder: Path) -> Counts:
-    """Damage a closed file of threads: the answer must be the same, or an error says why not."""
+    """Damage a closed file of threads: the result must be the same answer, or a clear error."""
     (folder / "threads").mkdir()
     _, right = in_child(thread_state, bounds.service, folder / "threads", True)
     for other in ("log", "threads.db.lock"):
         (folder / "threads" / other).unlink(missing_ok=True)
 
-    def judge(number: int, original: Path, copy: Path, how: str) -> str:
+    def judge(number: int, original: Path, copy: Path, damage: str) -> str:
         outcome, state = in_child(thread_state, bounds.service, copy, False)
-        if outcome == "done" and (state == right or how.startswith("gone")):
+        if outcome == "done" and (state == right or damage.startswith("gone")):
             return "sound"
-        clear = outcome == "told" or "damaged" in str(state)
-        return "told" if clear else f"{outcome} {state!r:.300}"
+        is_clear = outcome == "told" or "damaged" in str(state)
+        return "told" if is_clear else f"{outcome} {state!r:.300}"
 
     return damages(bounds, Counts("damaged threads"), folder, "threads", judge=judge)
 
 
 def thread_state(service: Callable[..., Any], folder: Path, first: bool) -> Any:
-    """Return a thread's state, and the answer to its first request when it is repeated."""
+    """Return a thread's state, and the answer to a repetition of its first request.
+
+    With ``first``, this call also sends the first request.
+    """
 
     async def look() -> Any:
         async with served(service, folder) as client:

@@ -1,4 +1,4 @@
-"""Hostile input, which a parser must read or refuse with a ``CasewrightError``."""
+"""Trials with hostile input: a parser reads it, or refuses it with a ``CasewrightError``."""
 
 from __future__ import annotations
 
@@ -18,9 +18,10 @@ from casewright.stores.documents.reader import read_document
 from casewright.stores.documents.splitter import split
 from casewright.tools import Toolbox
 
-#: Inputs of a trial.
+#: Number of inputs in a trial.
 BATCH = 200
-PIECES = (
+#: Valid texts, which ``_hostile`` changes, and characters that it inserts.
+TEXTS = (
     's1 = find(query="mill")\ns2 = read(id=s1.id, n=3)',
     "<div><h1>A</h1><pre>x</pre><table><tr><td>1</table><!-- c --><a href='x'>",
     "# A\n\n- item\n\n```\ncode\n```\n\n## B\n\nwords and words.\n",
@@ -37,7 +38,7 @@ NAMES = ("a.md", "a.html", "a.txt", "a.py", "a.js", "a.json", "a.csv", "a.pdf")
 
 def fuzzed(bounds: Bounds, folder: Path) -> Counts:
     """Parse hostile texts as plans, documents, questions, contexts and annotated messages."""
-    counts, chance = Counts("hostile input"), random.Random(bounds.seed)
+    counts, rng = Counts("hostile input"), random.Random(bounds.seed)
     parsers: Mapping[str, Callable[[str], Any]] = {
         "plan": parse_plan,
         "question": lambda text: PlanRequest(text, Toolbox([])),
@@ -45,11 +46,11 @@ def fuzzed(bounds: Bounds, folder: Path) -> Counts:
         "annotated": _annotated,
         **{name: partial(_document, name) for name in NAMES},
     }
-    # Plans and requests take a hundredth of a document's time.
-    shares = [60, 30, 30, 20, *(1 for _ in NAMES)]
+    # Documents take a hundred times as long as plans and requests, so they are rarer.
+    weights = [60, 30, 30, 20, *(1 for _ in NAMES)]
     for _ in bounds.trials(counts):
-        for name in chance.choices(list(parsers), shares, k=BATCH):
-            text = _hostile(chance)
+        for name in rng.choices(list(parsers), weights, k=BATCH):
+            text = _hostile(rng)
             try:
                 parsers[name](text)
                 counts.add("sound", "")
@@ -60,13 +61,13 @@ def fuzzed(bounds: Bounds, folder: Path) -> Counts:
     return counts
 
 
-def _hostile(chance: random.Random) -> str:
-    text = chance.choice(PIECES)
-    for _ in range(chance.randrange(1, 6)):
-        start, end = sorted((chance.randrange(len(text) + 1), chance.randrange(len(text) + 1)))
-        part, letter = text[start:end], chr(chance.randrange(0x3000))
-        new = chance.choice((chance.choice(MARKS), part, letter, ""))
-        text = text[:start] + new + text[chance.choice((start, end)) :]
+def _hostile(rng: random.Random) -> str:
+    text = rng.choice(TEXTS)
+    for _ in range(rng.randrange(1, 6)):
+        start, end = sorted(rng.choices(range(len(text) + 1), k=2))
+        part, letter = text[start:end], chr(rng.randrange(0x3000))
+        new = rng.choice((rng.choice(MARKS), part, letter, ""))
+        text = text[:start] + new + text[rng.choice((start, end)) :]
     return text
 
 

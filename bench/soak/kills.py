@@ -1,4 +1,4 @@
-"""Kills of processes at a random moment, and at each of their steps in turn."""
+"""Trials that kill a process at a random moment, or at each of its writes to files in turn."""
 
 from __future__ import annotations
 
@@ -27,19 +27,20 @@ from casewright.bench.soak.workload import (
 from casewright.errors import CasewrightError
 from casewright.stores import CaseStore
 
-#: Python's audit events of changes to files; ``open`` counts if it is for writing. A round of
-#: trials kills at every seventh event, so that the first round reaches all parts of the work.
+#: A process is killed at every seventh step, so that few trials reach all parts of its work; the
+#: next round begins at another step.
 STRIDE = 7
+#: The steps: Python's audit events of changes to files; ``open`` counts if it is for writing.
 STEPS = ("os.rename", "os.remove", "os.mkdir", "os.rmdir", "os.truncate", "open")
 
 
 def random_kills(bounds: Bounds, folder: Path) -> Counts:
     """Kill a process that writes to a store: no acknowledged note may be lost."""
-    counts, chance = Counts("killed at any moment"), random.Random(bounds.seed)
+    counts, rng = Counts("killed at any moment"), random.Random(bounds.seed)
     for number in bounds.trials(counts):
         store = folder / f"random{number // 4}"
-        acknowledged = _killed_writer(store, chance.uniform(0, 0.2))
-        outcome, numbers = in_child(kept_numbers, store)
+        acknowledged = _killed_writer(store, rng.uniform(0, 0.2))
+        outcome, numbers = in_child(stored_numbers, store)
         if outcome == "done" and set(range(acknowledged)) <= set(numbers):
             counts.add("sound", str(number))
         else:
@@ -50,14 +51,14 @@ def random_kills(bounds: Bounds, folder: Path) -> Counts:
     return counts
 
 
-def kept_numbers(folder: Path) -> list[int]:
+def stored_numbers(folder: Path) -> list[int]:
     """Return the numbers of the notes in a store."""
     with CaseStore(schema(), folder) as store:
         return sorted(case.metadata["number"] for case in store.all())
 
 
-def write_on(acknowledged: Connection, folder: Path) -> None:
-    """Add notes to a store until the kill, and send the number of acknowledged notes."""
+def write_until_killed(acknowledged: Connection, folder: Path) -> None:
+    """Add notes to a store without end, and send the number of acknowledged notes."""
     with CaseStore(schema(), folder, lock_seconds=10) as store:
         # An unacknowledged batch may be in the store, whole or in part.
         first = store.count() // BATCH * BATCH
@@ -68,8 +69,9 @@ def write_on(acknowledged: Connection, folder: Path) -> None:
 
 
 def _killed_writer(folder: Path, delay: float) -> int:
+    """Kill a writer after ``delay`` seconds; return the number of acknowledged notes."""
     count = 0
-    with running(write_on, folder) as (acknowledged, process), suppress(EOFError):
+    with running(write_until_killed, folder) as (acknowledged, process), suppress(EOFError):
         count = acknowledged.recv()
         time.sleep(delay)
         process.kill()
@@ -79,14 +81,14 @@ def _killed_writer(folder: Path, delay: float) -> int:
 
 
 def kills_of_ingest(bounds: Bounds, folder: Path) -> Counts:
-    """Kill an ingestion at each step in files: the next one must complete it."""
+    """Kill an ingestion at each step: the next ingestion must complete it."""
     documents = write_documents(folder / "documents")
     counts = Counts("killed at each step of ingest")
     return each_step(bounds, folder, counts, ingested, documents)
 
 
 def kills_of_writes(bounds: Bounds, folder: Path) -> Counts:
-    """Kill a process at each step of its writes to a store: repeated, they must be complete."""
+    """Kill a process at each step of its writes to a store: a repetition must complete them."""
     return each_step(bounds, folder, Counts("killed at each step of writes"), written)
 
 
@@ -100,9 +102,9 @@ def written(folder: Path) -> dict[str, Any]:
 def each_step(
     bounds: Bounds, folder: Path, counts: Counts, work: Callable[..., Any], *arguments: Any
 ) -> Counts:
-    """Kill ``work`` at each step in files: repeated, its result must be as without a kill.
+    """Kill ``work`` at each step: the result of its repetition must be as without a kill.
 
-    The work's arguments are a new folder and ``arguments``.
+    The arguments of ``work`` are a new folder and ``arguments``.
     """
     outcome, right = in_child(work, folder / "whole", *arguments)
     if outcome != "done":
@@ -112,28 +114,31 @@ def each_step(
         trial_folder = folder / f"step{number}"
         outcome, _ = in_child(killed_at, step, str(trial_folder), work, trial_folder, *arguments)
         second, result = in_child(work, trial_folder, *arguments)
-        same = second == "done" and result == right
-        counts.lost += not same
-        counts.add("sound" if same else f"{second} {result!r:.300}", f"step {step}")
+        is_right = second == "done" and result == right
+        counts.lost += not is_right
+        counts.add("sound" if is_right else f"{second} {result!r:.300}", f"step {step}")
         shutil.rmtree(trial_folder, ignore_errors=True)
         step = (step + 1) % STRIDE if outcome == "done" else step + STRIDE
     return counts
 
 
-def killed_at(step: int, below: str, work: Callable[..., Any], *arguments: Any) -> Any:
-    """Do some work until the kill at its step of this number, from 0, in files below a folder."""
-    left = step
+def killed_at(step: int, folder: str, work: Callable[..., Any], *arguments: Any) -> Any:
+    """Return the result of ``work``; kill this process at the work's ``step``, counted from 0.
+
+    Only steps in files below ``folder`` count.
+    """
+    remaining = step
 
     def audit(event: str, values: tuple[Any, ...]) -> None:
-        nonlocal left
+        nonlocal remaining
         if event not in STEPS or not isinstance(values[0], (str, bytes, os.PathLike)):
             return
         flags = values[2] if event == "open" else os.O_CREAT
         writes = isinstance(flags, int) and flags & (os.O_WRONLY | os.O_RDWR | os.O_CREAT)
-        if writes and below in os.fsdecode(values[0]):
-            if left == 0:
+        if writes and folder in os.fsdecode(values[0]):
+            if remaining == 0:
                 os.kill(os.getpid(), signal.SIGKILL)
-            left -= 1
+            remaining -= 1
 
     sys.addaudithook(audit)
     return work(*arguments)

@@ -1,4 +1,4 @@
-"""The campaign of all kinds of trials, each for its share of the time."""
+"""The soak test: trials of all kinds, each for its share of the time."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from casewright.bench.soak.fuzz import fuzzed
 from casewright.bench.soak.kills import kills_of_ingest, kills_of_writes, random_kills
 from casewright.bench.soak.service import kills_of_service
 from casewright.bench.soak.training import kills_of_training
-from casewright.bench.soak.trials import NAMED, Bounds, Counts, preload
+from casewright.bench.soak.trials import MAX_DESCRIBED, Bounds, Counts, preload
 from casewright.stores.progress import note
 
 
@@ -27,12 +27,13 @@ class Kind:
     """A kind of trials.
 
     Attributes:
-        share: Its share of the time.
-        group: The figure that counts its trials.
-        modules: See ``preload``.
+        run: Runs trials in a folder until a bound is reached.
+        share: The kind's share of the time.
+        group: The figure that counts the kind's trials.
+        modules: Modules for ``preload``.
     """
 
-    campaign: Callable[[Bounds, Path], Counts]
+    run: Callable[[Bounds, Path], Counts]
     share: float
     group: str
     modules: Sequence[str] = ()
@@ -63,22 +64,22 @@ def soak(
     kinds: Sequence[str] = (),
     most: int | None = None,
 ) -> Report:
-    """Run these kinds of trials or all, at most ``most`` trials each; see ``Bounds``.
+    """Run trials of the given kinds, by default of all; see ``Bounds`` for the other arguments.
 
     The report's notes describe the failures.
     """
-    chosen = {name: KINDS[name] for name in kinds or KINDS}
-    shares = sum(kind.share for kind in chosen.values())
-    preload(service.__module__, *(name for kind in chosen.values() for name in kind.modules))
+    selected = {name: KINDS[name] for name in kinds or KINDS}
+    shares = sum(kind.share for kind in selected.values())
+    preload(service.__module__, *(name for kind in selected.values() for name in kind.modules))
     results: list[Counts] = []
     rows: list[dict[str, Any]] = []
     tried = Counter[str]()
-    for name, kind in chosen.items():
+    for name, kind in selected.items():
         bounds = Bounds(60 * minutes * kind.share / shares, seed, most, service)
         note(f"{name}: about {bounds.seconds:.0f} s …")
         started = time.monotonic()
         with TemporaryDirectory(prefix="casewright-soak-") as folder:
-            counts = kind.campaign(bounds, Path(folder))
+            counts = kind.run(bounds, Path(folder))
         results.append(counts)
         tried[kind.group] += counts.tried
         row = {"trials": counts.name, **asdict(counts), "wrong": len(counts.wrong)}
@@ -87,7 +88,7 @@ def soak(
     wrong = [line for counts in results for line in counts.wrong]
     return Report(
         bench="soak",
-        settings={"minutes": minutes, "seed": seed, "kinds": list(chosen), "most": most},
+        settings={"minutes": minutes, "seed": seed, "kinds": list(selected), "most": most},
         figures={
             **{group: float(count) for group, count in tried.items()},
             "lost": float(sum(counts.lost for counts in results)),
@@ -95,9 +96,9 @@ def soak(
         },
         rows=rows,
         notes=[
-            "sound: all answers were as before. told: a CasewrightError named the fault. lost: "
-            "acknowledged data is gone without an error. wrong: any other failure.",
+            "Trials by outcome. sound: all answers were right. told: a CasewrightError named the "
+            "fault. lost: acknowledged data is gone without an error. wrong: any other failure.",
             *(f"{c.name}: not tried, {c.skipped}." for c in results if c.skipped),
-            *wrong[:NAMED],
+            *wrong[:MAX_DESCRIBED],
         ],
     )

@@ -1,4 +1,4 @@
-"""Kills of a service after each write of a request; a new service continues the run."""
+"""Trials that kill a service after each write of a request; a new service continues the run."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from casewright.tools import CallContext, Toolbox, tool_from_function
 
 #: The requests: a thread's first question, its second question, a reply to a tool.
 REQUESTS = ("first", "second", "reply")
-#: The ways to continue the run: resume it, or repeat the request.
+#: How a trial continues the run: it resumes the run, or repeats the request.
 WAYS = ("resume", "repeat")
 KEY = {"Idempotency-Key": '"8e03978e-40d5-43dd-bc93-6894a57f9324"'}
 ASKING = ("s1 = look(text=question)", "s2 = ask(text=s1.value)", "s3 = ask(text=s2.value)")
@@ -38,7 +38,7 @@ WRITES: tuple[tuple[Any, str], ...] = (
 
 
 class QuestionPlanner:
-    """A planner whose plan is in the question, after ``plan:``, with lines joined by ``;``."""
+    """A planner that reads the plan from the question: after ``plan:``, with ``;`` as line end."""
 
     name = "question"
 
@@ -82,44 +82,45 @@ async def served(service: Callable[..., Any], folder: Path) -> AsyncIterator[htt
 
 
 def kills_of_service(bounds: Bounds, folder: Path) -> Counts:
-    """Kill a service after each write of a request in turn; a new service continues the run."""
-    counts, chance = Counts("killed after each write of a request"), random.Random(bounds.seed)
+    """Kill a service after each write of a request in turn, and compare the continued run."""
+    counts, rng = Counts("killed after each write of a request"), random.Random(bounds.seed)
     request, writes = "", 0
     plan: tuple[str, ...] = ASKING
     for number in bounds.trials(counts):
         if not request:
-            request, writes = chance.choice(REQUESTS), 0
-            plan = ASKING if request == "reply" else drawn_plan(chance)
+            request, writes = rng.choice(REQUESTS), 0
+            plan = ASKING if request == "reply" else random_plan(rng)
         trial_folder = folder / str(number)
         trial_folder.mkdir()
-        trial = Trial(bounds.service, trial_folder, request, plan, chance.choice(WAYS), writes)
+        trial = Trial(bounds.service, trial_folder, request, plan, rng.choice(WAYS), writes)
         name = f"{bounds.seed}.{number} {request} after {writes} writes, {trial.way}, "
         name += "; ".join(plan)
         in_child(trial.prepare)
-        ended, error = in_child(trial.be_killed)
-        if ended in ("told", "failed", "late"):
-            counts.add(f"{ended} {error}", name)
+        outcome, error = in_child(trial.serve_until_killed)
+        if outcome in ("told", "failed", "late"):
+            counts.add(f"{outcome} {error}", name)
         else:
-            outcome, state = in_child(trial.outcome)
-            counts.lost += outcome == "done" and state.startswith("lost")
-            counts.add(state if outcome == "done" else f"{outcome} {state}", name)
+            state_outcome, state = in_child(trial.outcome)
+            counts.lost += state_outcome == "done" and state.startswith("lost")
+            counts.add(state if state_outcome == "done" else f"{state_outcome} {state}", name)
         shutil.rmtree(trial_folder)
-        request, writes = ("" if ended == "done" else request), writes + 1
+        # A request that has ended makes no further write: the next trial takes another one.
+        request, writes = ("" if outcome == "done" else request), writes + 1
     return counts
 
 
-def drawn_plan(chance: random.Random) -> tuple[str, ...]:
+def random_plan(rng: random.Random) -> tuple[str, ...]:
     """Return the lines of a random plan whose steps refer to the question or to earlier steps."""
     steps = []
-    for number in range(1, chance.randrange(2, 5)):
-        text = chance.choice(["question", *(f"s{k}.value" for k in range(1, number))])
+    for number in range(1, rng.randrange(2, 5)):
+        text = rng.choice(["question", *(f"s{k}.value" for k in range(1, number))])
         steps.append(f"s{number} = look(text={text})")
     return tuple(steps)
 
 
 @dataclass(frozen=True, slots=True)
 class Trial:
-    """A request whose service is killed after ``writes`` writes; its methods run in children."""
+    """A request whose service is killed after ``writes`` writes; methods run in child processes."""
 
     service: Any
     folder: Path
@@ -147,37 +148,37 @@ class Trial:
         if self.request != "first":
             asyncio.run(prepare())
 
-    def be_killed(self) -> None:
+    def serve_until_killed(self) -> None:
         """Serve the request, and kill this process after ``writes`` writes."""
-        left = self.writes
+        remaining = self.writes
 
         def kill_at_end() -> None:
-            if left == 0:
+            if remaining == 0:
                 os.kill(os.getpid(), signal.SIGKILL)
 
-        def counted(kind: Any, name: str) -> None:
-            write = getattr(kind, name)
+        def count_calls(class_: Any, method: str) -> None:
+            write = getattr(class_, method)
 
             async def counting(*arguments: Any, **options: Any) -> Any:
-                nonlocal left
+                nonlocal remaining
                 kill_at_end()
                 result = await write(*arguments, **options)
-                left -= 1
+                remaining -= 1
                 kill_at_end()
                 return result
 
-            setattr(kind, name, counting)
+            setattr(class_, method, counting)
 
         async def serve() -> None:
             async with served(self.service, self.folder) as client:
-                for kind, name in WRITES:
-                    counted(kind, name)
+                for class_, method in WRITES:
+                    count_calls(class_, method)
                 await self._send(client)
 
         asyncio.run(serve())
 
     def outcome(self) -> str:
-        """Continue the run; return ``sound``, or a text on the fault."""
+        """Continue the run; return ``sound``, or a description of the fault."""
         return asyncio.run(self._outcome())
 
     async def _outcome(self) -> str:
@@ -185,8 +186,8 @@ class Trial:
         async with served(self.service, self.folder) as client:
             thread = await client.get("/threads/t")
             if thread.status_code != 200:
-                unwritten = not self.writes and self.request == "first"
-                return "sound" if unwritten else f"lost: {thread.text}"
+                was_not_written = not self.writes and self.request == "first"
+                return "sound" if was_not_written else f"lost: {thread.text}"
             state = thread.json()
             if not self.writes and self.request == "second" and state["question"] == "before":
                 return "sound"
@@ -196,15 +197,15 @@ class Trial:
                     return f"the repeated request returned {second.text}, not {first.text}"
             elif state["status"] == "interrupted":
                 await client.post("/threads/t/resume", json={})
-            last = await _replied(client)
+            last = await _reply_to_all(client)
         calls = self._calls()[len(before) :]
         finished = {step["id"] for step in state["steps"]}
         if finished & set(calls) or len(set(calls)) < len(calls):
             return f"finished steps {finished}, later calls {calls}"
         steps = (last["answer"] or {"steps": []})["steps"]
         values = [step["rows"][0]["value"] for step in steps]
-        right = (last["question"], values) == (self.question["question"], self.expected_values())
-        return "sound" if right else f"lost: {last}"
+        expected = (self.question["question"], self.expected_values())
+        return "sound" if (last["question"], values) == expected else f"lost: {last}"
 
     async def _send(self, client: httpx.AsyncClient) -> httpx.Response:
         if self.request != "reply":
@@ -213,13 +214,13 @@ class Trial:
         return await client.post("/threads/t/resume", json=body, headers=KEY)
 
     def expected_values(self) -> list[str]:
-        """Return the right values of the plan's steps; each tool's question gets the next reply."""
+        """Return the values of the plan's steps if all goes well."""
         values, replies = {"question": self.question["question"]}, iter(REPLIES)
         for line in self.plan:
             step, _, call = line.partition(" = ")
             text = values[call.partition("text=")[2].rstrip(")").removesuffix(".value")]
-            asks = call.startswith("ask")
-            values[step] = f"told: {next(replies)}" if asks else f"seen: {text}"
+            is_ask = call.startswith("ask")
+            values[step] = f"told: {next(replies)}" if is_ask else f"seen: {text}"
         return list(values.values())[1:]
 
     def _calls(self) -> list[str]:
@@ -227,7 +228,7 @@ class Trial:
         return log.read_text().split() if log.exists() else []
 
 
-async def _replied(client: httpx.AsyncClient) -> dict[str, Any]:
+async def _reply_to_all(client: httpx.AsyncClient) -> dict[str, Any]:
     """Reply to every open question, and return the thread's state at the end."""
     for _ in range(len(REPLIES) + 1):
         state: dict[str, Any] = (await client.get("/threads/t")).json()

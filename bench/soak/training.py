@@ -1,4 +1,4 @@
-"""Kills of a training at its steps in files; a new training continues it."""
+"""Trials that kill a training at each write to a file; a new process resumes the training."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ TRAINING = TrainingSection(
 
 
 def kills_of_training(bounds: Bounds, folder: Path) -> Counts:
-    """Kill a training at a step in files; resumed, it must end with the same weights."""
+    """Kill a training at each step: after it is resumed, it must end with the same weights."""
     examples = [
         TrainingExample(
             str(number),
@@ -48,6 +48,6 @@ def kills_of_training(bounds: Bounds, folder: Path) -> Counts:
 
 
 def trained(output: Path, data: Path) -> str:
-    """Start or continue a training; return a digest of the weights."""
+    """Start or resume a training; return a digest of the weights."""
     train(MODEL, LORA, TRAINING, data, output, resume=True, progress=False)
     return hashlib.sha256((output / "adapter_model.safetensors").read_bytes()).hexdigest()

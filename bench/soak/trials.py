@@ -24,8 +24,8 @@ from casewright.stores.engines import edge_child
 from casewright.stores.engines.edge_shard import ShardFolder
 from casewright.stores.progress import told_progress
 
-#: Failures that a report describes; the others are counted.
-NAMED = 20
+#: Maximum number of failures that a report describes; the others are only counted.
+MAX_DESCRIBED = 20
 
 
 @dataclass
@@ -33,9 +33,10 @@ class Counts:
     """The counts of one kind of trials.
 
     Attributes:
+        sound: Trials with the right result.
         told: Trials that ended with a ``CasewrightError``.
         lost: Acknowledged cases or answers that are gone without an error.
-        wrong: Other failures, each with the trial that repeats it.
+        wrong: Descriptions of other failures, each with the name of its trial.
         skipped: The reason why no trial was possible; else empty.
     """
 
@@ -48,7 +49,7 @@ class Counts:
     skipped: str = ""
 
     def add(self, outcome: str, trial: str) -> None:
-        """Count a trial by its outcome: ``sound``, ``told``, or a text on a failure."""
+        """Count a trial by its outcome: ``sound``, ``told``, or the description of a failure."""
         self.tried += 1
         if outcome in ("sound", "told"):
             setattr(self, outcome, getattr(self, outcome) + 1)
@@ -61,9 +62,9 @@ class Bounds:
     """The bounds of one kind of trials.
 
     Attributes:
-        seconds: The duration, about.
-        most: The largest number of trials.
-        service: Returns an ASGI application of a toolbox, a planner and a file of threads.
+        seconds: The approximate duration.
+        most: The maximum number of trials.
+        service: Returns an ASGI application for a toolbox, a planner and a file of threads.
     """
 
     seconds: float
@@ -72,7 +73,7 @@ class Bounds:
     service: Callable[..., Any] | None = None
 
     def trials(self, counts: Counts) -> Iterator[int]:
-        """Yield numbers from 0, at least one, until a bound is reached."""
+        """Yield the trials' numbers from 0 until a bound is reached, at least one."""
         deadline = time.monotonic() + self.seconds
         with told_progress(counts.name, self.most, "trials") as advance:
             for number in itertools.count():
@@ -97,7 +98,7 @@ Outcome = tuple[Literal["done", "told", "failed", "died", "late"], Any]
 
 
 def preload(*modules: str) -> None:
-    """Add modules for the fork server to import; without effect after the first child."""
+    """Let the fork server import more modules; this has no effect after the first child."""
     PRELOADED.extend(modules)
 
 
@@ -110,24 +111,24 @@ def _context() -> ForkServerContext:
 
 @contextmanager
 def running(work: Callable[..., None], *arguments: Any) -> Iterator[tuple[Connection, Any]]:
-    """Call ``work`` in a process with a pipe for answers; yield its reading end and the process."""
-    ours, theirs = _context().Pipe(duplex=False)
+    """Call ``work`` in a process, with a pipe for its answers; yield the pipe and the process."""
+    reader, writer = _context().Pipe(duplex=False)
     process: ForkServerProcess = _context().Process(
-        target=work, args=(theirs, *arguments), daemon=True
+        target=work, args=(writer, *arguments), daemon=True
     )
     process.start()
-    theirs.close()
+    writer.close()
     try:
-        yield ours, process
+        yield reader, process
     finally:
         process.kill()
         process.join()
-        ours.close()
+        reader.close()
 
 
 def in_child(work: Callable[..., Any], *arguments: Any, seconds: float = 600.0) -> Outcome:
     """Return the outcome of a call: result, ``CasewrightError``, other error, death, or timeout."""
-    with running(_do, work, arguments) as (answers, process):
+    with running(_send_outcome, work, arguments) as (answers, process):
         try:
             if not answers.poll(seconds):
                 return "late", f"{seconds:g} s"
@@ -139,11 +140,11 @@ def in_child(work: Callable[..., Any], *arguments: Any, seconds: float = 600.0) 
         return outcome
 
 
-def _do(answer: Connection, work: Callable[..., Any], arguments: tuple[Any, ...]) -> None:
-    # The stderr of a dying engine is of no interest.
+def _send_outcome(answer: Connection, work: Callable[..., Any], arguments: tuple[Any, ...]) -> None:
+    # An engine that dies writes to stderr; nobody needs that.
     os.dup2(os.open(os.devnull, os.O_WRONLY), 2)
     try:
-        with patch.object(edge_child, "child_process", _forked):
+        with patch.object(edge_child, "child_process", _in_fork):
             outcome: Outcome = ("done", work(*arguments))
     except CasewrightError as error:
         outcome = ("told", f"{type(error).__name__}: {error}")
@@ -153,7 +154,7 @@ def _do(answer: Connection, work: Callable[..., Any], arguments: tuple[Any, ...]
     answer.close()
 
 
-def _forked(task: str, disk: ShardFolder, lock: IO[str]) -> CompletedProcess[str]:
+def _in_fork(task: str, disk: ShardFolder, lock: IO[str]) -> CompletedProcess[str]:
     """Run the task of a store's child process in a fork, which starts faster than a new Python."""
     reading, writing = os.pipe()
     child = os.fork()

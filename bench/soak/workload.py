@@ -1,4 +1,4 @@
-"""The work of trials: a store of notes, and an ingestion of documents."""
+"""The work that trials interrupt: writes to a store of notes, and an ingestion of documents."""
 
 from __future__ import annotations
 
@@ -19,6 +19,7 @@ from casewright.stores.documents.reader import read_document
 from casewright.stores.documents.splitter import Chunk, split
 from casewright.stores.documents.worker import Worker
 
+#: The numbers of notes in a batch, and in a store.
 BATCH, SIZE = 20, 60
 QUESTIONS = ("note 7 of the red mill", "note 31", "the saw", "oil")
 THINGS = ("mill", "saw", "lathe", "drill", "press")
@@ -51,18 +52,20 @@ def notes(first: int, last: int) -> list[Case]:
     """Return the notes with the numbers from ``first`` to below ``last``."""
     return [
         Case(
-            {"question": f"note {n} of the {colour} {THINGS[n % 5]}", "place": f"hall {n % 7}"},
+            {
+                "question": f"note {n} of the {COLOURS[n % 3]} {THINGS[n % 5]}",
+                "place": f"hall {n % 7}",
+            },
             f"answer {n}",
             metadata={"number": n},
             quality=(n % 10) / 10,
         )
         for n in range(first, last)
-        for colour in [COLOURS[n % 3]]
     ]
 
 
 def write_notes(folder: Path, size: int = SIZE) -> None:
-    """Write notes in batches, then reopen the store, and change and delete some."""
+    """Write notes in batches; reopen the store, and change and delete some notes."""
     with CaseStore(schema(), folder) as store:
         for first in range(0, size, BATCH):
             store.add(notes(first, first + BATCH))
@@ -74,7 +77,7 @@ def write_notes(folder: Path, size: int = SIZE) -> None:
 
 
 def answers(folder: Path) -> dict[str, Any]:
-    """Return a store's answers, for comparisons."""
+    """Return a store's cases and search results, to compare them with those of another store."""
     with CaseStore(schema(), folder) as store:
         return {
             "count": store.count(),
@@ -104,7 +107,7 @@ def write_documents(folder: Path, files: int = 6) -> Path:
 def ingested(folder: Path, documents: Path) -> dict[str, str]:
     """Bring a store up to date with a folder of documents, and return its chunks by id.
 
-    This process reads the documents: to start another one would take longer than the rest.
+    The documents are read in this process, because the start of another process takes long.
     """
     with (
         patch.object(Worker, "chunks", _chunks),

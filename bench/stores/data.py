@@ -1,4 +1,4 @@
-"""Random vectors for the bench of stores, and the exactness of answers."""
+"""Random vectors for the bench of stores, and measures of exactness."""
 
 from __future__ import annotations
 
@@ -15,16 +15,18 @@ Weights = Mapping[str, float]
 
 FACETS = ("question", "support", "entities")
 DIMENSION = 384
-#: Cases of an answer.
+#: Number of cases in an answer.
 K = 10
-#: The weights of query i are those of i modulo their number. The second weighs one facet alone.
+#: Facet weights, which queries take in turn. The second weights have only one facet.
 WEIGHTS = ((1 / 3, 1 / 3, 1 / 3), (1.0, 0.0, 0.0), (0.25, 0.40, 0.35), (0.6, 0.3, 0.1))
-#: Clusters; the distance from a cluster's centre of length 1; the share of its variance that the
-#: facets have in common; the exponent of its spectrum. These values make the 1st, 10th and 50th
-#: neighbours as near as in MiniLM's vectors of as many Wikipedia paragraphs.
+#: The mixture of Gaussians: number of clusters; length of the offset from a cluster's centre, which
+#: has length 1; share of the offset's variance that the facets have in common; exponent of the
+#: offset's spectrum. With these values, the 1st, 10th and 50th neighbours are as near as in
+#: MiniLM's vectors of equally many Wikipedia paragraphs.
 TOPICS, SPREAD, SHARED, FALL = 50, 2.0, 0.5, 0.8
-#: Cases of one draw; the largest difference of equal scores in stores of 32 bits.
-CHUNK, TIE = 5000, 1e-6
+#: Number of cases that are drawn at once, and the tolerance within which scores are equal in
+#: stores of 32 bits.
+CHUNK, TOLERANCE = 5000, 1e-6
 
 _TEXTS = (
     "May a tenant leave before the lease has ended, and what is owed?",
@@ -44,10 +46,10 @@ def texts_of(number: int) -> dict[str, Any]:
 
 
 def write_vectors(file: Path, count: int, seed: int, stream: int) -> None:
-    """Write random unit vectors of a mixture of Gaussians, array (facets, count, dimension).
+    """Write unit vectors from a mixture of Gaussians to a file, array (facets, count, dimension).
 
     Each case is near the centres of one topic. Its offsets have a falling spectrum, as embeddings
-    of text do, and are correlated between facets. All streams of a seed share the centres.
+    of text do, and are correlated between facets. All streams of a seed have the same centres.
     """
     centres = np.random.default_rng(seed).normal(size=(len(FACETS), TOPICS, DIMENSION))
     centres /= np.linalg.norm(centres, axis=2, keepdims=True)
@@ -63,14 +65,14 @@ def write_vectors(file: Path, count: int, seed: int, stream: int) -> None:
         for facet in range(len(FACETS)):
             noise = rng.normal(size=(size, DIMENSION))
             offsets = np.sqrt(SHARED) * common + np.sqrt(1 - SHARED) * noise
-            drawn = centres[facet, topics] + offsets * spectrum
-            drawn /= np.linalg.norm(drawn, axis=1, keepdims=True)
-            out[facet, start : start + size] = drawn
+            vectors = centres[facet, topics] + offsets * spectrum
+            vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
+            out[facet, start : start + size] = vectors
     out.flush()
 
 
 def query_of(vectors: Vectors, number: int) -> Query:
-    """Return the vectors by facet of a query or case in an array (facets, rows, dimension)."""
+    """Return one row of an array (facets, rows, dimension) as vectors by facet."""
     return {name: vectors[facet, number] for facet, name in enumerate(FACETS)}
 
 
@@ -91,20 +93,20 @@ def exact_scores(cases: Vectors, queries: Vectors) -> NDArray[np.float64]:
     for facet in range(len(cases)):
         weighted = queries[facet].astype(np.float64) * weights[:, facet, None]
         for start in range(0, cases.shape[1], CHUNK):
-            part = cases[facet, start : start + CHUNK].astype(np.float64)
-            out[:, start : start + CHUNK] += weighted @ part.T
+            chunk = cases[facet, start : start + CHUNK].astype(np.float64)
+            out[:, start : start + CHUNK] += weighted @ chunk.T
     return out
 
 
 def recall(answer: Sequence[int], scores: NDArray[np.float64], k: int = K) -> float:
     """Return the share of the k best cases among the first k case numbers of an answer."""
     lowest = np.partition(scores, -k)[-k]
-    return float(np.sum(scores[list(set(answer[:k]))] >= lowest - TIE)) / k
+    return float(np.sum(scores[list(set(answer[:k]))] >= lowest - TOLERANCE)) / k
 
 
 def same_order(answer: Sequence[int], scores: NDArray[np.float64], k: int = K) -> bool:
-    """Return true if an answer has the k best in their order, up to equal scores."""
+    """Return true if an answer begins with the k best cases in order; equal scores may swap."""
     if len(answer) < k or len(set(answer[:k])) < k:
         return False
     best = np.sort(scores)[::-1][:k]
-    return bool(np.all(np.abs(scores[list(answer[:k])] - best) <= TIE))
+    return bool(np.all(np.abs(scores[list(answer[:k])] - best) <= TOLERANCE))

@@ -30,35 +30,35 @@ from casewright.bench.stores.worker import CASES, QUERIES, TURN, WARM, Measured,
 from casewright.errors import InputError
 from casewright.stores.progress import note
 
-#: The smallest allowed case base.
+#: The minimum number of cases.
 SMALLEST = 100
-#: Other systems' exact searches, by the name of their ratio to ours.
+#: Exact searches of the other systems by the names in figures of their ratios to Casewright's.
 RATIOS = {"merged": "merged_all", "formula": "formula_all"}
 RATIOS |= {name: name for name in ("cbrkit", "cbrkit_documented")}
 _COLOURS = {"casewright": "C0", "merged": "C1", "formula": "C2", "cbrkit": "C3"}
 _MARKERS = {"merged_50_rescored": "s", "formula_100": "s", "cbrkit_documented": "s"}
 NOTES = (
-    "Vectors are draws of a seeded mixture of Gaussians: to embed the texts of 100,000 cases would "
-    "take longer than the whole bench. No encoder's time is in any figure.",
+    "The vectors are drawn from a seeded mixture of Gaussians, because embedding 100,000 texts "
+    "would take longer than the bench. No figure includes an encoder's time.",
     f"Each system runs in its own process. They take turns of {TURN} queries, after up to "
-    f"{WARM:g} s of untimed searches. A search is the whole call of a user, with ten cases in its "
+    f"{WARM:g} s of searches to warm up. A search is a user's whole call, with ten cases in its "
     "answer. NumPy computes with one thread.",
-    "merged: one search a vector on the same engine, weighted and summed by NumPy, with all cases "
-    "or 50 as candidates; a case that is missing from a list counts 0, or is searched for "
-    "(rescored). formula: Qdrant's, over prefetched candidates. cbrkit: attribute_value with a "
-    "similarity function over all cases and a custom aggregator, its fastest known form; "
+    "merged: a search for each vector on the same engine, with all cases or 50 as candidates; "
+    "NumPy sums the weighted scores. A case that is missing from a list counts 0, or is searched "
+    "for (rescored). formula: Qdrant's formula over prefetched candidates. cbrkit: attribute_value "
+    "with a similarity function over all cases and a custom aggregator, its fastest known form; "
     "documented: a function of a pair, and cbrkit's aggregator.",
-    "one_facet_ms: median of the queries that weigh one facet alone. Named vectors then need one "
-    "search of a third of the length; the case store's vector stays whole.",
-    "recall: of the ten best by 64-bit arithmetic. order: share of queries with the ten in that "
-    "order. Ratios are of medians over the queries of both systems.",
-    "memory_mb is resident memory after the searches, with pages mapped from files, which a system "
-    "short of memory drops. cbrkit writes nothing to disk.",
+    "one_facet_ms: median of the queries that weight only one facet. Named vectors then need one "
+    "search with a third of the dimensions; the case store searches with its whole vector.",
+    "recall: of the ten best cases by 64-bit arithmetic. order: share of queries with these ten in "
+    "the right order. Ratios are those of medians over the queries that both systems answered.",
+    "memory_mb: resident memory after the searches, with pages that are mapped from files, which "
+    "the kernel can drop. cbrkit writes nothing to disk.",
 )
 
 
 def measure_stores(sizes: Sequence[int], queries: int, seed: int = 0) -> Report:
-    """Return the comparison of all systems at every size; they take turns at the queries."""
+    """Compare all systems at every size; they take turns at the queries."""
     if not sizes or min(sizes) < SMALLEST or len(set(sizes)) < len(sizes):
         raise InputError(
             f"The --sizes {list(sizes)} cannot be measured. Give different numbers of at least "
@@ -137,11 +137,11 @@ def _figures(
                 figures[f"{name}_{system.system}_{size}"] = value
         for name, timed in system.searches.items():
             times[name] = [t.milliseconds for t in timed]
-    ours = times["casewright"]
+    own = times["casewright"]
     for ratio_name, name in RATIOS.items():
         other = times[name]
-        both = min(len(ours), len(other))
-        ratio = p50(other[:both]) / p50(ours[:both])
+        common = min(len(own), len(other))
+        ratio = p50(other[:common]) / p50(own[:common])
         figures[f"ratio_{ratio_name}_over_casewright_{size}"] = ratio
     return figures
 

@@ -1,11 +1,11 @@
 """The compared systems: Casewright's store, cbrkit, and Qdrant with several named vectors.
 
-cbrkit compares the query with every case in Python (Lenz et al. 2024). Its fastest form with a
-similarity of each attribute has functions over all cases and a custom aggregator.
+cbrkit compares the query with every case in Python (Lenz et al. 2024). It is fastest with
+similarity functions over all cases and a custom aggregator.
 
-Qdrant has the facets as named vectors. NumPy merges their searches, or Qdrant scores prefetched
-candidates by a formula. A case that is missing from a list counts as 0 there, so that both are
-exact only if every case is a candidate.
+In Qdrant the facets are named vectors. NumPy merges one search for each vector, or Qdrant scores
+prefetched candidates by a formula. A case that is missing from a vector's list scores 0 there, so
+both are exact only if every case is a candidate.
 """
 
 from __future__ import annotations
@@ -45,14 +45,14 @@ class System(ABC):
 
     @abstractmethod
     def build(self, cases: Vectors) -> None:
-        """Add all cases, unit vectors (facets, cases, dimension), and their texts."""
+        """Add all cases: unit vectors (facets, cases, dimension) and the texts of ``texts_of``."""
 
     def open(self) -> None:  # noqa: B027
-        """Open the built system, in another process if its cases are on disk."""
+        """Open the built system; a system on disk is opened in another process."""
 
     @abstractmethod
     def searches(self) -> Mapping[str, Search]:
-        """Return the searches by name, each a user's whole call with cases in its answer."""
+        """Return the searches by name; each is a user's whole call, with cases in its answer."""
 
     @abstractmethod
     def numbers(self, answer: Any) -> Sequence[int]:
@@ -63,7 +63,7 @@ class System(ABC):
 
 
 class Casewright(System):
-    """A ``CaseStore``: all facets in one vector, one search, hits with cases.
+    """A ``CaseStore``, which has all facets in one vector.
 
     The number in a text selects its vector, so that no encoder's time is measured.
     """
@@ -74,7 +74,7 @@ class Casewright(System):
         self._schema = CaseSchema("bench", tuple(self._facet(n) for n in range(len(FACETS))))
 
     def build(self, cases: Vectors) -> None:
-        """Add all cases by one call; see ``System``."""
+        """Add all cases in one call; see ``System``."""
         self._store = CaseStore(self._schema, self._folder)
         new = (Case(**texts_of(n), id=str(UUID(int=n))) for n in range(cases.shape[1]))
         empty, self._rows = self._rows, cases
@@ -82,12 +82,12 @@ class Casewright(System):
         self._rows = empty
 
     def open(self) -> None:
-        """Open the store, and load it by a first read; see ``System``."""
+        """Open the store and read a case, which loads it; see ``System``."""
         self._store = CaseStore(self._schema, self._folder)
         self._store.get(str(UUID(int=0)))
 
     def searches(self) -> Mapping[str, Search]:
-        """Return the only search; see ``System``."""
+        """Return the store's search; see ``System``."""
         return {"casewright": lambda query, weights: self._store.search(query, K, weights=weights)}
 
     def numbers(self, answer: list[Hit]) -> Sequence[int]:
@@ -134,7 +134,7 @@ class Cbrkit(System):
 
     def build(self, cases: Vectors) -> None:
         """Put all cases into memory; see ``System``."""
-        # Views of one array, in which the vectors of one attribute are contiguous.
+        # The vectors are views of one array, in which those of one attribute are contiguous.
         rows = np.array(cases)
         self._cases: dict[int, dict[str, Any]] = {
             n: {**{name: rows[facet, n] for facet, name in enumerate(FACETS)}, **texts_of(n)}
@@ -174,7 +174,7 @@ class Cbrkit(System):
         return cbrkit.retrieval.apply(self._cases, query, cbrkit.retrieval.build(compare, limit=K))
 
 
-# cbrkit infers the kind of a function from the names of its parameters.
+# cbrkit infers what a function compares from the names of its parameters.
 def _all_cosines(x_map: Mapping[int, Vectors], y: Vectors) -> dict[int, float]:
     rows = list(x_map.values())
     scores = np.concatenate(rows).reshape(len(rows), -1) @ y
@@ -185,7 +185,7 @@ def _cosine(x: Vectors, y: Vectors) -> float:
     return float(np.dot(x, y))
 
 
-#: Points of one write.
+#: Number of points in one write.
 BATCH = 1000
 #: Numbers of cases and their scores, best first.
 Scored = tuple[NDArray[np.int64], NDArray[np.float64]]
@@ -262,16 +262,16 @@ class NamedVectors(System):
             )
             for name in used
         ]
-        make = edge.Expression
-        # The formula's names of the prefetches' scores.
+        expression = edge.Expression
+        # In a formula, this is the name of the score of a prefetch.
         scores = [f"$score[{number}]" for number in range(len(used))]
         terms = [
-            make.Mult([make.Constant(weight), make.Variable(score)])
+            expression.Mult([expression.Constant(weight), expression.Variable(score)])
             for weight, score in zip(used.values(), scores, strict=True)
         ]
         request = edge.QueryRequest(
             prefetches=prefetches,
-            query=edge.Formula(make.Sum(terms), dict.fromkeys(scores, 0.0)),
+            query=edge.Formula(expression.Sum(terms), dict.fromkeys(scores, 0.0)),
             limit=K,
             with_payload=True,
         )
@@ -282,23 +282,22 @@ class NamedVectors(System):
         self, query: Query, weights: Weights, *, candidates: int, rescored: bool = False
     ) -> list[Point]:
         used = _used(weights)
-        # The search by one vector is exact.
+        # With one vector, the K nearest are exact.
         limit = candidates if len(used) > 1 else K
         lists = self._search([self._nearest(query, name, limit) for name in used])
-        shares = list(used.values())
+        list_weights = list(used.values())
         if rescored and len(used) > 1:
-            shares, lists = self._with_missing(query, used, lists)
-        numbers, totals = _sums(shares, lists, self.count)
+            list_weights, lists = self._with_missing(query, used, lists)
+        numbers, totals = _sums(list_weights, lists, self.count)
         best = np.argpartition(-totals, K - 1)[:K] if len(totals) > K else np.arange(len(totals))
         best = best[np.argsort(-totals[best])]
-        chosen = numbers[best].tolist()
-        records = self._shard.retrieve(chosen, True, False)
+        best_numbers, scores = numbers[best].tolist(), totals[best].tolist()
+        records = self._shard.retrieve(best_numbers, True, False)
         payloads = {int(str(record.id)): record.payload or {} for record in records}
-        scores = totals[best].tolist()
-        return [Point(n, score, payloads[n]) for n, score in zip(chosen, scores, strict=True)]
+        return [Point(n, score, payloads[n]) for n, score in zip(best_numbers, scores, strict=True)]
 
     def _nearest(self, query: Query, name: str, limit: int, among: Sequence[int] = ()) -> Any:
-        """Return the request of an exact search by one vector, among these cases if given."""
+        """Return a request for an exact search by one vector; ``among`` limits it to some cases."""
         import qdrant_edge as edge
 
         return edge.QueryRequest(
@@ -311,7 +310,7 @@ class NamedVectors(System):
         )
 
     def _search(self, requests: list[Any]) -> list[Scored]:
-        """Search in one batch."""
+        """Return the results of requests that are sent in one batch."""
         import qdrant_edge as edge
 
         return [
@@ -325,15 +324,15 @@ class NamedVectors(System):
     def _with_missing(
         self, query: Query, used: Weights, lists: list[Scored]
     ) -> tuple[list[float], list[Scored]]:
-        """Add each vector's scores of the other vectors' candidates."""
+        """Return weights and lists, with lists of the cases that other vectors found added."""
         union = np.unique(np.concatenate([numbers for numbers, _ in lists]))
-        requests, shares = [], list(used.values())
-        for (name, share), (numbers, _) in zip(used.items(), lists, strict=True):
+        requests, list_weights = [], list(used.values())
+        for (name, weight), (numbers, _) in zip(used.items(), lists, strict=True):
             missing = np.setdiff1d(union, numbers, assume_unique=True).tolist()
             if missing:
                 requests.append(self._nearest(query, name, len(missing), missing))
-                shares.append(share)
-        return shares, [*lists, *(self._search(requests) if requests else [])]
+                list_weights.append(weight)
+        return list_weights, [*lists, *(self._search(requests) if requests else [])]
 
 
 def _used(weights: Weights) -> Weights:
@@ -341,10 +340,10 @@ def _used(weights: Weights) -> Weights:
 
 
 def _sums(
-    shares: Sequence[float], lists: Sequence[Scored], count: int
+    weights: Sequence[float], lists: Sequence[Scored], count: int
 ) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
-    """Return cases and the weighted sums of their scores."""
-    weighted = [share * scores for share, (_, scores) in zip(shares, lists, strict=True)]
+    """Return the numbers of cases and the weighted sums of their scores."""
+    weighted = [weight * scores for weight, (_, scores) in zip(weights, lists, strict=True)]
     if len(lists[0][0]) == count:
         # Every list has all cases.
         totals = np.zeros(count)

@@ -1,4 +1,4 @@
-"""Processes, one for each system to measure its memory; the systems take turns at the queries."""
+"""Worker processes of the systems: each has its own memory, and they take turns at the queries."""
 
 from __future__ import annotations
 
@@ -25,14 +25,16 @@ from casewright.stores.progress import note
 
 Result = TypeVar("Result")
 CASES, QUERIES = "cases.npy", "queries.npy"
-#: Seconds of untimed searches before a turn, with at most the turn's queries.
+#: Seconds of searches to warm up before a turn, with at most the turn's queries.
 WARM = 1.0
-#: Queries of a turn, as many of each weight set; seconds after which a search has no more turns.
-TURN, SECONDS = 4 * len(WEIGHTS), 30
-#: The environment for one BLAS thread in a started process: with another process on a core, two
-#: threads wait for each other ten times as long as they compute.
+#: The number of queries in a turn, equally many for each of the weights.
+TURN = 4 * len(WEIGHTS)
+#: Seconds of timed searches after which a search takes no more turns.
+SECONDS = 30
+#: The environment of a worker, for one BLAS thread: if another process uses a core, two threads
+#: wait for each other ten times as long as they compute.
 ONE_THREAD = dict.fromkeys(("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS"), "1")
-#: The system of a worker's process, and its folder.
+#: In a worker process, its system and the folder of the cases.
 _system: System
 _folder: Path
 #: The systems by their names in figures, over a folder; cbrkit's cases are in memory.
@@ -44,7 +46,7 @@ SYSTEMS: Mapping[str, Callable[[Path], System]] = {
 
 
 class Timed(NamedTuple):
-    """One search: the query's number, milliseconds, and the numbers of the cases in the answer."""
+    """A search: its query's number, its milliseconds, and the numbers of the cases it found."""
 
     query: int
     milliseconds: float
@@ -73,13 +75,13 @@ class Worker(AbstractContextManager["Worker"]):
     """A process with one system, which runs the functions below."""
 
     def __init__(self, name: str, folder: Path) -> None:
-        # A fork would share this process's memory.
+        # A forked process would share the memory of this process.
         context = multiprocessing.get_context("spawn")
         self._name = name
         self._pool = ProcessPoolExecutor(1, context, initializer=_begin, initargs=(name, folder))
 
     def do(self, work: Callable[..., Result], *arguments: Any) -> Result:
-        """Return a function's result from the process; ``StoreError`` if the process ended."""
+        """Return the result of a call in the process; raise ``StoreError`` if the process ended."""
         try:
             with patch.dict(os.environ, ONE_THREAD):
                 return self._pool.submit(work, *arguments).result()
@@ -95,7 +97,7 @@ class Worker(AbstractContextManager["Worker"]):
         self._pool.shutdown()
 
     def __exit__(self, *_: object) -> None:
-        # After a failure, which ends all, processes may still be at work.
+        # After an error, processes may still be at work.
         for process in multiprocessing.active_children():
             process.kill()
         self._pool.shutdown()
@@ -125,13 +127,13 @@ def measure_size(folder: Path, queries: int) -> list[Measured]:
 
 
 def _build(stack: ExitStack, system: str, folder: Path) -> tuple[Worker, Costs]:
-    """Build a system; return its costs and a process with the open system, until the stack ends."""
+    """Build a system; return a worker with the open system, which the stack closes, and costs."""
     worker = stack.enter_context(Worker(system, folder))
     seconds, memory = worker.do(build)
     if system == "cbrkit":
         return worker, Costs(seconds, memory)
     worker.close()
-    # Files may be sparse.
+    # The size on disk counts blocks, since files may be sparse.
     files = (file for file in (folder / system).rglob("*") if file.is_file())
     disk = sum(file.stat().st_blocks * 512 for file in files) / 1e6
     worker = stack.enter_context(Worker(system, folder))
@@ -140,24 +142,24 @@ def _build(stack: ExitStack, system: str, folder: Path) -> tuple[Worker, Costs]:
 
 def _begin(name: str, folder: Path) -> None:
     global _system, _folder
-    # Control-C reaches all processes of a terminal; the parent ends this process.
+    # Control-C signals all processes of a terminal; the parent ends this one.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     _system, _folder = SYSTEMS[name](folder / name), folder
 
 
 def build() -> tuple[float, float | None]:
     """Build the system; return seconds, and megabytes of memory afterwards."""
-    # A memmap is slow to read by row, a view of it is not.
+    # Rows of a memmap are slow to read; rows of a view are not.
     cases = np.asarray(np.load(_folder / CASES, mmap_mode="r"))
     spent = timed(partial(_system.build, cases))[1]
-    # The file's contents are not the system's memory.
+    # The memory of the system does not include the file.
     del cases
     gc.collect()
     return spent / 1000, resident()
 
 
 def open_() -> float:
-    """Open the built system, and return seconds."""
+    """Open the built system, and return the seconds that this takes."""
     return timed(_system.open)[1] / 1000
 
 
@@ -167,10 +169,10 @@ def searches() -> list[str]:
 
 
 def search(name: str, numbers: Sequence[int]) -> list[Timed]:
-    """Return the timed searches of these queries, one by one, after some untimed searches."""
-    queries, way = np.load(_folder / QUERIES), _system.searches()[name]
-    calls = {n: partial(way, query_of(queries, n), weights_of(n)) for n in numbers}
-    # Another process used the processor and its caches before.
+    """Return the timed searches of the queries ``numbers``, after some searches to warm up."""
+    queries, run = np.load(_folder / QUERIES), _system.searches()[name]
+    calls = {n: partial(run, query_of(queries, n), weights_of(n)) for n in numbers}
+    # Another process has used the processor's caches since the last turn.
     spent = 0.0
     for number in reversed(numbers):
         spent += timed(calls[number])[1]

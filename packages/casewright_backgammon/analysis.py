@@ -1,4 +1,4 @@
-"""Generation of a decision's analysis as prose: effects of the best play, and losses of others.
+"""Texts of analyses of decisions: the effects of the best play, and the losses of other plays.
 
 Every statement follows from the engine's figures and the board; ``analysis_check`` verifies it.
 """
@@ -25,19 +25,17 @@ from casewright_backgammon.play_features import phase
 
 #: The words before the best play, at the end of a text.
 BEST_PLAY = "Best play:"
-#: Least equity losses of the named errors: the defaults of GNU Backgammon 1.07 (``show analysis``).
+#: Minimum equity losses of named errors, as in GNU Backgammon 1.07 (``show analysis``).
 DOUBTFUL, BAD, VERY_BAD = 0.03, 0.06, 0.12
 #: Pattern of a step, such as ``bar/20*/14`` or ``6/5(2)``.
 STEP = r"(?:bar|\d{1,2})(?:/(?:off|\d{1,2})\*?)+(?:\([1-4]\))?"
 _BEST = re.compile(rf"{BEST_PLAY}\W{{0,6}}({STEP}(?:,? {STEP})*|cannot move)", re.IGNORECASE)
 #: Losses below this are called small.
 CLOSE = 0.02
-#: Gammon chances below this are left out.
-_NO_GAMMONS = 0.005
-#: Most reasons of a play's loss.
-_REASONS = 3
-#: Most sentences.
-_SENTENCES = 7
+#: Gammon chances below this are not mentioned.
+_MIN_GAMMONS = 0.005
+#: Maximum numbers of reasons for a play's loss, and of sentences.
+_MAX_REASONS, _MAX_SENTENCES = 3, 7
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,13 +56,13 @@ def analysis_text(decision: Decision, seed: int = 0) -> str:
     key = f"{seed} {decision.position.id} {decision.dice} {decision.played}"
     writer = _Writer(decision, random.Random(key))
     best = candidate_facts(decision, 0)
-    sentences = [*_opening(writer), _best(writer, best), _worth(writer)]
+    sentences = [_opening(writer), _best(writer, best), _worth(writer)]
     others = _others(decision)
     if decision.played and decision.played not in others:
         others.append(decision.played)
     for number, rank in enumerate(others):
         sentences.append(_other(writer, best, rank, first=number == 0))
-    if len(sentences) < _SENTENCES - 2:
+    if len(sentences) < _MAX_SENTENCES - 2:
         sentences += _rest(writer, others)
     if decision.played == 0 and len(decision.candidates) > 1:
         sentences.append(
@@ -104,20 +102,23 @@ def percent(chance: float) -> str:
     return f"{100 * chance:.1f}%"
 
 
-def _opening(writer: _Writer) -> list[str]:
+def _opening(writer: _Writer) -> str:
     """Return the sentence on the phase and the race."""
     own, other = writer.decision.position.pips
-    name = writer.variant(*PHASES[phase(writer.decision.position)])
-    who = writer.variant("the player on roll", "the side on roll", "the player to move")
+    opening = writer.variant(*PHASES[phase(writer.decision.position)])
+    player = writer.variant("the player on roll", "the side on roll", "the player to move")
     if own == other:
-        return [f"{name}, the race is level at {own} pips before the roll."]
-    apart = abs(own - other)
-    unit = "pip" if apart == 1 else "pips"
+        return f"{opening}, the race is level at {own} pips before the roll."
+    difference = abs(own - other)
+    unit = "pip" if difference == 1 else "pips"
     if own < other:
         lead = writer.variant("leads the race by", "is ahead in the race by")
     else:
         lead = writer.variant("trails in the race by", "is behind in the race by")
-    return [f"{name}, {who} {lead} {apart} {unit} before the roll, with {own} against {other}."]
+    return (
+        f"{opening}, {player} {lead} {difference} {unit} before the roll, "
+        f"with {own} against {other}."
+    )
 
 
 def _best(writer: _Writer, best: CandidateFacts) -> str:
@@ -131,58 +132,55 @@ def _best(writer: _Writer, best: CandidateFacts) -> str:
         return f"{roll} {forced}."
     gap = writer.decision.lost(1)
     if not facts:
-        how = "is best" if gap >= CLOSE else "is best by little"
-        return f"{roll} {play} {how}."
+        return f"{roll} {play} {'is best' if gap >= CLOSE else 'is best by little'}."
     if gap >= VERY_BAD:
-        word = writer.variant("is clearly best", "stands out", "is far ahead of the others")
+        verdict = writer.variant("is clearly best", "stands out", "is far ahead of the others")
     elif gap >= CLOSE:
-        word = writer.variant("is best", "is right", "is the play")
+        verdict = writer.variant("is best", "is right", "is the play")
     else:
-        word = writer.variant("is best by little", "is just ahead in a close decision")
+        verdict = writer.variant("is best by little", "is just ahead in a close decision")
     if all(fact.good < 0 for fact in facts):
-        return f"{roll} {play} {word}, although it {_and([fact.finite for fact in facts])}."
+        return f"{roll} {play} {verdict}, although it {_and([fact.finite for fact in facts])}."
     if writer.rng.random() < 0.5:
-        return f"{roll} {play} {word}: it {_joined([fact.finite for fact in facts], facts)}."
-    return f"{roll} {play} {word}, {_joined([fact.gerund for fact in facts], facts)}."
+        return f"{roll} {play} {verdict}: it {_gains_but_costs('finite', facts)}."
+    return f"{roll} {play} {verdict}, {_gains_but_costs('gerund', facts)}."
 
 
-def _joined(phrases: Sequence[str], facts: Sequence[Fact]) -> str:
-    """Return a phrase with the gains of a play, and its costs after a ``but``."""
-    gains = [text for text, fact in zip(phrases, facts, strict=True) if fact.good >= 0]
-    losses = [text for text, fact in zip(phrases, facts, strict=True) if fact.good < 0]
-    return ", but ".join(_and(part) for part in (gains, losses) if part)
+def _gains_but_costs(form: str, facts: Sequence[Fact]) -> str:
+    """Return the phrases of facts in a grammatical form: gains, then costs after a ``but``."""
+    gains = [getattr(fact, form) for fact in facts if fact.good >= 0]
+    costs = [getattr(fact, form) for fact in facts if fact.good < 0]
+    return ", but ".join(_and(phrases) for phrases in (gains, costs) if phrases)
 
 
 def _and(phrases: Sequence[str]) -> str:
-    if len(phrases) == 1:
-        return phrases[0]
-    return f"{', '.join(phrases[:-1])} and {phrases[-1]}"
+    return " and ".join(filter(None, (", ".join(phrases[:-1]), phrases[-1])))
 
 
 def _worth(writer: _Writer) -> str:
     best = writer.decision.best
-    win, win_g, _, lose_g, _ = best.chances
+    win, win_gammon, _, lose_gammon, _ = best.chances
     worth, wins = signed(best.equity), percent(win)
     gammons = max(
         max(candidate.chances[1], candidate.chances[3]) for candidate in writer.decision.candidates
     )
-    if gammons < _NO_GAMMONS:
+    if gammons < _MIN_GAMMONS:
         return writer.variant(
             f"It is worth {worth} and wins {wins} of the games; gammons play no part.",
             f"Its equity is {worth}: it wins {wins} of the games, and gammons play no part.",
             f"It is put at {worth}, with {wins} wins and hardly a gammon.",
         )
-    gained, suffered = percent(win_g), percent(lose_g)
+    won, lost = percent(win_gammon), percent(lose_gammon)
     verbs, nouns = [f"wins {wins} of the games"], [f"{wins} wins"]
     chances = [f"{wins} winning chances"]
-    if win_g >= _NO_GAMMONS:
-        verbs.append(f"wins a gammon in {gained} of them all")
-        nouns.append(f"{gained} gammons won")
-        chances.append(f"a gammon won in {gained} of the games")
-    if lose_g >= _NO_GAMMONS:
-        verbs.append(f"loses a gammon in {suffered}")
-        nouns.append(f"{suffered} gammons lost")
-        chances.append(f"a gammon lost in {suffered}")
+    if win_gammon >= _MIN_GAMMONS:
+        verbs.append(f"wins a gammon in {won} of them all")
+        nouns.append(f"{won} gammons won")
+        chances.append(f"a gammon won in {won} of the games")
+    if lose_gammon >= _MIN_GAMMONS:
+        verbs.append(f"loses a gammon in {lost}")
+        nouns.append(f"{lost} gammons lost")
+        chances.append(f"a gammon lost in {lost}")
     return writer.variant(
         f"It is worth {worth}: it {_and(verbs)}.",
         f"Its equity is {worth}, with {_and(nouns)}.",
@@ -192,8 +190,8 @@ def _worth(writer: _Writer) -> str:
 
 def _others(decision: Decision) -> list[int]:
     """Return the ranks of the other candidates to describe, the best first."""
-    shown = [rank for rank in (1, 2) if rank < len(decision.candidates)]
-    return shown[:1] if (decision.played or 0) > 1 else shown
+    ranks = [rank for rank in (1, 2) if rank < len(decision.candidates)]
+    return ranks[:1] if (decision.played or 0) > 1 else ranks
 
 
 def _other(writer: _Writer, best: CandidateFacts, rank: int, *, first: bool) -> str:
@@ -204,12 +202,12 @@ def _other(writer: _Writer, best: CandidateFacts, rank: int, *, first: bool) -> 
     lost = round(decision.lost(rank), 3)
     if not lost:
         return f"{name} is worth just as much."
-    gives = writer.variant("gives up", "costs")
-    loss = f"{gives} {lost:.3f}"
+    verb = writer.variant("gives up", "costs")
+    loss = f"{verb} {lost:.3f}"
     if rank == decision.played and (error := error_name(lost)):
         loss += writer.variant(f", a {error} play", f" and is a {error} play")
     elif lost < CLOSE:
-        loss = f"{gives} only {lost:.3f}"
+        loss = f"{verb} only {lost:.3f}"
     gains = merits(best, other)[:1]
     link = "and" if lost < CLOSE else "but"
     head = f"{name} {_and(gains)}, {link} {loss}" if gains else f"{name} {loss}"
@@ -221,11 +219,11 @@ def _reasons(
     decision: Decision, best: CandidateFacts, other: CandidateFacts, rank: int, rng: random.Random
 ) -> list[str]:
     """Return the reasons for a play's loss: missed gains, risks, worse chances."""
-    lacks = [fact.infinitive for fact in missed(best, other)][:2]
-    reasons = [f"does not {' or '.join(lacks)}"] if lacks else []
+    gains = [fact.infinitive for fact in missed(best, other)][:2]
+    reasons = [f"does not {' or '.join(gains)}"] if gains else []
     reasons += costs(best, other)[:1]
     chances = chances_lost(decision, rank, rng)
-    return [*reasons[: _REASONS - 1], *chances[: 2 if len(reasons) < 2 else 1]]
+    return [*reasons[: _MAX_REASONS - 1], *chances[: 2 if len(reasons) < 2 else 1]]
 
 
 def _named(writer: _Writer, candidate: AnalysedPlay, rank: int, *, first: bool) -> str:
@@ -242,15 +240,15 @@ def _named(writer: _Writer, candidate: AnalysedPlay, rank: int, *, first: bool) 
 
 
 def _rest(writer: _Writer, others: Sequence[int]) -> list[str]:
-    """Return a sentence on the best unnamed candidate; sometimes an empty text."""
-    left = [rank for rank in range(1, len(writer.decision.candidates)) if rank not in others]
-    if not left or writer.rng.random() < 0.4:
+    """Return a sentence on the best candidate that no sentence names, or nothing."""
+    rest = [rank for rank in range(1, len(writer.decision.candidates)) if rank not in others]
+    if not rest or writer.rng.random() < 0.4:
         return []
-    first = writer.decision.candidates[left[0]].play
-    lost = writer.decision.lost(left[0])
+    first = writer.decision.candidates[rest[0]].play
+    lost = writer.decision.lost(rest[0])
     if round(lost, 3) == 0:
         return []
-    if len(left) == 1:
+    if len(rest) == 1:
         return [f"{first} gives up {lost:.3f}."]
     return [
         writer.variant(

@@ -1,6 +1,6 @@
 """Check of an analysis against the engine's figures and the board.
 
-A statement about a play belongs to the last play that the text names before it.
+The subject of a statement is the last play that the text names before it.
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ from casewright_backgammon.play_features import (
 from casewright_backgammon.play_text import written_play
 from casewright_backgammon.position import HOME, Position
 
-#: Tolerances: figures have three digits, and the difference of two figures may be off by one digit.
-_EQUITY = 0.0011
-_PERCENT = 0.11
+#: Tolerances of equities and percentages: figures are rounded, so a difference of two figures may
+#: be off by one in the last digit.
+_EQUITY, _PERCENT = 0.0011, 0.11
 _PLAY = re.compile(rf"(?<![\w/.]){STEP}(?: {STEP})*(?![\w/])", re.IGNORECASE)
 _SENTENCE = re.compile(r"(?<=[.!?])\s+|\n+")
 _CLAUSE = re.compile(r"[,;:]| and (?!\d+ points?\b)| but | against | while ")
@@ -41,31 +41,35 @@ _SHOTS = re.compile(
 )
 _LEVEL = re.compile(r"race is level at (\d+) pips")
 _ROLL = re.compile(r"(?<![\w/.\-])(\d)-(\d)(?![\w/\-])")
+#: Words before an effect by which it is denied, hypothetical, later, or the opponent's.
 _NOT = re.compile(
     r"\b(?:not|without|fails?|instead|rather|neither|nor|never|cannot|unlike|than|if|could|would|"
     r"might|next|later|threat\w*|opponent|to)\b|n't\b"
 )
-_ELSE = re.compile(r"\b(?:if|next|later|after|rolls|such as|like)\b", re.IGNORECASE)
+#: Words of sentences about a later or hypothetical roll.
+_OTHER_ROLL = re.compile(r"\b(?:if|next|later|after|rolls|such as|like)\b", re.IGNORECASE)
 _POINTS = r"the ((?:bar|\d+)(?:(?:, | and )(?:bar|\d+))*) points?\b"
 
 
 @dataclass(slots=True)
-class _Checked:
-    """A decision, and the flaws in the text about it."""
+class _Check:
+    """The state of a check: the decision, and the flaws found in the text so far.
+
+    ``ranks`` are the candidates' ranks by the positions after them.
+    """
 
     decision: Decision
     flaws: list[str] = field(default_factory=list)
-    known: dict[Position, int] = field(default_factory=dict)
+    ranks: dict[Position, int] = field(default_factory=dict)
     features: dict[Position, PlayFeatures] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         for rank in range(len(self.decision.candidates)):
-            self.known.setdefault(self.decision.after(rank), rank)
+            self.ranks.setdefault(self.decision.after(rank), rank)
 
     def candidates(self, afters: Sequence[Position]) -> list[AnalysedPlay]:
-        return [
-            self.decision.candidates[self.known[after]] for after in afters if after in self.known
-        ]
+        ranks = [self.ranks[after] for after in afters if after in self.ranks]
+        return [self.decision.candidates[rank] for rank in ranks]
 
     def of(self, after: Position) -> PlayFeatures:
         if after not in self.features:
@@ -74,129 +78,120 @@ class _Checked:
 
 
 #: A play in a sentence: the index of its first character, and the position after the play.
-_Named = tuple[int, Position]
+_Mention = tuple[int, Position]
 
 
 def analysis_flaws(text: str, decision: Decision) -> list[str]:
     """Return the flaws of an analysis, each as a sentence.
 
-    The check covers the best play, all named plays, equities (with a sign), equity losses (without
-    a sign), percentages, the race, hitting rolls, names of errors, and effects of plays.
+    The check covers the best play, all named plays, equities (figures with a sign), equity losses
+    (without a sign), percentages, the race, hitting rolls, names of errors, and effects of plays.
     """
-    checked = _Checked(decision)
-    _check_best(text, checked)
+    check = _Check(decision)
+    _check_best(text, check)
     # A forced play is the subject of every sentence.
     last = decision.after(0) if len(decision.candidates) == 1 else None
     for sentence in _SENTENCE.split(text):
-        named = list(_plays(sentence, checked))
-        _check_sentence(sentence, named, last, checked)
-        if named:
-            last = named[-1][1]
-    return checked.flaws
+        mentions = list(_mentions(sentence, check))
+        _check_sentence(sentence, mentions, last, check)
+        if mentions:
+            last = mentions[-1][1]
+    return check.flaws
 
 
-def _check_best(text: str, checked: _Checked) -> None:
+def _check_best(text: str, check: _Check) -> None:
     best = best_play_of(text)
     if best is None:
-        checked.flaws.append(f'It names no play after "{BEST_PLAY}".')
+        check.flaws.append(f'It names no play after "{BEST_PLAY}".')
         return
     try:
-        after, _ = written_play(checked.decision.position, best)
+        after, _ = written_play(check.decision.position, best)
     except InputError:
-        # ``_plays`` reports it.
+        # ``_mentions`` reports that the play cannot be made.
         return
     # Plays with the same equity are equally good.
-    if not any(play.equity >= checked.decision.best.equity for play in checked.candidates([after])):
-        checked.flaws.append(
-            f"The best play is {checked.decision.best.play}, not {best}, by the engine."
+    if not any(play.equity >= check.decision.best.equity for play in check.candidates([after])):
+        check.flaws.append(
+            f"The best play is {check.decision.best.play}, not {best}, by the engine."
         )
 
 
-def _plays(sentence: str, checked: _Checked) -> Iterator[_Named]:
+def _mentions(sentence: str, check: _Check) -> Iterator[_Mention]:
+    """Yield the plays in a sentence; add flaws for plays that are not possible."""
     for match in _PLAY.finditer(sentence):
         play = match[0]
         try:
-            after, _ = written_play(checked.decision.position, play)
+            after, _ = written_play(check.decision.position, play)
         except InputError as error:
-            checked.flaws.append(f"The play {play} cannot be made: {error}.")
+            check.flaws.append(f"The play {play} cannot be made: {error}.")
             continue
-        if after not in checked.known and not _is_legal(after, checked.decision):
-            # A part of a play, as in "6/5 makes the point", is allowed.
-            if not _is_part(play, checked.decision):
-                checked.flaws.append(f"The play {play} is not legal.")
+        legal = legal_plays(check.decision.position, check.decision.dice)
+        if after in check.ranks or any(after == other.after for other in legal):
+            yield match.start(), after
             continue
-        yield match.start(), after
-
-
-def _is_legal(after: Position, decision: Decision) -> bool:
-    return any(play.after == after for play in legal_plays(decision.position, decision.dice))
-
-
-def _is_part(play: str, decision: Decision) -> bool:
-    parts = [text.replace("*", "") for text in play.split()]
-    return any(
-        all(part in candidate.play.replace("*", "").split() for part in parts)
-        for candidate in decision.candidates
-    )
+        # A part of a play, as in "6/5 makes the point", is allowed.
+        steps = set(play.replace("*", "").split())
+        candidates = check.decision.candidates
+        if not any(steps <= set(other.play.replace("*", "").split()) for other in candidates):
+            check.flaws.append(f"The play {play} is not legal.")
 
 
 def _check_sentence(
-    sentence: str, named: list[_Named], last: Position | None, checked: _Checked
+    sentence: str, mentions: list[_Mention], last: Position | None, check: _Check
 ) -> None:
+    """Check a sentence; ``last`` is the last play of the sentences before."""
+
     def subjects(start: int) -> list[Position]:
-        before = [after for at, after in named if at < start]
+        """Return the plays that may be the subject of words at an index."""
+        before = [after for index, after in mentions if index < start]
         if before:
             return before[-1:]
-        # Before any play, the subject is the last play of the previous sentence, or the next play.
-        following = [after for _, after in named[:1]]
+        # Before any mention, the subject is the last play of earlier sentences, or the next play.
+        following = [after for _, after in mentions[:1]]
         return following if last is None else [last, *following]
 
-    def compared(start: int) -> list[Position]:
-        # A figure after the best play may be its lead over the next named play.
+    def figure_subjects(start: int) -> list[Position]:
+        # A figure after the best play may be its lead over the next play in the sentence.
         positions = subjects(start)
-        after = [position for at, position in named if at > start][:1]
-        return positions + after if positions[:1] == [checked.decision.after(0)] else positions
+        following = [after for index, after in mentions if index > start][:1]
+        return positions + following if positions[:1] == [check.decision.after(0)] else positions
 
-    _check_situation(sentence, checked)
+    _check_situation(sentence, check)
     bare = _PLAY.sub(lambda match: "_" * len(match[0]), sentence)
     start = 0
     for end in [*(match.end() for match in _CLAUSE.finditer(bare)), len(bare)]:
         clause = bare[start:end]
         for match in _FIGURE.finditer(clause):
-            _check_figure(clause, match, compared(start + match.start()), checked)
+            _check_figure(clause, match, figure_subjects(start + match.start()), check)
         for match in _CHANCE.finditer(clause):
-            _check_chance(clause, match, compared(start + match.start()), checked)
-        _check_facts(clause, start, subjects, checked)
+            _check_chance(clause, match, figure_subjects(start + match.start()), check)
+        _check_facts(clause, start, subjects, check)
         start = end
-    _check_shots(bare, subjects, checked)
-    _check_names(bare, subjects, checked)
+    _check_shots(bare, subjects, check)
+    _check_names(bare, subjects, check)
 
 
-def _check_situation(sentence: str, checked: _Checked) -> None:
-    own, other = checked.decision.position.pips
-    for match in _ROLL.finditer(_PLAY.sub(" ", sentence)):
-        if _ELSE.search(sentence):
-            # The sentence is about a later or a hypothetical roll.
-            continue
-        if sorted(map(int, match.groups())) != sorted(checked.decision.dice):
-            checked.flaws.append(f"The roll is not {match[0]}.")
+def _check_situation(sentence: str, check: _Check) -> None:
+    own, other = check.decision.position.pips
+    rolls = _ROLL.finditer(_PLAY.sub(" ", sentence))
+    for match in () if _OTHER_ROLL.search(sentence) else rolls:
+        if sorted(map(int, match.groups())) != sorted(check.decision.dice):
+            check.flaws.append(f"The roll is not {match[0]}.")
     for match in _RACE.finditer(sentence):
         lead = int(match[2]) * (1 if match[1] in ("leads", "ahead") else -1)
         if lead != other - own or (match[3] and (int(match[3]), int(match[4])) != (own, other)):
-            checked.flaws.append(f"The race is {own} pips against {other}, not: {match[0]}")
+            check.flaws.append(f"The race is {own} pips against {other}, not: {match[0]}")
     for match in _LEVEL.finditer(sentence):
         if not own == other == int(match[1]):
-            checked.flaws.append(
-                f"The race is {own} pips against {other}, not level at {match[1]}."
-            )
+            check.flaws.append(f"The race is {own} pips against {other}, not level at {match[1]}.")
 
 
 def _check_figure(
-    clause: str, match: re.Match[str], subjects: list[Position], checked: _Checked
+    clause: str, match: re.Match[str], subjects: list[Position], check: _Check
 ) -> None:
     """Compare an equity or equity loss with the figures of the plays that it may belong to."""
-    candidates = checked.candidates(subjects)
-    best = checked.decision.best.equity
+    candidates = check.candidates(subjects)
+    best = check.decision.best.equity
     sign, stated = match[1], float(match[2])
     if sign:
         figures = [candidate.equity for candidate in candidates]
@@ -208,85 +203,75 @@ def _check_figure(
         if re.search(r"win|won|gammon|chance|probab", clause):
             figures += [chance for candidate in candidates for chance in candidate.chances]
             figures += [1 - candidate.chances[0] for candidate in candidates]
-    room = _EQUITY if len(match[2]) == 5 else 0.0051
-    if figures and not any(abs(stated - figure) < room for figure in figures):
-        checked.flaws.append(
-            f"{match[0]} is wrong: of {candidates[0].play} it is {figures[0]:.3f}."
-        )
+    tolerance = _EQUITY if len(match[2]) == 5 else 0.0051
+    if figures and not any(abs(stated - figure) < tolerance for figure in figures):
+        check.flaws.append(f"{match[0]} is wrong: of {candidates[0].play} it is {figures[0]:.3f}.")
 
 
 def _check_chance(
-    clause: str, match: re.Match[str], subjects: list[Position], checked: _Checked
+    clause: str, match: re.Match[str], subjects: list[Position], check: _Check
 ) -> None:
-    lost = bool(re.search(r"\blos", clause))
+    is_loss = bool(re.search(r"\blos", clause))
     if "backgammon" in clause:
-        kind = 4 if lost else 2
+        kind = 4 if is_loss else 2
     elif "gammon" in clause:
-        kind = 3 if lost else 1
+        kind = 3 if is_loss else 1
     elif re.search(r"\b(?:win|won|los)", clause):
         kind = 0
     else:
         return
-    of_losses = lost and kind == 0
-    candidates = checked.candidates(subjects)
-    best = checked.decision.best.chances[kind]
+    # There is no figure of lost games: it is 1 minus that of won games.
+    is_complement = is_loss and kind == 0
+    candidates = check.candidates(subjects)
+    best = check.decision.best.chances[kind]
     figures = []
     for candidate in candidates:
         chance = candidate.chances[kind]
         if match[2] == "%":
-            figures.append(100 * (1 - chance if of_losses else chance))
+            figures.append(100 * (1 - chance if is_complement else chance))
         else:
             fewer = bool(re.search(r"\b(?:less|fewer|lower)\b", clause))
-            apart = chance - best if not of_losses else best - chance
-            figures.append(100 * (-apart if fewer else apart))
+            figures.append(100 * (chance - best) * (-1 if fewer != is_complement else 1))
     stated = match[1]
-    room = _PERCENT if "." in stated else 0.51
-    if figures and not any(abs(float(stated) - figure) < room for figure in figures):
-        checked.flaws.append(
+    tolerance = _PERCENT if "." in stated else 0.51
+    if figures and not any(abs(float(stated) - figure) < tolerance for figure in figures):
+        check.flaws.append(
             f"{match[0]} is wrong in {clause.strip()!r}: of {candidates[0].play} it is "
             f"{figures[0]:.1f}."
         )
 
 
-def _check_shots(
-    sentence: str, subjects: Callable[[int], list[Position]], checked: _Checked
-) -> None:
+def _check_shots(sentence: str, subjects: Callable[[int], list[Position]], check: _Check) -> None:
     for match in _SHOTS.finditer(sentence):
         after = subjects(match.start())
         if not after:
             continue
         # Texts often ignore blots in the opponent's home board.
-        counts = (HOME,) if match[4] else (HOME, 0)
-        best = checked.decision.after(0)
-        right = any(
-            int(match[1]) == hitting_rolls(after[0].flipped, beyond)
-            and int(match[3] or hitting_rolls(best.flipped, beyond))
-            == hitting_rolls(best.flipped, beyond)
-            for beyond in counts
+        beyond = (HOME,) if match[4] else (HOME, 0)
+        positions = (after[0], check.decision.after(0))
+        rolls = [[hitting_rolls(of.flipped, point) for of in positions] for point in beyond]
+        is_right = any(
+            int(match[1]) == own and match[3] in (None, str(best)) for own, best in rolls
         )
-        if not right or match[2] != "36":
-            checked.flaws.append(f"The count is wrong: {match[0]}.")
+        if not is_right or match[2] != "36":
+            check.flaws.append(f"The count is wrong: {match[0]}.")
 
 
-def _check_names(
-    sentence: str, subjects: Callable[[int], list[Position]], checked: _Checked
-) -> None:
+def _check_names(sentence: str, subjects: Callable[[int], list[Position]], check: _Check) -> None:
     for match in re.finditer(r"\b(?:an? )?(very bad|bad|doubtful) (?:play|error|move)\b", sentence):
-        candidates = checked.candidates(subjects(match.start()))
+        candidates = check.candidates(subjects(match.start()))
         if candidates:
-            lost = round(checked.decision.best.equity - candidates[0].equity, 3)
+            lost = round(check.decision.best.equity - candidates[0].equity, 3)
             if error_name(lost) != match[1]:
-                checked.flaws.append(
-                    f"{candidates[0].play} is not {match[1]}: it loses {lost:.3f}."
-                )
+                check.flaws.append(f"{candidates[0].play} is not {match[1]}: it loses {lost:.3f}.")
     for match in re.finditer(r"worth just as much", sentence):
-        candidates = checked.candidates(subjects(match.start()))
-        if candidates and checked.decision.best.equity - candidates[0].equity >= _EQUITY:
-            checked.flaws.append(f"{candidates[0].play} is worth less than the best play.")
+        candidates = check.candidates(subjects(match.start()))
+        if candidates and check.decision.best.equity - candidates[0].equity >= _EQUITY:
+            check.flaws.append(f"{candidates[0].play} is worth less than the best play.")
 
 
 def _check_facts(
-    clause: str, start: int, subjects: Callable[[int], list[Position]], checked: _Checked
+    clause: str, start: int, subjects: Callable[[int], list[Position]], check: _Check
 ) -> None:
     """Compare the effects that a clause attributes to a play with the board."""
     for pattern, holds in _FACTS:
@@ -294,16 +279,16 @@ def _check_facts(
             after = subjects(start + match.start())
             if not after:
                 continue
-            said = clause[: match.start()]
-            negated = bool(re.search(r"\b(?:does not|doesn't|without|fails to)\b", said))
-            if not negated and _NOT.search(said):
+            words_before = clause[: match.start()]
+            negated = bool(re.search(r"\b(?:does not|doesn't|without|fails to)\b", words_before))
+            if not negated and _NOT.search(words_before):
                 # The clause is about another time or player, or is a comparison.
                 continue
-            if all(holds(match, position, checked) == negated for position in after):
-                checked.flaws.append(f"This does not hold: {clause.strip()!r}.")
+            if all(holds(match, position, check) == negated for position in after):
+                check.flaws.append(f"This does not hold: {clause.strip()!r}.")
 
 
-_Holds = Callable[["re.Match[str]", Position, _Checked], bool]
+_Holds = Callable[["re.Match[str]", Position, _Check], bool]
 
 
 def _numbers(text: str) -> set[int]:
@@ -316,13 +301,13 @@ def _count(word: str) -> int:
     return {"a": 1, "one": 1, "two": 2, "three": 3, "four": 4}.get(word, 0)
 
 
-def _hit_points(after: Position, checked: _Checked) -> set[int]:
-    before = checked.decision.position.other
+def _hit_points(after: Position, check: _Check) -> set[int]:
+    before = check.decision.position.other
     return {24 - index for index in range(24) if after.other[index] < before[index]}
 
 
-def _splits(after: Position, checked: _Checked) -> bool:
-    features = checked.of(after)
+def _splits(after: Position, check: _Check) -> bool:
+    features = check.of(after)
     return bool(features.anchors_broken) and sum(blot >= BACK for blot in features.blots) > 1
 
 

@@ -18,12 +18,9 @@ from casewright_backgammon.play_features import (
 )
 from casewright_backgammon.position import HOME, POINTS
 
-#: Least length of a prime that is mentioned.
-_PRIME = 4
-#: Least difference in hitting rolls that is mentioned.
-_SHOTS = 3
-#: Least differences in chances that are mentioned: wins, and gammons of either player.
-_WINS, _GAMMONS = 0.005, 0.01
+#: What is mentioned: the minimum length of a prime, and minimum differences in hitting rolls, in
+#: the chance of winning, and in the chance of a gammon.
+_PRIME, _SHOTS, _WINS, _GAMMONS = 4, 3, 0.005, 0.01
 
 NUMBERS = ("no", "a", "two", "three", "four")
 #: Openings of a text, by phase.
@@ -45,7 +42,7 @@ class Fact:
     """An effect of a play.
 
     Attributes:
-        key: Identifies the effect, independent of its words.
+        key: The kind of effect, and the points that it concerns.
         verb: The infinitive, such as ``make`` or ``bear off``.
         rest: The words after the verb.
         good: 1 for a gain, -1 for a cost, 0 for neither.
@@ -60,7 +57,7 @@ class Fact:
     def finite(self) -> str:
         """The phrase after the play as subject: ``makes the 5 point``."""
         first, *more = self.verb.split()
-        return " ".join([first + ("es" if first.endswith(("sh", "x")) else "s"), *more, self.rest])
+        return " ".join([f"{first}s", *more, self.rest])
 
     @property
     def infinitive(self) -> str:
@@ -79,13 +76,13 @@ class Fact:
 
 @dataclass(frozen=True, slots=True)
 class CandidateFacts:
-    """A candidate with its effects.
+    """The effects of a candidate.
 
     Attributes:
-        features: Its effects on the board.
+        features: The effects on the board.
         facts: The effects as phrases, the most important first.
-        shots: The number of rolls, of 36, with which the opponent hits a blot outside the home
-            board.
+        shots: The number of rolls, of 36, with which the opponent hits a blot outside the
+            opponent's home board.
         split: True if there are also blots in the opponent's home board.
     """
 
@@ -96,13 +93,13 @@ class CandidateFacts:
 
 
 def candidate_facts(decision: Decision, rank: int) -> CandidateFacts:
-    """Return a candidate with its effects."""
+    """Return the effects of a candidate."""
     after = decision.after(rank)
     features = play_features(decision.position, after)
-    going_on = any(after.own) and features.contact
-    shots = hitting_rolls(after.flipped, HOME) if going_on else 0
+    can_be_hit = any(after.own) and features.contact
+    shots = hitting_rolls(after.flipped, HOME) if can_be_hit else 0
     split = any(blot >= BACK for blot in features.blots)
-    safe = not split or (going_on and not hitting_rolls(after.flipped))
+    safe = not split or (can_be_hit and not hitting_rolls(after.flipped))
     hit = [
         POINTS - point
         for point in range(POINTS)
@@ -129,7 +126,8 @@ def _facts(features: PlayFeatures, hit: Sequence[int]) -> list[Fact]:
         if features.prime >= _PRIME and features.prime > features.prime_before:
             facts.append(Fact("prime", "build", f"a prime of {features.prime} points"))
         if features.prime < features.prime_before >= _PRIME:
-            facts.append(Fact("shortens", "shorten", f"the prime to {_row(features.prime)}", -1))
+            length = f"{features.prime} point{'' if features.prime == 1 else 's'}"
+            facts.append(Fact("shortens", "shorten", f"the prime to {length}", -1))
         facts += [Fact(f"slot {at}", "slot", f"the {_point(at)}", 0) for at in features.slots[:1]]
         heavy = [at for at in features.unstacked if at in (6, 8, 13)]
         if heavy:
@@ -153,14 +151,15 @@ def _points(features: PlayFeatures) -> list[Fact]:
         name = "golden anchor" if point == GOLDEN_ANCHOR else f"anchor on the {point} point"
         rest = f"the {name}" if point == GOLDEN_ANCHOR else f"an {name}"
         facts.append(Fact(f"make {point}", "make", rest))
-    points = sorted((point for point in features.points_made if point < BACK), key=_worth_making)
+    # Home points and the bar point come first, from the highest.
+    made = [point for point in features.points_made if point < BACK]
+    points = sorted(made, key=lambda point: (point > BAR_POINT, -point))
     if points:
         facts.append(Fact("make " + " ".join(map(str, points)), "make", f"the {_listed(points)}"))
     if features.anchors_broken and sum(blot >= BACK for blot in features.blots) >= 2:
         facts.append(Fact("split", "split", "the back checkers", 0))
     elif features.back:
-        # A player whose last back checkers leave needs no anchor; the 24 point is their initial
-        # point.
+        # Without back checkers a player needs no anchor. The 24 point, where they start, is none.
         facts += [
             Fact(f"break {point}", "give up", f"the anchor on the {point} point", -1)
             for point in features.anchors_broken
@@ -175,15 +174,13 @@ def _points(features: PlayFeatures) -> list[Fact]:
 
 
 def _back(features: PlayFeatures) -> list[Fact]:
-    if features.left_back and not features.back:
-        whom = "the last back checker" if features.left_back == 1 else "the last back checkers"
-        return [Fact("leave", "bring", f"{whom} out of the opponent's home board")]
-    if features.runs:
-        whom = "a back checker" if features.runs == 1 else f"{NUMBERS[features.runs]} back checkers"
-        return [Fact("run", "run", f"with {whom}")]
-    if features.left_back:
-        whom = f"{NUMBERS[features.left_back]} back checker{'s' * (features.left_back > 1)}"
-        return [Fact("leave", "bring", f"{whom} out of the opponent's home board")]
+    left, runs = features.left_back, features.runs
+    if left and not (features.back and runs):
+        number = NUMBERS[left] if features.back else "the last"
+        rest = f"{number} back checker{'s' * (left > 1)} out of the opponent's home board"
+        return [Fact("leave", "bring", rest)]
+    if runs:
+        return [Fact("run", "run", f"with {NUMBERS[runs]} back checker{'s' * (runs > 1)}")]
     return []
 
 
@@ -210,7 +207,7 @@ def missed(best: CandidateFacts, other: CandidateFacts) -> list[Fact]:
 
 
 def costs(best: CandidateFacts, other: CandidateFacts) -> list[str]:
-    """Return the costs and risks of another play that the best play lacks, as finite phrases."""
+    """Return, as finite phrases, the costs and risks of another play that the best play lacks."""
     keys = {fact.key for fact in best.facts}
     phrases = [
         fact.finite
@@ -228,7 +225,7 @@ def costs(best: CandidateFacts, other: CandidateFacts) -> list[str]:
 
 
 def merits(best: CandidateFacts, other: CandidateFacts) -> list[str]:
-    """Return the gains of another play that the best play lacks, as finite phrases."""
+    """Return, as finite phrases, the gains of another play that the best play lacks."""
     phrases = [fact.finite for fact in missed(other, best)]
     if other.shots <= best.shots - _SHOTS:
         if other.shots:
@@ -243,32 +240,27 @@ def chances_lost(decision: Decision, rank: int, rng: random.Random) -> list[str]
     """Return finite phrases on a candidate's worse chances, compared with the best play."""
     best, other = decision.best.chances, decision.candidates[rank].chances
     phrases = []
-    if other[0] <= best[0] - _WINS:
-        apart = _apart(best[0], other[0])
-        words = (f"wins {apart} less often", f"has {apart} fewer wins")
-        phrases.append(rng.choice(words))
-    if other[3] >= best[3] + _GAMMONS:
-        apart = _apart(best[3], other[3])
-        words = (f"loses a gammon {apart} more often", f"risks {apart} more gammon losses")
-        phrases.append(rng.choice(words))
-    if other[1] <= best[1] - _GAMMONS:
-        apart = _apart(best[1], other[1])
-        words = (f"wins a gammon {apart} less often", f"has {apart} fewer gammon wins")
-        phrases.append(rng.choice(words))
+    for is_worse, kind, variants in (
+        (other[0] <= best[0] - _WINS, 0, ("wins {} less often", "has {} fewer wins")),
+        (
+            other[3] >= best[3] + _GAMMONS,
+            3,
+            ("loses a gammon {} more often", "risks {} more gammon losses"),
+        ),
+        (
+            other[1] <= best[1] - _GAMMONS,
+            1,
+            ("wins a gammon {} less often", "has {} fewer gammon wins"),
+        ),
+    ):
+        if is_worse:
+            difference = 100 * abs(round(best[kind], 3) - round(other[kind], 3))
+            phrases.append(rng.choice(variants).format(f"{difference:.1f} percentage points"))
     return phrases
-
-
-def _apart(first: float, second: float) -> str:
-    return f"{abs(round(first, 3) - round(second, 3)) * 100:.1f} percentage points"
 
 
 def _numbers(key: str) -> set[int]:
     return {int(word) for word in key.split()[1:]}
-
-
-def _worth_making(point: int) -> tuple[bool, int]:
-    """Return the sort key of made points: home points and the bar point first, from the highest."""
-    return point > BAR_POINT, -point
 
 
 def _point(point: int) -> str:
@@ -284,10 +276,6 @@ def _listed(points: Sequence[int]) -> str:
 
 def _shots(shots: int) -> str:
     return f"{shots} shot{'' if shots == 1 else 's'} out of 36"
-
-
-def _row(prime: int) -> str:
-    return f"{prime} point{'' if prime == 1 else 's'}"
 
 
 def _checkers(count: int) -> str:

@@ -37,13 +37,13 @@ ATTEMPTS = 2
 
 @dataclass(frozen=True, slots=True)
 class AdvisedPlay:
-    """An advised play, with the judge's verdict.
+    """An attempt to answer: a play, with its equity loss by the judge.
 
     Attributes:
         play: The play in the players' notation; empty if the answer names no legal play.
         lost: Equity loss against the judge's best play; ``None`` without a play.
         text: The chat model's answer; empty if the play of a case was reused.
-        why: The flaw of the play or the answer; empty if there is none.
+        why: The flaws of the play and the answer; empty if there are none.
     """
 
     play: str
@@ -71,9 +71,8 @@ class BoardAnswer:
         decision: The judge's analysis.
         judged_by: The judge's name.
         analysis: The judge's figures in words.
-        retained: The outcome of retaining the analysis as a case; ``None`` if it was not to be
-            retained.
-        not_retained: The reason why it was not retained, although this was requested.
+        retained: The outcome of retaining the analysis as a case; ``None`` if it was not retained.
+        not_retained: The reason why a requested retention did not take place.
     """
 
     position: Position
@@ -99,12 +98,12 @@ class BoardAnswer:
 
 @dataclass(frozen=True, slots=True)
 class BoardAnswerer:
-    """An answerer of questions about decisions, by the cases of a store.
+    """Answers questions about decisions with the cases of a store.
 
     Attributes:
         store: A store with the schema of ``decision_schema``.
         network: The network whose latents compare plays.
-        judge: The judge that values plays.
+        judge: The judge that computes the equities of plays.
         chat: A chat model; without a model, the best plays of the nearest cases are reused.
         name: The chat model's name.
     """
@@ -158,7 +157,7 @@ class BoardAnswerer:
             self.judge.name,
             analysis_text(decision),
         )
-        return self._kept(answer, picture) if retain else answer
+        return self._retained(answer, picture) if retain else answer
 
     def _nearest(self, position: Position, dice: Dice, played: Play | None) -> list[Hit]:
         """Return the nearest cases with the same roll, then with any roll if these are too few."""
@@ -169,9 +168,9 @@ class BoardAnswerer:
         where = {"roll": roll_text(dice)}
         hits = self.store.search(query, NEAREST, weights=weights, where=where)
         if len(hits) < NEAREST:
-            known = {hit.case.id for hit in hits}
-            more = self.store.search(query, 2 * NEAREST, weights=weights)
-            hits += [hit for hit in more if hit.case.id not in known][: NEAREST - len(hits)]
+            ids = {hit.case.id for hit in hits}
+            others = self.store.search(query, 2 * NEAREST, weights=weights)
+            hits += [hit for hit in others if hit.case.id not in ids][: NEAREST - len(hits)]
         return hits
 
     def _by_chat(
@@ -184,36 +183,28 @@ class BoardAnswerer:
     ) -> tuple[Decision, list[AdvisedPlay]]:
         """Return the judge's analysis with the plays of a chat model, and the model's attempts."""
         query = prompt(position, dice, played, [case_text(hit.case) for hit in hits])
-        said: list[tuple[str, str]] = []
-        for text, why in islice(tries(chat, query, position, dice), ATTEMPTS):
-            said.append((text, why))
-            if not why:
-                break
-        named = [play_of(position, dice, best_play_of(text) or "") for text, why in said if not why]
-        decision = self.judge.analysed(position, dice, played, named)
-        plays = iter(named)
-        return decision, [
-            AdvisedPlay("", None, text, why)
-            if why
-            else replace(
-                _attempt(decision, next(plays).text),
-                text=text,
-                why=" ".join(analysis_flaws(text, decision)),
-            )
-            for text, why in said
-        ]
+        attempts: list[AdvisedPlay] = []
+        for text, flaw in islice(tries(chat, query, position, dice), ATTEMPTS):
+            if not flaw:
+                play = play_of(position, dice, best_play_of(text) or "")
+                decision = self.judge.analysed(position, dice, played, [play])
+                flaws = " ".join(analysis_flaws(text, decision))
+                last = replace(_attempt(decision, play.text), text=text, why=flaws)
+                return decision, [*attempts, last]
+            attempts.append(AdvisedPlay("", None, text, flaw))
+        return self.judge.analysed(position, dice, played, []), attempts
 
-    def _kept(self, answer: BoardAnswer, picture: Binary | None) -> BoardAnswer:
+    def _retained(self, answer: BoardAnswer, picture: Binary | None) -> BoardAnswer:
         if not self.judge.proves:
             return replace(
                 answer,
-                not_retained="Only what GNU Backgammon analysed is kept as a case, and it is not "
+                not_retained="Only analyses of GNU Backgammon are kept as cases, and it is not "
                 "installed (on Debian: the package gnubg).",
             )
         if len(answer.decision.candidates) < 2:
             return replace(answer, not_retained="There is one legal play: nothing to learn from.")
-        kept = self.store.retain(decision_case(answer.decision, picture))
-        return replace(answer, retained=kept)
+        retained = self.store.retain(decision_case(answer.decision, picture))
+        return replace(answer, retained=retained)
 
 
 def _attempt(decision: Decision, play: str) -> AdvisedPlay:

@@ -34,26 +34,27 @@ from casewright_backgammon.games import DECISIONS, Split, part_of, read_split, s
 from casewright_backgammon.latent_training import EPOCHS, WEIGHTS
 
 BOARDS, ANSWERS = "boards", "4"
-#: The latent with the training of the shipped latent.
+#: The representation that is trained as the shipped network.
 SHIPPED = latent_name(1, 0)
 _NOTES = (
-    "The asked games took no part in training, nor are they cases; nor is a position that a case "
-    "has asked about. A case of the query's own game or position never counts.",
-    "Table 3, labels: precision, the mean over 1 to 5 nearest cases; each value of a label weighs "
-    "the same, so that chance has 1 / (number of values). The paper's labels are of a closed "
-    f"collection; here {', '.join(OF_POSITIONS)} are of the position, the others of the engine's "
-    "best play, which a query does not tell.",
-    "lost: equity given up by the listed candidate that leads nearest to where the nearest case's "
-    "best play led, near by the same representation; same roll: only cases of the query's roll; "
-    "near by checkers: the same cases, near by how many checkers stand elsewhere. Ties count by "
-    "their mean.",
-    "The seven weights of value and decoder are the paper's, of losses that are first scaled to "
-    "like size here. Its cases are lessons, labelled by their chapters.",
-    "Table 4: references are the engine's analyses in words, written by the same templates as the "
-    "network's own analysis: its words are alike by that alone, and the equity lost is the truth. "
-    "A legal play that the engine does not list loses at least what the worst listed one does. "
-    "retained: share of the analyses that Revise would let in as a case. Rows of the paper are its "
-    "Table 4: chat models that are not here, other references and encoders; --chat asks one.",
+    "The games of the queries took no part in training and are not cases, and no case has the "
+    "position of a query.",
+    "Table 3, labels: precision, the mean over 1 to 5 nearest cases. Each value of a label has the "
+    "same weight, so that random cases score 1 / (number of values). The paper's labels are from a "
+    f"closed collection; here {', '.join(OF_POSITIONS)} are labels of the position, the others of "
+    "the engine's best play, which a query does not contain.",
+    "lost: equity loss of the candidate whose resulting position is most similar to that of the "
+    "nearest case's best play, by the same representation; same roll: only cases with the query's "
+    "roll; near by checkers: for these cases, the similarity is the number of moved checkers. "
+    "Candidates that are equally similar count with their mean.",
+    "The seven weights of value and decoder are the paper's; here the two losses are first scaled "
+    "to similar size. The paper's cases are lessons, labelled by their chapters.",
+    "Table 4: the references are texts of the engine's analyses, by the same templates as the "
+    "network's own analysis, so the latter's words are similar for this reason; compare the equity "
+    "losses. The loss of a legal play that the engine does not list is at least that of the worst "
+    "listed play. retained: share of the analyses that Revise would accept as a case. The paper's "
+    "rows are its Table 4, with chat models that this bench does not include and other references "
+    "and encoders; --chat measures one of yours.",
 )
 
 
@@ -69,7 +70,7 @@ def measure_backgammon(
 ) -> Report:
     """Measure the reading of boards, retrieval, and answers."""
     split = _training_split(data) if choosing else read_split(data)
-    # Refuse an unusable model before minutes of training.
+    # Models that cannot be loaded must fail before the training, which takes minutes.
     encoders: dict[str, Encoder] = {"packaged": default_encoder()}
     if encoder is not None:
         encoders[encoder] = named_encoder(encoder)
@@ -81,19 +82,19 @@ def measure_backgammon(
         asker = chat_text(chat_model(chat))
     started = time.perf_counter()
     measured = MeasuredSplit(split)
-    with progress_bar("Training latents", len(WEIGHTS) + 1, show=None) as advance:
-        ways = representations(split, epochs=epochs, advance=advance)
+    with progress_bar("Training networks", len(WEIGHTS) + 1, show=None) as advance:
+        compared = representations(split, epochs=epochs, advance=advance)
     trained = time.perf_counter() - started
-    rows = comparison_rows(measured, ways)
+    rows = comparison_rows(measured, compared)
     if not choosing:
         read = reading_rows([decision.position for decision in split.queries], count=boards)
         rows = [{"table": BOARDS, **row} for row in read] + rows
-        way = next(way for way in ways if way.name == SHIPPED)
-        assert way.network is not None
-        answerers = [reuse(way.network), by_network(way.network)]
+        shipped = next(each for each in compared if each.name == SHIPPED)
+        assert shipped.network is not None
+        answerers = [reuse(shipped.network), by_network(shipped.network)]
         if asker is not None and chat is not None:
             answerers.append(by_chat(chat, asker))
-        rows += answer_rows(measured, way, answerers, encoders, answers)
+        rows += answer_rows(measured, shipped, answerers, encoders, answers)
     return Report(
         bench="backgammon",
         settings={
@@ -121,16 +122,17 @@ def measure_backgammon(
 
 def _training_split(data: Path) -> Split:
     """Return a split of the training games; a quarter of these games are queries."""
-    whole = read_split(data)
-    decisions = [
-        decision for decision in read_decisions(data / DECISIONS) if part_of(decision.game) != 0
-    ]
-    return split_games(decisions, whole.pool, part=1)
+    decisions = [d for d in read_decisions(data / DECISIONS) if part_of(d.game) != 0]
+    return split_games(decisions, read_split(data).pool, part=1)
 
 
 def _figures(rows: Sequence[dict[str, Any]]) -> dict[str, float]:
-    slugs = {ENCODING: "encoding", SHIPPED: "latent", SHUFFLED: "shuffled"}
-    slugs[RANDOM] = "random_cases"
+    slugs = {
+        ENCODING: "encoding",
+        SHIPPED: "latent",
+        SHUFFLED: "shuffled",
+        RANDOM: "random_cases",
+    }
     figures: dict[str, float] = {}
     for row in rows:
         slug = slugs.get(row.get("compared by", ""))
@@ -138,9 +140,9 @@ def _figures(rows: Sequence[dict[str, Any]]) -> dict[str, float]:
             figures[f"labels_{slug}"] = row["mean"]
         if row["table"] == ALONE and slug:
             figures[f"lost_same_roll_{slug}"] = row["lost, same roll"]
-    without = {row["chosen by"]: row["lost"] for row in rows if row["table"] == WITHOUT}
-    figures["lost_random_candidate"] = without["a listed candidate at random"]
-    figures["lost_by_people"] = without["the play that was made"]
+    losses = {row["chosen by"]: row["lost"] for row in rows if row["table"] == WITHOUT}
+    figures["lost_random_candidate"] = losses["a listed candidate at random"]
+    figures["lost_by_people"] = losses["the play that was made"]
     return figures
 
 
@@ -149,8 +151,8 @@ def _draw(axes: Any, rows: Sequence[dict[str, Any]]) -> None:
     names = [row["compared by"] for row in lines]
     height = 0.8 / len(LABELS)
     for number, label in enumerate(LABELS):
-        places = [line + number * height for line in range(len(names))]
-        axes.barh(places, [row[label] for row in lines], height, label=label)
+        positions = [line + number * height for line in range(len(names))]
+        axes.barh(positions, [row[label] for row in lines], height, label=label)
     axes.set_yticks([line + 0.4 for line in range(len(names))], names)
     axes.invert_yaxis()
     axes.set_xlabel("precision, mean over 1 to 5 cases")

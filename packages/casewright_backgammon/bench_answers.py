@@ -41,8 +41,8 @@ if TYPE_CHECKING:
 #: Cases in a prompt.
 CASES = 3
 NONE, THREE, STRANGERS = "none", "three cases", "control: three cases of other decisions"
-#: Columns of the paper's Table 4, without the average of the three cosines.
-PRINTED = ("BERTScore", "cosine, MPNet", "cosine, RoBERTa", "cosine, MiniLM-L12")
+#: Columns of the paper's Table 4, without its average of the three cosines.
+PAPER_COLUMNS = ("BERTScore", "cosine, MPNet", "cosine, RoBERTa", "cosine, MiniLM-L12")
 #: Figures of the paper's Table 4, by model, without and with three cases: BERTScore
 #: (roberta-large), and the cosines of MPNet, RoBERTa and MiniLM.
 TABLE_4 = {
@@ -53,7 +53,7 @@ TABLE_4 = {
     "Mixtral-8x7B": ((0.830, 0.583, 0.624, 0.569), (0.830, 0.602, 0.641, 0.596)),
     "Llama-3.1-8B": ((0.833, 0.570, 0.607, 0.551), (0.815, 0.614, 0.650, 0.598)),
 }
-#: Texts in a batch of MiniLM, and most tokens of a text.
+#: Numbers of texts in a batch of MiniLM, and of tokens after which a text is cut off.
 BATCH, TOKENS = 32, 256
 
 
@@ -74,7 +74,7 @@ class Answerer:
 
 def answer_rows(
     measured: MeasuredSplit,
-    way: Representation,
+    representation: Representation,
     answerers: Sequence[Answerer],
     encoders: dict[str, Encoder],
     limit: int,
@@ -83,17 +83,16 @@ def answer_rows(
 
     Args:
         measured: The queries and cases.
-        way: The representation that retrieves cases: of the same roll, by the position alone.
+        representation: Retrieves the cases, which have the query's roll, by the position.
         answerers: The methods to compare.
         encoders: Encoders for the cosine of whole texts, by name.
-        limit: Number of queries, which are spread evenly.
+        limit: Number of queries, which are evenly spaced in the split.
     """
     split = measured.split
-    spread = np.linspace(0, len(split.queries) - 1, limit).astype(int)
-    places = sorted(set(spread.tolist()))
-    queries = [split.queries[index] for index in places]
-    own, cases = way.positions(split.queries), way.positions(split.cases)
-    order = nearest(measured, own, cases, CASES, same_roll=True)[places]
+    indices = sorted(set(np.linspace(0, len(split.queries) - 1, limit).astype(int).tolist()))
+    queries = [split.queries[index] for index in indices]
+    vectors, cases = (representation.positions(of) for of in (split.queries, split.cases))
+    order = nearest(measured, vectors, cases, CASES, same_roll=True)[indices]
     # The control uses the cases of a distant query, mostly with another roll.
     contexts = {
         NONE: order[:, :0],
@@ -106,10 +105,8 @@ def answer_rows(
         for answerer in answerers:
             for context in answerer.contexts:
                 shown = [[split.cases[c] for c in row] for row in contexts[context]]
-                said = [
-                    answerer.answer(query, some) for query, some in zip(queries, shown, strict=True)
-                ]
-                figures = _figures(queries, said, encoders)
+                answers = list(map(answerer.answer, queries, shown))
+                figures = _figures(queries, answers, encoders)
                 rows.append(
                     {"table": "4", "answered by": answerer.name, "context": context, **figures}
                 )
@@ -124,15 +121,15 @@ def published_rows() -> list[dict[str, Any]]:
             "table": "4",
             "answered by": f"paper: {model}",
             "context": context,
-            **dict(zip(PRINTED, figures, strict=True)),
+            **dict(zip(PAPER_COLUMNS, figures, strict=True)),
         }
-        for model, both in TABLE_4.items()
-        for context, figures in zip((NONE, THREE), both, strict=True)
+        for model, rows in TABLE_4.items()
+        for context, figures in zip((NONE, THREE), rows, strict=True)
     ]
 
 
 def reuse(network: PositionNetwork) -> Answerer:
-    """Return the answerer that reuses the best play of the nearest case, with the case's words.
+    """Return the answerer that reuses the best play and the text of the nearest case.
 
     Without a case, it names the alphabetically first legal play.
     """
@@ -170,23 +167,23 @@ def by_chat(name: str, chat: Chat) -> Answerer:
 
 
 def _figures(
-    queries: Sequence[Decision], said: Sequence[str], encoders: dict[str, Encoder]
+    queries: Sequence[Decision], answers: Sequence[str], encoders: dict[str, Encoder]
 ) -> dict[str, Any]:
     references = [analysis_text(query) for query in queries]
-    judged = [_lost(query, text) for query, text in zip(queries, said, strict=True)]
-    known = [lost for lost, _ in judged if lost is not None]
+    losses = list(map(_lost, queries, answers))
+    legal = [lost for lost, _ in losses if lost is not None]
     return {
-        **dict.fromkeys(PRINTED),
-        "BERTScore": mean(bert_scores(said, references)),
+        **dict.fromkeys(PAPER_COLUMNS),
+        "BERTScore": mean(bert_scores(answers, references)),
         **{
-            f"cosine, {name}": _cosine(encoder, said, references)
+            f"cosine, {name}": _cosine(encoder, answers, references)
             for name, encoder in encoders.items()
         },
-        "legal play": len(known) / len(queries),
-        "listed": mean([listed for _, listed in judged]),
-        "lost, at least": mean(known) if known else None,
-        "best play": mean([listed and lost == 0 for lost, listed in judged]),
-        "retained": mean([not analysis_flaws(*pair) for pair in zip(said, queries, strict=True)]),
+        "legal play": len(legal) / len(queries),
+        "listed": mean([listed for _, listed in losses]),
+        "lost, at least": mean(legal) if legal else None,
+        "best play": mean([listed and lost == 0 for lost, listed in losses]),
+        "retained": mean([not flaws for flaws in map(analysis_flaws, answers, queries)]),
     }
 
 
@@ -209,37 +206,37 @@ def _lost(query: Decision, text: str) -> tuple[float | None, bool]:
     return query.lost(len(query.candidates) - 1), False
 
 
-def _cosine(encoder: Encoder, said: Sequence[str], references: Sequence[str]) -> float:
-    own, other = (unit_rows(np.asarray(encoder.embed(list(texts)))) for texts in (said, references))
-    return mean((own * other).sum(axis=1))
+def _cosine(encoder: Encoder, answers: Sequence[str], references: Sequence[str]) -> float:
+    vectors = (unit_rows(np.asarray(encoder.embed(list(of)))) for of in (answers, references))
+    return mean(np.multiply(*vectors).sum(axis=1))
 
 
 def bert_scores(answers: Sequence[str], references: Sequence[str]) -> NDArray[np.float64]:
-    """Return the F1 of BERTScore of n answers against their references, array (n), -1 to 1.
+    """Return the BERTScore F1 of n answers against their references, array (n), -1 to 1.
 
     Each token is compared with the nearest token (Zhang et al. 2020, section 3), without inverse
     document frequency or rescaling. The packaged MiniLM embeds the tokens: the scores are not
     comparable with the paper's scores of larger models.
     """
     scores = []
-    for own, other in zip(_tokens(answers), _tokens(references), strict=True):
+    for own, other in zip(_token_vectors(answers), _token_vectors(references), strict=True):
         if not len(own) or not len(other):
             scores.append(0.0)
             continue
-        likeness = own @ other.T
-        precision, recall = likeness.max(axis=1).mean(), likeness.max(axis=0).mean()
-        both = precision + recall
-        scores.append(2 * precision * recall / both if both > 0 else 0.0)
+        similarities = own @ other.T
+        precision, recall = similarities.max(axis=1).mean(), similarities.max(axis=0).mean()
+        total = precision + recall
+        scores.append(2 * precision * recall / total if total > 0 else 0.0)
     return np.array(scores)
 
 
-def _tokens(texts: Sequence[str]) -> list[NDArray[np.float64]]:
-    """Return for each text its tokens as vectors of length 1, array (tokens, units)."""
+def _token_vectors(texts: Sequence[str]) -> list[NDArray[np.float64]]:
+    """Return for each text the unit vectors of its tokens, array (tokens, units)."""
     import torch
 
     tokenizer, model = _minilm()
     options = {"return_tensors": "pt", "padding": True, "truncation": True, "max_length": TOKENS}
-    tokens: list[NDArray[np.float64]] = []
+    result: list[NDArray[np.float64]] = []
     for start in range(0, len(texts), BATCH):
         batch = tokenizer(list(texts[start : start + BATCH]), **options)
         with torch.inference_mode():
@@ -247,8 +244,8 @@ def _tokens(texts: Sequence[str]) -> list[NDArray[np.float64]]:
         units = torch.nn.functional.normalize(vectors, dim=2).numpy().astype(np.float64)
         lengths = batch["attention_mask"].sum(dim=1).tolist()
         # The first and the last token are special tokens.
-        tokens += [row[1 : length - 1] for row, length in zip(units, lengths, strict=True)]
-    return tokens
+        result += [row[1 : length - 1] for row, length in zip(units, lengths, strict=True)]
+    return result
 
 
 @cache

@@ -1,4 +1,4 @@
-"""Accuracy of the board reader on boards of three renderers: ours, matplotlib, GNU Backgammon."""
+"""Accuracy of the board reader on boards drawn by our renderer, matplotlib and GNU Backgammon."""
 
 from __future__ import annotations
 
@@ -15,12 +15,8 @@ from casewright.stores.progress import progress_bar
 from casewright_backgammon.bench_renderer import LOOKS, render
 from casewright_backgammon.board_image import render_board
 from casewright_backgammon.board_layout import Colour, signed_counts
-from casewright_backgammon.board_reader import (
-    BoardReader,
-    BoardReading,
-    shipped_reader,
-)
-from casewright_backgammon.board_style import PLAIN, draw_style
+from casewright_backgammon.board_reader import BoardReader, BoardReading, shipped_reader
+from casewright_backgammon.board_style import draw_style
 from casewright_backgammon.engine import GnuBackgammon, find_engine
 from casewright_backgammon.position import Position
 from casewright_mcbr.fonts import unseen_fonts
@@ -69,21 +65,21 @@ def reading_rows(
 
     Returns:
         Two rows for each renderer, with and without the numbers of borne-off checkers:
-        ``renderer``; ``off_known``; ``boards``, their number; ``right``, ``refused_right``,
-        ``refused_wrong`` and ``wrong``, the shares of boards whose whole position was read right or
-        wrong, and accepted or refused; ``caught``, the share of wrong readings that are refused;
-        ``caught_by_check``, the share of wrong readings that are impossible positions; ``slices``,
-        the share of slices that are read right.
+        ``renderer``; ``off_known``; ``boards``, their number. ``right``, ``refused_right``,
+        ``refused_wrong`` and ``wrong`` are shares of boards: the whole position is read right or
+        wrong, and the reading is accepted or refused. ``caught`` and ``caught_by_check`` are shares
+        of the wrong readings that are refused, and that are impossible positions. ``slices`` is the
+        share of slices that are read right.
     """
     rng = np.random.default_rng(seed)
     unique = list(dict.fromkeys(positions))
-    chosen = [unique[int(index)] for index in rng.permutation(len(unique))[:count]]
+    sample = [unique[int(index)] for index in rng.permutation(len(unique))[:count]]
     rows = []
     renderers = _renderers(seed)
-    total = len(renderers) * len(chosen)
+    total = len(renderers) * len(sample)
     with progress_bar("Reading boards", total, show=progress) as advance:
         for name, (own, draw) in renderers.items():
-            rows += _rows(reader or shipped_reader(), name, own, draw, chosen, advance)
+            rows += _rows(reader or shipped_reader(), name, own, draw, sample, advance)
     return rows
 
 
@@ -94,13 +90,10 @@ def _renderers(seed: int) -> Mapping[str, tuple[Colour, Renderer]]:
         for position in positions:
             yield render_board(position, draw_style(rng, fonts))
 
-    def printed(positions: Sequence[Position]) -> Iterator[Image.Image]:
-        return map(render, positions, cycle(LOOKS.values()))
-
     renderers: dict[str, tuple[Colour, Renderer]] = {
-        "plain": ("light", lambda chosen: (render_board(position, PLAIN) for position in chosen)),
+        "plain": ("light", lambda positions: map(render_board, positions)),
         "own styles": ("light", styled),
-        "matplotlib": ("light", printed),
+        "matplotlib": ("light", lambda positions: map(render, positions, cycle(LOOKS.values()))),
     }
     return {**renderers, "gnubg": ("dark", gnubg_boards)} if find_engine() else renderers
 

@@ -1,7 +1,7 @@
 """A second renderer of boards, with matplotlib, in the style of printed diagrams.
 
-It shares no drawing code, geometry or style with the renderer of the training, and is not used for
-training or thresholds: it measures the reader on boards of another program.
+It has no code, geometry or style in common with the renderer for training, and is not used for
+training or thresholds: with it the bench measures the reader on boards of another program.
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ from casewright_backgammon.position import BAR, POINTS, Position
 if TYPE_CHECKING:
     from PIL import Image
 
-#: Height and width of the field, and length of a point, in checkers.
+#: Height of the field and length of a point; the unit is a checker's width.
 HIGH, LONG = 12.2, 4.9
-#: Most checkers that are drawn in a stack.
+#: Maximum number of checkers that are drawn in a stack; a taller stack shows its number.
 MOST = 5
 
 

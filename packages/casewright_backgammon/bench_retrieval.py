@@ -1,14 +1,17 @@
 """Table 3: relevance of the nearest cases, and equity loss if their plays are reused.
 
-The representations are the encoding, the seven latents, and controls. A case is relevant if it has
-the query's label by an engine's analysis; the paper's labels are from a closed collection.
+The representations are the encoding, seven latents with different training, and controls. A case is
+relevant if an engine's analysis gives it the query's label; the paper's labels are from a closed
+collection.
 """
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -20,12 +23,7 @@ from casewright_backgammon.decision import Decision
 from casewright_backgammon.encoding import encode
 from casewright_backgammon.games import Split
 from casewright_backgammon.latent import PositionNetwork, combined
-from casewright_backgammon.latent_training import (
-    EPOCHS,
-    WEIGHTS,
-    examples_of,
-    train_network,
-)
+from casewright_backgammon.latent_training import EPOCHS, WEIGHTS, examples_of, train_network
 from casewright_backgammon.play_features import PlayFeatures, phase, play_features
 from casewright_backgammon.position import Position
 from casewright_backgammon.training import choice_lost
@@ -40,7 +38,7 @@ COMBINED = "3: a query is its position, a case the mean of before and after its 
 ALONE = "3: a query is its position, a case its position"
 WITH_PLAY = "3: a query is the mean of before and after the play that was made, a case as well"
 WITHOUT = "without cases"
-FIGURES = "3: mean over the labels, beside the paper's"
+FIGURES = "3: mean over the labels, with the paper's figures"
 #: Number of nearest cases; a figure is the mean over the first 1, 2, … of these cases.
 NEAREST = KS[-1]
 #: Figures of the paper's Table 3, in the order of ``NAMES``; the paper's labels are chapters.
@@ -63,14 +61,15 @@ _LEADS = (-30, -10, 10, 30)
 #: GNU Backgammon's class numbers below the race are bear-off databases.
 _RACE = 8
 
-Places = NDArray[np.intp]
+#: Indices of cases.
+Indices = NDArray[np.intp]
 #: A function from positions to raw vectors, array (n, units).
 Embed = Callable[[Sequence[Position]], Floats]
 
 
 def _engine_class(decision: Decision, _: PlayFeatures) -> Hashable:
-    known = decision.engine_class
-    return "bear-off" if known is not None and known < _RACE else known
+    number = decision.engine_class
+    return "bear-off" if number is not None and number < _RACE else number
 
 
 def _lead(decision: Decision, _: PlayFeatures) -> Hashable:
@@ -103,7 +102,7 @@ def labels_of(decisions: Sequence[Decision]) -> dict[str, NDArray[np.str_]]:
 
 
 def latent_name(value: float, decoder: float) -> str:
-    """Return the name of a latent in the tables from its weights of value and decoder."""
+    """Return a latent's name in the tables, with the weights of its value loss and decoder loss."""
     return f"latent ({value:g}, {decoder:g})"
 
 
@@ -113,7 +112,7 @@ class Representation:
 
     Attributes:
         name: The name in the tables.
-        embed: A function to raw vectors; the methods scale these to length 1.
+        embed: Returns the vectors of positions; the methods scale them to length 1.
         network: The network of a latent; ``None`` for other representations.
     """
 
@@ -148,24 +147,27 @@ def representations(
     split: Split, *, epochs: int = EPOCHS, advance: Callable[[int], None] = lambda _: None
 ) -> list[Representation]:
     """Return all representations, with networks trained on the split's cases and pool."""
-    known = examples_of(split.cases, split.pool)
-    trained = [(latent_name(*pair), known, pair[0] / sum(pair)) for pair in WEIGHTS]
-    ways = [Representation(ENCODING, encode)]
-    for name, examples, weighting in [*trained, (SHUFFLED, known.shuffled(0), 1.0)]:
-        network = train_network(examples, weighting, epochs=epochs)
-        ways.append(Representation(name, network.latents, network))
+    examples = examples_of(split.cases, split.pool)
+    trainings = [(latent_name(*pair), examples, pair[0] / sum(pair)) for pair in WEIGHTS]
+    result = [Representation(ENCODING, encode)]
+    for name, training_examples, weighting in [
+        *trainings,
+        (SHUFFLED, examples.shuffled(0), 1.0),
+    ]:
+        network = train_network(training_examples, weighting, epochs=epochs)
+        result.append(Representation(name, network.latents, network))
         advance(1)
     rng = np.random.default_rng(0)
 
-    def drawn(positions: Sequence[Position]) -> Floats:
+    def random_vectors(positions: Sequence[Position]) -> Floats:
         return rng.standard_normal((len(positions), UNITS)).astype(np.float32)
 
-    return [*ways, Representation(RANDOM, drawn)]
+    return [*result, Representation(RANDOM, random_vectors)]
 
 
 @dataclass(frozen=True)
 class MeasuredSplit:
-    """A split with labels, rolls and candidates, which all representations share."""
+    """A split with data that all representations use: labels, rolls and candidates."""
 
     split: Split
 
@@ -199,10 +201,10 @@ def _rolls(decisions: Sequence[Decision]) -> NDArray[np.int64]:
 
 def nearest(
     measured: MeasuredSplit, queries: Floats, cases: Floats, count: int, *, same_roll: bool
-) -> Places:
-    """Return the nearest cases of each query by cosine, array (queries, count), the best first.
+) -> Indices:
+    """Return the indices of each query's nearest cases by cosine, array (queries, count).
 
-    The split has no cases with the game or the position of a query.
+    The nearest case is first. The split has no cases with the game or the position of a query.
 
     Args:
         measured: The queries and cases.
@@ -214,53 +216,53 @@ def nearest(
     own, others = measured.rolls
     blocks = []
     for start in range(0, len(queries), _BLOCK):
-        likeness = queries[start : start + _BLOCK] @ cases.T
+        cosines = queries[start : start + _BLOCK] @ cases.T
         if same_roll:
-            likeness[own[start : start + _BLOCK, None] != others] = -np.inf
-        top = np.argpartition(-likeness, count - 1, axis=1)[:, :count]
-        order = np.argsort(-np.take_along_axis(likeness, top, axis=1), axis=1, kind="stable")
+            cosines[own[start : start + _BLOCK, None] != others] = -np.inf
+        top = np.argpartition(-cosines, count - 1, axis=1)[:, :count]
+        order = np.argsort(-np.take_along_axis(cosines, top, axis=1), axis=1, kind="stable")
         blocks.append(np.take_along_axis(top, order, axis=1))
     return np.concatenate(blocks)
 
 
 def comparison_rows(
-    measured: MeasuredSplit, ways: Sequence[Representation]
+    measured: MeasuredSplit, compared: Sequence[Representation]
 ) -> list[dict[str, Any]]:
     """Return the rows of the three tables, and the rows of the equity loss without cases."""
     rows: list[dict[str, Any]] = []
     split = measured.split
-    with progress_bar("Retrieving", len(ways), show=None) as advance:
-        for way in ways:
-            position, both = way.positions(split.queries), way.cases(split.cases)
-            rows.append(_figures_row(measured, way, position, both))
+    with progress_bar("Retrieving", len(compared), show=None) as advance:
+        for by in compared:
+            queries, cases = by.positions(split.queries), by.cases(split.cases)
+            rows.append(_figures_row(measured, by, queries, cases))
             rows += [
-                _row(measured, way, COMBINED, position, both),
-                _row(measured, way, ALONE, position, way.positions(split.cases)),
-                # The play that was made hints at the best play: these queries have no loss.
-                _row(measured, way, WITH_PLAY, way.with_plays(split.queries), both, losses=False),
+                _row(measured, by, COMBINED, queries, cases),
+                _row(measured, by, ALONE, queries, by.positions(split.cases)),
+                # The play that was made hints at the best play, so no loss is computed.
+                _row(measured, by, WITH_PLAY, by.with_plays(split.queries), cases, losses=False),
             ]
             advance(1)
-    return rows + _rows_without_cases(split.queries, ways)
+    return rows + _rows_without_cases(split.queries, compared)
 
 
 def _figures_row(
-    measured: MeasuredSplit, way: Representation, queries: Floats, cases: Floats
+    measured: MeasuredSplit, by: Representation, queries: Floats, cases: Floats
 ) -> dict[str, Any]:
     """Return a representation's figures, means over the labels, with the published figures."""
     order = nearest(measured, queries, cases, NEAREST, same_roll=False)
-    own = np.mean(list(figures_by_label(measured, order).values()), axis=0)
-    theirs = TABLE_3.get(way.name, (None,) * len(NAMES))
+    figures = np.mean(list(figures_by_label(measured, order).values()), axis=0)
+    published = TABLE_3.get(by.name, (None,) * len(NAMES))
     return {
         "table": FIGURES,
-        "compared by": way.name,
-        **dict(zip(NAMES, map(float, own), strict=True)),
-        **{f"paper {name}": value for name, value in zip(NAMES, theirs, strict=True)},
+        "compared by": by.name,
+        **dict(zip(NAMES, map(float, figures), strict=True)),
+        **{f"paper {name}": value for name, value in zip(NAMES, published, strict=True)},
     }
 
 
 def _row(
     measured: MeasuredSplit,
-    way: Representation,
+    by: Representation,
     table: str,
     queries: Floats,
     cases: Floats,
@@ -268,18 +270,20 @@ def _row(
     losses: bool = True,
 ) -> dict[str, Any]:
     order = nearest(measured, queries, cases, NEAREST, same_roll=False)
-    shares = {name: float(own[0]) for name, own in figures_by_label(measured, order).items()}
-    row = {"table": table, "compared by": way.name, **shares, "mean": mean(list(shares.values()))}
+    labels = figures_by_label(measured, order)
+    precisions = {name: float(figures[0]) for name, figures in labels.items()}
+    average = mean(list(precisions.values()))
+    row = {"table": table, "compared by": by.name, **precisions, "mean": average}
     if losses:
-        same = nearest(measured, queries, cases, 1, same_roll=True)
-        row["lost"] = lost_by_own(measured, way, order)
-        row["lost, same roll"] = lost_by_own(measured, way, same)
-        row["near by checkers"] = lost_by_checkers(measured, same)
+        same_roll = nearest(measured, queries, cases, 1, same_roll=True)
+        row["lost"] = lost_by_cosine(measured, by, order)
+        row["lost, same roll"] = lost_by_cosine(measured, by, same_roll)
+        row["near by checkers"] = lost_by_checkers(measured, same_roll)
     return row
 
 
 def _rows_without_cases(
-    queries: Sequence[Decision], ways: Sequence[Representation]
+    queries: Sequence[Decision], compared: Sequence[Representation]
 ) -> list[dict[str, Any]]:
     lost = {
         "a listed candidate at random": [
@@ -287,71 +291,66 @@ def _rows_without_cases(
         ],
         "the play that was made": [query.lost(query.played_or_best) for query in queries],
     }
-    for way in ways:
-        if (network := way.network) is not None:
-            lost[f"the network's choice: {way.name}"] = [
+    for by in compared:
+        if (network := by.network) is not None:
+            lost[f"the network's choice: {by.name}"] = [
                 choice_lost(network, query) for query in queries
             ]
     return [{"table": WITHOUT, "chosen by": n, "lost": mean(each)} for n, each in lost.items()]
 
 
-def figures_by_label(measured: MeasuredSplit, order: Places) -> dict[str, NDArray[np.float64]]:
+def figures_by_label(measured: MeasuredSplit, order: Indices) -> dict[str, NDArray[np.float64]]:
     """Return the figures of ``NAMES`` by label; a case is relevant if it has the query's label.
 
     Each value of a label has the same weight, even if it is rare: the precision of random cases is
     1 / (number of values).
     """
     figures = {}
-    for name, wanted in measured.query_labels.items():
-        known = measured.case_labels[name]
-        values, counts = np.unique(known, return_counts=True)
-        sizes = dict(zip(values.tolist(), counts.tolist(), strict=True))
-        there = np.array([sizes.get(value, 0) for value in wanted.tolist()])
-        each = ranking_figures(known[order] == wanted[:, None], there).mean(axis=0)
-        some = [each[:, wanted == value].mean(axis=1) for value in np.unique(wanted)]
-        figures[name] = np.mean(some, axis=0)
+    for name, labels in measured.query_labels.items():
+        case_labels = measured.case_labels[name]
+        frequencies = Counter(case_labels.tolist())
+        relevant = np.array([frequencies[value] for value in labels.tolist()])
+        by_query = ranking_figures(case_labels[order] == labels[:, None], relevant).mean(axis=0)
+        by_value = [by_query[:, labels == value].mean(axis=1) for value in np.unique(labels)]
+        figures[name] = np.mean(by_value, axis=0)
     return figures
 
 
-def lost_by_own(measured: MeasuredSplit, way: Representation, order: Places) -> float:
-    """Return the mean equity loss of the candidate nearest to the case's best play.
+def lost_by_cosine(measured: MeasuredSplit, by: Representation, order: Indices) -> float:
+    """Return the mean equity loss of the candidate nearest to the first case's best play.
 
     The similarity is the representation's cosine of the positions after the plays.
 
     Args:
         measured: The queries and cases.
-        way: The representation.
-        order: The cases of each query; the play of the first case is reused.
+        by: The representation.
+        order: The cases of each query.
     """
-    ends = np.cumsum([len(some) for some in measured.afters])
-    flat = way.afters([after for some in measured.afters for after in some])
-    targets = way.afters([measured.split.cases[case].after(0) for case in order[:, 0]])
-    lost = []
-    for number, (query, end) in enumerate(zip(measured.split.queries, ends, strict=True)):
-        own = flat[end - len(measured.afters[number]) : end]
-        lost.append(_lost(query, -(own @ targets[number])))
-    return mean(lost)
+    ends = np.cumsum([len(afters) for afters in measured.afters])[:-1]
+    candidates = np.split(by.afters(list(chain.from_iterable(measured.afters))), ends)
+    targets = by.afters([measured.split.cases[case].after(0) for case in order[:, 0]])
+    triples = zip(measured.split.queries, candidates, targets, strict=True)
+    return mean([_lost(query, -(vectors @ target)) for query, vectors, target in triples])
 
 
-def lost_by_checkers(measured: MeasuredSplit, order: Places) -> float:
+def lost_by_checkers(measured: MeasuredSplit, order: Indices) -> float:
     """Return the mean equity loss with the number of moved checkers as distance."""
     lost = []
-    for query, afters, case in zip(
-        measured.split.queries, measured.afters, order[:, 0], strict=True
-    ):
+    triples = zip(measured.split.queries, measured.afters, order[:, 0], strict=True)
+    for query, afters, case in triples:
         target = _counts(measured.split.cases[case].after(0))
-        own = np.stack([_counts(after) for after in afters])
-        lost.append(_lost(query, np.abs(own - target).sum(axis=1)))
+        counts = np.stack([_counts(after) for after in afters])
+        lost.append(_lost(query, np.abs(counts - target).sum(axis=1)))
     return mean(lost)
 
 
-def _lost(query: Decision, far: NDArray[np.float64] | Floats) -> float:
-    """Return the equity loss of the nearest candidate, or the mean of equally near candidates.
+def _lost(query: Decision, distances: NDArray[np.float64] | Floats) -> float:
+    """Return the equity loss of the nearest candidate; the mean if several are equally near.
 
-    The engine's order of the candidates must not decide.
+    Otherwise the engine's order of the candidates would decide, which is that of their equity.
     """
-    best = np.flatnonzero(far <= far.min() + _TIE)
-    return mean([query.lost(int(rank)) for rank in best])
+    nearest_ranks = np.flatnonzero(distances <= distances.min() + _TIE)
+    return mean([query.lost(int(rank)) for rank in nearest_ranks])
 
 
 def _counts(position: Position) -> NDArray[np.float64]:

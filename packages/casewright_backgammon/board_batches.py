@@ -1,8 +1,8 @@
-"""Training batches of the board reader: boards are drawn once, and varied by torch.
+"""Training batches of the board reader: boards are drawn once, and augmented by torch.
 
-Drawing a board takes about 50 milliseconds, too long for a training step. Each board is kept as a
-small view of the whole picture, for the landmarks, and as a rectified board, for the checkers. Each
-batch moves, stretches and colours them in a new way.
+Drawing a board takes about 50 milliseconds, too long for a training step. The pool has for each
+board a small view of the whole picture, for the landmark network, and a rectified board, for the
+checker network. Each batch moves, stretches and colours them at random.
 """
 
 from __future__ import annotations
@@ -35,9 +35,9 @@ if TYPE_CHECKING:
 
     from torch import Tensor
 
-#: Width and height of the kept views, which are larger than the views of a batch.
+#: Width and height of the pool's views, which are larger than the views of a batch.
 KEPT = (VIEW[0] * 3 // 2, VIEW[1] * 3 // 2)
-#: Boards in a batch of slices; boards and other pictures in a batch of views.
+#: Numbers of boards in a batch of slices, and of boards and other pictures in a batch of views.
 BOARDS, VIEWS, OTHERS = 16, 22, 10
 
 
@@ -124,19 +124,19 @@ def deal_boards(pool: Pool, rng: np.random.Generator) -> tuple[Tensor, Tensor]:
     rows = rng.integers(len(pool.boards), size=BOARDS)
     boards = _coloured(_tensor(pool.boards[rows]), pool.pairs[rows], rng)
     starts = slice_starts()
-    # Predicted landmarks are inexact: each half is moved and stretched a little, each slice less.
+    # Predicted landmarks are not exact: move, stretch and slant boards, halves and slices a little.
     at = np.empty((BOARDS, SLICES, SLICE[1], SLICE[0], 2), dtype=np.float32)
     down, across = np.arange(SLICE[1]) + 0.5, np.arange(SLICE[0]) + 0.5
-    move = rng.normal(0, 1, (BOARDS, 2)) * (1.6, 1.3)
+    board_shift = rng.normal(0, 1, (BOARDS, 2)) * (1.6, 1.3)
     tall, wide = rng.normal(1, 0.015, BOARDS), rng.normal(1, 0.03, BOARDS)
     lean = rng.normal(0, 0.008, BOARDS)
-    alone = rng.normal(0, 1, (BOARDS, SLICES, 2)) * (0.5, 0.5)
-    half = rng.normal(0, 1, (BOARDS, 2)) * (0.7, 0.7)
+    slice_shift = rng.normal(0, 1, (BOARDS, SLICES, 2)) * (0.5, 0.5)
+    half_shift = rng.normal(0, 1, (BOARDS, 2)) * (0.7, 0.7)
     for index, (left, top, turned) in enumerate(starts):
-        right, below = move.T + alone[:, index].T
-        below = below + half[:, int(turned)]
-        ys = top + SLICE[1] / 2 + (down - SLICE[1] / 2) * tall[:, None] + below[:, None]
-        xs = left + SLICE[0] / 2 + (across - SLICE[0] / 2) * wide[:, None] + right[:, None]
+        x_shift, y_shift = board_shift.T + slice_shift[:, index].T
+        y_shift = y_shift + half_shift[:, int(turned)]
+        ys = top + SLICE[1] / 2 + (down - SLICE[1] / 2) * tall[:, None] + y_shift[:, None]
+        xs = left + SLICE[0] / 2 + (across - SLICE[0] / 2) * wide[:, None] + x_shift[:, None]
         if turned:
             ys = ys[:, ::-1]
         slant = lean[:, None] * (ys - STRAIGHT[1] / 2)
@@ -144,9 +144,9 @@ def deal_boards(pool: Pool, rng: np.random.Generator) -> tuple[Tensor, Tensor]:
         at[:, index, :, :, 1] = ys[:, :, None]
     grid = torch.from_numpy(at.reshape(BOARDS, SLICES * SLICE[1], SLICE[0], 2))
     grid = grid * torch.tensor([2 / STRAIGHT[0], 2 / STRAIGHT[1]]) - 1
-    cut = functional.grid_sample(boards, grid, padding_mode="border", align_corners=False)
-    cut = cut.reshape(BOARDS, 3, SLICES, SLICE[1], SLICE[0]).transpose(1, 2).contiguous()
-    return cut, torch.from_numpy(pool.classes[rows])
+    slices = functional.grid_sample(boards, grid, padding_mode="border", align_corners=False)
+    slices = slices.reshape(BOARDS, 3, SLICES, SLICE[1], SLICE[0]).transpose(1, 2).contiguous()
+    return slices, torch.from_numpy(pool.classes[rows])
 
 
 def deal_views(pool: Pool, rng: np.random.Generator) -> tuple[Tensor, Tensor, Tensor]:
@@ -165,10 +165,10 @@ def deal_views(pool: Pool, rng: np.random.Generator) -> tuple[Tensor, Tensor, Te
     )
     count = len(pictures)
     landmarks = np.concatenate([pool.landmarks[rows], np.zeros((OTHERS, LANDMARKS, 2))])
-    boxes = np.tile(np.array([0.0, 0, *KEPT]), (count, 1))
-    shows = np.array([True] * VIEWS + [False] * OTHERS)
+    boxes = np.empty((count, 4))
+    whole = np.array([True] * VIEWS + [False] * OTHERS)
     for row in range(count):
-        boxes[row], shows[row] = _box(boxes[row], landmarks[row], bool(shows[row]), rng)
+        boxes[row], whole[row] = _box(landmarks[row], bool(whole[row]), rng)
     size = boxes[:, 2:] - boxes[:, :2]
     down, across = (np.arange(VIEW[1]) + 0.5) / VIEW[1], (np.arange(VIEW[0]) + 0.5) / VIEW[0]
     at = np.empty((count, VIEW[1], VIEW[0], 2), dtype=np.float32)
@@ -177,17 +177,14 @@ def deal_views(pool: Pool, rng: np.random.Generator) -> tuple[Tensor, Tensor, Te
     pairs = np.concatenate([pool.pairs[rows], np.tile([[[255.0] * 3, [0.0] * 3]], (OTHERS, 1, 1))])
     tensors = _coloured(_tensor(pictures), pairs, rng) - 0.5
     views = functional.grid_sample(tensors, torch.from_numpy(at), align_corners=False) + 0.5
-    wanted = (landmarks - boxes[:, None, :2]) * (np.array(VIEW) / size[:, None]) - 0.5
-    return views, torch.from_numpy(wanted).float(), torch.from_numpy(shows).float()
+    positions = (landmarks - boxes[:, None, :2]) * (np.array(VIEW) / size[:, None]) - 0.5
+    return views, torch.from_numpy(positions).float(), torch.from_numpy(whole).float()
 
 
 def _box(
-    whole: NDArray[np.float64],
-    landmarks: NDArray[np.float64],
-    board: bool,
-    rng: np.random.Generator,
+    landmarks: NDArray[np.float64], board: bool, rng: np.random.Generator
 ) -> tuple[NDArray[np.float64], bool]:
-    """Return the box of a random part of a kept picture, and True if it shows a whole board."""
+    """Return the box of a random part of a view, and True if it shows a whole board."""
     if not board:
         shift = rng.uniform(-20, 20, 2)
         scale = rng.uniform(0.5, 1.1)
@@ -197,15 +194,16 @@ def _box(
     low, high = landmarks.min(axis=0), landmarks.max(axis=0)
     span = high - low
     chance = rng.random()
-    if chance < 0.08:
-        # The board is cut off by more than a slice.
-        pad = rng.uniform(0, 0.2, 4)
-        pad[int(rng.integers(4))] = -rng.uniform(0.1, 0.5)
-        return np.concatenate([low - pad[:2] * span, high + pad[2:] * span]), False
     if chance < 0.55:
-        # The second view, of the board that the first view found.
-        pad = rng.normal(0.09, 0.035, 4).clip(0.02, 0.2)
-        return np.concatenate([low - pad[:2] * span, high + pad[2:] * span]), True
+        whole = chance >= 0.08
+        if whole:
+            # As the reader's second view, of the board that it found in the first one.
+            pad = rng.normal(0.09, 0.035, 4).clip(0.02, 0.2)
+        else:
+            # The board is cut off by more than a slice.
+            pad = rng.uniform(0, 0.2, 4)
+            pad[int(rng.integers(4))] = -rng.uniform(0.1, 0.5)
+        return np.concatenate([low - pad[:2] * span, high + pad[2:] * span]), whole
     scale = rng.uniform(0.95, 1.2)
     middle = np.array(KEPT) / 2 + rng.uniform(-0.04, 0.04, 2) * KEPT
     half = np.array(KEPT) / 2 * scale
@@ -220,7 +218,7 @@ def _tensor(pictures: NDArray[np.uint8]) -> Tensor:
 
 
 def _coloured(pictures: Tensor, pairs: NDArray[np.float32], rng: np.random.Generator) -> Tensor:
-    """Return pictures (n, 3, h, w) in other colours, with light checkers still the lighter."""
+    """Return pictures (n, 3, h, w) in random colours; light checkers stay the lighter ones."""
     import torch
 
     count = len(pictures)
@@ -233,7 +231,7 @@ def _coloured(pictures: Tensor, pairs: NDArray[np.float32], rng: np.random.Gener
     mixed = torch.stack(
         [picture[torch.from_numpy(o)] for picture, o in zip(pictures, orders, strict=True)]
     )
-    gain = rng.uniform(0.8, 1.15, (count, 1, 1, 1)) * rng.uniform(0.92, 1.08, (count, 3, 1, 1))
-    lift = rng.uniform(-0.08, 0.08, (count, 1, 1, 1))
-    changed = mixed * torch.from_numpy(gain).float() + torch.from_numpy(lift).float()
+    contrast = rng.uniform(0.8, 1.15, (count, 1, 1, 1)) * rng.uniform(0.92, 1.08, (count, 3, 1, 1))
+    brightness = rng.uniform(-0.08, 0.08, (count, 1, 1, 1))
+    changed = mixed * torch.from_numpy(contrast).float() + torch.from_numpy(brightness).float()
     return changed.clamp(0, 1)

@@ -1,4 +1,4 @@
-"""The check that the reading of a board is a possible position (MCBR-RAG)."""
+"""Checks that the reading of a board is a possible and a likely position (MCBR-RAG)."""
 
 from __future__ import annotations
 
@@ -40,10 +40,10 @@ def reading_flaw(counts: Sequence[int], own: str, home: str, off: Off | None = N
 
 
 def reading_doubt(counts: Sequence[int], own: str, home: str) -> str:
-    """Return the reason why a possible reading is unlikely; empty if it is not.
+    """Return the reason why a possible reading is unlikely; empty if it is likely.
 
-    A side that lacks checkers has borne them off. It then seldom has a checker outside its home
-    board: only after a hit during the bear-off.
+    A side with fewer than fifteen checkers has borne the others off. Only after a hit during the
+    bear-off has it a checker outside its home board, which is rare.
 
     Args:
         counts: Checkers of 26 slices, light ones above 0; see ``board_layout.signed_counts``.
@@ -55,8 +55,8 @@ def reading_doubt(counts: Sequence[int], own: str, home: str) -> str:
             back = last(side)
             where = "on the bar" if back == len(side) else f"on its {back} point"
             return (
-                f"the {colour} side has {sum(side)} of {CHECKERS} checkers, "
-                f"but seldom has any been borne off while one stands {where}."
+                f"the {colour} side has {sum(side)} of {CHECKERS} checkers, but checkers are "
+                f"seldom borne off while one stands {where}."
             )
     return ""
 

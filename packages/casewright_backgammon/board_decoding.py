@@ -1,8 +1,8 @@
 """Decoding of a board's slices to the most likely position with possible numbers of checkers.
 
-The network predicts a count for each slice independently, but a side has fifteen checkers: the sum
-decides between equally likely counts of a stack. Viterbi's algorithm finds the most likely reading
-for given sums, and the forward algorithm computes the probability of all readings with these sums.
+The network predicts a count for each slice independently. But a side has fifteen checkers, so the
+sum over the slices decides between equally likely counts. Viterbi's algorithm finds the most likely
+reading for given sums, and the forward algorithm the probability of all readings with these sums.
 """
 
 from __future__ import annotations
@@ -15,12 +15,12 @@ from casewright_backgammon.board_layout import position_of_counts
 from casewright_backgammon.position import CHECKERS, HOME, last
 
 Grid = NDArray[np.float64]
-#: A possible reading is returned if the most likely reading of all is at most this many times more
-#: likely. The first factor applies if the numbers of borne-off checkers are given, the second if
-#: they are not.
+#: A possible reading is returned if the most likely reading, possible or not, is at most this many
+#: times more likely. The first factor applies if the numbers of borne-off checkers are given, the
+#: second if they are not.
 ODDS_KNOWN, ODDS_UNKNOWN = 1000.0, 20.0
-#: Share of sides that lack checkers while a checker is outside the home board: 0.019 of the 4,000
-#: sides of the shipped case base.
+#: Share of sides with fewer than fifteen checkers of which one is outside the home board: 0.019 of
+#: the 4,000 sides in the shipped case base.
 LACKING = 0.02
 #: Number of possible sums of a side's checkers on the board: 0 to 15.
 _SUMS = CHECKERS + 1
@@ -29,16 +29,16 @@ _LEAST = 1e-6
 
 
 def decoded(
-    likely: NDArray[np.float32], own: str, home: str, off: Off | None = None
+    predicted: NDArray[np.float32], own: str, home: str, off: Off | None = None
 ) -> tuple[tuple[int, ...], float]:
     """Return the most likely counts of checkers in the slices, and their probability.
 
-    The result is the most likely possible reading. If the most likely reading of all is much more
-    likely, that reading is returned. A side that lacks checkers while a checker is not yet home is
-    rare: its weight is its frequency, ``LACKING``.
+    The result is the most likely possible reading, or the most likely reading if that is much more
+    likely. A side with fewer than fifteen checkers, one of them outside its home board, is rare;
+    its weight is its frequency, ``LACKING``.
 
     Args:
-        likely: Probabilities of none, 1 to 15 light, 1 to 15 dark checkers, array (26, 31).
+        predicted: Probabilities of none, 1 to 15 light, 1 to 15 dark checkers, array (26, 31).
         own: The colour of the player on roll.
         home: The side where that player bears off.
         off: Checkers that this player and the other player have borne off, if known.
@@ -47,7 +47,7 @@ def decoded(
         Signed counts, see ``board_layout.signed_counts``, and the probability of this reading among
         all readings with possible numbers of checkers.
     """
-    probabilities = np.maximum(likely.astype(np.float64), _LEAST)
+    probabilities = np.maximum(predicted.astype(np.float64), _LEAST)
     best, pointers = _most_likely(np.log(probabilities))
     top_log = float(np.log(probabilities.max(axis=1)).sum())
     odds = ODDS_UNKNOWN if off is None else ODDS_KNOWN
@@ -117,7 +117,7 @@ def _most_likely(logs: Grid) -> tuple[Grid, NDArray[np.int64]]:
 
 
 def _total_probabilities(probabilities: Grid) -> Grid:
-    """Return the total probability of the readings by sums (16, 16)."""
+    """Return the total probability of all readings for all sums (16, 16)."""
     before = np.zeros((_SUMS, _SUMS))
     before[0, 0] = 1.0
     for row in probabilities:

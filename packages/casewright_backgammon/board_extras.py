@@ -1,4 +1,4 @@
-"""Drawing of the other parts of a board: numbers, dice, cube, trays, texts."""
+"""Drawing of a board's parts other than field and checkers: numbers, dice, cube, trays, texts."""
 
 from __future__ import annotations
 
@@ -15,14 +15,15 @@ from casewright_mcbr.fonts import font_of
 if TYPE_CHECKING:
     from PIL import Image, ImageDraw
 
-#: Positions of the pips of a die, relative to the middle, in thirds of the side.
+#: Coordinates of a die's pips from its middle, by the number of pips.
+_CORNERS = [(-1, -1), (1, 1), (-1, 1), (1, -1)]
 _PIPS = {
     1: [(0, 0)],
-    2: [(-1, -1), (1, 1)],
-    3: [(-1, -1), (0, 0), (1, 1)],
-    4: [(-1, -1), (1, 1), (-1, 1), (1, -1)],
-    5: [(-1, -1), (1, 1), (-1, 1), (1, -1), (0, 0)],
-    6: [(-1, -1), (1, 1), (-1, 1), (1, -1), (-1, 0), (1, 0)],
+    2: _CORNERS[:2],
+    3: [*_CORNERS[:2], (0, 0)],
+    4: _CORNERS,
+    5: [*_CORNERS, (0, 0)],
+    6: [*_CORNERS, (-1, 0), (1, 0)],
 }
 _WORDS = ("Pips", "Match", "Score", "to play", "White", "Black", "Cube", "Undo", "Resign", "Game")
 
@@ -34,7 +35,7 @@ class Sheet:
     Attributes:
         canvas: The image.
         style: The style of the board.
-        unit: Width of a slice; all lengths are in pixels.
+        unit: Width of a slice in pixels, as all lengths.
         xs: Left edge of the field, both edges of the bar, right edge of the field.
         ys: Upper edge, middle and lower edge of the field.
         trays: Left and right edges of the trays.
@@ -69,15 +70,15 @@ def draw_extras(
     """
     rng = np.random.default_rng(sheet.style.seed)
     if sheet.style.labels:
-        _labels(sheet, labels)
+        _draw_labels(sheet, labels)
     if sheet.style.hinges:
-        _hinges(sheet)
-    _off(sheet, off, own, home)
-    _dice(sheet, rng)
-    _cube(sheet, rng)
+        _draw_hinges(sheet)
+    _draw_off(sheet, off, own, home)
+    _draw_dice(sheet, rng)
+    _draw_cube(sheet, rng)
 
 
-def drawn_text(
+def draw_text(
     sheet: Sheet,
     at: tuple[float, float],
     text: str,
@@ -96,7 +97,7 @@ def drawn_text(
     pen.text(at, text, fill=ink, font=font, anchor="mm")
 
 
-def some_words(rng: np.random.Generator) -> str:
+def random_words(rng: np.random.Generator) -> str:
     """Return a short random text like those that programs show around a board."""
     words = [str(rng.choice(_WORDS)) for _ in range(int(rng.integers(1, 4)))]
     if rng.random() < 0.7:
@@ -104,7 +105,7 @@ def some_words(rng: np.random.Generator) -> str:
     return " ".join(words)
 
 
-def _labels(sheet: Sheet, labels: Sequence[int]) -> None:
+def _draw_labels(sheet: Sheet, labels: Sequence[int]) -> None:
     _, top, _, bottom = sheet.style.frames
     for index, label in enumerate(labels):
         column = index % ROW
@@ -115,10 +116,10 @@ def _labels(sheet: Sheet, labels: Sequence[int]) -> None:
         if height < 5:
             continue
         y = sheet.ys[2] + room / 2 if below else sheet.ys[0] - room / 2
-        drawn_text(sheet, (x, y), str(label), height, sheet.style.ink)
+        draw_text(sheet, (x, y), str(label), height, sheet.style.ink)
 
 
-def _hinges(sheet: Sheet) -> None:
+def _draw_hinges(sheet: Sheet) -> None:
     middle = (sheet.xs[1] + sheet.xs[2]) / 2
     wide, high = 0.3 * min(sheet.style.bar, 1) * sheet.unit, 0.5 * sheet.unit
     for share in (0.22, 0.78):
@@ -127,7 +128,7 @@ def _hinges(sheet: Sheet) -> None:
         sheet.pen.rectangle(box, fill=(196, 168, 92), outline=(90, 70, 30))
 
 
-def _off(sheet: Sheet, off: tuple[int, int], own: Colour, home: Home) -> None:
+def _draw_off(sheet: Sheet, off: tuple[int, int], own: Colour, home: Home) -> None:
     if not sheet.trays or sheet.style.off == "none":
         return
     # If there are two trays, the checkers lie in the tray on the bear-off side.
@@ -141,7 +142,7 @@ def _off(sheet: Sheet, off: tuple[int, int], own: Colour, home: Home) -> None:
             continue
         if style.off == "number":
             y = (middle + bottom) / 2 if below else (top + middle) / 2
-            drawn_text(sheet, ((start + end) / 2, y), str(count), 0.6 * sheet.unit, style.ink)
+            draw_text(sheet, ((start + end) / 2, y), str(count), 0.6 * sheet.unit, style.ink)
             continue
         thick = min(0.32 * sheet.unit, room / 15)
         pad = 0.08 * (end - start)
@@ -153,39 +154,36 @@ def _off(sheet: Sheet, off: tuple[int, int], own: Colour, home: Home) -> None:
                 sheet.pen.rectangle(box, fill=colour, outline=edge)
 
 
-def _dice(sheet: Sheet, rng: np.random.Generator) -> None:
+def _draw_dice(sheet: Sheet, rng: np.random.Generator) -> None:
     style = sheet.style
     if style.dice == "none" or (style.dice == "tray" and not sheet.trays):
         return
     side = float(rng.uniform(0.5, 0.85)) * sheet.unit
     middle = sheet.ys[1] + float(rng.uniform(-0.2, 0.2)) * sheet.unit
-    match style.dice:
-        case "bar":
+    if style.dice in ("bar", "tray"):
+        if style.dice == "bar":
             side = min(side, 0.8 * style.bar * sheet.unit)
-            x = (sheet.xs[1] + sheet.xs[2]) / 2
-            spots = [(x, middle - 0.7 * side), (x, middle + 0.7 * side)]
-        case "tray":
-            x = sum(sheet.trays[-1]) / 2
-            spots = [(x, middle - 0.7 * side), (x, middle + 0.7 * side)]
-        case _:
-            start = sheet.xs[2] if rng.random() < 0.6 else sheet.xs[0]
-            x = start + float(rng.uniform(1.5, 4.5)) * sheet.unit
-            spots = [(x - 0.65 * side, middle), (x + 0.65 * side, middle)]
+        x = sum(sheet.xs[1:3] if style.dice == "bar" else sheet.trays[-1]) / 2
+        spots = [(x, middle - 0.7 * side), (x, middle + 0.7 * side)]
+    else:
+        start = sheet.xs[2] if rng.random() < 0.6 else sheet.xs[0]
+        x = start + float(rng.uniform(1.5, 4.5)) * sheet.unit
+        spots = [(x - 0.65 * side, middle), (x + 0.65 * side, middle)]
     face = style.light if rng.random() < 0.5 else style.dark
     if rng.random() < 0.3:
         face = (250, 250, 250)
     ink = (15, 15, 15) if luminance(face) > 110 else (240, 240, 240)
-    round_by = float(rng.uniform(0, 0.25)) * side
+    radius = float(rng.uniform(0, 0.25)) * side
     for x, y in spots:
         box = (x - side / 2, y - side / 2, x + side / 2, y + side / 2)
-        sheet.pen.rounded_rectangle(box, round_by, fill=face, outline=ink)
+        sheet.pen.rounded_rectangle(box, radius, fill=face, outline=ink)
         pip = 0.09 * side
         for right, down in _PIPS[int(rng.integers(1, 7))]:
             a, b = x + right * side * 0.27, y + down * side * 0.27
             sheet.pen.ellipse((a - pip, b - pip, a + pip, b + pip), fill=ink)
 
 
-def _cube(sheet: Sheet, rng: np.random.Generator) -> None:
+def _draw_cube(sheet: Sheet, rng: np.random.Generator) -> None:
     style = sheet.style
     if style.cube == "none" or (style.cube == "tray" and not sheet.trays):
         return
@@ -210,4 +208,4 @@ def _cube(sheet: Sheet, rng: np.random.Generator) -> None:
     box = (x - side / 2, y - side / 2, x + side / 2, y + side / 2)
     sheet.pen.rounded_rectangle(box, 0.12 * side, fill=face, outline=ink)
     value = str(rng.choice(["2", "4", "8", "16", "32", "64", "1"]))
-    drawn_text(sheet, (x, y), value, 0.55 * side, ink)
+    draw_text(sheet, (x, y), value, 0.55 * side, ink)

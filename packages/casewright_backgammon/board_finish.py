@@ -1,4 +1,4 @@
-"""Conversion of a drawn board to a picture: grain, scale, perspective, blur, noise, JPEG."""
+"""Effects that turn a drawn board into a picture: grain, scale, perspective, blur, noise, JPEG."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from casewright_backgammon.board_extras import some_words
+from casewright_backgammon.board_extras import random_words
 from casewright_backgammon.board_style import BoardStyle, luminance
 from casewright_mcbr.fonts import font_of
 
@@ -19,7 +19,7 @@ Points = NDArray[np.float64]
 
 
 def grained(image: Image.Image, style: BoardStyle, share: float) -> Image.Image:
-    """Return an image with the grain of wood or cloth."""
+    """Return an image with the grain of wood or cloth, ``share`` times as strong as the style's."""
     from PIL import Image, ImageChops
 
     wide, high = image.size
@@ -50,22 +50,22 @@ def finished(canvas: Image.Image, corners: Points, style: BoardStyle) -> tuple[I
     rng = np.random.default_rng(style.seed + 1)
     left, top, right, bottom = (round(share * size[0]) for share in style.margins)
     if left or top or right or bottom:
-        whole = Image.new("RGB", (size[0] + left + right, size[1] + top + bottom), style.ground)
-        _write_around(whole, (left, top, size[0], size[1]), style, rng)
-        whole.paste(canvas, (left, top))
-        canvas, corners = whole, corners + np.array((left, top))
+        picture = Image.new("RGB", (size[0] + left + right, size[1] + top + bottom), style.ground)
+        _draw_surroundings(picture, size[0], style, rng)
+        picture.paste(canvas, (left, top))
+        canvas, corners = picture, corners + np.array((left, top))
     if style.rotation or any(style.perspective):
         canvas, corners = _tilted(canvas, corners, style)
     if style.blur:
         canvas = canvas.filter(ImageFilter.GaussianBlur(style.blur * size[0] / 600))
     if style.noise:
-        grey = np.asarray(canvas, dtype=np.float32)
-        grey = grey + style.noise * rng.standard_normal(grey.shape, dtype=np.float32)
-        canvas = Image.fromarray(grey.clip(0, 255).round().astype(np.uint8))
+        levels = np.asarray(canvas, dtype=np.float32)
+        levels = levels + style.noise * rng.standard_normal(levels.shape, dtype=np.float32)
+        canvas = Image.fromarray(levels.clip(0, 255).round().astype(np.uint8))
     if style.jpeg:
-        into = io.BytesIO()
-        canvas.save(into, "JPEG", quality=style.jpeg)
-        canvas = Image.open(into)
+        buffer = io.BytesIO()
+        canvas.save(buffer, "JPEG", quality=style.jpeg)
+        canvas = Image.open(buffer)
         canvas.load()
     return canvas, corners
 
@@ -85,12 +85,12 @@ def perspective(source: Points, target: Points) -> Points:
     return solved
 
 
-def moved(numbers: Points, places: Points) -> Points:
-    """Return the source points (n, 2) of a transform's target points (n, 2)."""
-    matrix = np.append(numbers, 1.0).reshape(3, 3)
-    whole = np.column_stack([places, np.ones(len(places))]) @ matrix.T
-    moved: Points = whole[:, :2] / whole[:, 2:]
-    return moved
+def moved(coefficients: Points, targets: Points) -> Points:
+    """Return the source points (n, 2) of target points (n, 2); see ``perspective``."""
+    matrix = np.append(coefficients, 1.0).reshape(3, 3)
+    homogeneous = np.column_stack([targets, np.ones(len(targets))]) @ matrix.T
+    sources: Points = homogeneous[:, :2] / homogeneous[:, 2:]
+    return sources
 
 
 def _tilted(image: Image.Image, corners: Points, style: BoardStyle) -> tuple[Image.Image, Points]:
@@ -103,35 +103,31 @@ def _tilted(image: Image.Image, corners: Points, style: BoardStyle) -> tuple[Ima
     middle = source.mean(axis=0)
     target = (source - middle) @ turn.T + middle
     target = target + np.array(style.perspective).reshape(4, 2) * wide
-    there = perspective(source, target)
     tilted = image.transform(
         image.size,
         Image.Transform.PERSPECTIVE,
-        there.tolist(),
+        perspective(source, target).tolist(),
         Image.Resampling.BILINEAR,
         fillcolor=style.ground,
     )
     return tilted, moved(perspective(target, source), corners)
 
 
-def _write_around(
-    whole: Image.Image,
-    board: tuple[int, int, int, int],
-    style: BoardStyle,
-    rng: np.random.Generator,
+def _draw_surroundings(
+    picture: Image.Image, board_width: int, style: BoardStyle, rng: np.random.Generator
 ) -> None:
-    """Write texts and draw panels on the ground around a board."""
+    """Draw random texts and panels on a picture, before a board covers its middle."""
     from PIL import ImageDraw
 
-    pen = ImageDraw.Draw(whole)
+    pen = ImageDraw.Draw(picture)
     ink = (20, 20, 20) if luminance(style.ground) > 110 else (230, 230, 230)
     for _ in range(style.texts):
-        x, y = int(rng.integers(whole.width)), int(rng.integers(whole.height))
+        x, y = int(rng.integers(picture.width)), int(rng.integers(picture.height))
         if rng.random() < 0.3:
-            size = int(rng.integers(10, max(11, whole.width // 4)))
+            size = int(rng.integers(10, max(11, picture.width // 4)))
             fill = tuple(int(level) for level in rng.integers(0, 256, 3))
             pen.rectangle((x, y, x + size, y + size // 3), fill=fill, outline=ink)
             continue
-        height = max(7, round(board[2] * float(rng.uniform(0.015, 0.04))))
-        text = some_words(rng)
+        height = max(7, round(board_width * float(rng.uniform(0.015, 0.04))))
+        text = random_words(rng)
         pen.text((x, y), text, fill=ink, font=font_of(style.font, height), anchor="mm")

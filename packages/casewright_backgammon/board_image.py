@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from casewright_backgammon.board_extras import Sheet, draw_extras, drawn_text
+from casewright_backgammon.board_extras import Sheet, draw_extras, draw_text
 from casewright_backgammon.board_finish import finished, grained
 from casewright_backgammon.board_layout import (
     LOWER_BAR,
@@ -71,11 +71,10 @@ def draw_board(
     """Draw a board, and return the image and its landmarks; see ``render_board``.
 
     Returns:
-        The image, and the pixels (x, y) of eight landmarks, array (8, 2): the field's left edge,
-        the bar's left and right edges, the field's right edge, on the upper edge, then on the
-        lower edge.
+        The image, and the pixels (x, y) of eight landmarks, array (8, 2): on the field's upper
+        edge, then on its lower edge, the field's left edge, the bar's left and right edges, and the
+        field's right edge.
     """
-
     checked_view(own, home)
     checked(position)
     sheet = _blank_sheet(style)
@@ -95,14 +94,14 @@ def _blank_sheet(style: BoardStyle) -> Sheet:
     from PIL import Image
 
     left, top, right, bottom = style.frames
-    before = style.tray + left if style.trays in ("left", "both") else 0.0
-    after = style.tray + right if style.trays in ("right", "both") else 0.0
-    wide = before + left + ROW + style.bar + right + after
-    unit = style.width * style.fine / wide
-    start = before + left
+    left_tray = style.tray + left if style.trays in ("left", "both") else 0.0
+    right_tray = style.tray + right if style.trays in ("right", "both") else 0.0
+    start = left_tray + left
     end = start + ROW + style.bar
-    trays = [(left, left + style.tray)] if before else []
-    if after:
+    wide = end + right + right_tray
+    unit = style.width * style.fine / wide
+    trays = [(left, left + style.tray)] if left_tray else []
+    if right_tray:
         trays.append((end + right, end + right + style.tray))
     size = (round(wide * unit), round((top + 2 * style.half + bottom) * unit))
     canvas = Image.new("RGB", size, style.frame)
@@ -123,15 +122,15 @@ def _draw_field(sheet: Sheet) -> None:
     field = Image.new("RGB", sheet.canvas.size, style.field)
     if style.grain:
         field = grained(field, style, 1.0)
-    left, bar, after, right = sheet.xs
+    left, bar_left, bar_right, right = sheet.xs
     top, _, bottom = sheet.ys
-    for start, end in ((left, bar), (after, right), *sheet.trays):
+    for start, end in ((left, bar_left), (bar_right, right), *sheet.trays):
         box = (round(start), round(top), round(end), round(bottom))
         sheet.canvas.paste(field.crop(box), box[:2])
-    sheet.pen.rectangle((bar, top, after, bottom), fill=style.bar_colour)
+    sheet.pen.rectangle((bar_left, top, bar_right, bottom), fill=style.bar_colour)
     if style.outline:
         line = max(1, round(style.outline * sheet.unit))
-        for start, end in ((left, right), (bar, after)):
+        for start, end in ((left, right), (bar_left, bar_right)):
             edges = (start, top, end, bottom)
             sheet.pen.rectangle(edges, outline=_line_colour(style), width=line)
     _draw_points(sheet)
@@ -148,22 +147,22 @@ def _draw_points(sheet: Sheet) -> None:
     masks = [Image.new("1", size) for _ in style.points]
     shapes: list[list[list[tuple[float, float]]]] = [[], []]
     for index in range(POINTS):
-        # The colours alternate along a row, and opposite points differ.
-        turn = (index + index // ROW) % 2
+        # The two colours alternate along a row, and opposite points differ.
+        parity = (index + index // ROW) % 2
         shape = _point(sheet, index)
-        ImageDraw.Draw(masks[turn]).polygon(shape, fill=1)
-        shapes[turn].append(shape)
+        ImageDraw.Draw(masks[parity]).polygon(shape, fill=1)
+        shapes[parity].append(shape)
     width = round(style.outline * sheet.unit)
-    for turn, (mask, colour) in enumerate(zip(masks, style.points, strict=True)):
-        if style.pattern == "plain" or turn == 0:
+    for parity, (mask, colour) in enumerate(zip(masks, style.points, strict=True)):
+        if style.pattern == "plain" or parity == 0:
             fill = Image.new("RGB", size, colour)
             if style.grain:
                 fill = grained(fill, style, 0.7)
             sheet.canvas.paste(fill, mask=mask)
         elif style.pattern == "hatched":
             sheet.canvas.paste(_hatched(sheet), mask=mask)
-        if width or (style.pattern != "plain" and turn):
-            for shape in shapes[turn]:
+        if width or (style.pattern != "plain" and parity):
+            for shape in shapes[parity]:
                 sheet.pen.line(
                     [*shape, shape[0]],
                     fill=_line_colour(style) if width else colour,
@@ -179,9 +178,9 @@ def _hatched(sheet: Sheet) -> Image.Image:
     fill = Image.new("RGB", (wide, high), style.field)
     pen = ImageDraw.Draw(fill)
     step = max(3, round(sheet.unit * (0.12 + (style.seed % 7) * 0.03)))
-    lean = high if style.seed % 2 else 0
+    slant = high if style.seed % 2 else 0
     for start in range(-high, wide + high, step):
-        pen.line((start, 0, start + lean, high), fill=style.points[1], width=max(1, step // 3))
+        pen.line((start, 0, start + slant, high), fill=style.points[1], width=max(1, step // 3))
     return fill
 
 
@@ -194,16 +193,18 @@ def _left(sheet: Sheet, index: int) -> float:
 
 
 def _point(sheet: Sheet, index: int) -> list[tuple[float, float]]:
+    """Return the outline of a slice's point."""
     style = sheet.style
     base, inward = _base(sheet, index)
     centre = _left(sheet, index) + sheet.unit / 2
     long = style.length * style.half * sheet.unit
     steps = np.linspace(0, 1, 2 if style.taper == 1 else 9)
     narrow = style.blunt + (1 - style.blunt) * (1 - steps) ** style.taper
-    wide = narrow * style.point_width * sheet.unit / 2
-    there = [(centre - w, base + inward * t * long) for t, w in zip(steps, wide, strict=True)]
-    back = [(centre + w, base + inward * t * long) for t, w in zip(steps, wide, strict=True)]
-    return there + back[::-1]
+    widths = narrow * style.point_width * sheet.unit / 2
+    ys = base + inward * steps * long
+    left = zip(centre - widths, ys, strict=True)
+    right = zip((centre + widths)[::-1], ys[::-1], strict=True)
+    return [(float(x), float(y)) for x, y in (*left, *right)]
 
 
 def _base(sheet: Sheet, index: int) -> tuple[float, int]:
@@ -221,26 +222,27 @@ def _draw_stack(sheet: Sheet, index: int, count: int) -> None:
         # A bar may be narrower than a checker, and its stacks have less space.
         across = min(across, max(style.bar * 1.1, 0.6) * unit)
         fit = min(style.fit, max(1, int(style.half * unit / across)) - 1)
-        start, way = _bar_start(sheet, index, min(number, fit) * across)
+        start, direction = _bar_start(sheet, index, min(number, fit) * across)
     else:
         fit = style.fit
-        edge, way = _base(sheet, index)
-        start = edge + way * style.gap * unit
+        edge, direction = _base(sheet, index)
+        start = edge + direction * style.gap * unit
     step = across * style.spacing
     sprite = _sprite(style, max(round(across), 4), count > 0)
-    spots, written = _spots(style, number, max(fit, 1))
+    spots, number_spot = _spots(style, number, max(fit, 1))
     for spot in spots:
-        y = start + way * (across / 2 + spot * step)
-        _lay(sheet.canvas, sprite, x, y)
-    if written is not None:
-        y = start + way * (across / 2 + written * step)
-        on_checker = written <= max(spots)
+        y = start + direction * (across / 2 + spot * step)
+        corner = (round(x - sprite.width / 2), round(y - sprite.height / 2))
+        sheet.canvas.paste(sprite, corner, sprite)
+    if number_spot is not None:
+        y = start + direction * (across / 2 + number_spot * step)
+        on_checker = number_spot <= max(spots)
         colour = style.light if count > 0 else style.dark
         ink = style.ink
         if on_checker:
             ink = (10, 10, 10) if luminance(colour) > 110 else (245, 245, 245)
-        share = 0.62 if number < 10 else 0.54
-        drawn_text(sheet, (x, y), str(number), share * across, ink, boxed=not on_checker)
+        height = (0.62 if number < 10 else 0.54) * across
+        draw_text(sheet, (x, y), str(number), height, ink, boxed=not on_checker)
 
 
 def _bar_start(sheet: Sheet, index: int, long: float) -> tuple[float, int]:
@@ -262,48 +264,41 @@ def _bar_start(sheet: Sheet, index: int, long: float) -> tuple[float, int]:
 
 
 def _spots(style: BoardStyle, number: int, fit: int) -> tuple[list[float], float | None]:
-    """Return the checkers' offsets in a stack, in steps, and the offset of their number."""
-    written: float | None = None
+    """Return the checkers' offsets in a stack, in steps, and the offset of the written number.
+
+    The second offset is ``None`` if no number is written.
+    """
     if number <= fit:
         spots = [float(n) for n in range(number)]
-        if number >= style.number_from:
-            written = float(number - 1)
-        return spots, written
+        return spots, float(number - 1) if number >= style.number_from else None
     if style.tall == "overlap":
         return [n * (fit - 1) / (number - 1) for n in range(number)], None
     if style.tall == "layers":
-        spots, left, layer = [], number, 0
-        while left > 0 and layer < fit:
-            some = min(left, fit - layer)
-            spots += [n + layer / 2 for n in range(some)]
-            left, layer = left - some, layer + 1
+        every = [n + layer / 2 for layer in range(fit) for n in range(fit - layer)]
+        spots = every[:number]
         # A number replaces the checkers that do not fit on the point.
-        return spots, None if left <= 0 else spots[-1]
+        return spots, None if number <= len(every) else spots[-1]
     spots = [float(n) for n in range(fit)]
     where = {"top": fit - 1.0, "base": 0.0, "beyond": fit - 0.1}
     return spots, where[style.number_at]
 
 
-def _lay(canvas: Image.Image, sprite: Image.Image, x: float, y: float) -> None:
-    wide, high = sprite.size
-    canvas.paste(sprite, (round(x - wide / 2), round(y - high / 2)), sprite)
-
-
 @lru_cache(maxsize=16)
 def _sprite(style: BoardStyle, across: int, light: bool) -> Image.Image:
-    """Return a checker on a transparent ground, with edge, rings, shading and shadow."""
+    """Return a checker on a transparent background, with edge, rings, shading and shadow."""
     from PIL import Image
 
     colour, rim_colour = (style.light, style.light_rim) if light else (style.dark, style.dark_rim)
     radius = across / 2
     side = across + 2 * max(1, round(across * 0.08))
-    at = np.arange(side) - (side - 1) / 2
-    right, down = np.meshgrid(at, at)
-    far = np.hypot(right, down)
+    axis = np.arange(side) - (side - 1) / 2
+    right, down = np.meshgrid(axis, axis)
+    distance = np.hypot(right, down)
 
     def within(limit: float) -> NDArray[np.float64]:
-        inner: NDArray[np.float64] = np.clip(limit - far + 0.5, 0, 1)
-        return inner
+        """Return the share of each pixel that is within a distance from the middle."""
+        share: NDArray[np.float64] = np.clip(limit - distance + 0.5, 0, 1)
+        return share
 
     paint = np.broadcast_to(np.array(colour, dtype=np.float64), (side, side, 3)).copy()
     if style.shade:
@@ -311,22 +306,21 @@ def _sprite(style: BoardStyle, across: int, light: bool) -> Image.Image:
         paint += (style.shade * 55 * lit)[..., None]
         gleam = np.exp(-((right + 0.35 * radius) ** 2 + (down + 0.4 * radius) ** 2) / radius**2 * 6)
         paint += (style.shade * 70 * gleam)[..., None]
-        paint *= 1 - style.shade * 0.35 * np.clip(far / radius - 0.6, 0, 1)[..., None]
+        paint *= 1 - style.shade * 0.35 * np.clip(distance / radius - 0.6, 0, 1)[..., None]
     edge = np.array(rim_colour, dtype=np.float64)
     for ring in range(style.rings):
-        distance = radius * (0.75 - 0.22 * ring)
-        line = np.clip(1.2 - np.abs(far - distance), 0, 1) * 0.5
+        ring_radius = radius * (0.75 - 0.22 * ring)
+        line = np.clip(1.2 - np.abs(distance - ring_radius), 0, 1) * 0.5
         paint += (edge - paint) * line[..., None]
     if style.rim:
         border = (1 - within(radius - max(1.0, style.rim * radius)))[..., None]
         paint += (edge - paint) * border
     cover = within(radius) * style.opacity
     if style.shadow:
-        off = np.hypot(right - 0.05 * across, down - 0.07 * across)
-        dark = np.clip((radius - off) / (0.06 * across) + 0.5, 0, 1) * style.shadow
-        under = dark * (1 - within(radius))
-        whole = cover + under * (1 - cover)
-        paint *= (cover / np.maximum(whole, 1e-6))[..., None]
-        cover = whole
+        shadow_distance = np.hypot(right - 0.05 * across, down - 0.07 * across)
+        shadow = np.clip((radius - shadow_distance) / (0.06 * across) + 0.5, 0, 1) * style.shadow
+        total = cover + shadow * (1 - within(radius)) * (1 - cover)
+        paint *= (cover / np.maximum(total, 1e-6))[..., None]
+        cover = total
     pixels = np.dstack([paint.clip(0, 255), cover * 255]).round().astype(np.uint8)
     return Image.fromarray(pixels)

@@ -1,10 +1,9 @@
 """The layout of a board's points in a picture.
 
-The player on roll sits below. On a board of the usual kind (``home="right"``) that player bears off
-at the lower right: points 1 to 6 are below on the right, from right to left, 7 to 12 below on the
-left, 13 to 18 above on the left, from left to right, 19 to 24 above on the right. A mirrored board
-(``home="left"``) has left and right exchanged. The other player counts the same points from the
-other side: point p is 25 - p.
+The player on roll sits below. On the usual board (``home="right"``) that player bears off at the
+lower right. The points 1 to 12 are in the lower row from right to left, 13 to 24 in the upper row
+from left to right. A mirrored board (``home="left"``) has left and right exchanged. The other
+player's name for point p is 25 - p.
 
 A picture has 26 slices: the lower row from left to right (0 to 11), the upper row from left to
 right (12 to 23), the lower half of the bar (24), and the upper half of the bar (25).
@@ -21,7 +20,7 @@ from casewright_backgammon.position import BAR, POINTS, Position
 Colour = Literal["light", "dark"]
 Home = Literal["right", "left"]
 
-#: Slices of a board: two rows of twelve points, two halves of the bar.
+#: Numbers of slices in a row and on a board; indices of the halves of the bar.
 ROW = POINTS // 2
 SLICES = POINTS + 2
 LOWER_BAR, UPPER_BAR = POINTS, POINTS + 1
@@ -54,14 +53,14 @@ def point_of_slice(index: int, home: str) -> int:
 def signed_counts(
     position: Position, own: str, home: str, *, own_bar_below: bool = True
 ) -> list[int]:
-    """Return the counts of 26 slices: above 0 for light checkers, below 0 for dark checkers.
+    """Return the counts of 26 slices: positive for light checkers, negative for dark checkers.
 
     Args:
         position: The checkers.
         own: The colour of the player on roll.
         home: The side where that player bears off.
-        own_bar_below: True if this player's checkers on the bar are in its lower half, else the
-            upper.
+        own_bar_below: True if that player's checkers on the bar are in its lower half; false for
+            the upper half.
     """
     sign = 1 if own == "light" else -1
     counts = []
@@ -73,9 +72,9 @@ def signed_counts(
 
 
 def position_of_counts(counts: Sequence[int], own: str, home: str) -> Position:
-    """Return the position of 26 slices, legal or not; the inverse of ``signed_counts``.
+    """Return the position of 26 slices, possible or not; the inverse of ``signed_counts``.
 
-    Checkers on either half of the bar belong to the player of their colour.
+    On both halves of the bar, the colour of a checker shows its player.
     """
     sign = 1 if own == "light" else -1
     mine, others = [0] * (BAR + 1), [0] * (BAR + 1)

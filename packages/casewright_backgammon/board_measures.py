@@ -25,17 +25,19 @@ from casewright_backgammon.board_style import draw_style
 from casewright_backgammon.non_boards import LEARNED, UNSEEN, Kind, draw_non_board
 from casewright_mcbr.fonts import training_fonts
 
-#: Cost of an accepted wrong reading, in refused right readings.
+#: An accepted wrong reading costs as much as this number of refused right readings.
 COST = 3
 #: Bounds of the thresholds.
 LEAST, MOST = 0.1, 0.9
 
 
 @dataclass(frozen=True, slots=True)
-class _Seen:
+class _Outcome:
+    """The reading of a drawn board; ``slices`` is the share of slices that are read right."""
+
     reading: BoardReading
     right: bool
-    flawed: bool
+    impossible: bool
     slices: float
 
 
@@ -48,30 +50,32 @@ def measure(folder: Path, *, seed: int = 0, count: int = 1000) -> dict[str, floa
         count: Number of boards, and of other pictures of each kind.
 
     Returns:
-        Shares from 0 to 1. Of boards, with the borne-off checkers given: ``boards_right``, all
-        checkers read right and the reading accepted; ``boards_refused``; ``wrong_caught``, the
-        refused share of the wrong readings; ``slices_right``. Of pictures without a board, the
-        refused shares: ``non_boards_refused`` for learned kinds, ``unseen_kinds_refused`` for other
-        kinds. Also the thresholds ``least_board`` and ``least_confidence``.
+        Shares of boards, for which the borne-off checkers are given: ``boards_right`` (all checkers
+        are read right, and the reading is accepted), ``boards_refused``, and ``slices_right`` (of
+        slices). ``wrong_caught`` is the share of wrong readings that are refused. Shares of
+        pictures without a board that are refused: ``non_boards_refused`` for learned kinds,
+        ``unseen_kinds_refused`` for other kinds. And the thresholds ``least_board`` and
+        ``least_confidence``.
     """
     reader = BoardReader(folder)
     rng = np.random.default_rng(seed)
-    seen = _boards(reader, rng, count)
-    refused = [
-        board.flawed
-        or board.reading.board < reader.least_board
-        or board.reading.confidence < reader.least_confidence
-        for board in seen
-    ]
-    pairs = list(zip(seen, refused, strict=True))
-    wrong = [out for board, out in pairs if not board.right]
+    outcomes = _read_boards(reader, rng, count)
+    refused = np.array(
+        [
+            outcome.impossible
+            or outcome.reading.board < reader.least_board
+            or outcome.reading.confidence < reader.least_confidence
+            for outcome in outcomes
+        ]
+    )
+    right = np.array([outcome.right for outcome in outcomes])
     return {
-        "boards_right": sum(board.right and not out for board, out in pairs) / count,
-        "boards_refused": sum(refused) / count,
-        **({"wrong_caught": sum(wrong) / len(wrong)} if wrong else {}),
-        "slices_right": sum(board.slices for board in seen) / count,
-        "non_boards_refused": _refused(reader, LEARNED, rng, count),
-        "unseen_kinds_refused": _refused(reader, UNSEEN, rng, count),
+        "boards_right": float((right & ~refused).mean()),
+        "boards_refused": float(refused.mean()),
+        **({} if right.all() else {"wrong_caught": float(refused[~right].mean())}),
+        "slices_right": sum(outcome.slices for outcome in outcomes) / count,
+        "non_boards_refused": _refused_share(reader, LEARNED, rng, count),
+        "unseen_kinds_refused": _refused_share(reader, UNSEEN, rng, count),
         LEAST_BOARD: reader.least_board,
         LEAST_CONFIDENCE: reader.least_confidence,
     }
@@ -82,25 +86,23 @@ def chosen_thresholds(
 ) -> dict[str, dict[str, float]]:
     """Return the thresholds for each network's file, chosen on new pictures.
 
-    The board threshold accepts as few pictures of the learned kinds as possible, but refuses at
-    most one board in 500. The confidence threshold minimises the number of refused right readings
-    plus ``COST`` times the number of accepted wrong readings.
+    The board threshold is the highest one that refuses at most one board in 500. The confidence
+    threshold minimises the number of refused right readings plus ``COST`` times the number of
+    accepted wrong readings.
 
     Args:
         folder: The folder of the networks' files.
         seed: Random seed of the pictures; use another one than the training.
-        count: Number of boards, and of other pictures.
+        count: Number of boards.
     """
-    reader = BoardReader(folder)
-    rng = np.random.default_rng(seed)
-    seen = _boards(reader, rng, count)
-    boards = np.array([board.reading.board for board in seen])
+    outcomes = _read_boards(BoardReader(folder), np.random.default_rng(seed), count)
+    boards = np.array([outcome.reading.board for outcome in outcomes])
     least_board = float(np.quantile(boards, 0.002).clip(LEAST, MOST))
-    passed = [board for board in seen if not board.flawed]
-    sure = np.array([board.reading.confidence for board in passed])
-    right = np.array([board.right for board in passed], dtype=bool)
+    possible = [outcome for outcome in outcomes if not outcome.impossible]
+    confidence = np.array([outcome.reading.confidence for outcome in possible])
+    right = np.array([outcome.right for outcome in possible], dtype=bool)
     limits = np.linspace(LEAST, MOST, 81)
-    costs = [(right & (sure < t)).sum() + COST * (~right & (sure >= t)).sum() for t in limits]
+    costs = [np.where(right, confidence < t, COST * (confidence >= t)).sum() for t in limits]
     least_confidence = float(limits[int(np.argmin(costs))])
     return {
         LANDMARKS_FILE: {LEAST_BOARD: least_board},
@@ -108,31 +110,29 @@ def chosen_thresholds(
     }
 
 
-def _boards(reader: BoardReader, rng: np.random.Generator, count: int) -> list[_Seen]:
+def _read_boards(reader: BoardReader, rng: np.random.Generator, count: int) -> list[_Outcome]:
+    """Draw ``count`` random boards, and return their readings."""
     fonts: list[Path | None] = [None, *training_fonts()]
-    seen = []
+    outcomes = []
     for position in islice(random_positions(rng), count):
         style = draw_style(rng, fonts)
         image, _ = draw_board(position, style)
         reading = reader.look(image, off=position.off)
         counts = signed_counts(position, "light", "right", own_bar_below=style.own_bar_below)
-        equal = np.array(reading.counts) == counts
-        seen.append(
-            _Seen(
+        outcomes.append(
+            _Outcome(
                 reading,
                 reading.position == position,
                 bool(reading_flaw(reading.counts, "light", "right", position.off)),
-                float(equal.mean()),
+                float((np.array(reading.counts) == counts).mean()),
             )
         )
-    return seen
+    return outcomes
 
 
-def _refused(
+def _refused_share(
     reader: BoardReader, kinds: Mapping[str, Kind], rng: np.random.Generator, count: int
 ) -> float:
-    refused = 0
-    for _ in range(count):
-        reading = reader.look(draw_non_board(kinds, rng))
-        refused += bool(reader.refusal(reading))
-    return refused / count
+    """Draw ``count`` pictures without a board, and return the share that the reader refuses."""
+    pictures = (draw_non_board(kinds, rng) for _ in range(count))
+    return sum(bool(reader.refusal(reader.look(picture))) for picture in pictures) / count

@@ -1,4 +1,4 @@
-"""Random positions for drawn boards: from random games, scattered, from the end, crowded."""
+"""Random positions for drawn boards: from random games, or with checkers on random points."""
 
 from __future__ import annotations
 
@@ -7,22 +7,14 @@ from collections.abc import Iterator
 import numpy as np
 
 from casewright_backgammon.moves import legal_plays
-from casewright_backgammon.position import (
-    BAR,
-    CHECKERS,
-    PLACES,
-    POINTS,
-    START,
-    Position,
-    flaw,
-)
+from casewright_backgammon.position import BAR, CHECKERS, PLACES, POINTS, START, Position, flaw
 
-#: Most plies of a random game.
+#: Maximum number of plies of a random game.
 PLIES = 90
 
 
 def random_positions(rng: np.random.Generator) -> Iterator[Position]:
-    """Yield random possible positions, without end; most are from games, or have tall stacks."""
+    """Yield random possible positions without end; most are from games or have tall stacks."""
     games = _games(rng)
     while True:
         chance = rng.random()
@@ -66,22 +58,23 @@ def _scattered(
         spread: Concentration of the Dirichlet distribution over points; higher is more even.
         bar: Probability that a side has checkers on the bar.
         last: The furthest point from home.
-        fewest: Least number of checkers of a side.
+        fewest: Minimum number of checkers of a side.
     """
     while True:
-        mine = rng.random(POINTS) < rng.uniform(0.3, 0.7)
+        own_points = rng.random(POINTS) < rng.uniform(0.3, 0.7)
         sides = []
-        for allowed in (mine, ~mine[::-1]):
+        for allowed in (own_points, ~own_points[::-1]):
             free = np.flatnonzero(allowed[:last])
             if len(free) == 0:
                 break
-            some = rng.choice(free, size=int(rng.integers(1, min(len(free), 9) + 1)), replace=False)
+            size = int(rng.integers(1, min(len(free), 9) + 1))
+            points = rng.choice(free, size=size, replace=False)
             count = int(rng.integers(fewest, CHECKERS + 1))
             side = np.zeros(PLACES, dtype=int)
             if rng.random() < bar:
                 side[BAR] = min(int(rng.geometric(0.45)), count)
-            shares = rng.dirichlet([spread] * len(some))
-            side[some] = rng.multinomial(count - side[BAR], shares)
+            shares = rng.dirichlet([spread] * size)
+            side[points] = rng.multinomial(count - side[BAR], shares)
             sides.append(tuple(side.tolist()))
         if len(sides) == 2 and not flaw(position := Position(sides[0], sides[1])):
             return position

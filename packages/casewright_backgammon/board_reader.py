@@ -1,8 +1,8 @@
-"""A reader of boards: from a picture to a position, offline, in a fraction of a second.
+"""Reader of boards: from a picture to a position, offline, in a fraction of a second.
 
-As in MCBR-RAG (Marom 2024), a network finds the landmarks of the board, the two halves are cut into
-slices of one point each, the upper slices are flipped, and another network counts the checkers of
-the slices. The reading is the most likely possible position; impossible readings are refused.
+As in MCBR-RAG (Marom 2024), a network finds the landmarks of the board, and the board is cut into
+slices of one point each; another network counts the checkers in each slice. The reading is the most
+likely possible position. Impossible readings are refused.
 """
 
 from __future__ import annotations
@@ -45,9 +45,9 @@ LANDMARKS_FILE, CHECKERS_FILE = "landmarks.onnx", "checkers.onnx"
 #: Names of the thresholds in the model files: least probability of a board, least confidence.
 LEAST_BOARD, LEAST_CONFIDENCE = "least_board", "least_confidence"
 BOARD = ExpectedPicture("a board", "at most three times as wide as high", least=120, oblong=3)
-#: Margins around the board in the views after the first view, as shares of the board.
+#: Margins around the board in its views, as shares of the board. The first view shows the picture.
 LOOKS = (0.09, 0.09, 0.06, 0.13)
-#: Shifts, in pixels, of the slices of a rectified board; the probabilities are averaged.
+#: Shifts, in pixels, of the slices: their probabilities are averaged, since landmarks are inexact.
 SHIFTS = ((0, 0), (-2, 0), (2, 0), (0, -2), (0, 2))
 
 
@@ -59,8 +59,7 @@ class BoardReading:
         position: The position from the side of the player on roll; a result of ``read`` is
             possible.
         confidence: The probability of the reading among all possible readings, from 0 to 1.
-        counts: Counts of 26 slices: the lower row and the upper row from left to right, the lower
-            and the upper half of the bar; above 0 for light checkers, below 0 for dark checkers.
+        counts: Counts of 26 slices; see ``board_layout.signed_counts``.
         board: The probability that the picture shows a whole board.
     """
 
@@ -79,7 +78,7 @@ class _Networks:
 
 
 class BoardReader:
-    """A reader of boards with trained networks, which are loaded at the first use. Thread-safe.
+    """Reads boards with trained networks, which it loads at the first use. Thread-safe.
 
     Args:
         folder: The folder of the networks' files; ``None`` for the shipped networks.
@@ -113,13 +112,13 @@ class BoardReader:
             image: The bytes of an image file, its path, or an open image.
             own: The colour of the player on roll, "light" or "dark".
             home: The side where that player bears off, "right" or "left".
-            off: Checkers that this player and the other player have borne off, if known. Without
-                it, a side with a checker outside its home board is seldom read as lacking checkers.
+            off: Checkers that this player and the other player have borne off, if known. Otherwise
+                a side with a checker outside its home board most likely has all fifteen.
 
         Raises:
-            InputError: The file is missing, is not an image, or is a damaged, too small or too
-                large image; the image does not show a whole board; the reading is impossible or too
-                uncertain; a network's file is missing; ``own``, ``home`` or ``off`` is invalid.
+            InputError: The image is missing, damaged, too small or too large, or does not show a
+                whole board; the reading is impossible or too uncertain; a network's file is
+                missing; ``own``, ``home`` or ``off`` is invalid.
         """
         reading = self.look(image, own, home, off)
         name = str(image) if isinstance(image, (str, Path)) else "The image"
@@ -150,13 +149,12 @@ class BoardReader:
             checked_off(off)
         picture = opened_picture(image, BOARD).convert("RGB")
         corners, board = self.find(picture)
-        likely = self.probabilities(picture, corners)
+        predicted = self.probabilities(picture, corners)
         readings = []
         for off in offs:
-            counts, sure = decoded(likely, own, home, off)
-            readings.append(
-                BoardReading(position_of_counts(counts, own, home), sure, counts, board)
-            )
+            counts, confidence = decoded(predicted, own, home, off)
+            position = position_of_counts(counts, own, home)
+            readings.append(BoardReading(position, confidence, counts, board))
         return readings
 
     def refusal(
@@ -166,7 +164,7 @@ class BoardReader:
         home: str = "right",
         off: Off | None = None,
     ) -> str:
-        """Return the reason to refuse a reading, as the rest of a sentence, or an empty text."""
+        """Return the reason to refuse a reading, without the sentence's subject; empty if none."""
         checked_view(own, home)
         checked_off(off)
         if reading.board < self.least_board:
@@ -181,18 +179,14 @@ class BoardReader:
             )
         if reading.confidence >= self.least_confidence:
             return ""
-        read = in_words(reading.position).replace("\n", " ")
-        doubt = "" if off is not None else reading_doubt(reading.counts, own, home)
-        if doubt:
+        words = in_words(reading.position).replace("\n", " ")
+        refusal = f"was read with too little confidence, {reading.confidence:.2f}"
+        if off is None and (doubt := reading_doubt(reading.counts, own, home)):
             return (
-                f"was read with too little confidence, {reading.confidence:.2f}: {doubt} "
-                f"The reading: {read} "
+                f"{refusal}: {doubt} The reading: {words} "
                 "Give the numbers of borne-off checkers, or give a clearer picture."
             )
-        return (
-            f"was read with too little confidence, {reading.confidence:.2f}, as: {read} "
-            "Give a clearer picture of the board, or the position id."
-        )
+        return f"{refusal}, as: {words} Give a clearer picture of the board, or the position id."
 
     def find(self, picture: Image.Image) -> tuple[Corners, float]:
         """Return the landmarks of a board in a picture of mode "RGB".
@@ -201,25 +195,26 @@ class BoardReader:
             The landmarks in pixels (8, 2), see ``board_image.draw_board``, and the probability that
             the picture shows a board.
         """
-        corners, board = self._seen(picture, whole_box(picture.size))
-        seen = []
-        for look, share in enumerate(LOOKS):
-            if not _upright(corners):
-                return _somewhere(picture), 0.0
-            corners, there = self._seen(picture, board_box(corners, share))
-            if look == 0:
-                board = min(board, there)
-            else:
-                # The first view of the board still depends on the view of the whole picture.
-                seen.append(corners)
-        return _straightened(np.mean(seen, axis=0)), board
+        corners, board = self._find_in(picture, whole_box(picture.size))
+        views = []
+        for share in LOOKS:
+            if not _in_order(corners):
+                # Without a board, the landmarks are those of a board that fills the picture.
+                edges = [(x, y) for y in (0.05, 0.95) for x in (0.05, 0.46, 0.54, 0.95)]
+                return np.array(edges) * picture.size, 0.0
+            corners, probability = self._find_in(picture, board_box(corners, share))
+            if not views:
+                board = min(board, probability)
+            views.append(corners)
+        # The first view of the board still depends on the view of the whole picture.
+        return _straightened(np.mean(views[1:], axis=0)), board
 
-    def _seen(self, picture: Image.Image, box: Box) -> tuple[Corners, float]:
+    def _find_in(self, picture: Image.Image, box: Box) -> tuple[Corners, float]:
         """Return the landmarks in a part of a picture, and the probability of a board in it."""
         view = view_of(picture, box).transpose(2, 0, 1).astype(np.float32) / np.float32(255)
-        places, board = self._load().landmarks.run(None, {"views": view[None]})
+        landmarks, board = self._load().landmarks.run(None, {"views": view[None]})
         scale = ((box[2] - box[0]) / VIEW[0], (box[3] - box[1]) / VIEW[1])
-        return (places[0].astype(np.float64) + 0.5) * scale + box[:2], float(board[0])
+        return (landmarks[0].astype(np.float64) + 0.5) * scale + box[:2], float(board[0])
 
     def probabilities(self, picture: Image.Image, corners: Corners) -> NDArray[np.float32]:
         """Return the probabilities of none, 1 to 15 light and 1 to 15 dark checkers in each slice.
@@ -233,15 +228,14 @@ class BoardReader:
         """
         board = straight_board(picture, corners)
         slices = np.stack([slices_of(board, shift) for shift in SHIFTS])
-        # Landmarks are inexact; averaging makes the reading independent of small errors.
-        likely: NDArray[np.float32] = self._load().checkers.run(None, {"slices": slices})[0]
-        mean: NDArray[np.float32] = likely.mean(axis=0)
+        mean: NDArray[np.float32]
+        mean = self._load().checkers.run(None, {"slices": slices})[0].mean(axis=0)
         return mean
 
     def _load(self) -> _Networks:
         with self._lock:
             if self._loaded is None:
-                (landmarks, board), (checkers, sure) = (
+                (landmarks, board), (checkers, confidence) = (
                     open_network(self._folder / name, "backgammon")
                     for name in (LANDMARKS_FILE, CHECKERS_FILE)
                 )
@@ -249,7 +243,7 @@ class BoardReader:
                     landmarks,
                     checkers,
                     float(board.get(LEAST_BOARD, 0.5)),
-                    float(sure.get(LEAST_CONFIDENCE, 0.5)),
+                    float(confidence.get(LEAST_CONFIDENCE, 0.5)),
                 )
             return self._loaded
 
@@ -260,8 +254,8 @@ def shipped_reader() -> BoardReader:
     return BoardReader()
 
 
-def _upright(corners: Corners) -> bool:
-    """Return True if landmarks have the order of a board's: left to right, above and below."""
+def _in_order(corners: Corners) -> bool:
+    """Return True if landmarks have the order and proportions of a board's landmarks."""
     upper, lower = corners[:4], corners[4:]
     wide = corners[3, 0] - corners[0, 0]
     across = np.stack([np.diff(upper[:, 0]), np.diff(lower[:, 0])])
@@ -278,9 +272,3 @@ def _straightened(corners: Corners) -> Corners:
         slope, start = np.polyfit(xs, ys, 1)
         straight[row, 1] = start + slope * xs
     return straight
-
-
-def _somewhere(picture: Image.Image) -> Corners:
-    """Return landmarks that fill a picture, for a picture without a board."""
-    shares = np.array([(x, y) for y in (0.05, 0.95) for x in (0.05, 0.46, 0.54, 0.95)])
-    return shares * picture.size

@@ -30,7 +30,7 @@ _BESIDE, _BELOW = (SLICE[0] - UNIT) // 2, 4
 
 
 def whole_box(size: tuple[int, int]) -> Box:
-    """Return the box of a whole picture with the shape of a view, with margins if needed."""
+    """Return the smallest box in the shape of a view that holds a whole picture."""
     width, height = size
     scale = max(width / VIEW[0], height / VIEW[1])
     right, down = VIEW[0] * scale / 2, VIEW[1] * scale / 2
@@ -45,7 +45,10 @@ def board_box(corners: Corners, share: float = 0.09) -> Box:
 
 
 def view_of(image: Image.Image, box: Box, size: tuple[int, int] = VIEW) -> NDArray[np.uint8]:
-    """Return a scaled part of a picture, array (height, width, 3), grey outside the picture."""
+    """Return a box of a picture, scaled to ``size``, array (height, width, 3).
+
+    Parts of the box outside the picture are grey.
+    """
     from PIL import Image
 
     left, top, right, bottom = box
@@ -75,8 +78,8 @@ def straight_board(image: Image.Image, corners: Corners) -> NDArray[np.uint8]:
     """
     from PIL import Image
 
-    # The transform alone would skip pixels: so its result is twice as large and then scaled down,
-    # and a much larger picture is scaled down first.
+    # The transform would skip pixels of a large picture, so a much larger one is scaled down first,
+    # and the result is drawn at twice its size.
     wide = float(np.hypot(*(corners[3] - corners[0])))
     scale = min(1.0, 13 * UNIT * 2.4 / max(wide, 1.0))
     if scale < 1:
@@ -84,30 +87,31 @@ def straight_board(image: Image.Image, corners: Corners) -> NDArray[np.uint8]:
         corners = corners * (size[0] / image.width, size[1] / image.height)
         image = image.resize(size, Image.Resampling.BOX, reducing_gap=None)
     edges = [AROUND, AROUND + 6 * UNIT, AROUND + 7 * UNIT, AROUND + 13 * UNIT]
-    seen = [0, *edges[1:3], STRAIGHT[0]]
+    starts = [0, *edges[1:3], STRAIGHT[0]]
     low, high = AROUND, AROUND + 2 * HALF
-    whole = Image.new("RGB", (2 * STRAIGHT[0], 2 * STRAIGHT[1]))
+    board = Image.new("RGB", (2 * STRAIGHT[0], 2 * STRAIGHT[1]))
+    # The left half, the bar and the right half have a transform each.
     for part in range(3):
         source = corners[[part, part + 1, part + 5, part + 4]]
         left, right = edges[part], edges[part + 1]
         target = np.array([(left, low), (right, low), (right, high), (left, high)])
-        target = 2.0 * (target - (seen[part], 0))
+        target = 2.0 * (target - (starts[part], 0))
         piece = image.transform(
-            (2 * (seen[part + 1] - seen[part]), 2 * STRAIGHT[1]),
+            (2 * (starts[part + 1] - starts[part]), 2 * STRAIGHT[1]),
             Image.Transform.PERSPECTIVE,
             perspective(source, target).tolist(),
             Image.Resampling.BILINEAR,
             fillcolor=(128, 128, 128),
         )
-        whole.paste(piece, (2 * seen[part], 0))
-    return np.asarray(whole.reduce(2))
+        board.paste(piece, (2 * starts[part], 0))
+    return np.asarray(board.reduce(2))
 
 
 def slice_starts() -> list[tuple[int, int, bool]]:
     """Return left and upper edge of each slice in a rectified board, and True if it is flipped.
 
-    The upper slices are flipped, so that every stack begins below. They are not rotated, since a
-    rotated 6 would look like a 9.
+    The upper slices are flipped, so that every stack begins below. They are not rotated, because a
+    rotated 6 looks like a 9.
     """
     starts = []
     for index in range(SLICES):
@@ -131,6 +135,6 @@ def slices_of(board: NDArray[np.uint8], shift: tuple[int, int] = (0, 0)) -> NDAr
     slices = []
     for left, top, turned in slice_starts():
         x, y = left + shift[0], top + shift[1]
-        part = board[y : y + SLICE[1], x : x + SLICE[0]]
-        slices.append(part[::-1] if turned else part)
+        pixels = board[y : y + SLICE[1], x : x + SLICE[0]]
+        slices.append(pixels[::-1] if turned else pixels)
     return np.stack(slices).transpose(0, 3, 1, 2).astype(np.float32) / np.float32(255)

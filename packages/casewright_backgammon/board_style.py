@@ -16,7 +16,7 @@ Rgb = tuple[int, int, int]
 class BoardStyle:
     """The style of a board; the defaults are the style that users see.
 
-    Lengths are in slices, the width of a point, unless stated.
+    Lengths are in widths of a slice, which shows a point, unless another unit is given.
 
     Attributes:
         width: Width of the board with its frame, in pixels.
@@ -33,8 +33,8 @@ class BoardStyle:
         ground: Colour around the frame.
         size: Diameter of a checker.
         spacing: Distance of checkers in a stack, in diameters.
-        gap: From a point's base to its first checker.
-        fit: Checkers that fit on a point.
+        gap: Distance from a point's base to its first checker.
+        fit: Number of checkers that fit on a point.
         half: Height of half the field.
         bar: Width of the bar.
         frames: Width of the frame: left, top, right, bottom.
@@ -47,12 +47,12 @@ class BoardStyle:
         rim: Width of a checker's edge, as a share of its radius.
         rings: Circles on a checker.
         shade: Roundness of a checker, from 0 (flat) to 1.
-        shadow: Darkness of its shadow, from 0 to 1.
+        shadow: Darkness of a checker's shadow, from 0 to 1.
         opacity: Opacity of checkers, from 0 to 1.
-        tall: Form of stacks of more than ``fit``: "number", "overlap" or "layers".
+        tall: Form of stacks with more than ``fit`` checkers: "number", "overlap" or "layers".
         number_at: Position of a stack's number: on the checker at the "top" or the "base", or
-            "beyond".
-        number_from: Least number that is written on a stack.
+            "beyond" the stack.
+        number_from: The smallest number that is written on a stack.
         bar_from: Start of stacks on the bar: "middle", "edge" or "centre" of its half.
         own_bar_below: True if the player on roll has the lower half of the bar.
         trays: Trays of borne-off checkers: "none", "left", "right" or "both".
@@ -147,10 +147,10 @@ def draw_style(rng: np.random.Generator, fonts: Sequence[Path | None] = (None,))
         rng: The random generator.
         fonts: The fonts to choose from; ``None`` is Pillow's default font.
     """
-    style = _form(rng, _colours(rng))
-    size = style.size * style.spacing
+    style = _with_form(rng, _colours(rng))
+    distance = style.size * style.spacing
     fit = int(rng.choice([4, 5, 5, 5, 5, 5, 5, 6, 7]))
-    half = max(fit * size + style.gap + _between(rng, -0.05, 1.6), 4.0)
+    half = max(fit * distance + style.gap + _between(rng, -0.05, 1.6), 4.0)
     return replace(
         style,
         fit=fit,
@@ -180,16 +180,18 @@ def _four(rng: np.random.Generator, low: float, high: float) -> tuple[float, flo
 
 
 def _pick(rng: np.random.Generator, **weights: float) -> str:
-    shares = np.array(list(weights.values()))
-    return str(rng.choice(list(weights), p=shares / shares.sum()))
+    """Return a name, drawn with probabilities in proportion to the weights."""
+    values = np.array(list(weights.values()))
+    return str(rng.choice(list(weights), p=values / values.sum()))
 
 
-def _form(rng: np.random.Generator, style: BoardStyle) -> BoardStyle:
+def _with_form(rng: np.random.Generator, style: BoardStyle) -> BoardStyle:
+    """Return a style with random sizes, shapes and parts, and the given style's colours."""
     tall = _pick(rng, number=0.55, overlap=0.25, layers=0.2)
     flat = rng.random() < 0.45
     # Overlapping checkers can only be counted if they have an edge.
     rim = _between(rng, 0.04, 0.25) if tall != "number" or rng.random() < 0.75 else 0.0
-    if _alike(style):
+    if _low_contrast(style):
         rim = max(rim, 0.06)
     frames = _four(rng, 0.05, 0.9)
     if rng.random() < 0.4:
@@ -232,8 +234,8 @@ def _form(rng: np.random.Generator, style: BoardStyle) -> BoardStyle:
     )
 
 
-def _alike(style: BoardStyle) -> bool:
-    """Return True if checkers resemble their background."""
+def _low_contrast(style: BoardStyle) -> bool:
+    """Return True if checkers have almost the colour of their background."""
     return any(
         max(abs(a - b) for a, b in zip(checker, ground, strict=True)) < 70
         for checker in (style.light, style.dark)
@@ -242,6 +244,7 @@ def _alike(style: BoardStyle) -> bool:
 
 
 def _colours(rng: np.random.Generator) -> BoardStyle:
+    """Return a style with random colours."""
     printed = rng.random() < 0.25
     light = _light(rng)
     dark = _dark(rng, luminance(light))
@@ -285,10 +288,10 @@ def _any(rng: np.random.Generator) -> Rgb:
         return _grey(rng.integers(256))
     if rng.random() < 0.35:
         # Colours of wood, leather and cloth.
-        hue, strong = rng.uniform(0.02, 0.13), rng.uniform(0.2, 0.8)
+        hue, saturation = rng.uniform(0.02, 0.13), rng.uniform(0.2, 0.8)
     else:
-        hue, strong = rng.uniform(), rng.uniform(0.1, 1)
-    red, green, blue = colorsys.hsv_to_rgb(hue, strong, rng.uniform(0.12, 1))
+        hue, saturation = rng.uniform(), rng.uniform(0.1, 1)
+    red, green, blue = colorsys.hsv_to_rgb(hue, saturation, rng.uniform(0.12, 1))
     return round(red * 255), round(green * 255), round(blue * 255)
 
 
@@ -318,7 +321,7 @@ def _edge(rng: np.random.Generator, colour: Rgb, printed: bool) -> Rgb:
     """Return a colour for the edge of checkers that differs from the checkers' colour."""
     if printed or rng.random() < 0.3:
         return _grey(0 if luminance(colour) > 70 else rng.integers(110, 256))
-    toward = 0 if luminance(colour) > 80 and rng.random() < 0.8 else 255
-    by = rng.uniform(0.3, 0.8)
-    red, green, blue = (round(level + (toward - level) * by) for level in colour)
+    target = 0 if luminance(colour) > 80 and rng.random() < 0.8 else 255
+    share = rng.uniform(0.3, 0.8)
+    red, green, blue = (round(level + (target - level) * share) for level in colour)
     return red, green, blue

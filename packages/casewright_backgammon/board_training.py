@@ -24,9 +24,9 @@ if TYPE_CHECKING:
     from casewright_backgammon.checker_network import CheckerNetwork
     from casewright_backgammon.landmark_network import LandmarkNetwork
 
-#: Maximum learning rates.
-LANDMARK_RATE, CHECKER_RATE = 4e-3, 4e-3
-#: Numbers of boards and of other pictures; training steps of both networks.
+#: The maximum learning rate of both networks.
+RATE = 4e-3
+#: Numbers of boards, of other pictures, and of training steps of each network.
 POOL, OTHERS, LANDMARK_STEPS, CHECKER_STEPS = 5000, 900, 1100, 1700
 #: Standard deviation of a landmark's target heat map, in cells.
 SPREAD = 0.8
@@ -55,7 +55,7 @@ def train_board_reader(
         others: Number of pictures without a board.
         landmark_steps: Training steps of 32 views; 3 a second on one core.
         checker_steps: Training steps of 16 boards' slices; 1.7 a second on one core.
-        measured: Number of boards for the thresholds, and for the figures.
+        measured: Number of boards on which the thresholds are chosen, and the figures measured.
         progress: Show bars on stderr; ``None`` shows them on a terminal.
 
     Returns:
@@ -63,10 +63,10 @@ def train_board_reader(
 
     Raises:
         InputError: A number is below 1, or the folder is a file.
-        DependencyError: matplotlib, which includes the fonts, is not installed.
+        DependencyError: matplotlib, which has the fonts, is not installed.
     """
     from casewright_backgammon.checker_network import CheckerProbabilities
-    from casewright_backgammon.landmark_network import LandmarkPlaces
+    from casewright_backgammon.landmark_network import LandmarkPositions
 
     if min(boards, others, landmark_steps, checker_steps, measured) < 1:
         raise InputError("Training needs at least 1 picture and 1 step.")
@@ -78,15 +78,11 @@ def train_board_reader(
     with progress_bar("Drawing boards", boards + others, show=progress) as advance:
         pool = draw_pool(rng, fonts, boards, others, advance)
     landmarks = _landmark_network(pool, seed, landmark_steps, progress)
-    file = folder / LANDMARKS_FILE
-    export_batched(
-        LandmarkPlaces(landmarks), (3, VIEW[1], VIEW[0]), file, "views", ["landmarks", "board"]
-    )
-    checkers = _checker_network(pool, seed, checker_steps, progress)
-    file = folder / CHECKERS_FILE
+    network, shape = LandmarkPositions(landmarks), (3, VIEW[1], VIEW[0])
+    export_batched(network, shape, folder / LANDMARKS_FILE, "views", ["landmarks", "board"])
+    checkers = CheckerProbabilities(_checker_network(pool, seed, checker_steps, progress))
     shape = (SLICES, 3, SLICE[1], SLICE[0])
-    export_batched(CheckerProbabilities(checkers), shape, file, "slices", ["probabilities"])
-    # The thresholds are chosen with the training's renderer only.
+    export_batched(checkers, shape, folder / CHECKERS_FILE, "slices", ["probabilities"])
     for name, thresholds in chosen_thresholds(folder, seed=seed + 1, count=measured).items():
         remember(folder / name, thresholds)
     return measure(folder, seed=seed + 2, count=measured)
@@ -102,33 +98,32 @@ def _landmark_network(pool: Pool, seed: int, steps: int, progress: bool | None) 
     network = LandmarkNetwork().to(memory_format=torch.channels_last)  # type: ignore[call-overload]
 
     def loss() -> Tensor:
-        views, wanted, shows = deal_views(pool, rng)
+        views, landmarks, is_whole = deal_views(pool, rng)
         maps, board = network(views)
-        return _landmark_loss(network, maps, board, wanted, shows)
+        return _landmark_loss(network, maps, board, landmarks, is_whole)
 
-    train_one_cycle(network, loss, LANDMARK_RATE, steps, "Training the landmark network", progress)
+    train_one_cycle(network, loss, RATE, steps, "Training the landmark network", progress)
     trained: LandmarkNetwork = network
     return trained
 
 
 def _landmark_loss(
-    network: LandmarkNetwork, maps: Tensor, board: Tensor, wanted: Tensor, shows: Tensor
+    network: LandmarkNetwork, maps: Tensor, board: Tensor, landmarks: Tensor, is_whole: Tensor
 ) -> Tensor:
-    """Return the loss of heat maps, of landmarks, and of the probability of a board."""
+    """Return the sum of the losses of heat maps, of landmarks, and of the logit of a board."""
     import torch
     from torch.nn import functional
 
     from casewright_backgammon.landmark_network import CELL
 
-    there = shows > 0.5
-    wanted = wanted[there]
-    far = (network.places - wanted.unsqueeze(2)).square().sum(-1)
-    heat = torch.softmax(-far / (2 * (SPREAD * CELL) ** 2), dim=-1)
-    likely = functional.log_softmax(maps[there], dim=-1)
-    heated = -(heat * likely).sum(-1).mean()
-    placed = functional.smooth_l1_loss(network.landmarks(maps[there]), wanted)
-    shown = functional.binary_cross_entropy_with_logits(board, shows)
-    return heated + placed + shown
+    whole = is_whole > 0.5
+    maps, landmarks = maps[whole], landmarks[whole]
+    distances = (network.places - landmarks.unsqueeze(2)).square().sum(-1)
+    targets = torch.softmax(-distances / (2 * (SPREAD * CELL) ** 2), dim=-1)
+    map_loss = -(targets * functional.log_softmax(maps, dim=-1)).sum(-1).mean()
+    landmark_loss = functional.smooth_l1_loss(network.landmarks(maps), landmarks)
+    board_loss = functional.binary_cross_entropy_with_logits(board, is_whole)
+    return map_loss + landmark_loss + board_loss
 
 
 def _checker_network(pool: Pool, seed: int, steps: int, progress: bool | None) -> CheckerNetwork:
@@ -142,9 +137,9 @@ def _checker_network(pool: Pool, seed: int, steps: int, progress: bool | None) -
     network = CheckerNetwork().to(memory_format=torch.channels_last)  # type: ignore[call-overload]
 
     def loss() -> Tensor:
-        slices, wanted = deal_boards(pool, rng)
-        return functional.cross_entropy(network(slices).flatten(0, 1), wanted.flatten())
+        slices, classes = deal_boards(pool, rng)
+        return functional.cross_entropy(network(slices).flatten(0, 1), classes.flatten())
 
-    train_one_cycle(network, loss, CHECKER_RATE, steps, "Training the checker network", progress)
+    train_one_cycle(network, loss, RATE, steps, "Training the checker network", progress)
     trained: CheckerNetwork = network
     return trained

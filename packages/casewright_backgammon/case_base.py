@@ -18,19 +18,18 @@ from pathlib import Path
 
 from casewright.errors import InputError
 from casewright.stores.progress import progress_bar
-from casewright_backgammon.decision import AnalysedPlay, Decision, read_decisions
+from casewright_backgammon.decision import AnalysedPlay, Decision, five_chances, read_decisions
 from casewright_backgammon.engine import GnuBackgammon
 from casewright_backgammon.moves import Dice, legal_plays
 from casewright_backgammon.position import START, Position
 
 #: The file of the shipped decisions.
 FILE = Path(__file__).parent / "data" / "cases.jsonl"
-#: Most plays in a decision, and plies of look-ahead.
-MOST = 5
-PLIES = 2
-#: Number of games that are played in parallel, and so of decisions in a run of the engine.
+#: Maximum number of plays in a decision, and plies of look-ahead.
+MOST, PLIES = 5, 2
+#: Number of games that are played in parallel. A run of the engine has one decision of each.
 _GAMES = 16
-#: Temperature, in points, of the softmax from which a play is drawn: a decision loses about 0.02.
+#: Temperature, in points, of the softmax from which plays are drawn. The mean loss is about 0.02.
 _TEMPERATURE = 0.08
 _DIGITS = 3
 
@@ -46,24 +45,23 @@ class _Game:
 
     def roll(self) -> None:
         self.dice = self.rolls.randint(1, 6), self.rolls.randint(1, 6)
-        # In the opening roll, each player rolls one die, again if the dice are equal.
+        # In the opening roll, each player rolls one die; equal dice are rolled again.
         while self.position == START and self.dice[0] == self.dice[1]:
             self.dice = self.rolls.randint(1, 6), self.rolls.randint(1, 6)
 
-    def go_on(self, after: Position) -> bool:
-        """Let the other player roll; return True if the game is over."""
+    def play(self, after: Position) -> bool:
+        """Make the play that leads to a position; return False if it ends the game."""
         self.position = after.flipped
-        if not any(after.own):
-            return True
-        self.roll()
-        return False
+        if any(after.own):
+            self.roll()
+        return any(after.own)
 
-    def next_decision(self) -> bool:
-        """Play forced plays up to the next decision; return True if the game ends before it."""
+    def play_forced(self) -> bool:
+        """Make forced plays up to the next decision; return False if the game ends before it."""
         while len(plays := legal_plays(self.position, self.dice)) == 1:
-            if self.go_on(plays[0].after):
-                return True
-        return False
+            if not self.play(plays[0].after):
+                return False
+        return True
 
 
 def generate_decisions(
@@ -72,12 +70,12 @@ def generate_decisions(
     """Return decisions of games that the engine plays against itself.
 
     Each play is drawn from the best plays by a softmax of their equities, so that games differ and
-    decisions have errors. A decision is left out if all its plays have the same equity, or if it
-    repeats a position and roll.
+    some plays are errors. A decision is left out if all its plays have the same equity, or if its
+    position and roll are those of an earlier decision.
 
     Args:
         engine: The engine, which analyses each decision.
-        count: Number of decisions; then unfinished games stop.
+        count: Number of decisions.
         seed: Random seed of rolls and plays. The same seed and engine version give the same result.
         show: Show a progress bar; ``None`` shows it on a terminal.
 
@@ -98,18 +96,18 @@ def generate_decisions(
                 name = f"s{seed}-{started:04}"
                 games.append(_Game(name, random.Random(name)))
                 games[-1].roll()
-            games = [game for game in games if not game.next_decision()]
+            games = [game for game in games if game.play_forced()]
             situations = [(game.position, game.dice) for game in games]
-            going_on = []
+            unfinished = []
             analysed = engine.analyse(situations, PLIES, MOST)
             for game, candidates in zip(games, analysed, strict=True):
                 decision = _decision(game, [_rounded(candidate) for candidate in candidates])
                 if decision.lost(len(candidates) - 1) > 0:
                     high, low = max(decision.dice), min(decision.dice)
                     decisions.setdefault((decision.position.id, (high, low)), decision)
-                if not game.go_on(decision.after(decision.played_or_best)):
-                    going_on.append(game)
-            games = going_on
+                if game.play(decision.after(decision.played_or_best)):
+                    unfinished.append(game)
+            games = unfinished
             advance(min(len(decisions), count) - before)
     return list(decisions.values())[:count]
 
@@ -144,13 +142,14 @@ def case_file() -> Path:
     Raises:
         InputError: The file does not exist.
     """
-    named = os.environ.get("CASEWRIGHT_BACKGAMMON_CASES")
-    if named and not Path(named).is_file():
-        raise InputError(f"CASEWRIGHT_BACKGAMMON_CASES is {named}, which is not a file.")
-    return Path(named) if named else FILE
+    path = os.environ.get("CASEWRIGHT_BACKGAMMON_CASES")
+    if path and not Path(path).is_file():
+        raise InputError(f"CASEWRIGHT_BACKGAMMON_CASES is {path}, which is not a file.")
+    return Path(path) if path else FILE
 
 
 def _decision(game: _Game, candidates: Sequence[AnalysedPlay]) -> Decision:
+    """Return a game's decision, with a random play as the play that was made."""
     best = candidates[0].equity
     weights = [exp((candidate.equity - best) / _TEMPERATURE) for candidate in candidates]
     played = game.rolls.choices(range(len(candidates)), weights)[0]
@@ -158,7 +157,5 @@ def _decision(game: _Game, candidates: Sequence[AnalysedPlay]) -> Decision:
 
 
 def _rounded(candidate: AnalysedPlay) -> AnalysedPlay:
-    win, win_g, win_bg, lose_g, lose_bg = (round(chance, _DIGITS) for chance in candidate.chances)
-    return AnalysedPlay(
-        candidate.play, round(candidate.equity, _DIGITS), (win, win_g, win_bg, lose_g, lose_bg)
-    )
+    chances = five_chances(round(chance, _DIGITS) for chance in candidate.chances)
+    return AnalysedPlay(candidate.play, round(candidate.equity, _DIGITS), chances)

@@ -30,14 +30,14 @@ def decision_schema(read: ReadBoard, network: PositionNetwork) -> CaseSchema:
 
     The facet ``decision`` is the paper's: the mean of the raw latents before and after the play,
     or, for a query without a play, the latent of the position. The facet ``position`` ignores the
-    play of cases: for queries without a play, the retrieved cases then lose less equity
-    (``casewright bench backgammon``).
+    plays of cases. For queries without a play, the plays of the cases that it retrieves lose less
+    equity (``casewright bench backgammon``).
 
-    A board is a picture or a position id, so a case base needs no pictures.
+    A board is a picture or a position id, so cases need no pictures.
 
     Args:
-        read: T, a function from a picture to its position.
-        network: L, the network from positions to latents.
+        read: Returns the position in a picture (the paper's T).
+        network: Computes the latents of positions (the paper's L).
     """
 
     def positions(problems: Sequence[Components]) -> list[Position]:
@@ -48,9 +48,7 @@ def decision_schema(read: ReadBoard, network: PositionNetwork) -> CaseSchema:
 
     def embed_decisions(problems: Sequence[Components]) -> NDArray[np.float32]:
         before = positions(problems)
-        after = [
-            _after(position, problem) for position, problem in zip(before, problems, strict=True)
-        ]
+        after = list(map(_after, before, problems))
         return combined(network.latents(before), network.latents(after))
 
     def facet(name: str, embed: Embed, *optional: str) -> Facet:
@@ -79,8 +77,7 @@ def decision_case(decision: Decision, picture: Binary | None = None) -> Case:
     """
     return Case(
         problem={
-            # The board is the position id: a picture would be read again, without the request's
-            # options.
+            # A picture would be read again, and without the request's options.
             "board": decision.position.id,
             "roll": roll_text(decision.dice),
             "play": decision.best.play,
@@ -130,11 +127,10 @@ def verified(case: Case) -> str | None:
         decision = decision_in(case)
     except (KeyError, InputError) as error:
         return f"It has no analysed decision: {error}"
-    stated = {"roll": roll_text(decision.dice), "play": decision.best.play}
-    board = case.problem.get("board")
-    if isinstance(board, str):
-        stated["board"] = decision.position.id
-    if any(case.problem.get(name) != value for name, value in stated.items()):
+    expected = {"roll": roll_text(decision.dice), "play": decision.best.play}
+    if isinstance(case.problem.get("board"), str):
+        expected["board"] = decision.position.id
+    if any(case.problem.get(name) != value for name, value in expected.items()):
         return "Its board, roll and play differ from those of its decision."
     flaws = analysis_flaws(str(case.solution), decision)
     return flaws[0] if flaws else None

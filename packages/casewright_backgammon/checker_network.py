@@ -44,9 +44,9 @@ class CheckerNetwork(nn.Module):
         maps = self.features((slices - 0.5).flatten(0, 1))
         # A stack is in the middle of its slice, so only the heights matter.
         rows = maps.amax(3).flatten(1)
-        each = torch.relu(self.dense(rows)).reshape(boards, count, HIDDEN)
-        summary = torch.cat([each.mean(1), each.amax(1)], dim=1)
-        hidden = torch.relu(self.own(each) + self.whole(summary).unsqueeze(1))
+        by_slice = torch.relu(self.dense(rows)).reshape(boards, count, HIDDEN)
+        summary = torch.cat([by_slice.mean(1), by_slice.amax(1)], dim=1)
+        hidden = torch.relu(self.own(by_slice) + self.whole(summary).unsqueeze(1))
         logits: Tensor = self.out(self.drop(hidden))
         return logits
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
@@ -111,12 +111,12 @@ def decision_of(read: dict[str, Any]) -> Decision:
     try:
         first, second = read["dice"]
         candidates = [
-            AnalysedPlay(str(row["move"]), float(row["equity"]), _chances(row["probs"]))
+            AnalysedPlay(str(row["move"]), float(row["equity"]), five_chances(row["probs"]))
             for row in read["candidates"]
         ]
         if not candidates:
             raise ValueError("no candidate")
-        # The engine analyses some plays deeper, and does not sort the plays again.
+        # In the engine's order, plays that it analysed more deeply may come before better ones.
         played = None if read["played"] is None else candidates[read["played"]]
         candidates.sort(key=lambda row: -row.equity)
         decision = Decision(
@@ -144,12 +144,13 @@ def value_of(read: dict[str, Any] | None) -> tuple[Chances | None, int | None]:
     """
     if read is None:
         return None, None
-    chances = _chances([read[name] for name in ("win", "win_g", "win_bg", "lose_g", "lose_bg")])
-    return chances, int(read["class"])
+    names = ("win", "win_g", "win_bg", "lose_g", "lose_bg")
+    return five_chances(read[name] for name in names), int(read["class"])
 
 
-def _chances(read: Sequence[Any]) -> Chances:
-    win, win_g, win_bg, lose_g, lose_bg = map(float, read)
+def five_chances(numbers: Iterable[Any]) -> Chances:
+    """Return five numbers as chances; raise ``TypeError`` or ``ValueError`` for anything else."""
+    win, win_g, win_bg, lose_g, lose_bg = map(float, numbers)
     return win, win_g, win_bg, lose_g, lose_bg
 
 

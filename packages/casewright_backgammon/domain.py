@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from importlib.resources import files
-from typing import cast, get_args
+from typing import get_args
 
 from casewright.domains.domain import OpenDomain
 from casewright.domains.own_answer import IMAGE_OPTIONS, Option, OwnAnswer, OwnRequest
@@ -27,7 +27,7 @@ from casewright_backgammon.position import Position, position_of_id
 from casewright_mcbr.domain import one_tool_domain
 from casewright_mcbr.picture import media_type
 
-#: Modules that the cases depend on.
+#: Modules on which the contents of cases depend.
 MAKERS = (
     "analysis.py",
     "analysis_phrases.py",
@@ -47,21 +47,13 @@ QUERIES = (
 OPTIONS = (
     *IMAGE_OPTIONS,
     Option("roll", "With a board's image: the dice, such as 3-1.", "DICE"),
-    Option(
-        "move",
-        'The play to be judged, such as "16/13 2/1"; without it, the best is sought.',
-        "PLAY",
-    ),
-    Option(
-        "checkers",
-        "Those of the player on roll, who sits below: light (as by default) or dark.",
-        "WHICH",
-    ),
-    Option("home", "Where that player bears off: right (as by default) or left.", "SIDE"),
+    Option("move", 'The play to analyse, such as "16/13 2/1"; by default the best play.', "PLAY"),
+    Option("checkers", "Colour of the player on roll, who sits below: light or dark.", "COLOUR"),
+    Option("home", "Side where that player bears off: right (the default) or left.", "SIDE"),
     Option(
         "off",
-        "Checkers that the player on roll and the opponent have borne off, such as 2-0, where the "
-        "picture alone leaves it open.",
+        "Numbers of checkers that the player on roll and the opponent have borne off, such as 2-0, "
+        "if the picture does not show them.",
         "N-N",
     ),
 )
@@ -105,7 +97,10 @@ def _evidence(store: CaseStore, question: str) -> list[str]:
         move[0].replace(",", "") if move else None,
     )
     lines = [line for line in lines_of(answer) if not line.startswith(("Read", "Roll"))]
-    return sorted(lines, key=_rank)
+    # The check and its analysis come first, the cases last.
+    return sorted(
+        lines, key=lambda s: (s.startswith("Case"), not s.startswith(("Check", "Analysis")))
+    )
 
 
 def answer_board(opened: OpenDomain, request: OwnRequest) -> OwnAnswer:
@@ -116,15 +111,15 @@ def answer_board(opened: OpenDomain, request: OwnRequest) -> OwnAnswer:
             is missing, or the move is illegal. Then nothing is retained.
         ToolError: The engine failed.
     """
-    image, details = request.image, request.options
-    if "roll" not in details:
+    image, options = request.image, request.options
+    if "roll" not in options:
         raise InputError("A board needs a roll. Add it, for example: --roll 3-1")
-    dice = dice_of(details["roll"])
+    dice = dice_of(options["roll"])
     reading = shipped_reader().read(
         image,
-        own=cast(Colour, _choice(details, "checkers", get_args(Colour))),
-        home=cast(Home, _choice(details, "home", get_args(Home))),
-        off=_off(details.get("off")),
+        own=_choice(options, "checkers", get_args(Colour)),
+        home=_choice(options, "home", get_args(Home)),
+        off=_off(options.get("off")),
     )
     network = shipped_network()
     answerer = BoardAnswerer(
@@ -138,9 +133,9 @@ def answer_board(opened: OpenDomain, request: OwnRequest) -> OwnAnswer:
     answer = answerer.answer(
         reading.position,
         dice,
-        details.get("move"),
+        options.get("move"),
         picture=Binary(media_type(data), data),
-        retain="retain" in details,
+        retain="retain" in options,
     )
     plain = {"confidence": reading.confidence, **plain_of(answer)}
     lines = lines_of(answer)
@@ -149,9 +144,9 @@ def answer_board(opened: OpenDomain, request: OwnRequest) -> OwnAnswer:
     return OwnAnswer(lines, plain, page, answer.advice.good).save_page(request)
 
 
-def _choice(details: Mapping[str, str], name: str, allowed: Sequence[str]) -> str:
+def _choice(options: Mapping[str, str], name: str, allowed: Sequence[str]) -> str:
     """Return the value of an option, by default the first of the allowed values."""
-    value = details.get(name, allowed[0])
+    value = options.get(name, allowed[0])
     if value not in allowed:
         raise InputError(f"--{name} {value!r:.40} is not one of {', '.join(allowed)}.")
     return value
@@ -163,14 +158,10 @@ def _off(text: str | None) -> tuple[int, int] | None:
     match = re.fullmatch(r"\s*(\d{1,2})\s*[-,]\s*(\d{1,2})\s*", text)
     if match is None:
         raise InputError(
-            f"--off {text!r:.40} is no pair of numbers. Give how many checkers the player on roll "
-            "and the opponent have borne off, such as 2-0."
+            f"--off {text!r:.40} is not a pair of numbers. Give the numbers of checkers that the "
+            "player on roll and the opponent have borne off, such as 2-0."
         )
     return int(match[1]), int(match[2])
-
-
-def _rank(line: str) -> tuple[bool, bool]:
-    return line.startswith("Case"), not line.startswith(("Check", "Analysis"))
 
 
 DOMAIN = one_tool_domain(
@@ -178,7 +169,7 @@ DOMAIN = one_tool_domain(
     "A board's picture and a roll; the best play and why, by analysed decisions.",
     QUERIES,
     tool="analyse_position",
-    tool_description="Analyses a backgammon decision by like cases, and checks the advice.",
+    tool_description="Analyses a backgammon decision by similar cases, and checks the advice.",
     schema=_schema,
     cases=decision_cases,
     sources=lambda: [

@@ -18,9 +18,9 @@ SIDE = 98
 def encode(positions: Sequence[Position]) -> Floats:
     """Return the encoding of n positions, array (n, 198), with the player on roll first.
 
-    A point has four numbers: three flags for at least one, two and three checkers, and half of the
-    number beyond three. The number on the bar is halved; borne-off checkers are a share of 15. The
-    last two numbers encode the turn, which is always the first side's.
+    A point has four numbers: flags for at least one, two and three checkers, and half of the number
+    beyond three. The number on the bar is halved, and the number of borne-off checkers is divided
+    by 15. The last two numbers encode whose turn it is: always the first side's.
     """
     if not positions:
         return np.zeros((0, INPUTS), dtype=np.float32)

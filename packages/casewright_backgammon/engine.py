@@ -1,4 +1,4 @@
-"""GNU Backgammon as an optional engine that values plays and positions.
+"""GNU Backgammon as an optional engine, which computes equities of plays and positions.
 
 Each call runs the program on a file of commands, for a money game without the Jacoby rule, with the
 cube at 1 in the middle. The user's settings of the program are neither read nor written.
@@ -19,16 +19,16 @@ from typing import IO, TypeVar
 
 from casewright.errors import DependencyError, InputError, ToolError, cleaned
 from casewright.stores.progress import progress_bar
-from casewright_backgammon.decision import AnalysedPlay, Chances, won_chances
+from casewright_backgammon.decision import AnalysedPlay, Chances, five_chances, won_chances
 from casewright_backgammon.moves import Dice, Play, checked_dice, legal_plays
 from casewright_backgammon.play_text import play_of, written_play
 from casewright_backgammon.position import Position, checked
 
 #: Path of the program on Debian, which is not in every user's PATH.
 _DEBIAN = Path("/usr/games/gnubg")
-#: Most positions in one run of the program.
+#: Maximum number of positions in one run of the program.
 _BATCH = 100
-#: Most seconds for the start, and for a position by plies: about ten times the usual time.
+#: Timeouts in seconds, of the start and (by plies) of a position: about ten times the usual time.
 _START = 30.0
 _EACH = {0: 0.5, 1: 1.0, 2: 4.0, 3: 60.0, 4: 300.0}
 #: The commands before the positions.
@@ -67,7 +67,7 @@ class Worth:
 
     Attributes:
         chances: Chances of this player.
-        equity: Equity with the best use of the cube, in points; 1 for a won game.
+        equity: Equity in points if both players use the cube optimally; 1 for a won game.
     """
 
     chances: Chances
@@ -80,9 +80,8 @@ def find_engine() -> Path | None:
     The environment variable ``CASEWRIGHT_GNUBG`` is the path of another program, or ``none`` to
     disable it.
     """
-    named = os.environ.get("CASEWRIGHT_GNUBG")
-    if named:
-        return None if named == "none" else Path(named)
+    if setting := os.environ.get("CASEWRIGHT_GNUBG"):
+        return None if setting == "none" else Path(setting)
     path = shutil.which("gnubg")
     if path:
         return Path(path)
@@ -91,12 +90,11 @@ def find_engine() -> Path | None:
 
 @dataclass(frozen=True, slots=True)
 class GnuBackgammon:
-    """GNU Backgammon, which is run in a separate process.
+    """GNU Backgammon, which runs in a separate process.
 
     Attributes:
-        path: The path of the program; by default, of the installed program.
-        limit: Time limit of a run, in seconds; ``None`` for 30 plus a share for each position, by
-            plies.
+        path: The path of the program; by default that of the installed program.
+        limit: Time limit of a run in seconds; by default it depends on positions and plies.
     """
 
     path: Path = field(default_factory=lambda: _installed())
@@ -110,7 +108,7 @@ class GnuBackgammon:
         Args:
             decisions: Positions, from the side of the player on roll, and rolls.
             plies: Plies of look-ahead, for all returned plays.
-            most: Most plays for a decision.
+            most: Maximum number of plays for a decision.
 
         Returns:
             At least one play for each decision; it is ``cannot move`` if no checker can move.
@@ -123,13 +121,14 @@ class GnuBackgammon:
         plays = [legal_plays(checked(position), checked_dice(dice)) for position, dice in decisions]
         candidates: list[list[AnalysedPlay]] = [[] for _ in decisions]
         forced = [index for index, legal in enumerate(plays) if len(legal) == 1]
-        # The program writes nothing about a roll that cannot be played.
-        worth = self._after([plays[index][0] for index in forced], plies)
-        for index, candidate in zip(forced, worth, strict=True):
+        # The program writes nothing about a roll that cannot be played, so it evaluates the
+        # positions after forced plays.
+        analysed = self._after([plays[index][0] for index in forced], plies)
+        for index, candidate in zip(forced, analysed, strict=True):
             candidates[index] = [candidate]
-        open_ones = [index for index, legal in enumerate(plays) if len(legal) > 1]
-        with progress_bar("Analysing decisions", len(open_ones)) as advance:
-            for batch in _batches(open_ones):
+        choices = [index for index, legal in enumerate(plays) if len(legal) > 1]
+        with progress_bar("Analysing decisions", len(choices)) as advance:
+            for batch in _batches(choices):
                 situations = [decisions[index] for index in batch]
                 for index, hints in zip(batch, self._hints(situations, plies, most), strict=True):
                     candidates[index] = _candidates(hints, decisions[index], plays[index])
@@ -146,12 +145,12 @@ class GnuBackgammon:
         _check_plies(plies)
         for position in positions:
             checked(position)
-        worths: list[Worth] = []
+        values: list[Worth] = []
         with progress_bar("Evaluating positions", len(positions)) as advance:
             for batch in _batches(positions):
-                worths += self._evaluated(batch, plies)
+                values += self._evaluate(batch, plies)
                 advance(len(batch))
-        return worths
+        return values
 
     def equity_of_play(
         self, position: Position, dice: Dice, play: str, plies: int = 2
@@ -167,17 +166,10 @@ class GnuBackgammon:
         return self._after([legal], plies)[0]
 
     def draw(self, positions: Sequence[Position], folder: Path) -> list[Path]:
-        """Draw boards with the program, the player on roll below; return the files.
-
-        Args:
-            positions: The positions.
-            folder: The folder for the PNG files.
-
-        Returns:
-            The paths of the files, in the positions' order.
+        """Draw boards as PNG files in a folder; return the files in the positions' order.
 
         Raises:
-            ToolError: The program crashed, took too long, or drew too few.
+            ToolError: The program crashed, took too long, or drew too few boards.
         """
         files = [folder / f"{number}.png" for number in range(len(positions))]
         commands = ["new game"]
@@ -190,12 +182,10 @@ class GnuBackgammon:
 
     def _after(self, plays: Sequence[Play], plies: int) -> list[AnalysedPlay]:
         """Return analysed plays, from the values of the positions after them."""
-        over = [not any(play.after.own) for play in plays]
-        going_on = [play.after.flipped for play, done in zip(plays, over, strict=True) if not done]
-        worth = iter(self.values(going_on, plies))
+        unfinished = [play.after.flipped for play in plays if any(play.after.own)]
+        values = iter(self.values(unfinished, plies))
         return [
-            _won(play) if done else _turned(play, next(worth))
-            for play, done in zip(plays, over, strict=True)
+            _for_mover(play, next(values)) if any(play.after.own) else _won(play) for play in plays
         ]
 
     def _hints(
@@ -203,11 +193,11 @@ class GnuBackgammon:
     ) -> list[str]:
         """Return the program's output for each decision."""
         commands = [f"set evaluation chequerplay evaluation plies {plies}"]
-        # Without these commands, the program analyses only close plays as deeply as the best play.
-        for deeper in range(1, plies + 1):
-            commands.append(f"set evaluation movefilter {deeper} 0 {most} 0 0")
+        # By default the program analyses only plays that are close to the best as deeply as it.
+        for depth in range(1, plies + 1):
+            commands.append(f"set evaluation movefilter {depth} 0 {most} 0 0")
             commands += [
-                f"set evaluation movefilter {deeper} {level} -1 0 0" for level in range(1, deeper)
+                f"set evaluation movefilter {depth} {level} -1 0 0" for level in range(1, depth)
             ]
         commands += ["new session", "set turn 1"]
         for position, dice in decisions:
@@ -218,38 +208,41 @@ class GnuBackgammon:
             ]
         written = self._run(commands, len(decisions), plies)
         parts = _DICE.split(written)[1:]
-        said = list(zip(parts[::3], parts[1::3], parts[2::3], strict=True))
-        rolls = [(int(first), int(second)) for first, second, _ in said]
+        rolls = [
+            (int(first), int(second)) for first, second in zip(parts[::3], parts[1::3], strict=True)
+        ]
         if rolls != [tuple(dice) for _, dice in decisions]:
             raise self._misunderstood(written, f"{len(decisions)} decisions, not {len(rolls)}")
-        return [text for _, _, text in said]
+        return parts[2::3]
 
-    def _evaluated(self, positions: Sequence[Position], plies: int) -> list[Worth]:
-        commands = [f"set evaluation chequerplay evaluation plies {plies}"]
-        commands += [f"set evaluation cubedecision evaluation plies {plies}"]
-        commands += ["new session", "set turn 1"]
+    def _evaluate(self, positions: Sequence[Position], plies: int) -> list[Worth]:
+        commands = [
+            f"set evaluation chequerplay evaluation plies {plies}",
+            f"set evaluation cubedecision evaluation plies {plies}",
+            "new session",
+            "set turn 1",
+        ]
         for position in positions:
             commands += [f"set board {position.id}", "eval"]
         written = self._run(commands, len(positions), plies)
-        said = re.split(r"^Evaluator:", written, flags=re.MULTILINE)[1:]
-        if len(said) != len(positions):
-            raise self._misunderstood(written, f"{len(positions)} positions, not {len(said)}")
-        return [self._worth(text, plies) for text in said]
+        texts = re.split(r"^Evaluator:", written, flags=re.MULTILINE)[1:]
+        if len(texts) != len(positions):
+            raise self._misunderstood(written, f"{len(positions)} positions, not {len(texts)}")
+        return [self._value(text, plies) for text in texts]
 
-    def _worth(self, text: str, plies: int) -> Worth:
-        wanted = f"{plies} ply" if plies else "static"
-        rows = {
-            row[1]: [float(number) for number in row.groups()[1:]] for row in _VALUE.finditer(text)
-        }
-        if wanted not in rows:
-            raise self._misunderstood(text, f"a row {wanted!r}")
-        win, win_g, win_bg, lose_g, lose_bg, _, cubeful = rows[wanted]
+    def _value(self, text: str, plies: int) -> Worth:
+        """Return the value of a position from the program's output about it."""
+        label = f"{plies} ply" if plies else "static"
+        rows = {row[1]: list(map(float, row.groups()[1:])) for row in _VALUE.finditer(text)}
+        if label not in rows:
+            raise self._misunderstood(text, f"a row {label!r}")
+        *chances, _, cubeful = rows[label]
         cube = {row[1]: float(row[2]) for row in _CUBE.finditer(text)}
         if len(cube) == 3:
-            # A player on roll may double; the opponent then takes or passes, whichever costs less.
+            # The player on roll may double; the opponent then takes or passes, as costs less.
             doubled = min(cube["Double, pass"], cube["Double, take"])
             cubeful = max(cube["No double"], doubled)
-        return Worth((win, win_g, win_bg, lose_g, lose_bg), cubeful)
+        return Worth(five_chances(chances), cubeful)
 
     def _run(self, commands: Sequence[str], count: int, plies: int) -> str:
         """Run the program on commands, in an empty home folder, and return its output."""
@@ -259,7 +252,7 @@ class GnuBackgammon:
             (home / "commands").write_text(_SETTINGS + "\n".join(commands) + "\n", "ascii")
             written = home / "written"
             with written.open("wb") as output:
-                code = self._watched(home, output, limit)
+                code = self._exit_code(home, output, limit)
             text = written.read_text("utf-8", errors="replace")
         if code:
             last = cleaned(text[-400:]) or "It wrote nothing."
@@ -269,8 +262,8 @@ class GnuBackgammon:
             )
         return text
 
-    def _watched(self, home: Path, output: IO[bytes], limit: float) -> int:
-        """Run the program until it ends, and kill it after the limit; return its exit code."""
+    def _exit_code(self, home: Path, output: IO[bytes], limit: float) -> int:
+        """Return the exit code of a run; kill it after ``limit`` seconds, with a ``ToolError``."""
         try:
             child = subprocess.Popen(
                 [str(self.path), "-t", "-q", "-c", str(home / "commands")],
@@ -295,13 +288,13 @@ class GnuBackgammon:
             ) from None
         finally:
             if child.poll() is None:
-                # The program's child processes are killed too.
+                # This also kills the child processes of the program.
                 os.killpg(child.pid, signal.SIGKILL)
                 child.wait()
 
-    def _misunderstood(self, text: str, wanted: str) -> ToolError:
+    def _misunderstood(self, text: str, expected: str) -> ToolError:
         return ToolError(
-            f"GNU Backgammon at {self.path} should have written about {wanted}; it wrote: "
+            f"GNU Backgammon at {self.path} should have written about {expected}; it wrote: "
             f"{cleaned(text[-200:]) or 'nothing'}. Is it version 1.06 or later?"
         )
 
@@ -317,9 +310,10 @@ def _installed() -> Path:
 
 
 def _environment(home: Path) -> dict[str, str]:
-    kept = {name: value for name, value in os.environ.items() if name in ("PATH", "TMPDIR")}
-    # Other locales write a decimal comma.
-    return {**kept, "HOME": str(home), "XDG_CONFIG_HOME": str(home), "LC_ALL": "C", "LANG": "C"}
+    inherited = {name: value for name, value in os.environ.items() if name in ("PATH", "TMPDIR")}
+    # With another locale, the program may write a decimal comma.
+    own = {"HOME": str(home), "XDG_CONFIG_HOME": str(home), "LC_ALL": "C", "LANG": "C"}
+    return inherited | own
 
 
 def _check_plies(plies: int) -> None:
@@ -340,7 +334,7 @@ def _candidates(
         ToolError: There is no play, or a play is not legal.
     """
     position, dice = decision
-    lead_to = {play.after for play in legal}
+    legal_afters = {play.after for play in legal}
     candidates = []
     for row in _HINT.finditer(text):
         play = row[2]
@@ -348,10 +342,12 @@ def _candidates(
             after, _ = written_play(position, play)
         except InputError as error:
             raise _not_legal(play, position, dice, str(error)) from None
-        if after not in lead_to:
+        if after not in legal_afters:
             raise _not_legal(play, position, dice, "it is not one of the legal plays")
-        equity, win, win_g, win_bg, _, lose_g, lose_bg = map(float, row.groups()[2:])
-        candidates.append(AnalysedPlay(play, equity, (win, win_g, win_bg, lose_g, lose_bg)))
+        equity, *chances = map(float, row.groups()[2:])
+        # The fourth chance is that of losing, which the others determine.
+        del chances[3]
+        candidates.append(AnalysedPlay(play, equity, five_chances(chances)))
     if not candidates:
         raise ToolError(
             f"GNU Backgammon names no play for {dice[0]}-{dice[1]} in {position.id}; it wrote: "
@@ -367,10 +363,11 @@ def _not_legal(play: str, position: Position, dice: Dice, why: str) -> ToolError
     )
 
 
-def _turned(play: Play, worth: Worth) -> AnalysedPlay:
-    win, win_g, win_bg, lose_g, lose_bg = worth.chances
+def _for_mover(play: Play, value: Worth) -> AnalysedPlay:
+    """Return a play's analysis from the value of the position after it, for the opponent."""
+    win, win_g, win_bg, lose_g, lose_bg = value.chances
     chances = (round(1 - win, 4), lose_g, lose_bg, win_g, win_bg)
-    return AnalysedPlay(play.text, -worth.equity, chances)
+    return AnalysedPlay(play.text, -value.equity, chances)
 
 
 def _won(play: Play) -> AnalysedPlay:

@@ -23,10 +23,10 @@ class Split:
 
     Attributes:
         cases: Decisions for retrieval and for training.
-        queries: Decisions of other games, whose positions are not in or after a case.
-        pool: Valued positions from outside the games, for training, without positions of queries.
-        left_out: Number of decisions of the queries' games that were left out, since a case has the
-            position: mostly openings.
+        queries: Decisions of other games; no case has their position, before or after a play.
+        pool: Positions from outside the games, with chances, for training; none is in a query.
+        left_out: Number of decisions of the queries' games that are no queries because a case has
+            their position, mostly in openings.
     """
 
     cases: Sequence[Decision]
@@ -63,26 +63,24 @@ def split_games(
         InputError: There would be no cases or no queries.
     """
     cases = [decision for decision in decisions if part_of(decision.game) != part]
-    held = [decision for decision in decisions if part_of(decision.game) == part]
-    known = {decision.position for decision in cases}
+    held_out = [decision for decision in decisions if part_of(decision.game) == part]
     # The network also learns the positions after the cases' candidates.
-    known |= {
-        decision.after(rank).flipped
-        for decision in cases
-        for rank in range(len(decision.candidates))
-    }
-    queries = [decision for decision in held if decision.position not in known]
+    known = _positions(cases)
+    queries = [decision for decision in held_out if decision.position not in known]
     if not cases or not queries:
         raise InputError("There are too few games for both queries and cases. Give more games.")
-    # The pool may have positions after a query's candidates.
-    shown = {decision.position for decision in queries}
-    shown |= {
+    excluded = _positions(queries)
+    rest = [(position, chances) for position, chances in pool if position not in excluded]
+    return Split(cases, queries, rest, len(held_out) - len(queries))
+
+
+def _positions(decisions: Sequence[Decision]) -> set[Position]:
+    """Return the positions of decisions, and those after each candidate."""
+    return {decision.position for decision in decisions} | {
         decision.after(rank).flipped
-        for decision in queries
+        for decision in decisions
         for rank in range(len(decision.candidates))
     }
-    apart = [(position, chances) for position, chances in pool if position not in shown]
-    return Split(cases, queries, apart, len(held) - len(queries))
 
 
 def part_of(game: str) -> int:

@@ -6,7 +6,13 @@ from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from casewright_backgammon.decision import AnalysedPlay, Chances, Decision, won_chances
+from casewright_backgammon.decision import (
+    AnalysedPlay,
+    Chances,
+    Decision,
+    five_chances,
+    won_chances,
+)
 from casewright_backgammon.engine import GnuBackgammon, find_engine
 from casewright_backgammon.latent import PositionNetwork
 from casewright_backgammon.latent_training import other_side
@@ -21,11 +27,11 @@ PLIES = 2
 
 
 class PlayJudge(ABC):
-    """The base of judges, which analyse decisions.
+    """Base class of judges, which analyse decisions.
 
     Attributes:
         name: The name for people.
-        proves: True if its analyses may become cases.
+        proves: True if the judge's analyses may become cases.
     """
 
     name: str
@@ -40,22 +46,22 @@ class PlayJudge(ABC):
             position: The position from the side of the player on roll.
             dice: The roll.
             played: The play that was made, if any.
-            also: Plays to list in any case.
+            also: Further plays to list, however good they are.
 
         Raises:
             ToolError: The engine crashed, took too long, or wrote an unknown format.
         """
-        wanted = {play.text for play in (*also, *([played] if played else []))}
-        candidates = self._candidates(position, dice, wanted)
+        required = {play.text for play in (*also, *([played] if played else []))}
+        candidates = self._candidates(position, dice, required)
         ranked = sorted(candidates, key=lambda candidate: -candidate.equity)
-        kept = [*ranked[:LISTED], *(rest for rest in ranked[LISTED:] if rest.play in wanted)]
-        plays = [candidate.play for candidate in kept]
-        index = None if played is None else plays.index(played.text)
-        return Decision("asked", position, dice, tuple(kept), index)
+        listed = [*ranked[:LISTED], *(rest for rest in ranked[LISTED:] if rest.play in required)]
+        plays = [candidate.play for candidate in listed]
+        rank = None if played is None else plays.index(played.text)
+        return Decision("asked", position, dice, tuple(listed), rank)
 
     @abstractmethod
-    def _candidates(self, position: Position, dice: Dice, wanted: set[str]) -> list[AnalysedPlay]:
-        """Return the best plays and the wanted plays."""
+    def _candidates(self, position: Position, dice: Dice, required: set[str]) -> list[AnalysedPlay]:
+        """Return the best plays and the required plays."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,13 +72,13 @@ class NetworkJudge(PlayJudge):
     name = "the network that ships, without look-ahead"
     proves = False
 
-    def _candidates(self, position: Position, dice: Dice, wanted: set[str]) -> list[AnalysedPlay]:
+    def _candidates(self, position: Position, dice: Dice, required: set[str]) -> list[AnalysedPlay]:
         plays = legal_plays(position, dice)
-        worth = self.network.after_equities([play.after for play in plays])
+        equities = self.network.after_equities([play.after for play in plays])
         chances = self.network.chances([play.after.flipped for play in plays])
         return [
-            AnalysedPlay(play.text, round(float(value), 3), _after(play, row.tolist()))
-            for play, value, row in zip(plays, worth, chances, strict=True)
+            AnalysedPlay(play.text, round(float(equity), 3), _chances_after(play, row.tolist()))
+            for play, equity, row in zip(plays, equities, chances, strict=True)
         ]
 
 
@@ -84,14 +90,14 @@ class EngineJudge(PlayJudge):
     name = "GNU Backgammon, 2 plies ahead"
     proves = True
 
-    def _candidates(self, position: Position, dice: Dice, wanted: set[str]) -> list[AnalysedPlay]:
+    def _candidates(self, position: Position, dice: Dice, required: set[str]) -> list[AnalysedPlay]:
         texts = {play.after: play.text for play in legal_plays(position, dice)}
         # The program may write a play differently from ours.
         listed = [
             replace(candidate, play=texts[written_play(position, candidate.play)[0]])
             for candidate in self.engine.analyse([(position, dice)], PLIES, LISTED)[0]
         ]
-        for text in sorted(wanted - {candidate.play for candidate in listed}):
+        for text in sorted(required - {candidate.play for candidate in listed}):
             listed.append(self.engine.equity_of_play(position, dice, text, PLIES))
         return listed
 
@@ -102,9 +108,8 @@ def default_judge(network: PositionNetwork) -> PlayJudge:
     return NetworkJudge(network) if path is None else EngineJudge(GnuBackgammon(path))
 
 
-def _after(play: Play, row: Sequence[float]) -> Chances:
+def _chances_after(play: Play, row: Sequence[float]) -> Chances:
+    """Return the chances of a play's player from those of the opponent, who is then on roll."""
     if not any(play.after.own):
         return won_chances(play.after)
-    win, win_g, win_bg, lose_g, lose_bg = (round(float(chance), 3) for chance in row)
-    mine = other_side((win, win_g, win_bg, lose_g, lose_bg))
-    return (round(mine[0], 3), *mine[1:])
+    return five_chances(round(chance, 3) for chance in other_side(five_chances(row)))

@@ -15,7 +15,7 @@ from casewright_backgammon.board_image import LANDMARKS
 from casewright_backgammon.board_slices import VIEW
 from casewright_mcbr.blocks_network import convolution
 
-#: Width of a heat map's cell, in pixels of the view.
+#: Width of a cell of a heat map, in pixels of the view.
 CELL = 4
 _COLUMNS, _ROWS = VIEW[0] // CELL, VIEW[1] // CELL
 
@@ -68,11 +68,11 @@ class LandmarkNetwork(nn.Module):
 
     def landmarks(self, maps: Tensor) -> Tensor:
         """Return the landmarks (n, 8, 2) of heat maps, in pixels of the view."""
-        places: Tensor = torch.softmax(maps, dim=-1) @ self.places
-        return places
+        landmarks: Tensor = torch.softmax(maps, dim=-1) @ self.places
+        return landmarks
 
 
-class LandmarkPlaces(nn.Module):
+class LandmarkPositions(nn.Module):
     """The network for the export, which returns landmarks (n, 8, 2) and probabilities (n)."""
 
     def __init__(self, network: LandmarkNetwork) -> None:

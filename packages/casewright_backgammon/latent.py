@@ -1,7 +1,7 @@
-"""L of MCBR-RAG: positions as latents of 64 numbers, and their values by the same network.
+"""L of MCBR-RAG: positions as latents of 64 numbers, and equities by the same network.
 
-A multi-task network reads TD-Gammon's encoding of a position, and predicts the position's value and
-the encoding from the latent (Marom 2024, section 5.2).
+A multi-task network computes the latent from TD-Gammon's encoding of a position, and predicts from
+it the position's value and the encoding (Marom 2024, section 5.2).
 """
 
 from __future__ import annotations
@@ -67,13 +67,12 @@ class PositionNetwork:
         Args:
             afters: Positions from that player's side, with the opponent on roll.
         """
-        worth = -self.equities([after.flipped for after in afters])
-        # A finished game has its exact value.
-        over = [_won(after) for after in afters]
-        return np.array(
-            [equity if won is None else won for equity, won in zip(worth, over, strict=True)],
-            dtype=np.float32,
-        )
+        equities = -self.equities([after.flipped for after in afters])
+        for index, after in enumerate(afters):
+            if not any(after.own):
+                # The equity of a finished game is known.
+                equities[index] = sum(won_chances(after))
+        return equities
 
     def save(self, file: Path) -> None:
         """Write the network as one file."""
@@ -91,17 +90,16 @@ def equity(chances: Floats) -> Floats:
     return np.asarray(2 * win - 1 + win_g + win_bg - lose_g - lose_bg, dtype=np.float32)
 
 
-def combined(before: Floats, after: Floats | None) -> Floats:
-    """Return the latent of a decision: the mean of the raw latents before and after the play.
+def combined(before: Floats, after: Floats) -> Floats:
+    """Return the latents of decisions: the means of the raw latents before and after the play.
 
-    The mean is of raw latents, as in the paper, since the store scales it to length 1.
+    As in the paper, the latents are not scaled first; the store scales the means to length 1.
 
     Args:
         before: Raw latents of the positions before the play, array (n, 64).
-        after: Raw latents of the positions after the play, from the same side; ``None`` without a
-            play.
+        after: Raw latents of the positions after the play, from the same side.
     """
-    return before if after is None else np.asarray((before + after) / 2, dtype=np.float32)
+    return np.asarray((before + after) / 2, dtype=np.float32)
 
 
 def load_network(file: Path = FILE) -> PositionNetwork:
@@ -128,8 +126,3 @@ def load_network(file: Path = FILE) -> PositionNetwork:
 def shipped_network() -> PositionNetwork:
     """Return the shipped network."""
     return load_network()
-
-
-def _won(after: Position) -> float | None:
-    """Return the equity of a finished game for the player who made the last play; else ``None``."""
-    return None if any(after.own) else sum(won_chances(after))

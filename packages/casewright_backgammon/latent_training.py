@@ -18,7 +18,7 @@ from casewright_mcbr.training import arrays_of, seeded, step
 
 #: The paper's weights of value and decoder in the loss (MCBR-RAG, section 5.2).
 WEIGHTS = ((0, 1), (1, 0), (1, 1), (1, 0.1), (1, 0.01), (1, 0.001), (1, 0.0001))
-#: Number of hidden units, chosen on training games only.
+#: Hidden units, epochs, batch size, learning rate and weight decay, chosen on training games.
 WIDTH, EPOCHS, BATCH, RATE, DECAY = 512, 20, 512, 2e-3, 1e-4
 #: Factors that bring both losses to a similar size.
 VALUE_SCALE, DECODER_SCALE = 4.0, 10.0
@@ -51,7 +51,7 @@ def examples_of(
     """Return the positions of decisions before the roll and after each candidate, with values.
 
     Args:
-        decisions: The decisions; one without a value contributes only its candidates.
+        decisions: The decisions; of a decision without a value, only the candidates are used.
         more: Positions of a pool, with the chances of the player on roll.
     """
     positions: list[Position] = []
@@ -62,13 +62,12 @@ def examples_of(
             chances.append(decision.value)
         for rank, candidate in enumerate(decision.candidates):
             after = decision.after(rank)
-            # A finished game has no value to be learned.
+            # The network need not learn the known values of finished games.
             if any(after.own):
                 positions.append(after.flipped)
                 chances.append(other_side(candidate.chances))
-    for position, known in more:
-        positions.append(position)
-        chances.append(known)
+    positions += [position for position, _ in more]
+    chances += [pool_chances for _, pool_chances in more]
     return Examples(encode(positions), np.array(chances, dtype=np.float32))
 
 
@@ -82,13 +81,13 @@ def read_pool(file: Path) -> list[tuple[Position, Chances]]:
     """Return the positions of a JSON Lines file with their chances before the roll.
 
     Raises:
-        InputError: The file cannot be read, or a line is not a valued position; the message names
-            it.
+        InputError: The file cannot be read, or a line is not a position with a value; the message
+            names the line.
     """
-    return read_lines(file, _valued)
+    return read_lines(file, _with_chances)
 
 
-def _valued(row: dict[str, Any]) -> tuple[Position, Chances]:
+def _with_chances(row: dict[str, Any]) -> tuple[Position, Chances]:
     chances, _ = value_of(row["value"])
     if chances is None:
         raise ValueError("the position has no value")
@@ -102,7 +101,7 @@ def train_network(
 
     Args:
         examples: The training set.
-        weighting: Share of the value in the loss, from 0 to 1.
+        weighting: Weight of the value's loss, from 0 to 1; the rest is that of the decoder.
         seed: Random seed of weights and order; the same seed gives the same network on one machine.
         epochs: Passes over the examples, about 3 seconds each for 100,000 on one core.
     """
@@ -120,9 +119,10 @@ def train_network(
         for _ in range(epochs):
             for batch in torch.randperm(len(examples)).split(BATCH):
                 value, decoded = network(encoded[batch])
-                worth = functional.binary_cross_entropy_with_logits(value, chances[batch])
-                again = functional.mse_loss(decoded, encoded[batch])
-                loss = weighting * VALUE_SCALE * worth + (1 - weighting) * DECODER_SCALE * again
+                value_loss = functional.binary_cross_entropy_with_logits(value, chances[batch])
+                decoder_loss = functional.mse_loss(decoded, encoded[batch])
+                loss = weighting * VALUE_SCALE * value_loss
+                loss += (1 - weighting) * DECODER_SCALE * decoder_loss
                 step(loss, optimizer, schedule)
     return PositionNetwork(
         arrays_of(network.hidden),

@@ -43,9 +43,9 @@ def attempt_line(number: int, name: str, attempt: AdvisedPlay) -> str:
     if attempt.lost is None:
         return f"Advice {number}, by {name}: no legal play. {attempt.why}"
     verdict = "is as good as the best" if attempt.good else f"gives up {attempt.lost:.3f}"
-    more = f" {attempt.why}" if attempt.why else ""
-    said = f"\n{attempt.text}" if attempt.text else ""
-    return f"Advice {number}, by {name}: {attempt.play}, which by the check {verdict}.{more}{said}"
+    flaws = f" {attempt.why}" if attempt.why else ""
+    text = f"\n{attempt.text}" if attempt.text else ""
+    return f"Advice {number}, by {name}: {attempt.play}, which by the check {verdict}.{flaws}{text}"
 
 
 def plain_of(answer: BoardAnswer) -> dict[str, Any]:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from itertools import groupby
 
 from casewright.errors import InputError
 from casewright_backgammon.position import BAR, HOME, POINTS, Position, Side, last
@@ -19,7 +19,7 @@ class Play:
     """A way to play a roll.
 
     Attributes:
-        steps: The checkers' steps, one per die, in a legal order.
+        steps: The steps of checkers, one per die, in a legal order.
         after: The position after the steps, still from the side of the player who made them.
     """
 
@@ -33,7 +33,7 @@ class Play:
 
     @property
     def hits(self) -> int:
-        """The number of checkers that it hits."""
+        """The number of checkers that the play hits."""
         return sum(hit for _, _, hit in self.steps)
 
 
@@ -47,17 +47,17 @@ def legal_plays(position: Position, dice: Dice) -> list[Play]:
     """
     large, small = sorted(checked_dice(dice), reverse=True)
     orders = [(large,) * 4] if large == small else [(large, small), (small, large)]
-    reached = [_furthest(position, order) for order in orders]
-    most = max(count for count, _ in reached)
-    ways: dict[Position, tuple[Step, ...]] = {}
-    for count, positions in reached:
+    results = [_play_dice(position, order) for order in orders]
+    most = max(count for count, _ in results)
+    steps_to: dict[Position, tuple[Step, ...]] = {}
+    for count, positions in results:
         if count == most:
             for after, steps in positions.items():
-                ways.setdefault(after, steps)
+                steps_to.setdefault(after, steps)
             # If only one die can be played, it must be the larger die, which comes first.
             if most == 1 and large != small:
                 break
-    return [Play(steps, after) for after, steps in ways.items()]
+    return [Play(steps, after) for after, steps in steps_to.items()]
 
 
 def checked_dice(dice: Dice) -> Dice:
@@ -72,7 +72,7 @@ def checked_dice(dice: Dice) -> Dice:
 
 
 def apply_step(position: Position, start: int, end: int) -> tuple[Position, bool]:
-    """Return the position after a step, whatever the dice, and True if the step hits.
+    """Return the position after a step, for any dice, and True if the step hits.
 
     Args:
         position: The position before the step.
@@ -89,10 +89,10 @@ def apply_step(position: Position, start: int, end: int) -> tuple[Position, bool
     hit = False
     if end:
         own[end - 1] += 1
-        there = other[POINTS - end]
-        if there > 1:
+        opponents = other[POINTS - end]
+        if opponents > 1:
             raise InputError(f"the point {end} is held by the other player")
-        if there:
+        if opponents:
             hit = True
             others = list(other)
             others[POINTS - end] = 0
@@ -106,17 +106,17 @@ def place_name(point: int) -> str:
     return "bar" if point == BAR + 1 else str(point) if point else "off"
 
 
-def _furthest(
+def _play_dice(
     position: Position, dice: tuple[int, ...]
 ) -> tuple[int, dict[Position, tuple[Step, ...]]]:
-    """Return how many dice can be played in this order, and the resulting positions."""
+    """Return the number of dice that can be played in this order, and steps by final position."""
     reached: dict[Position, tuple[Step, ...]] = {position: ()}
     for number, die in enumerate(dice):
         further: dict[Position, tuple[Step, ...]] = {}
         for before, steps in reached.items():
             for start, end in _steps(before.own, before.other, die):
                 after, hit = apply_step(before, start, end)
-                # Keep the first of several sequences that give the same position.
+                # Of several sequences to the same position, keep the first.
                 further.setdefault(after, (*steps, (start, end, hit)))
         if not further:
             return number, reached
@@ -125,7 +125,10 @@ def _furthest(
 
 
 def _steps(own: Side, other: Side, die: int) -> Iterator[tuple[int, int]]:
-    """Yield the legal steps of a die: the bar first; bearing off needs all checkers at home."""
+    """Yield start and end of the legal steps of a die.
+
+    Checkers on the bar move first, and a checker is borne off only if all checkers are at home.
+    """
     back = last(own)
     starts = [BAR + 1] if own[BAR] else [point for point in range(back, 0, -1) if own[point - 1]]
     for start in starts:
@@ -140,31 +143,28 @@ def _steps(own: Side, other: Side, die: int) -> Iterator[tuple[int, int]]:
 def notation(steps: Sequence[Step]) -> str:
     """Return steps in the players' notation, with joined steps of a checker and counts.
 
-    An intermediate point is named only if there is a hit on it.
+    A point between the steps of a checker is named only if there is a hit on it.
     """
     if not steps:
         return "cannot move"
     chains: list[list[Step]] = []
     for step in steps:
-        for known in chains:
+        for chain in chains:
             # Checkers on a point are interchangeable, so the steps are joined.
-            if known[-1][1] == step[0]:
-                known.append(step)
+            if chain[-1][1] == step[0]:
+                chain.append(step)
                 break
-            if known[0][0] == step[1]:
-                known.insert(0, step)
+            if chain[0][0] == step[1]:
+                chain.insert(0, step)
                 break
         else:
             chains.append([step])
-    written = sorted((_chain_key(chain) for chain in chains), reverse=True)
-    parts = []
-    for (_, _, text), equal in groupby(written):
-        count = len(list(equal))
-        parts.append(f"{text}({count})" if count > 1 else text)
-    return " ".join(parts)
+    counts = Counter(sorted((_chain_key(chain) for chain in chains), reverse=True))
+    return " ".join(f"{text}({n})" if n > 1 else text for (_, _, text), n in counts.items())
 
 
 def _chain_key(chain: list[Step]) -> tuple[int, int, str]:
+    """Return start, end and text of the joined steps of a checker."""
     text = place_name(chain[0][0])
     for number, (_, end, hit) in enumerate(chain, 1):
         if hit or number == len(chain):

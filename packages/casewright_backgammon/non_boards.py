@@ -1,7 +1,7 @@
 """Drawing of pictures without a board, which the reader learns to refuse.
 
-The training uses only the ``LEARNED`` kinds; the refused share of ``UNSEEN`` kinds estimates the
-refused share of other pictures.
+The training uses only the ``LEARNED`` kinds. The share of ``UNSEEN`` kinds that the trained reader
+refuses is an estimate for other pictures.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from casewright_backgammon.board_extras import some_words
+from casewright_backgammon.board_extras import random_words
 from casewright_mcbr.fonts import font_of
 
 if TYPE_CHECKING:
@@ -74,7 +74,7 @@ def _text(rng: np.random.Generator) -> Image.Image:
         for top in range(10, image.height - height, int(height * rng.uniform(1.1, 1.8))):
             if rng.random() < 0.15:
                 continue
-            words = " ".join(some_words(rng) for _ in range(int(rng.integers(1, 6))))
+            words = " ".join(random_words(rng) for _ in range(int(rng.integers(1, 6))))
             text = words[: max(1, int((image.width / columns - 20) / (0.55 * height)))]
             pen.text((left, top), text, fill=ink, font=font_of(None, height))
     return image
@@ -105,13 +105,13 @@ def _squares(rng: np.random.Generator) -> Image.Image:
     side = min(image.size) * rng.uniform(0.7, 1) / cells
     left, top = (image.width - cells * side) / 2, (image.height - cells * side) / 2
     colours, pieces = (_ink(rng), _ink(rng)), (_ink(rng), _ink(rng))
-    chequered, full = rng.random() < 0.6, rng.uniform(0, 0.7)
+    chequered, piece_share = rng.random() < 0.6, rng.uniform(0, 0.7)
     for row in range(cells):
         for column in range(cells):
             x, y = left + column * side, top + row * side
             fill = colours[(row + column) % 2 if chequered else 0]
             pen.rectangle((x, y, x + side, y + side), fill=fill, outline=ink)
-            if rng.random() < full:
+            if rng.random() < piece_share:
                 pad = 0.1 * side
                 box = (x + pad, y + pad, x + side - pad, y + side - pad)
                 pen.ellipse(box, fill=pieces[int(rng.integers(2))], outline=ink)
@@ -177,8 +177,8 @@ def _rings(rng: np.random.Generator) -> Image.Image:
     x, y = rng.uniform(0.35, 0.65, 2) * image.size
     radius = 0.48 * min(image.size)
     for share in np.linspace(1, 0.1, int(rng.integers(2, 9))):
-        far = radius * share
-        pen.ellipse((x - far, y - far, x + far, y + far), fill=_ink(rng), outline=ink)
+        r = radius * share
+        pen.ellipse((x - r, y - r, x + r, y + r), fill=_ink(rng), outline=ink)
     for hour in range(12):
         angle = hour * np.pi / 6
         end = (x + radius * np.cos(angle), y + radius * np.sin(angle))
@@ -207,9 +207,9 @@ def _stripes(rng: np.random.Generator) -> Image.Image:
     """Draw slanted stripes."""
     image, pen, ink = _sheet(rng)
     step = int(rng.integers(8, 60))
-    lean = int(rng.integers(-300, 300))
+    slant = int(rng.integers(-300, 300))
     for x in range(-300, image.width + 300, step):
-        pen.line((x, 0, x + lean, image.height), fill=ink, width=max(1, step // 2))
+        pen.line((x, 0, x + slant, image.height), fill=ink, width=max(1, step // 2))
     return image
 
 

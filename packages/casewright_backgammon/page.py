@@ -8,7 +8,7 @@ from casewright_backgammon.answerer import BoardAnswer
 from casewright_backgammon.board_image import board_png
 from casewright_backgammon.cases import decision_in, roll_text
 from casewright_backgammon.lines import attempt_line
-from casewright_backgammon.position import Position, in_words
+from casewright_backgammon.position import in_words
 from casewright_mcbr.page import figure, item, page
 
 
@@ -17,14 +17,15 @@ def page_of(answer: BoardAnswer, image: bytes) -> str:
     title = f"Roll {roll_text(answer.dice)}"
     if answer.played is not None:
         title += f", play {answer.played.text}"
-    boards = figure(image, "The picture") + _drawn(answer.position, in_words(answer.position))
+    drawn = figure(board_png(answer.position), in_words(answer.position))
+    boards = figure(image, "The picture") + drawn
     cases = "".join(
-        _drawn(
-            decision_in(hit.case).position,
-            f"Similarity {hit.score:.3f}, roll {roll_text(decision_in(hit.case).dice)}. "
-            f"{hit.case.solution}",
+        figure(
+            board_png(decision.position),
+            f"Similarity {hit.score:.3f}, roll {roll_text(decision.dice)}. {hit.case.solution}",
         )
         for hit in answer.hits
+        for decision in [decision_in(hit.case)]
     )
     attempts = "".join(
         item(escape(attempt_line(number, answer.answered_by, attempt)), right=attempt.good)
@@ -38,7 +39,3 @@ def page_of(answer: BoardAnswer, image: bytes) -> str:
         image_width="100%",
         figure_width="27rem",
     )
-
-
-def _drawn(position: Position, caption: str) -> str:
-    return figure(board_png(position), caption)

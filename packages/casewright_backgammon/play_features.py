@@ -1,6 +1,6 @@
 """Effects of a play on the board, in the players' terms, and the phase of a game.
 
-The terms are from Robertie, "501 Essential Backgammon Problems"; the bounds are this project's.
+The terms are from Robertie, "501 Essential Backgammon Problems"; the limits are this project's.
 """
 
 from __future__ import annotations
@@ -23,20 +23,19 @@ from casewright_backgammon.position import (
 Phase = Literal["opening", "middle", "holding", "back game", "contact bear-off", "race", "bear-off"]
 
 #: The bar point, and the other player's five point: the golden anchor.
-BAR_POINT = 7
-GOLDEN_ANCHOR = 20
-#: The other player's home board begins here, and the points from which a checker runs.
+BAR_POINT, GOLDEN_ANCHOR = 7, 20
+#: The first point of the other player's home board, and the lowest point from which a checker runs.
 BACK = POINTS - HOME + 1
 EDGE = BACK - 1
-#: A running checker ends here or further: outside the near half of the other player's outer board.
+#: The highest point to which a checker runs: beyond the near half of the other's outer board.
 _RUN_TO = 15
 #: Points whose new blots count as slots.
 _SLOTS = range(4, BAR_POINT + 1)
-#: Number of checkers on a heavy point.
+#: Minimum number of checkers on a heavy point.
 _HEAVY = 5
-#: Most checkers, of 30, that have left their initial points in an opening.
+#: Maximum number of checkers, of 30, that have left their initial points in an opening.
 _OPENING = 8
-#: Least deficit in pips of a back game.
+#: Minimum deficit of a back game, in pips.
 _BEHIND = 20
 
 
@@ -53,16 +52,16 @@ class PlayFeatures:
         borne_off: Checkers borne off.
         pips: Pips moved.
         points_made: Points that the play makes.
-        broken: Points that it breaks.
-        blots: Blots after it.
-        loose: Blots after the play on points where it hit, which can be hit in return.
-        slots: New blots on the points 4 to 7 without a hit.
+        broken: Points that the play breaks.
+        blots: Blots after the play.
+        loose: New blots on points where the play hit; they can be hit in return.
+        slots: Other new blots on the points 4 to 7.
         unstacked: Points with five checkers or more that have fewer after the play.
         back_before: Checkers in the other player's home board and on the bar before the play.
         back: Checkers in the other player's home board and on the bar after the play.
         runs: Checkers that move from the point 18 or behind it to the point 15 or further.
-        prime_before: Most made points in a row before the play.
-        prime: Most made points in a row after the play.
+        prime_before: Length of the longest prime (made points in a row) before the play.
+        prime: Length of the longest prime after the play.
         contact_before: True if there is contact between the sides before the play.
         contact: True if there is contact after the play.
     """
@@ -117,7 +116,7 @@ def play_features(before: Position, after: Position) -> PlayFeatures:
     # The bar is not a point.
     pairs = list(zip(range(1, POINTS + 1), own, new, strict=False))
     hit = {POINTS - index for index in range(POINTS) if after.other[index] < before.other[index]}
-    fresh = [point for point, was, now in pairs if now == 1 and was == 0]
+    new_blots = [point for point, was, now in pairs if now == 1 and was == 0]
     return PlayFeatures(
         hits=after.other[BAR] - before.other[BAR],
         entered=max(0, own[BAR] - new[BAR]),
@@ -126,8 +125,8 @@ def play_features(before: Position, after: Position) -> PlayFeatures:
         points_made=tuple(point for point, was, now in pairs if was < 2 <= now),
         broken=tuple(point for point, was, now in pairs if now < 2 <= was),
         blots=tuple(point for point, _, now in pairs if now == 1),
-        loose=tuple(point for point in fresh if point in hit),
-        slots=tuple(point for point in fresh if point in _SLOTS and point not in hit),
+        loose=tuple(point for point in new_blots if point in hit),
+        slots=tuple(point for point in new_blots if point in _SLOTS and point not in hit),
         unstacked=tuple(point for point, was, now in pairs if was >= _HEAVY and now < was),
         back_before=back_checkers(own),
         back=back_checkers(new),
@@ -159,7 +158,7 @@ def phase(position: Position) -> Phase:
     - ``bear-off``: no contact, and the player on roll has all checkers at home.
     - ``race``: no contact.
     - ``contact bear-off``: contact, and a side has all its checkers at home.
-    - ``opening``: at most 8 of the 30 checkers have left their first points.
+    - ``opening``: at most 8 of the 30 checkers have left their initial points.
     - ``back game``: a side holds two points or more in the other's home board, and is 20 pips or
       more behind.
     - ``holding``: one side has no checker on its 18 point or behind it, and the other holds a
@@ -171,12 +170,8 @@ def phase(position: Position) -> Phase:
         return "race" if any(position.own[HOME:]) else "bear-off"
     if any(not any(side[HOME:]) for side in sides):
         return "contact bear-off"
-    home = sum(
-        min(count, began)
-        for side, start in zip(sides, (START.own, START.other), strict=True)
-        for count, began in zip(side, start, strict=True)
-    )
-    if 2 * CHECKERS - home <= _OPENING:
+    unmoved = sum(map(min, (*position.own, *position.other), (*START.own, *START.other)))
+    if 2 * CHECKERS - unmoved <= _OPENING:
         return "opening"
     for side, other in (sides, sides[::-1]):
         anchors = sum(count >= 2 for count in side[BACK - 1 : POINTS])
@@ -191,11 +186,11 @@ def phase(position: Position) -> Phase:
 def hitting_rolls(position: Position, beyond: int = 0) -> int:
     """Return the number of rolls, of 36, with which the player on roll can hit.
 
-    A hit counts even if it is illegal because more of the roll can be played without it.
+    A hit also counts if it is illegal because more of the roll can be played without it.
 
     Args:
         position: The position from the side of the player who hits.
-        beyond: Only blots beyond this point count: 6 leaves out blots in this player's home board.
+        beyond: Only blots beyond this point count; 6 excludes blots in this player's home board.
     """
     own, other = position.own, position.other
     blots = {POINTS - start for start in range(POINTS) if other[start] == 1}
@@ -205,39 +200,31 @@ def hitting_rolls(position: Position, beyond: int = 0) -> int:
     # Points to which a checker may move.
     free = [False, *(other[POINTS - end] < 2 for end in range(1, POINTS + 1))]
     starts = [BAR + 1] if own[BAR] else [start for start in range(1, BAR + 1) if own[start - 1]]
-    rolls = 0
-    for large in range(1, 7):
-        for small in range(1, large):
-            if _hits_mixed(large, small, own[BAR], starts, own, blots, free):
-                rolls += 2
-        if _hits_double(large, own, blots, free):
-            rolls += 1
-    return rolls
+    mixed = sum(
+        _hits_in_order(large, small, starts, own, blots, free)
+        or _hits_in_order(small, large, starts, own, blots, free)
+        for large in range(1, 7)
+        for small in range(1, large)
+    )
+    return 2 * mixed + sum(_hits_double(die, own, blots, free) for die in range(1, 7))
 
 
-def _hits_mixed(
-    large: int,
-    small: int,
-    on_bar: int,
-    starts: list[int],
-    own: Side,
-    blots: set[int],
-    free: list[bool],
+def _hits_in_order(
+    first: int, second: int, starts: list[int], own: Side, blots: set[int], free: list[bool]
 ) -> bool:
-    for first, second in ((large, small), (small, large)):
-        for start in starts:
-            end = start - first
-            if end < 1 or not free[end]:
-                continue
-            if end in blots or (on_bar < 2 and end - second in blots):
-                return True
-        entered = BAR + 1 - first
-        # With one checker on the bar, any checker may play the second die.
-        if on_bar == 1 and free[entered]:
-            places = (point for point in range(1, BAR + 1) if own[point - 1])
-            if any(point - second in blots for point in places):
-                return True
-    return False
+    """Return True if two dice, played in this order, hit a blot."""
+    for start in starts:
+        end = start - first
+        if end < 1 or not free[end]:
+            continue
+        if end in blots or (own[BAR] < 2 and end - second in blots):
+            return True
+    # After the only checker on the bar has entered, any checker may play the second die.
+    return (
+        own[BAR] == 1
+        and free[BAR + 1 - first]
+        and any(point - second in blots for point in range(1, BAR + 1) if own[point - 1])
+    )
 
 
 def _hits_double(die: int, own: Side, blots: set[int], free: list[bool]) -> bool:
@@ -249,15 +236,16 @@ def _hits_double(die: int, own: Side, blots: set[int], free: list[bool]) -> bool
         if entered in blots:
             return True
         steps -= own[BAR]
-    places = [point for point in range(1, BAR + 1) if own[point - 1]]
+    starts = [point for point in range(1, BAR + 1) if own[point - 1]]
     if own[BAR]:
-        places.append(BAR + 1 - die)
+        starts.append(BAR + 1 - die)
     return steps > 0 and any(
-        end in blots for point in places for end in _reached(point, die, steps, free)
+        end in blots for point in starts for end in _reached(point, die, steps, free)
     )
 
 
 def _reached(point: int, die: int, steps: int, free: list[bool]) -> Iterator[int]:
+    """Yield the points that a checker reaches with up to ``steps`` times the same die."""
     for _ in range(steps):
         point -= die
         if point < 1 or not free[point]:
@@ -266,15 +254,16 @@ def _reached(point: int, die: int, steps: int, free: list[bool]) -> Iterator[int
 
 
 def _runs(own: Side, new: Side) -> int:
-    """Return the number of running checkers, if checkers do not overtake each other."""
+    """Return the number of checkers that run, on the assumption that none overtakes another."""
     if own[EDGE - 1 :] == new[EDGE - 1 :]:
         return 0
     return sum(
-        was >= EDGE and now <= _RUN_TO for was, now in zip(_places(own), _places(new), strict=True)
+        was >= EDGE and now <= _RUN_TO
+        for was, now in zip(_checker_points(own), _checker_points(new), strict=True)
     )
 
 
-def _places(side: Side) -> list[int]:
-    """Return the points of a side's checkers, the furthest from home first; 0 is off."""
-    stand = [point for point in range(BAR + 1, 0, -1) for _ in range(side[point - 1])]
-    return stand + [0] * (CHECKERS - len(stand))
+def _checker_points(side: Side) -> list[int]:
+    """Return the point of each checker of a side, the furthest from home first; 0 is off."""
+    points = [point for point in range(BAR + 1, 0, -1) for _ in range(side[point - 1])]
+    return points + [0] * (CHECKERS - len(points))

@@ -6,13 +6,7 @@ import re
 from itertools import pairwise
 
 from casewright.errors import InputError
-from casewright_backgammon.moves import (
-    Dice,
-    Play,
-    Step,
-    apply_step,
-    legal_plays,
-)
+from casewright_backgammon.moves import Dice, Play, Step, apply_step, legal_plays
 from casewright_backgammon.position import BAR, HOME, POINTS, Position
 
 _PART = re.compile(r"(bar|\d{1,2})((?:/(?:off|\d{1,2})\*?)+)(?:\(([1-4])\))?", re.IGNORECASE)
@@ -46,7 +40,7 @@ def play_of(position: Position, dice: Dice, text: str) -> Play:
     legal = next((play for play in plays if play.after == after), None)
     if legal is not None:
         return legal
-    raise _illegal(text, dice, plays, _why(position, dice, steps, plays))
+    raise _illegal(text, dice, plays, _broken_rule(position, dice, steps, plays))
 
 
 def written_play(position: Position, text: str) -> tuple[Position, list[Step]]:
@@ -67,28 +61,28 @@ def written_play(position: Position, text: str) -> tuple[Position, list[Step]]:
                 f"{part!r:.40} cannot be read; a step is written 13/8, bar/20 or 6/off"
             )
         start, ends, times = match.groups()
-        places = [_place(start), *(_place(end.rstrip("*")) for end in ends.split("/")[1:])]
-        for before, end in pairwise(places):
+        points = [_point(start), *(_point(end.rstrip("*")) for end in ends.split("/")[1:])]
+        for before, end in pairwise(points):
             if not end < before <= BAR + 1:
                 raise InputError(f"{part!r} does not go from a point or the bar towards 1 and off")
         for _ in range(int(times or 1)):
-            for before, end in pairwise(places):
+            for before, end in pairwise(points):
                 position, hit = apply_step(position, before, end)
                 steps.append((before, end, hit))
     return position, steps
 
 
-def _place(text: str) -> int:
-    known = {"bar": BAR + 1, "off": 0}
-    point = known.get(text.lower())
-    if point is None:
-        point = int(text)
-        if not 0 <= point <= BAR + 1:
-            raise InputError(f"there is no point {point}; they are 1 to {POINTS}")
+def _point(text: str) -> int:
+    """Return the number of a point, with 25 for the bar and 0 for off."""
+    names = {"bar": BAR + 1, "off": 0}
+    point = names[text.lower()] if text.lower() in names else int(text)
+    if not 0 <= point <= BAR + 1:
+        raise InputError(f"there is no point {point}; they are 1 to {POINTS}")
     return point
 
 
-def _why(position: Position, dice: Dice, steps: list[Step], plays: list[Play]) -> str:
+def _broken_rule(position: Position, dice: Dice, steps: list[Step], plays: list[Play]) -> str:
+    """Return the rule that an illegal play breaks."""
     moved = sum(start - end for start, end, _ in steps)
     rolled = sum(dice) * (2 if dice[0] == dice[1] else 1)
     if not steps and any(play.steps for play in plays):
@@ -96,32 +90,25 @@ def _why(position: Position, dice: Dice, steps: list[Step], plays: list[Play]) -
     entering = sum(start == BAR + 1 for start, _, _ in steps)
     if position.own[BAR] > entering and any(start <= BAR for start, _, _ in steps):
         return "checkers on the bar must enter first"
-    if any(end == 0 for _, end, _ in steps) and any(
-        after_count for after_count in _outside(position, steps)
-    ):
+    own = list(position.own)
+    for start, end, _ in steps:
+        own[start - 1] -= 1
+        if end:
+            own[end - 1] += 1
+    if any(end == 0 for _, end, _ in steps) and any(own[HOME:]):
         return "no checker may be borne off while one is outside the home board"
     if moved > rolled:
         return f"it moves {moved} pips, and the roll has {rolled}"
     if dice[0] != dice[1] and len(plays[0].steps) == 1 and moved == min(dice):
-        return "only one die can be played, and it must be the larger where that can be"
+        return "only one die can be played, and it must be the larger one if possible"
     if moved < rolled and len(plays[0].steps) > len(steps):
         return "more of the roll can be played, so it must be"
     return "the dice do not make these steps"
 
 
-def _outside(position: Position, steps: list[Step]) -> list[int]:
-    left = list(position.own)
-    for start, end, _ in steps:
-        left[start - 1] -= 1
-        if end:
-            left[end - 1] += 1
-    return left[HOME:]
-
-
 def _illegal(text: str, dice: Dice, plays: list[Play], why: str) -> InputError:
-    some = ", ".join(sorted((play.text for play in plays), reverse=True)[:4])
-    roll = f"{dice[0]}-{dice[1]}"
+    examples = ", ".join(sorted((play.text for play in plays), reverse=True)[:4])
     return InputError(
-        f"The play {text!r:.60} is not legal with {roll}: {why}. "
-        f"Legal plays are for example: {some}."
+        f"The play {text!r:.60} is not legal with {dice[0]}-{dice[1]}: {why}. "
+        f"Legal plays are for example: {examples}."
     )

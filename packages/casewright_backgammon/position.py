@@ -6,11 +6,11 @@ import base64
 import binascii
 from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import chain, repeat
+from itertools import repeat
 
 from casewright.errors import InputError
 
-#: Number of points of the board; index of the bar; number of both together.
+#: Number of points of the board; index of the bar in a side; length of a side.
 POINTS = 24
 BAR = POINTS
 PLACES = POINTS + 1
@@ -90,19 +90,12 @@ def position_of_id(text: str) -> Position:
             f"{text!r:.40} is not a position id. It has {_ID} characters, such as 4HPwATDgc/ABMA."
         )
     number = int.from_bytes(raw, "little")
-    counts: list[int] = []
-    run = 0
-    for bit in range(80):
-        if number >> bit & 1:
-            run += 1
-            continue
-        counts.append(run)
-        run = 0
-        if len(counts) == 2 * PLACES:
-            break
+    # Each count is a run of ones, and a zero ends it.
+    *runs, _ = f"{number:080b}"[::-1].split("0")
+    counts = tuple(map(len, runs[: 2 * PLACES]))
     if len(counts) < 2 * PLACES:
         raise InputError(f"{text!r} is not a position: it has too few points.")
-    return checked(Position(tuple(counts[PLACES:]), tuple(counts[:PLACES])))
+    return checked(Position(counts[PLACES:], counts[:PLACES]))
 
 
 def checked(position: Position) -> Position:
@@ -128,23 +121,15 @@ def flaw(position: Position) -> str:
     for point in range(POINTS):
         if position.own[point] and position.other[POINTS - 1 - point]:
             return f"Both players have checkers on point {point + 1}."
-    if all(_closed(side) and other[BAR] for side, other in _both(position)):
+    if all(side[BAR] and min(side[:HOME]) >= 2 for side in (position.own, position.other)):
         return "Both players are on the bar against a closed board."
     return ""
 
 
-def _both(position: Position) -> Sequence[tuple[Side, Side]]:
-    return (position.own, position.other), (position.other, position.own)
-
-
-def _closed(side: Side) -> bool:
-    return all(count >= 2 for count in side[:HOME])
-
-
-def side_of(places: Sequence[tuple[int, int]]) -> Side:
+def side_of(counts: Sequence[tuple[int, int]]) -> Side:
     """Return a side from pairs of a point (1 to 24, 25 for the bar) and a count."""
-    held = dict(places)
-    return tuple(held.get(point, 0) for point in range(1, PLACES + 1))
+    by_point = dict(counts)
+    return tuple(by_point.get(point, 0) for point in range(1, PLACES + 1))
 
 
 #: The position at the start of a game.
@@ -154,17 +139,15 @@ START = Position(*repeat(side_of([(6, 5), (8, 3), (13, 5), (24, 2)]), 2))
 def in_words(position: Position) -> str:
     """Return a position as text: checkers by points, pips, borne-off checkers."""
     lines = []
-    for name, side, off, to_go in zip(
+    for name, side, off, pip_count in zip(
         ("Player on roll", "Opponent"),
         (position.own, position.other),
         position.off,
         position.pips,
         strict=True,
     ):
-        stands = [
-            f"{count} on {point}" for point, count in reversed([*enumerate(side[:BAR], 1)]) if count
-        ]
-        bar = [f"{side[BAR]} on the bar"] if side[BAR] else []
-        gone = [f"{off} borne off"] if off else []
-        lines.append(f"{name} ({to_go} pips): {', '.join(chain(bar, stands, gone))}.")
+        texts = [f"{side[BAR]} on the bar"] if side[BAR] else []
+        texts += [f"{side[p - 1]} on {p}" for p in range(POINTS, 0, -1) if side[p - 1]]
+        texts += [f"{off} borne off"] if off else []
+        lines.append(f"{name} ({pip_count} pips): {', '.join(texts)}.")
     return "\n".join(lines)

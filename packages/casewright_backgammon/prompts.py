@@ -41,27 +41,27 @@ def prompt(position: Position, dice: Dice, played: Play | None, cases: Sequence[
     if not cases:
         return question
     examples = "\n\n".join(f"Decision {number}:\n{case}" for number, case in enumerate(cases, 1))
-    intro = "Here are analysed decisions of like positions:"
+    intro = "Here are analysed decisions of similar positions:"
     return f"{intro}\n\n{examples}\n\nNow another one.\n{question}"
 
 
 def tries(chat: Chat, query: str, position: Position, dice: Dice) -> Iterator[tuple[str, str]]:
-    """Yield a chat model's answers, each with the flaw of its play (empty if legal), without end.
+    """Yield a chat model's answers without end, each with the flaw of its play (empty if legal).
 
     Args:
         chat: The model.
-        query: Its first message; see ``prompt``.
+        query: The first message; see ``prompt``.
         position: The position from the side of the player on roll.
         dice: The roll.
     """
     for answer in dialogue(
-        chat, ROLE, query, lambda answer: f"{_why(answer, position, dice)} Try once more."
+        chat, ROLE, query, lambda answer: f"{_flaw(answer, position, dice)} Try once more."
     ):
-        yield answer, _why(answer, position, dice)
+        yield answer, _flaw(answer, position, dice)
 
 
-def _why(said: str, position: Position, dice: Dice) -> str:
-    play = best_play_of(said)
+def _flaw(answer: str, position: Position, dice: Dice) -> str:
+    play = best_play_of(answer)
     if play is None:
         return 'There is no line "Best play: …" with a play.'
     try:

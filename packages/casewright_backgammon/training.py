@@ -1,4 +1,4 @@
-"""Training of the shipped networks: the board reader, and the latent."""
+"""Training of the shipped networks: the board reader, and the network of the latents."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from casewright_backgammon.latent import FILE, PositionNetwork, equity
 from casewright_backgammon.latent_training import EPOCHS, examples_of, train_network
 from casewright_mcbr.training import write_figures
 
-#: Share of the value in the loss of the shipped latent, chosen from the seven on training games
-#: only, by ``casewright bench backgammon --choosing``.
+#: Weight of the value's loss in the training of the shipped latent. It was chosen among seven on
+#: training games only, by ``casewright bench backgammon --choosing``.
 WEIGHTING = 1.0
 
 
@@ -29,8 +29,8 @@ def train_backgammon(
 ) -> dict[str, float]:
     """Train all networks, write them with their figures, and return the figures.
 
-    The latent learns from four fifths of the games; its figures are measured on the others. The
-    board reader learns from drawn boards, whose positions are not from the games.
+    The latent is trained on four fifths of the games and measured on the others. The board reader
+    is trained on drawn boards with other positions.
 
     Args:
         folder: The folder for the networks.
@@ -66,13 +66,13 @@ def train_backgammon(
 def latent_figures(network: PositionNetwork, split: Split) -> dict[str, float]:
     """Return the errors of a network on a split's queries, in points.
 
-    The errors are the mean error against the engine's equity without a cube, and the mean equity
+    The errors are the mean difference from the engine's equity without a cube, and the mean equity
     loss of the network's choice among the engine's candidates.
     """
     queries = split.queries
     valued = [query for query in queries if query.value is not None]
-    known = equity(np.array([query.value for query in valued], dtype=np.float32))
-    errors = np.abs(network.equities([query.position for query in valued]) - known)
+    engine = equity(np.array([query.value for query in valued], dtype=np.float32))
+    errors = np.abs(network.equities([query.position for query in valued]) - engine)
     return {
         "latent_equity_error": float(errors.mean()),
         "latent_choice_lost": float(np.mean([choice_lost(network, query) for query in queries])),

@@ -12,8 +12,8 @@ from casewright_math24.puzzle import GOAL, Problem
 
 #: The words before the expression, at the end of an answer.
 FINAL = "Final Answer:"
-#: Most characters in an expression.
-_LONGEST = 200
+#: Maximum number of characters in an expression.
+_MAX_CHARACTERS = 200
 SIGNS = str.maketrans({"×": "*", "·": "*", "÷": "/", "−": "-", "–": "-", "[": "(", "]": ")"})
 _OPERATIONS = {
     ast.Add: operator.add,
@@ -50,12 +50,12 @@ def final_answer(text: str) -> str:
 
 
 def check(expression: str, problem: Problem) -> Check:
-    """Return the check of an expression, which is computed exactly, with fractions."""
+    """Return the verdict on an expression, which is computed exactly, with fractions."""
     if not expression:
         return Check("", False, f'There is no expression after "{FINAL}".')
     plain = expression.translate(SIGNS)
     try:
-        if len(plain) > _LONGEST:
+        if len(plain) > _MAX_CHARACTERS:
             raise ValueError
         value, numbers = read_expression(ast.parse(plain, mode="eval").body)
     except ZeroDivisionError:
@@ -63,10 +63,9 @@ def check(expression: str, problem: Problem) -> Check:
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return Check(expression, False, "It is no expression of numbers with + - * / and brackets.")
     if sorted(numbers) != list(problem):
-        wanted, used = ", ".join(map(str, problem)), ", ".join(map(str, sorted(numbers)))
-        return Check(
-            expression, False, f"It uses {used}, and must use {wanted}, each exactly once."
-        )
+        expected, used = (", ".join(map(str, of)) for of in (problem, sorted(numbers)))
+        why = f"It uses {used}, and must use {expected}, each exactly once."
+        return Check(expression, False, why)
     if value != GOAL:
         return Check(expression, False, f"It is {value}, not {GOAL}.")
     return Check(expression, True)

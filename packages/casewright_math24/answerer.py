@@ -34,7 +34,7 @@ class CardAnswer:
         answered_by: ``reuse``, or the chat model's name.
         checks: The checks of all attempts; the last attempt is the answer.
         retained: The outcome of retaining the answer as a case; ``None`` if this was not requested,
-            the answer is wrong, or it is not a product of two pairs.
+            or the answer is wrong or not a product of two pairs.
     """
 
     reading: CardReading
@@ -46,13 +46,13 @@ class CardAnswer:
 
     @property
     def right(self) -> bool:
-        """True if the answer is proved."""
+        """True if the check proves the answer."""
         return self.checks[-1].right
 
 
 @dataclass(frozen=True, slots=True)
 class CardAnswerer:
-    """An answerer of cards, by the cases of a store.
+    """Solves cards with the cases of a store.
 
     Attributes:
         store: A store with the schema of ``puzzle_schema``.
@@ -80,22 +80,23 @@ class CardAnswerer:
         data = image.read_bytes() if isinstance(image, Path) else image
         problem = problem_of(reading.numbers)
         # As in the paper's protocol, the same puzzle is not retrieved.
-        apart = {"puzzle": {"not": puzzle_key(problem)}}
-        hits = self.store.search({"card": Binary(media_type(data), data)}, NEAREST, where=apart)
+        others = {"puzzle": {"not": puzzle_key(problem)}}
+        hits = self.store.search({"card": Binary(media_type(data), data)}, NEAREST, where=others)
         plans = list(dict.fromkeys(plan for hit in hits for plan in plans_of(hit.case)))
         if self.chat is None:
-            tried = attempts(problem, plans)
+            expressions = attempts(problem, plans)
         else:
-            tried = tries(self.chat, prompt(problem, "top" if plans else "none", plans), problem)
+            query = prompt(problem, "top" if plans else "none", plans)
+            expressions = tries(self.chat, query, problem)
         checks: list[Check] = []
-        for expression in islice(tried, ATTEMPTS):
+        for expression in islice(expressions, ATTEMPTS):
             verdict = check(expression, problem)
             if not expression and self.chat is None:
-                verdict = replace(
-                    verdict, why=f"The {_nth(len(checks))} plan leads nowhere with these numbers."
-                )
+                which = "next" if checks else "nearest case's"
+                why = f"The {which} plan gives no solution with these numbers."
+                verdict = replace(verdict, why=why)
             checks.append(verdict)
-            if checks[-1].right:
+            if verdict.right:
                 break
         checks = checks or [Check("", False, "No case was found whose plan could be reused.")]
         answer = CardAnswer(reading, problem, hits, self.name, checks)
@@ -106,7 +107,3 @@ class CardAnswerer:
         if proof is None:
             return answer
         return replace(answer, retained=self.store.retain(solved_case(data, problem, [proof])))
-
-
-def _nth(index: int) -> str:
-    return "nearest case's" if not index else "next"

@@ -1,8 +1,8 @@
-"""Training batches of the card reader: cells are drawn once, and combined to cards.
+"""Training batches of the card reader: cells are uniform once, and combined to cards.
 
-Drawing a card takes milliseconds, too long for a training step. Cards are combined from a pool of
-cells, then turned, stretched, thickened and roughened by torch. A batch also has whole cards and
-images without a card, which are not varied.
+Drawing a card takes milliseconds, too long for a training step. So cards are combined from a pool
+of cells, and torch turns, stretches, thickens and blurs them and adds noise. A batch also has whole
+cards and images without a card.
 """
 
 from __future__ import annotations
@@ -14,27 +14,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from casewright_math24.card_reader import INPUT_SIDE, card_input
-from casewright_math24.cards import (
-    COUNT,
-    CardStyle,
-    draw_style,
-    render_card,
-    render_texts,
-)
-from casewright_math24.non_cards import (
-    LEARNED,
-    Fonts,
-    draw_non_card,
-    strange_text,
-)
+from casewright_math24.cards import COUNT, CardStyle, draw_style, render_card, render_texts
+from casewright_math24.non_cards import LEARNED, Fonts, draw_non_card, strange_text
 from casewright_math24.puzzle import LARGEST
 
 if TYPE_CHECKING:
     from torch import Tensor
 
-#: Images in a batch: cards from cells, whole cards, images without a card.
-DEALT, DRAWN, OTHER = 36, 10, 18
-#: Sizes of the pools: cell styles, whole cards, images without a card.
+#: Numbers of images in a batch: cards combined from cells, whole cards, images without a card.
+COMBINED, WHOLE, OTHER = 36, 10, 18
+#: Sizes of the pools: styles of cells, whole cards, images without a card.
 STYLES, CARDS, NON_CARDS = 480, 5000, 5000
 #: Number of cells of a style with texts that are not numbers from 1 to 13.
 STRANGE = 6
@@ -62,7 +51,7 @@ class Pools:
 def drawn_cards(
     rng: np.random.Generator, fonts: Fonts, count: int, *, plain: float = 0.0
 ) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
-    """Return cards drawn in random styles, with a share of cards in the plain style.
+    """Return cards uniform in random styles; a share ``plain`` of them has the plain style.
 
     Returns:
         Grey levels (count, 90, 90), and the numbers minus one (count, 4).
@@ -76,7 +65,7 @@ def drawn_cards(
 
 
 def draw_pools(rng: np.random.Generator, fonts: Fonts) -> Pools:
-    """Return drawn pools, which takes about a minute."""
+    """Return uniform pools, which takes about a minute."""
     cards, numbers = drawn_cards(rng, fonts, CARDS, plain=0.1)
     others = np.stack(
         [_bytes(card_input(draw_non_card(LEARNED, rng, fonts))) for _ in range(NON_CARDS)]
@@ -91,7 +80,7 @@ def _cells(rng: np.random.Generator, fonts: Fonts) -> NDArray[np.uint8]:
     base = draw_style(rng, fonts, rotation=0)
     cells: list[NDArray[np.uint8]] = []
     for start in range(0, len(texts), COUNT):
-        # Ink and noise are added later; offsets differ between cells.
+        # Turning, ink and noise vary later, in batches; offsets differ between cells.
         style = CardStyle(
             font=base.font,
             size=base.size,
@@ -117,52 +106,53 @@ def deal(pools: Pools, rng: np.random.Generator) -> tuple[Tensor, Tensor]:
     """
     import torch
 
-    chosen = rng.integers(1, LARGEST + 1, (DEALT, COUNT))
-    for row in np.flatnonzero(rng.random(DEALT) < 0.2):
-        places = rng.choice(COUNT, size=int(rng.integers(1, COUNT)), replace=False)
+    contents = rng.integers(1, LARGEST + 1, (COMBINED, COUNT))
+    for row in np.flatnonzero(rng.random(COMBINED) < 0.2):
+        replaced = rng.choice(COUNT, size=int(rng.integers(1, COUNT)), replace=False)
         # Half of these cards lack numbers, the others have strange texts.
-        strange = rng.integers(LARGEST + 1, LARGEST + 1 + STRANGE, len(places))
-        chosen[row, places] = strange if rng.random() < 0.5 else 0
-    cells = pools.cells[rng.integers(len(pools.cells), size=(DEALT, 1)), chosen]
+        strange = rng.integers(LARGEST + 1, LARGEST + 1 + STRANGE, len(replaced))
+        contents[row, replaced] = strange if rng.random() < 0.5 else 0
+    cells = pools.cells[rng.integers(len(pools.cells), size=(COMBINED, 1)), contents]
     half = INPUT_SIDE // 2
-    dealt = cells.reshape(DEALT, 2, 2, half, half).transpose(0, 1, 3, 2, 4)
-    dealt = dealt.reshape(DEALT, INPUT_SIDE, INPUT_SIDE)
-    places = np.where((chosen >= 1) & (chosen <= LARGEST), chosen - 1, NONE)
+    combined = cells.reshape(COMBINED, 2, 2, half, half).transpose(0, 1, 3, 2, 4)
+    combined = combined.reshape(COMBINED, INPUT_SIDE, INPUT_SIDE)
+    numbers = np.where((contents >= 1) & (contents <= LARGEST), contents - 1, NONE)
 
-    cards = rng.integers(len(pools.cards), size=DRAWN)
+    cards = rng.integers(len(pools.cards), size=WHOLE)
     others = pools.others[rng.integers(len(pools.others), size=OTHER)]
-    # Mirrored numbers may be other numbers, but an image without a card stays one without a card.
+    # Mirroring changes numbers, but it makes no card of an image without a card.
     others = others if rng.random() < 0.5 else np.ascontiguousarray(others[:, :, ::-1])
-    # Half of these images are not varied, like whole cards: the margins must not reveal the class.
-    turned = np.concatenate([dealt, others[: OTHER // 2]])
+    # Augmentation changes margins. Whole cards and half of the others are not augmented, so that
+    # the margins do not reveal whether an image shows a card.
+    augmented = np.concatenate([combined, others[: OTHER // 2]])
+    unchanged = np.concatenate([others[OTHER // 2 :], pools.cards[cards]])
     images = torch.cat(
         [
-            _varied(torch.from_numpy(turned).float() / 255, rng),
-            torch.from_numpy(np.concatenate([others[OTHER // 2 :], pools.cards[cards]])).float()
-            / 255,
+            _augmented(torch.from_numpy(augmented).float() / 255, rng),
+            torch.from_numpy(unchanged).float() / 255,
         ]
     )
-    wanted = np.concatenate([places, np.full((OTHER, COUNT), NONE), pools.numbers[cards]])
-    return images, torch.from_numpy(wanted)
+    labels = np.concatenate([numbers, np.full((OTHER, COUNT), NONE), pools.numbers[cards]])
+    return images, torch.from_numpy(labels)
 
 
-def _varied(images: Tensor, rng: np.random.Generator) -> Tensor:
-    """Return randomly turned, stretched, thickened, blurred and roughened images (n, 90, 90)."""
+def _augmented(images: Tensor, rng: np.random.Generator) -> Tensor:
+    """Return images (n, 90, 90), turned, stretched, thickened and blurred at random, with noise."""
     import torch
     from torch.nn import functional
 
     count = len(images)
 
-    def drawn(low: float, high: float) -> NDArray[np.float64]:
+    def uniform(low: float, high: float) -> NDArray[np.float64]:
         return rng.uniform(low, high, count)
 
-    angle, slant = np.deg2rad(drawn(-17, 17)), drawn(-0.12, 0.12)
-    wide, high = drawn(0.9, 1.18), drawn(0.9, 1.18)
+    angle, slant = np.deg2rad(uniform(-17, 17)), uniform(-0.12, 0.12)
+    wide, high = uniform(0.9, 1.18), uniform(0.9, 1.18)
     cosine, sine = np.cos(angle), np.sin(angle)
     rows = np.stack(
         [
-            np.stack([wide * cosine, -high * sine + slant, drawn(-0.05, 0.05)], axis=1),
-            np.stack([wide * sine, high * cosine, drawn(-0.05, 0.05)], axis=1),
+            np.stack([wide * cosine, -high * sine + slant, uniform(-0.05, 0.05)], axis=1),
+            np.stack([wide * sine, high * cosine, uniform(-0.05, 0.05)], axis=1),
         ],
         axis=1,
     )
@@ -171,16 +161,17 @@ def _varied(images: Tensor, rng: np.random.Generator) -> Tensor:
     )
     # Pixels from outside the image are white, like the paper of these cards.
     out = 1 - functional.grid_sample(1 - images.unsqueeze(1), grid, align_corners=False)
-    share = torch.from_numpy(np.clip(drawn(-0.5, 0.8), 0, None)).float().view(-1, 1, 1, 1)
+    share = torch.from_numpy(np.clip(uniform(-0.5, 0.8), 0, None)).float().view(-1, 1, 1, 1)
     if rng.random() < 0.5:
-        thin = functional.max_pool2d(out, 3, 1, 1)
-        out = out + share * 0.7 * (thin - out)
+        thinner = functional.max_pool2d(out, 3, 1, 1)
+        out = out + share * 0.7 * (thinner - out)
     else:
-        out = out + share * (-functional.max_pool2d(-out, 3, 1, 1) - out)
+        thicker = -functional.max_pool2d(-out, 3, 1, 1)
+        out = out + share * (thicker - out)
     if rng.random() < 0.3:
         side = int(rng.integers(36, INPUT_SIDE))
         out = functional.interpolate(out, (side, side), mode="bilinear", antialias=True)
         out = functional.interpolate(out, (INPUT_SIDE, INPUT_SIDE), mode="bilinear")
-    rough = np.clip(drawn(-0.08, 0.16), 0, None) * rng.uniform(0, 1, count)
+    strength = np.clip(uniform(-0.08, 0.16), 0, None) * rng.uniform(0, 1, count)
     noise = torch.from_numpy(rng.standard_normal(out.shape, dtype=np.float32))
-    return (out + torch.from_numpy(rough).float().view(-1, 1, 1, 1) * noise).squeeze(1)
+    return (out + torch.from_numpy(strength).float().view(-1, 1, 1, 1) * noise).squeeze(1)

@@ -1,8 +1,8 @@
 """The network that reads a card: convolutions, a dense layer, four choices among 13 numbers.
 
 MCBR-RAG (Marom 2024) reads upright cards in one font with 3×3 convolutions, pooling, and a softmax
-for each number. Here, the four numbers share the dense layer: its input is the features around a
-corner, with enough margin for a turned card, and a summary of the whole image.
+for each number. Here, one dense layer predicts each of the four numbers from the features around
+its corner, with margin enough for a turned card, and from a summary of the whole image.
 
 This module imports torch; only the training imports this module.
 """
@@ -71,7 +71,7 @@ class CardProbabilities(nn.Module):
 
 
 def _standard(images: Tensor) -> Tensor:
-    """Return images with positive ink and unit deviation, for any grey levels of ink and paper.
+    """Return images with unit deviation, in which ink is positive and paper is negative.
 
     Ink covers less area than paper, so it is the longer tail of the distribution of grey levels.
     """

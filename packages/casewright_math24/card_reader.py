@@ -1,4 +1,4 @@
-"""A reader of cards: from an image to four numbers, offline, in a few milliseconds."""
+"""Reader of cards: from an image to four numbers, offline, in a few milliseconds."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class CardReading:
 
 
 class CardReader:
-    """A reader of cards with a trained network, which is loaded at the first use. Thread-safe.
+    """Reads cards with a trained network, which it loads at the first use. Thread-safe.
 
     Args:
         weights: The network's file; ``None`` for the shipped network.
@@ -72,8 +72,8 @@ class CardReader:
             image: The bytes of an image file, its path, or an open image.
 
         Raises:
-            InputError: The file is missing, is not an image, or is a damaged, too small or too
-                large image; the image does not show a card; the network's file is missing.
+            InputError: The image is missing, damaged, too small or too large, or does not show a
+                card; the network's file is missing.
         """
         reading = _reading(self.probabilities([image])[0])
         if reading.confidence < self.threshold:
@@ -89,9 +89,9 @@ class CardReader:
         session = self._network[0]
         inputs = map(card_input, images)
         batches = [np.empty((0, 4, 13), dtype=np.float32)]
-        # Use batches, since many images would not fit into memory together.
-        while some := list(islice(inputs, BATCH)):
-            batches.append(session.run(None, {"images": np.stack(some)})[0])
+        # All images together might not fit into memory.
+        while batch := list(islice(inputs, BATCH)):
+            batches.append(session.run(None, {"images": np.stack(batch)})[0])
         return np.concatenate(batches)
 
 
@@ -118,5 +118,5 @@ def card_input(image: bytes | Path | Image.Image) -> NDArray[np.float32]:
 
 
 def _reading(probabilities: NDArray[np.float32]) -> CardReading:
-    first, second, third, fourth = (int(at) + 1 for at in probabilities.argmax(axis=1))
+    first, second, third, fourth = (int(index) + 1 for index in probabilities.argmax(axis=1))
     return CardReading((first, second, third, fourth), float(probabilities.max(axis=1).min()))

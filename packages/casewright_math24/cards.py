@@ -63,7 +63,7 @@ def draw_style(
 
     Args:
         fonts: The fonts to choose from; ``None`` is Pillow's default font.
-        rotation: Most degrees of rotation in either direction.
+        rotation: Maximum rotation in either direction, in degrees.
     """
     ink, paper = 0, 255
     if rng.random() < 0.7:
@@ -106,19 +106,19 @@ def render_texts(texts: Sequence[str], style: CardStyle | None = None) -> Image.
     """Return a card with four texts, empty texts as empty cells; see ``render_card``."""
     from PIL import Image, ImageDraw
 
-    chosen = style or CardStyle()
-    image = Image.new("L", (SIDE, SIDE), chosen.paper)
+    style = style or CardStyle()
+    image = Image.new("L", (SIDE, SIDE), style.paper)
     pen = ImageDraw.Draw(image)
-    if chosen.lines:
-        pen.rectangle((1, 1, SIDE - 2, SIDE - 2), outline=chosen.ink, width=2)
-        pen.line((CELL, 0, CELL, SIDE), fill=chosen.ink, width=2)
-        pen.line((0, CELL, SIDE, CELL), fill=chosen.ink, width=2)
-    font = font_of(chosen.font, max(1, round(chosen.size * CELL)))
-    for index, (text, (right, down)) in enumerate(zip(texts, chosen.offsets, strict=True)):
+    if style.lines:
+        pen.rectangle((1, 1, SIDE - 2, SIDE - 2), outline=style.ink, width=2)
+        pen.line((CELL, 0, CELL, SIDE), fill=style.ink, width=2)
+        pen.line((0, CELL, SIDE, CELL), fill=style.ink, width=2)
+    font = font_of(style.font, max(1, round(style.size * CELL)))
+    for index, (text, (right, down)) in enumerate(zip(texts, style.offsets, strict=True)):
         row, column = divmod(index, 2)
         centre = ((column + 0.5) * CELL + right, (row + 0.5) * CELL + down)
-        pen.text(centre, text, fill=chosen.ink, font=font, anchor="mm")
-    return finished(image, chosen)
+        pen.text(centre, text, fill=style.ink, font=font, anchor="mm")
+    return finished(image, style)
 
 
 def finished(image: Image.Image, style: CardStyle) -> Image.Image:

@@ -34,8 +34,8 @@ def puzzle_schema(read: Read, latent: Latent) -> CaseSchema:
     """Return the schema: the component is a card's image, compared by the latent of its numbers.
 
     Args:
-        read: T, a function from an image to its numbers.
-        latent: L, the network from numbers to latents.
+        read: Returns the numbers on an image (the paper's T).
+        latent: Computes the latents of numbers (the paper's L).
     """
 
     def embed(problems: Sequence[Components]) -> NDArray[np.float32]:

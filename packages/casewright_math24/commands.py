@@ -23,14 +23,14 @@ def bench_math24(
     ],
     chat: ChatModel = None,
     runs: Annotated[
-        int, typer.Option(min=1, max=10, help="The first so many of the ten published runs.")
+        int, typer.Option(min=1, max=10, help="Number of the ten published runs to measure.")
     ] = 10,
     nested: Annotated[
         bool,
         typer.Option(
             "--nested",
-            help="Also train a latent whose settings each run chooses on its own training puzzles; "
-            "three times as long.",
+            help="Also train a latent with settings that are chosen on each run's training "
+            "puzzles. This takes three times as long.",
         ),
     ] = False,
     plot: Plot = None,
@@ -50,12 +50,12 @@ def finetune_math24(
     steps: Annotated[
         int, typer.Option(min=1, help="Training steps of the card reader, 64 images each.")
     ] = 1600,
-    seed: Annotated[int, typer.Option(min=0, help="Of both trainings.")] = 0,
+    seed: Annotated[int, typer.Option(min=0, help="Random seed of both trainings.")] = 0,
     as_json: AsJson = False,
 ) -> None:
-    """Train the reader of Math-24 cards, and the latent by which cases are compared.
+    """Train the reader of Math-24 cards, and the network whose latents are compared.
 
-    About ten minutes on one core. The figures are printed beside those of the shipped networks.
+    About ten minutes on one core. The figures are printed with those of the shipped networks.
     """
     from casewright_math24.latent import FILE
     from casewright_math24.training import train_math24

@@ -1,7 +1,7 @@
-"""Solutions that are a product of two pairs, as cases have them (MCBR-RAG, section 5).
+"""Solutions that are a product of two pairs, the solutions of cases (MCBR-RAG, section 5).
 
 One pair of the numbers makes 24, 12, 8 or 6, and the other pair makes 1, 2, 3 or 4. The class of a
-decomposition is the larger factor with the indices, in the ascending problem, of the pair that
+decomposition is the larger factor, with the indices (in the ascending problem) of the pair that
 makes it.
 """
 
@@ -33,8 +33,8 @@ class Decomposition:
     Attributes:
         larger: The larger factor, one of ``CATEGORIES``.
         pair: Indices of the two numbers that make it; of equal numbers, the first.
-        made_by: The expression of the pair that equals the larger factor.
-        rest_by: The expression of the other two numbers that equals the smaller factor.
+        made_by: An expression of the pair, which equals the larger factor.
+        rest_by: An expression of the other two numbers, which equals the smaller factor.
     """
 
     larger: int
@@ -64,10 +64,10 @@ def decompositions(problem: Problem) -> list[Decomposition]:
     for pair in PAIRS:
         first, other = _values(problem, pair), _values(problem, _rest(pair))
         for larger in CATEGORIES:
-            places = _first_places(problem, [problem[index] for index in pair])
+            indices = _first_indices(problem, [problem[index] for index in pair])
             for made_by in first.get(Fraction(larger), ()):
                 for rest_by in other.get(Fraction(GOAL, larger), ()):
-                    solution = Decomposition(larger, places, made_by, rest_by)
+                    solution = Decomposition(larger, indices, made_by, rest_by)
                     solutions.setdefault((solution.kind, made_by, rest_by), solution)
     return list(solutions.values())
 
@@ -94,7 +94,7 @@ def product_of_pairs(expression: str, problem: Problem) -> Decomposition | None:
     (larger, pair, made_by), (_, rest, rest_by) = sorted(sides, key=lambda side: -side[0])
     if len(pair) != 2 or len(rest) != 2 or larger not in CATEGORIES:
         return None
-    return Decomposition(int(larger), _first_places(problem, pair), made_by, rest_by)
+    return Decomposition(int(larger), _first_indices(problem, pair), made_by, rest_by)
 
 
 def attempts(
@@ -103,8 +103,8 @@ def attempts(
     """Yield attempts at a problem with the plans of cases (MCBR-RAG's Reuse, without a model).
 
     The pair at the plan's indices is tried first, then the other five pairs, as in the paper's hint
-    to a language model. So trying all pairs decides if the plan's larger factor can be made; the
-    case contributes the factor to try first (the bench's controls measure the gain).
+    to a language model. Since all pairs are tried, a plan succeeds if its larger factor can be made
+    at all: the case contributes only the factor (the bench's controls measure the gain).
 
     Args:
         problem: The numbers to make 24 of.
@@ -114,8 +114,8 @@ def attempts(
     Yields:
         An expression for each plan, in the plans' order; an empty text if a plan fails.
     """
-    for larger, *places in plans:
-        pair = (places[0], places[1])
+    for larger, *pair_indices in plans:
+        pair = (pair_indices[0], pair_indices[1])
         others = [other for other in PAIRS if other != pair] if other_pairs else []
         yield _attempt(problem, larger, [pair, *others])
 
@@ -136,10 +136,10 @@ def _rest(pair: tuple[int, ...]) -> tuple[int, ...]:
 
 def pair_values(first: int, second: int) -> set[Fraction]:
     """Return the results of one operation on two numbers, in either order."""
-    return {value for value, _ in _ways(first, second)}
+    return {value for value, _ in _operations(first, second)}
 
 
-def _ways(first: int, second: int) -> Iterator[tuple[Fraction, str]]:
+def _operations(first: int, second: int) -> Iterator[tuple[Fraction, str]]:
     """Yield the results of one operation on two numbers, in either order, with expressions."""
     yield Fraction(first + second), f"{first} + {second}"
     yield Fraction(first * second), f"{first} * {second}"
@@ -153,14 +153,14 @@ def _ways(first: int, second: int) -> Iterator[tuple[Fraction, str]]:
 def _values(problem: Problem, pair: tuple[int, ...]) -> dict[Fraction, list[str]]:
     """Return the values of a pair, each with its expressions."""
     values: dict[Fraction, list[str]] = {}
-    for value, expression in _ways(problem[pair[0]], problem[pair[1]]):
-        ways = values.setdefault(value, [])
-        if expression not in ways:
-            ways.append(expression)
+    for value, expression in _operations(problem[pair[0]], problem[pair[1]]):
+        expressions = values.setdefault(value, [])
+        if expression not in expressions:
+            expressions.append(expression)
     return values
 
 
-def _first_places(problem: Problem, numbers: Sequence[int]) -> tuple[int, int]:
+def _first_indices(problem: Problem, numbers: Sequence[int]) -> tuple[int, int]:
     """Return the indices of two numbers of a problem; of equal numbers, the first free indices."""
     low, high = sorted(numbers)
     first = problem.index(low)

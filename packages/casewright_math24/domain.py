@@ -1,4 +1,4 @@
-"""The Math-24 domain: to make 24 of a card's numbers, by plans of similar cards (MCBR-RAG)."""
+"""The Math-24 domain: a card's numbers make 24, by plans of similar cards (MCBR-RAG)."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from casewright_math24.page import page_of
 from casewright_math24.puzzle import Problem, problem_of
 from casewright_mcbr.domain import one_tool_domain
 
-#: Modules that the cases depend on.
+#: Modules on which the contents of cases depend.
 MAKERS = ("cards.py", "cases.py", "decomposition.py", "domain.py")
 QUERIES = (
     "How do I make 24 of 2, 3, 7 and 8?",
@@ -92,7 +92,7 @@ DOMAIN = one_tool_domain(
     "A card shows four numbers, of which 24 is to be made.",
     QUERIES,
     tool="make_24",
-    tool_description="Makes 24 of four numbers by the plans of like puzzles, and checks it.",
+    tool_description="Makes 24 of four numbers by the plans of similar puzzles, and checks it.",
     schema=_schema,
     cases=puzzle_cases,
     sources=lambda: [*(files("casewright_math24") / name for name in MAKERS), WEIGHTS, FILE],

@@ -1,8 +1,8 @@
 """L: problems as latents of 64 numbers from a trained network (MCBR-RAG, section 5.1).
 
-The inputs are the four numbers and the paper's features, 40 counts of pairs that make a factor of
-24. For each factor, the counts are the share of all six pairs that can make it, and for each number
-the share of its three pairs. The counts do not show which two pairs complement each other.
+The inputs are the four numbers and the paper's features: for each factor of 24, the share of all
+six pairs that can make it, and the share of each number's three pairs. They do not show which two
+pairs complement each other.
 """
 
 from __future__ import annotations
@@ -39,12 +39,12 @@ INPUTS = 4 + COUNTS
 
 def counts(problem: Problem) -> NDArray[np.float32]:
     """Return the counts as shares of the pairs, array (40,)."""
-    makes = {
+    values = {
         pair: pair_values(problem[pair[0]], problem[pair[1]]) for pair in combinations(range(4), 2)
     }
-    groups = [list(makes), *([pair for pair in makes if n in pair] for n in range(4))]
+    groups = [list(values), *([pair for pair in values if n in pair] for n in range(4))]
     rows = [
-        sum(Fraction(factor) in makes[pair] for pair in group) / len(group)
+        sum(Fraction(factor) in values[pair] for pair in group) / len(group)
         for group in groups
         for factor in FACTORS
     ]
@@ -64,8 +64,8 @@ class Latent:
     Attributes:
         layers: Weights (out, in) and biases (out) of each layer.
         name: The name of the training.
-        last: True if ReLU follows the last layer, as in the paper's network, whose latent is a
-            hidden layer.
+        last: True if ReLU follows the last layer. In the paper's network, the latent is a hidden
+            layer, so ReLU follows.
     """
 
     layers: Sequence[Layer]

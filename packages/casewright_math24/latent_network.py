@@ -44,5 +44,5 @@ class ContrastiveNetwork(nn.Module):
         """Return latents of length 1, tensor (n, 64), and logits of the classes, (n, classes)."""
         hidden = self.dropout(torch.relu(self.first(problems)))
         latents = nn.functional.normalize(self.latent(hidden), dim=1)
-        # Without the scale, the logits of vectors of length 1 would be between -1 and 1.
+        # Latents have length 1, so the scale is needed for large logits.
         return latents, self.classes(latents) * 10

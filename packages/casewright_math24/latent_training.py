@@ -1,4 +1,4 @@
-"""Training of the latents: the paper's, without its test cases, and with a contrastive loss."""
+"""Training of the latents: as in the paper, but without its test cases; with a contrastive loss."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 #: Number of flags: each larger factor, and each of the four indices in its pair.
 FLAGS = 5 * len(CATEGORIES)
-#: The paper's settings, and the mean of a range of settings.
+#: The paper's settings; where it gives a range, its middle.
 EPOCHS, BATCH, RATE, PENALTY, DROPOUT = 500, 64, 0.01, 0.001, 0.1
 #: Settings of the contrastive training.
 STEPS, CONTRASTIVE_RATE, DECAY, CONTRASTIVE_DROPOUT = 1000, 3e-3, 1e-2, 0.2
@@ -30,13 +30,13 @@ NOISE = 0.03
 class Contrast:
     """Settings of the contrastive loss.
 
-    The defaults were chosen on the training cases of all published splits together, so each test
-    puzzle of a split took part through other splits; ``bench math24 --nested`` chooses them within
-    each split.
+    The defaults were chosen on the training cases of all published splits. A test puzzle of one
+    split is a training case of others, so it influenced the choice; ``bench math24 --nested``
+    chooses the settings within each split.
 
     Attributes:
         temperature: Temperature of the softmax over similarities.
-        same_class: Share of the loss for common classes; the rest is for common larger factors.
+        same_class: Weight of the loss for common classes; the rest is for common larger factors.
     """
 
     temperature: float = 0.1
@@ -65,13 +65,13 @@ def train_paper_latent(
 
     with seeded(seed):
         network = PaperNetwork(FLAGS, DROPOUT)
-        given, wanted = _inputs(problems), torch.tensor(np.stack([_flags(c) for c in classes]))
+        given, targets = _inputs(problems), torch.tensor(np.stack([_flags(c) for c in classes]))
         steps = epochs * -(-len(problems) // BATCH)
         optimizer = torch.optim.Adam(network.parameters(), lr=RATE)
         schedule = torch.optim.lr_scheduler.CosineAnnealingLR(optimizer, steps, RATE / 100)
         for _ in range(epochs):
             for batch in torch.randperm(len(problems)).split(BATCH):
-                loss = binary_cross_entropy_with_logits(network(given[batch]), wanted[batch])
+                loss = binary_cross_entropy_with_logits(network(given[batch]), targets[batch])
                 loss = loss + PENALTY * network.hidden.weight.square().sum()
                 step(loss, optimizer, schedule)
     return Latent([arrays_of(network.hidden)], f"math24-paper-{seed}", last=True)
@@ -100,22 +100,21 @@ def train_contrastive_latent(
 
     from casewright_math24.latent_network import ContrastiveNetwork
 
-    known = sorted({label for own in classes for label in own})
-    same = _common([set(own) for own in classes])
-    alike = _common([{larger for larger, *_ in own} for own in classes])
+    labels = sorted({label for of in classes for label in of})
+    same_class = _common([set(of) for of in classes])
+    same_factor = _common([{larger for larger, *_ in of} for of in classes])
     with seeded(seed):
-        network = ContrastiveNetwork(len(known), CONTRASTIVE_DROPOUT)
+        network = ContrastiveNetwork(len(labels), CONTRASTIVE_DROPOUT)
         given = _inputs(problems)
-        wanted = torch.tensor([[float(label in own) for label in known] for own in classes])
+        targets = torch.tensor([[float(label in of) for label in labels] for of in classes])
         optimizer = torch.optim.AdamW(network.parameters(), CONTRASTIVE_RATE, weight_decay=DECAY)
         schedule = torch.optim.lr_scheduler.CosineAnnealingLR(optimizer, steps)
         for _ in range(steps):
             latents, logits = network(given + NOISE * torch.randn_like(given))
-            by_class, by_factor = (
-                _contrast(latents, pairs, contrast.temperature) for pairs in (same, alike)
-            )
+            by_class = _contrast(latents, same_class, contrast.temperature)
+            by_factor = _contrast(latents, same_factor, contrast.temperature)
             loss = contrast.same_class * by_class + (1 - contrast.same_class) * by_factor
-            loss = loss + binary_cross_entropy_with_logits(logits, wanted) / 2
+            loss = loss + binary_cross_entropy_with_logits(logits, targets) / 2
             step(loss, optimizer, schedule)
     layers = [arrays_of(network.first), arrays_of(network.latent)]
     return Latent(layers, f"math24-comparing-{seed}", last=False)
@@ -125,11 +124,11 @@ def _contrast(latents: Tensor, pairs: Tensor, temperature: float) -> Tensor:
     """Return the supervised contrastive loss of latents; ``pairs`` marks positive pairs."""
     import torch
 
-    itself = torch.eye(len(latents), dtype=torch.bool)
-    likeness = (latents @ latents.T / temperature).masked_fill(itself, -torch.inf)
-    shares = likeness.log_softmax(1).masked_fill(itself, 0)
+    diagonal = torch.eye(len(latents), dtype=torch.bool)
+    similarities = (latents @ latents.T / temperature).masked_fill(diagonal, -torch.inf)
+    log_shares = similarities.log_softmax(1).masked_fill(diagonal, 0)
     counts = pairs.sum(1)
-    losses = -(shares * pairs).sum(1)[counts > 0] / counts[counts > 0]
+    losses = -(log_shares * pairs).sum(1)[counts > 0] / counts[counts > 0]
     return losses.mean()
 
 

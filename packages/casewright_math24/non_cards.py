@@ -1,7 +1,7 @@
 """Drawing of images without a card, which the reader learns to refuse.
 
-The training uses only the ``LEARNED`` kinds (outlier exposure, Hendrycks et al. 2019); the refused
-share of ``UNSEEN`` kinds estimates the refused share of other images.
+The training uses only the ``LEARNED`` kinds (outlier exposure, Hendrycks et al. 2019). The share of
+``UNSEEN`` kinds that the trained reader refuses is an estimate for other images.
 """
 
 from __future__ import annotations
@@ -12,14 +12,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from casewright_math24.cards import (
-    CELL,
-    SIDE,
-    CardStyle,
-    draw_style,
-    finished,
-    render_texts,
-)
+from casewright_math24.cards import CELL, SIDE, CardStyle, draw_style, finished, render_texts
 from casewright_mcbr.fonts import font_of
 
 if TYPE_CHECKING:
@@ -112,20 +105,20 @@ def _large(rng: np.random.Generator, style: CardStyle) -> Image.Image:
 def _other_grid(rng: np.random.Generator, style: CardStyle) -> Image.Image:
     """Draw numbers in another grid than 2×2."""
     rows, columns = GRIDS[int(rng.integers(len(GRIDS)))]
-    places = [
+    points = [
         ((column + 0.5) / columns, (row + 0.5) / rows)
         for row in range(rows)
         for column in range(columns)
     ]
-    texts = [str(rng.integers(1, 14)) for _ in places]
-    return _placed(texts, places, rng.uniform(0.4, 0.6) / max(rows, columns, 2), style)
+    texts = [str(rng.integers(1, 14)) for _ in points]
+    return _placed(texts, points, rng.uniform(0.4, 0.6) / max(rows, columns, 2), style)
 
 
 def _scattered(rng: np.random.Generator, style: CardStyle) -> Image.Image:
     """Draw scattered numbers, more than four or fewer."""
-    places = rng.uniform(0.1, 0.9, (int(rng.choice([1, 2, 3, 6, 7, 8, 9])), 2)).tolist()
-    texts = [str(rng.integers(1, 14)) for _ in places]
-    return _placed(texts, [(x, y) for x, y in places], rng.uniform(0.12, 0.3), style)
+    points = rng.uniform(0.1, 0.9, (int(rng.choice([1, 2, 3, 6, 7, 8, 9])), 2)).tolist()
+    texts = [str(rng.integers(1, 14)) for _ in points]
+    return _placed(texts, [(x, y) for x, y in points], rng.uniform(0.12, 0.3), style)
 
 
 def _strange_cells(rng: np.random.Generator, style: CardStyle) -> Image.Image:
@@ -193,17 +186,18 @@ def _sheet(style: CardStyle) -> tuple[Image.Image, ImageDraw.ImageDraw]:
 
 
 def _placed(
-    texts: Sequence[str], places: Sequence[tuple[float, float]], size: float, style: CardStyle
+    texts: Sequence[str], points: Sequence[tuple[float, float]], size: float, style: CardStyle
 ) -> Image.Image:
+    """Draw texts around points; coordinates and size are shares of the image's side."""
     image, pen = _sheet(style)
     font = font_of(style.font, max(8, round(size * SIDE)))
-    for text, (x, y) in zip(texts, places, strict=True):
+    for text, (x, y) in zip(texts, points, strict=True):
         pen.text((x * SIDE, y * SIDE), text, fill=style.ink, font=font, anchor="mm")
     return finished(image, style)
 
 
 def _shapes_on(image: Image.Image, rng: np.random.Generator, count: int, ink: int | None) -> None:
-    """Draw random shapes: filled with random greys without ``ink``, else as outlines."""
+    """Draw random shapes: outlines in ``ink``, or without ``ink`` shapes filled in random greys."""
     from PIL import ImageDraw
 
     pen = ImageDraw.Draw(image)
@@ -212,12 +206,12 @@ def _shapes_on(image: Image.Image, rng: np.random.Generator, count: int, ink: in
         y, bottom = sorted(rng.integers(-10, SIDE + 10, 2).tolist())
         grey = int(rng.integers(256)) if ink is None else ink
         width = int(rng.integers(1, 9))
-        filled = grey if ink is None else None
+        fill = grey if ink is None else None
         match int(rng.integers(4)):
             case 0:
-                pen.ellipse((x, y, right, bottom), fill=filled, outline=grey, width=width)
+                pen.ellipse((x, y, right, bottom), fill=fill, outline=grey, width=width)
             case 1:
-                pen.rectangle((x, y, right, bottom), fill=filled, outline=grey, width=width)
+                pen.rectangle((x, y, right, bottom), fill=fill, outline=grey, width=width)
             case 2:
                 pen.line((x, bottom, right, y), fill=grey, width=width)
             case _:

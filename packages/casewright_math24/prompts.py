@@ -1,4 +1,4 @@
-"""Prompts of three kinds: without context, with a general hint, with the nearest case's plan.
+"""Prompts of three kinds: without context, with a general hint, or with the nearest case's plan.
 
 They follow MCBR-RAG's experiments (section 5.1, Table 2); the wording is this project's.
 """
@@ -73,6 +73,6 @@ def _plan(problem: Problem, plan: Class) -> str:
     larger, first, last = plan
     smaller = GOAL // larger
     return (
-        f"Make {larger} of {problem[first]} and {problem[last]}; if that cannot be, make {larger} "
+        f"Make {larger} of {problem[first]} and {problem[last]}; if that fails, make {larger} "
         f"of another pair. Make {smaller} of the other two. Then {larger} * {smaller} = {GOAL}."
     )

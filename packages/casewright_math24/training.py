@@ -1,7 +1,4 @@
-"""Training of the shipped networks: the card reader, and the latent.
-
-The training uses drawn cards, and takes minutes on one core.
-"""
+"""Training of the shipped networks, in minutes on one core: the card reader, and the latent."""
 
 from __future__ import annotations
 
@@ -37,8 +34,8 @@ def train_math24(
 ) -> dict[str, float]:
     """Train both networks, write them with their figures, and return the figures.
 
-    The latent learns from all 527 puzzles, which are the cases. ``casewright bench math24`` trains
-    other latents to measure them on held-out puzzles.
+    The latent is trained on all 527 puzzles, which are the cases. ``casewright bench math24``
+    trains other latents to measure them on held-out puzzles.
 
     Args:
         folder: The folder for the networks.
@@ -52,12 +49,12 @@ def train_math24(
         cases whose nearest other case has a common class (``latent_nearest_case_same_class``).
 
     Raises:
-        DependencyError: matplotlib, which includes the fonts, is not installed.
+        DependencyError: matplotlib, which has the fonts, is not installed.
     """
-    # Check for missing fonts before a minute of training.
+    # Missing fonts must fail before the first training, which takes a minute.
     training_fonts()
-    known = [classes(problem) for problem in decomposable_problems()]
-    latent = train_contrastive_latent(decomposable_problems(), known, seed=seed)
+    labels = [classes(problem) for problem in decomposable_problems()]
+    latent = train_contrastive_latent(decomposable_problems(), labels, seed=seed)
     latent.save(folder / FILE.name)
     cards = _train_card_reader(folder / "cards.onnx", seed, steps, progress)
     figures = {
@@ -71,9 +68,9 @@ def train_math24(
 def _nearest_share(latent: Latent) -> float:
     problems = decomposable_problems()
     units = unit_rows(latent.vectors(problems).astype(np.float64))
-    likeness = units @ units.T
-    np.fill_diagonal(likeness, -np.inf)
-    nearest = likeness.argmax(axis=1)
+    cosines = units @ units.T
+    np.fill_diagonal(cosines, -np.inf)
+    nearest = cosines.argmax(axis=1)
     pairs = zip(problems, nearest, strict=True)
     return float(np.mean([bool(classes(p) & classes(problems[other])) for p, other in pairs]))
 
@@ -83,16 +80,16 @@ def _train_card_reader(
 ) -> dict[str, float]:
     """Train and write a network that reads cards; return the figures of ``measure``.
 
-    The network learns only from ``training_fonts`` and Pillow's default font. For cells without a
-    number from 1 to 13, the target is the uniform distribution, so that images without a card have
-    a low confidence. The same seed and number of steps give the same network on one machine.
+    The fonts are ``training_fonts`` and Pillow's default font. For cells without a number from 1 to
+    13, the target is the uniform distribution, so that images without a card have a low confidence.
+    The same seed and number of steps give the same network on one machine.
     """
     from casewright_math24.card_network import CardProbabilities
 
     network = _trained(seed, steps, progress)
     exported = CardProbabilities(network)
     export_batched(exported, (INPUT_SIDE, INPUT_SIDE), target, "images", ["probabilities"])
-    # The threshold is chosen on learned fonts and kinds, not on those of the test.
+    # The threshold is chosen on the fonts and kinds of the training, not on those of the test.
     remember(target, {THRESHOLD: chosen_threshold(target, seed=seed + 1)})
     return measure(target, seed=seed + 2)
 
@@ -108,19 +105,18 @@ def _trained(seed: int, steps: int, progress: bool | None) -> CardNetwork:
     pools = draw_pools(rng, [None, *training_fonts()])
 
     def loss() -> Tensor:
-        images, wanted = deal(pools, rng)
-        return _loss(network(images), wanted)
+        images, labels = deal(pools, rng)
+        return _loss(network(images), labels)
 
     train_one_cycle(network, loss, RATE, steps, "Training the card reader", progress)
     trained: CardNetwork = network
     return trained
 
 
-def _loss(logits: Tensor, wanted: Tensor) -> Tensor:
-    """Return the cross-entropy with the numbers, or the uniform distribution for ``NONE``."""
+def _loss(logits: Tensor, labels: Tensor) -> Tensor:
+    """Return the cross-entropy with the labels; for ``NONE``, with the uniform distribution."""
     from torch.nn import functional
 
-    likely = functional.log_softmax(logits, dim=-1)
-    none = wanted == NONE
-    number = -likely.gather(-1, wanted.clamp(min=0).unsqueeze(-1)).squeeze(-1)
-    return number[~none].mean() - EXPOSURE * likely[none].mean()
+    none = labels == NONE
+    uniform = functional.log_softmax(logits[none], dim=-1).mean()
+    return functional.cross_entropy(logits[~none], labels[~none]) - EXPOSURE * uniform

@@ -1,4 +1,4 @@
-"""Options and output of the commands of both applications."""
+"""Options and output of the commands for Math-24 and backgammon."""
 
 from __future__ import annotations
 
@@ -33,12 +33,9 @@ def check_folder(target: Path) -> None:
 def show_trained(
     figures: Mapping[str, float], shipped: Mapping[str, float], target: Path, *, as_json: bool
 ) -> None:
-    """Print the figures of a training beside those of the shipped networks, and the verdict.
+    """Print the figures of a training and of the shipped networks, and if they are close.
 
-    Args:
-        figures: The figures of the training.
-        shipped: The figures of the shipped networks' training.
-        target: The folder to which the training wrote.
+    ``target`` is the folder to which the training wrote.
     """
     from casewright.serve.cli.output import print_json, print_table
 

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 def _quoter() -> Generator:
-    """Return the generator that quotes whole first lines of the evidence."""
+    """Return the generator that quotes lines of the evidence in full."""
     # The list of domains must not import the graph room.
     from casewright.graph import ExtractiveGenerator
 
@@ -46,14 +46,12 @@ def one_tool_domain(
     Args:
         name: The name of the domain and of its case store.
         questions: The questions of the annotated queries; the first two are shown as examples.
-        schema: A function that returns the schema of the case store.
-        cases: A function that returns the cases of the store.
-        sources: A function that returns the files on which the cases depend; the store is rebuilt
-            when a file changes.
-        evidence: A function that returns the lines that answer a question, the most important
-            first.
+        schema: Returns the schema of the case store.
+        cases: Returns the cases of the store.
+        sources: Returns the files on which the cases depend; the store is rebuilt when one changes.
+        evidence: Returns the lines that answer a question, the most important first.
         options: Options that the domain adds to ``ask``.
-        answer: A function that answers requests with these options.
+        answer: Answers requests with these options.
     """
     plan = f"s1 = {tool}(query=question)"
 
@@ -69,26 +67,22 @@ def one_tool_domain(
         def run(query: str) -> list[dict[str, Any]]:
             return [{"evidence": line} for line in evidence(store, query)]
 
-        example = ToolExample(questions[0], plan)
-        return Toolbox(
-            [
-                tool_from_function(
-                    run,
-                    name=tool,
-                    description=tool_description,
-                    results=("evidence",),
-                    example=example,
-                )
-            ]
+        spec = tool_from_function(
+            run,
+            name=tool,
+            description=tool_description,
+            results=("evidence",),
+            example=ToolExample(questions[0], plan),
         )
+        return Toolbox([spec])
 
     def open_stores(folder: Path, encoder: Encoder, anew: bool = False) -> OpenDomain:
         parts = {
             name: (schema(), cases),
             "plans": (plan_schema(encoder), lambda: [plan_case(query) for query in queries()]),
         }
-        wanted = digest(sources(), [part for part, _ in parts.values()])
-        stores = open_built(folder, name, wanted, parts, anew=anew)
+        current = digest(sources(), [part for part, _ in parts.values()])
+        stores = open_built(folder, name, current, parts, anew=anew)
         return OpenDomain(toolbox(stores[name]), stores["plans"], stores)
 
     return Domain(

@@ -16,7 +16,7 @@ _STYLE = (
 
 def figure(image: bytes, caption: str) -> str:
     """Return an image with its caption as HTML."""
-    # The type may be wrong: browsers recognise an image's type by its first bytes.
+    # The type may not be PNG; browsers recognise an image's type by its first bytes.
     data = base64.b64encode(image).decode("ascii")
     return (
         f'<figure><img alt="{escape(caption)}" src="data:image/png;base64,{data}">'
@@ -36,7 +36,7 @@ def page(title: str, body: str, *, image_width: str, figure_width: str) -> str:
         title: The title, as plain text.
         body: The body, as HTML.
         image_width: Width of each image, in CSS notation.
-        figure_width: Greatest width of each image with its caption, in CSS notation.
+        figure_width: Maximum width of each image with its caption, in CSS notation.
     """
     style = _STYLE.format(image=image_width, figure=figure_width)
     return (

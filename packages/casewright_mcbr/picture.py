@@ -15,7 +15,7 @@ from casewright.errors import InputError, told
 if TYPE_CHECKING:
     from PIL import Image
 
-#: Most pixels of an image.
+#: Maximum number of pixels of an image.
 MOST_PIXELS = 50_000_000
 
 
@@ -26,8 +26,8 @@ class ExpectedPicture:
     Attributes:
         what: The subject with its article, for errors: "a card".
         shape: The shape, for errors: "about as wide as high".
-        least: Least width and height in pixels.
-        oblong: Greatest ratio of the sides.
+        least: Minimum width and height in pixels.
+        oblong: Maximum ratio of the sides.
     """
 
     what: str
@@ -42,17 +42,17 @@ class ExpectedPicture:
 
 
 def opened_picture(picture: bytes | Path | Image.Image, wanted: ExpectedPicture) -> Image.Image:
-    """Return a decoded picture as it is meant to be seen.
+    """Return a decoded picture, upright and opaque.
 
-    Its EXIF orientation is applied, its transparent parts become white, and deep grey levels are
-    scaled to 0 to 255.
+    The EXIF orientation is applied, transparent parts become white, and grey levels of more than 8
+    bits are scaled to 0 to 255.
 
     Args:
         picture: The bytes of an image file, its path, or an open image.
 
     Returns:
-        An image to be converted to "L" or "RGB"; its mode is that of the file, but "L" for deep
-        grey levels, and "RGBA" without transparency for transparent images.
+        An image that can be converted to "L" or "RGB". Its mode is that of the file, but "L" for
+        grey levels of more than 8 bits, and "RGBA" for transparent images.
 
     Raises:
         InputError: The file is missing, is not an image, or is damaged; the image is too small, too
@@ -129,9 +129,7 @@ def _decoded(image: Image.Image, name: str, wanted: ExpectedPicture) -> Image.Im
             f"Cut the image to the {wanted.noun}."
         )
     try:
-        return _shown(image)
-    except InputError:
-        raise
+        return _upright(image)
     except Exception as error:
         # Pillow's decoders raise OSError, SyntaxError, ValueError, struct.error and others.
         raise InputError(
@@ -139,7 +137,7 @@ def _decoded(image: Image.Image, name: str, wanted: ExpectedPicture) -> Image.Im
         ) from error
 
 
-def _shown(image: Image.Image) -> Image.Image:
+def _upright(image: Image.Image) -> Image.Image:
     """Return a decoded image with its orientation, without transparency, of at most 8 bits."""
     from PIL import Image, ImageOps
 

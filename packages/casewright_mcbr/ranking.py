@@ -22,13 +22,13 @@ def ranking_figures(hits: NDArray[np.bool_], relevant: NDArray[np.integer]) -> F
     gains = 1 / np.log2(np.arange(2, KS[-1] + 2))
     rows = []
     for k in KS:
-        some = hits[:, :k]
-        precision = some.mean(axis=1)
-        recall = some.sum(axis=1) / np.maximum(relevant, 1)
-        both = precision + recall
-        f1 = np.divide(2 * precision * recall, both, out=np.zeros_like(both), where=both > 0)
+        top = hits[:, :k]
+        precision = top.mean(axis=1)
+        recall = top.sum(axis=1) / np.maximum(relevant, 1)
+        total = precision + recall
+        f1 = np.divide(2 * precision * recall, total, out=np.zeros_like(total), where=total > 0)
         # The paper's ideal ranking has k relevant cases, even if there are fewer.
-        ndcg = (some * gains[:k]).sum(axis=1) / gains[:k].sum()
-        first = np.where(some.any(axis=1), 1 / (some.argmax(axis=1) + 1), 0)
-        rows.append([precision, recall, f1, ndcg, first])
+        ndcg = (top * gains[:k]).sum(axis=1) / gains[:k].sum()
+        reciprocal_rank = np.where(top.any(axis=1), 1 / (top.argmax(axis=1) + 1), 0)
+        rows.append([precision, recall, f1, ndcg, reciprocal_rank])
     return np.array(rows)

@@ -1,4 +1,4 @@
-"""Training steps shared by both applications."""
+"""Functions for the trainings of Math-24 and backgammon."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def train_one_cycle(
 
     Args:
         network: The network, which is in evaluation mode afterwards.
-        loss: A function that draws a batch and returns its loss.
+        loss: Draws a batch and returns its loss.
         rate: Maximum learning rate.
         steps: Gradient steps.
         progress: Show a progress bar; see ``progress_bar``.
@@ -107,5 +107,4 @@ def write_figures(folder: Path, figures: Mapping[str, float]) -> None:
 
 def read_figures(folder: Path) -> dict[str, float]:
     """Return the figures that ``write_figures`` wrote."""
-    figures: dict[str, float] = json.loads((folder / FIGURES).read_text(encoding="utf-8"))
-    return figures
+    return dict(json.loads((folder / FIGURES).read_text(encoding="utf-8")))

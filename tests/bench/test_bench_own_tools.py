@@ -114,7 +114,7 @@ def test_the_command_measures_a_folder_and_the_corpus(data: Path) -> None:
     assert {row["table"] for row in rows} == {data.name, "validation"}
     assert {row["cases"] for row in rows if row["planner"] == "parser"} == {0, 5}
     shown = CliRunner().invoke(app, [*typed, "--no-corpus"])
-    assert f"{data.name}, by known annotated messages" in shown.stdout
+    assert f"{data.name}, by number of annotated messages" in shown.stdout
 
 
 @pytest.mark.parametrize(

@@ -121,9 +121,9 @@ def rows_of(report: Bench) -> dict[str, Bench]:
 
 def test_what_a_planner_must_beat_stands_beside_it(report: Bench) -> None:
     rows, figures = rows_of(report), report["figures"]
-    assert [name for name in rows if ":" in name] == [f"beside: {name}" for name in BESIDE]
+    assert [name for name in rows if ":" in name] == [f"control: {name}" for name in BESIDE]
     for name in BESIDE:
-        row = rows[f"beside: {name}"]
+        row = rows[f"control: {name}"]
         assert row["count"] == len(QUERIES)
         own = figures[f"tool_accuracy_{name.replace(' ', '_')}"]
         assert own == pytest.approx(row["tools"], abs=1e-3)
@@ -185,7 +185,7 @@ def test_frozen_queries_are_planned_for_by_the_planners_as_they_are_shipped(toy:
 
 
 def test_a_domain_without_frozen_queries_says_so(toy: Toy) -> None:
-    with pytest.raises(InputError, match="no queries for measuring"):
+    with pytest.raises(InputError, match="no test queries"):
         measured(toy, bench="frozen")
 
 
@@ -220,7 +220,7 @@ def test_a_curve_of_few_queries_has_one_size(toy: Toy, monkeypatch: pytest.Monke
 def test_without_a_reader_nothing_is_trained(toy: Toy) -> None:
     report = measured(toy, "--planner", "case", reader=None)
     beside = [name for name in rows_of(report) if ":" in name]
-    assert beside == ["beside: fallback plan", "beside: classifiers"]
+    assert beside == ["control: fallback plan", "control: classifiers"]
     assert toy.taught == []
 
 

@@ -48,5 +48,5 @@ def test_a_domain_without_measuring_queries_says_so(
     monkeypatch.setenv("CASEWRIGHT_HOME", str(home))
     few = replace(domains.find_domain("shopping"), measuring_queries=list)
     monkeypatch.setattr(domains, "find_domain", lambda name: few)
-    with pytest.raises(InputError, match="no queries for measuring"):
+    with pytest.raises(InputError, match="no test queries"):
         measure_replan("shopping", 1)

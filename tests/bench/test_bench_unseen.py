@@ -14,7 +14,7 @@ from typer.testing import CliRunner
 
 from casewright.bench import unseen
 from casewright.bench.toolbox_planners import ToolboxPlanner
-from casewright.bench.unseen import APART, UnseenTrial, corpus_set, measure_unseen, public_sets
+from casewright.bench.unseen import NEW_TOOLS, UnseenTrial, corpus_set, measure_unseen, public_sets
 from casewright.errors import InputError
 from casewright.finetune.corpus import read_corpus
 from casewright.planner import CasePlanner, Plan, PlanRequest, PlanResult, parse_plan, plan_store
@@ -258,7 +258,7 @@ def test_public_sets_are_measured_by_their_files_for_measuring_alone(data: Path)
     seal, bfcl = public_sets(data)
     assert [item.query.query for item in seal.items] == ["dig trenches", "mow lawns"]
     # One calls a tool that the file for training has, too.
-    assert [APART in classes for classes in seal.classes] == [False, True]
+    assert [NEW_TOOLS in classes for classes in seal.classes] == [False, True]
     assert [classes[-1] for classes in bfcl.classes] == ["bfcl/multiple", "bfcl/irrelevance"]
 
 

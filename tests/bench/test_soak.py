@@ -29,7 +29,7 @@ TRIALS = {
 
 @pytest.mark.parametrize("kind", TRIALS)
 def test_nothing_is_lost_or_wrong(kind: str, tmp_path: Path) -> None:
-    counts = measure.KINDS[kind].campaign(Bounds(250, 7, TRIALS[kind], service_of), tmp_path)
+    counts = measure.KINDS[kind].run(Bounds(250, 7, TRIALS[kind], service_of), tmp_path)
     assert (counts.lost, counts.wrong) == (0, [])
     assert counts.sound + counts.told == counts.tried >= TRIALS[kind]
 
@@ -44,7 +44,7 @@ def test_a_full_disk_loses_nothing(tmp_path: Path) -> None:
 @pytest.mark.slow
 @pytest.mark.timeout(600)
 def test_a_killed_training_loses_nothing(tmp_path: Path) -> None:
-    counts = measure.KINDS["training"].campaign(Bounds(250, 7, 1), tmp_path)
+    counts = measure.KINDS["training"].run(Bounds(250, 7, 1), tmp_path)
     assert (counts.tried, counts.lost, counts.wrong) == (1, 0, [])
 
 

@@ -26,7 +26,7 @@ from casewright_backgammon.bench_retrieval import (
     MeasuredSplit,
     Representation,
     lost_by_checkers,
-    lost_by_own,
+    lost_by_cosine,
     nearest,
 )
 from casewright_backgammon.case_base import shipped_decisions
@@ -158,12 +158,12 @@ def test_following_one_s_own_decision_loses_nothing_and_the_engine_s_order_has_n
     own = shipped_decisions()[:50]
     measured, way = MeasuredSplit(Split(own, own, [], 0)), Representation("encoding", encode)
     order = np.arange(50)[:, None]
-    assert lost_by_own(measured, way, order) == 0
+    assert lost_by_cosine(measured, way, order) == 0
     assert lost_by_checkers(measured, order) == 0
     # Where all are equally near, it is their mean that is lost, not the best one's nothing.
     flat = Representation("flat", lambda some: np.ones((len(some), 3), dtype=np.float32))
     mean = np.mean([np.mean([o.lost(p) for p in range(len(o.candidates))]) for o in own])
-    assert lost_by_own(measured, flat, order) == pytest.approx(mean)
+    assert lost_by_cosine(measured, flat, order) == pytest.approx(mean)
 
 
 def test_bert_score_is_one_for_the_same_words_and_less_for_others() -> None:

@@ -65,8 +65,8 @@ def test_a_second_attempt_follows_one_that_was_wrong_and_there_is_no_third(
     wrong = CardAnswerer(store, READER).answer(card_image((3, 8, 11, 13)))
     assert [check.right for check in wrong.checks] == [False, False]
     assert [check.why for check in wrong.checks] == [
-        "The nearest case's plan leads nowhere with these numbers.",
-        "The next plan leads nowhere with these numbers.",
+        "The nearest case's plan gives no solution with these numbers.",
+        "The next plan gives no solution with these numbers.",
     ]
 
 
