@@ -24,7 +24,7 @@ from casewright.planner.request import Planner, Turn
 from casewright.stores import CachedEncoder, default_encoder
 from casewright.stores.encoders.cache import UncachedQuestions
 from casewright.stores.paths import data_folder
-from casewright.stores.progress import note, progress_bar, told_progress
+from casewright.stores.progress import note, progress_bar, show_progress
 from casewright.tools import Toolbox
 
 if TYPE_CHECKING:
@@ -150,7 +150,7 @@ def take_turns(
     results: dict[str, list[Result]] = {name: [] for name in names}
     warm_up = [(name, item) for name in names for item in (work if name in warmed else work[:warm])]
     count = len(warm_up) + len(names) * len(work) * repeats
-    with told_progress(description, count) as advance:
+    with show_progress(description, count) as advance:
         for name, item in warm_up:
             systems[name](item)
             advance(1)

@@ -37,7 +37,7 @@ from casewright.finetune.evaluation.outcome import PlanOutcome
 from casewright.planner import AnnotatedQuery, read_annotated
 from casewright.planner.named import ModelSettings
 from casewright.stores import CachedEncoder, default_encoder
-from casewright.stores.progress import told_progress
+from casewright.stores.progress import show_progress
 from casewright.tools import Toolbox
 
 #: The files of a folder with a user's own tools.
@@ -157,7 +157,7 @@ def measure_own_tools(trial: OwnToolsTrial, encoder: CachedEncoder | None = None
         for name, run in product(factories, runs)
         if name != FALLBACK or run.cases == min(trial.cases)
     ]
-    with told_progress("Planning", sum(len(run.sets) for _, run in pairs), "runs") as advance:
+    with show_progress("Planning", sum(len(run.sets) for _, run in pairs), "runs") as advance:
         for name, run in pairs:
             outcomes: list[PlanOutcome] = []
             cpu: list[float] = []

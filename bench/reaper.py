@@ -38,7 +38,7 @@ from casewright.planner.prompt import prompt_hash
 from casewright.planner.shipped import is_shipped, shipped_examples, shipped_planner
 from casewright.stores import CaseStore
 from casewright.stores.paths import cache_folder
-from casewright.stores.progress import note, told_progress
+from casewright.stores.progress import note, show_progress
 
 if TYPE_CHECKING:
     from casewright.planner.language_model import LanguageModel
@@ -137,7 +137,7 @@ def measure_reaper(trial: ReaperTrial) -> Report:
     frozen = items_of(tested.measuring()[: trial.limit], tested.toolbox)
     rows = [r for r in training_rows(recipe.data, trial.instructions) if r.table in trial.tables]
     lines = list(_first_table(trial, tested, frozen)) if FIRST in trial.tables else []
-    with told_progress("Training and measuring", len(rows), "rows") as advance:
+    with show_progress("Training and measuring", len(rows), "rows") as advance:
         for row in rows:
             note(f"Table {row.table}: {row.name}.")
             lines += _row_lines(row, trial, recipe, tested, frozen)

@@ -14,7 +14,7 @@ from casewright.errors import StoreDamagedError, StoreError
 from casewright.stores import Case, CaseSchema, CaseStore
 from casewright.stores.engines import connections
 from casewright.stores.engines.engine import Engine
-from casewright.stores.progress import note, told_progress
+from casewright.stores.progress import note, show_progress
 
 MakeCases = Callable[[], Sequence[Case]]
 
@@ -75,7 +75,7 @@ def open_built(
         stores = {part: _opened(schema, cases, name) for part, (schema, _) in parts.items()}
         if not built:
             total = sum(map(len, contents.values()))
-            with told_progress(f"Building the {name} stores", total, "cases") as advance:
+            with show_progress(f"Building the {name} stores", total, "cases") as advance:
                 for part, content in contents.items():
                     stores[part].add(content, progress=advance)
             mark.write_text(json.dumps({"digest": wanted}), encoding="utf-8")

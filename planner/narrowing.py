@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 
 from casewright.planner.request import BatchPlanner, Planner, PlanRequest, PlanResult
 from casewright.stores import CaseStore, Encoder, default_encoder
-from casewright.stores.progress import told_progress
+from casewright.stores.progress import show_progress
 from casewright.tools import NO_EVIDENCE, Toolbox, ToolSpec
 
 #: Maximal number of tools of a request; a larger toolbox is narrowed.
@@ -142,7 +142,7 @@ class _Index:
 
     def _embedded(self, texts: list[str]) -> Scores:
         parts = [texts[at : at + TOGETHER] for at in range(0, len(texts), TOGETHER)]
-        with told_progress("Reading the tools", len(texts), "tools") as advance:
+        with show_progress("Reading the tools", len(texts), "tools") as advance:
             vectors = []
             for part in parts:
                 vectors.append(self._encoder.embed(part))

@@ -24,7 +24,7 @@ from casewright.stores.select import Pick, Selection, select
 from casewright.stores.tenant import FIELD, is_visible, with_tenant
 
 #: Upper bound of a search's limit, larger than any collection.
-MOST = 1 << 31
+MAX_LIMIT = 1 << 31
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,13 +42,13 @@ class Finder:
         """Return the points of these ids, in their order, without unknown ids."""
         texts = [ids] if isinstance(ids, str) else ids
         # Ids of cases are UUIDs.
-        wanted = [id_ for text in texts if (id_ := canonical_id(text))]
+        uuids = [id_ for text in texts if (id_ := canonical_id(text))]
         try:
-            points = self.engine.get(self.collection, wanted, vectors=vectors) if wanted else []
+            points = self.engine.get(self.collection, uuids, vectors=vectors) if uuids else []
         except NoCollectionError:
             return []
         by_id = {point.id: point for point in points if is_visible(point, self.tenant)}
-        return [by_id[id_] for id_ in wanted if id_ in by_id]
+        return [by_id[id_] for id_ in uuids if id_ in by_id]
 
     def best(
         self, query: StoreQuery, k: int, where: Where | None, *, exact: bool = True
@@ -59,7 +59,7 @@ class Finder:
         ``exact=False``, an engine that supports it may search approximately; proofs and the search
         for duplicates need an exact search.
         """
-        limit, condition = min(k, MOST) + 2, with_tenant(where, self.tenant)
+        limit, condition = min(k, MAX_LIMIT) + 2, with_tenant(where, self.tenant)
         while True:
             try:
                 points = self.engine.search(
@@ -88,9 +88,9 @@ class Finder:
         most: int,
     ) -> Selection:
         """Select k cases from the candidates and from each case that the proof adds to them."""
-        size = max(candidates, 2 * k)
-        hits = self.best(query, size, where)
-        complete, searches = len(hits) < size, 1
+        initial = max(candidates, 2 * k)
+        hits = self.best(query, initial, where)
+        complete, searches = len(hits) < initial, 1
         while True:
             picks = select(hits, k, query.schema, lambda_d=lambda_d, weights=weights)
             try:
@@ -98,7 +98,7 @@ class Finder:
             except NoCollectionError:
                 return Selection((), True, 0, searches)
             searches += 0 if complete else len(picks) - 1
-            may_fetch = len(hits) + len(missing) <= max(most, size)
+            may_fetch = len(hits) + len(missing) <= max(most, initial)
             # The missing cases may have been deleted in the meantime.
             if not (points := self.points(missing, vectors=True) if may_fetch else []):
                 return Selection(picks, not missing, len(hits), searches)

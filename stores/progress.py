@@ -13,9 +13,9 @@ if TYPE_CHECKING:
     from rich.progress import Progress
 
 #: Number of items below which no bar is shown, since the work ends too soon.
-WORTH_A_BAR = 500
+MIN_ITEMS = 500
 #: Longest and shortest seconds between two lines if stderr is not a terminal.
-SELDOM, OFTEN = 10.0, 1.0
+MAX_PAUSE, MIN_PAUSE = 10.0, 1.0
 
 Advance = Callable[[int], None]
 
@@ -38,9 +38,9 @@ def progress_bar(
     if callable(show):
         yield show
     elif show is None and not sys.stderr.isatty():
-        with told_progress(description, total, unit, often=SELDOM, more=more) as advance:
+        with show_progress(description, total, unit, min_pause=MAX_PAUSE, more=more) as advance:
             yield advance
-    elif show or (show is None and total >= WORTH_A_BAR):
+    elif show or (show is None and total >= MIN_ITEMS):
         with _bars.bar(description, total) as advance:
             yield advance
     else:
@@ -48,20 +48,21 @@ def progress_bar(
 
 
 @contextmanager
-def told_progress(
+def show_progress(
     description: str,
     total: int | None = None,
     unit: str = "items",
     *,
-    seconds: float = SELDOM,
-    often: float = OFTEN,
+    max_pause: float = MAX_PAUSE,
+    min_pause: float = MIN_PAUSE,
     more: Callable[[], str] = str,
 ) -> Iterator[Advance]:
     """Show the progress of work that a user waits for: a bar on a terminal, lines elsewhere.
 
     A line with an estimate of the remaining time is written after every tenth of the items, but not
-    twice in ``often`` seconds, and after ``seconds`` without a line. ``total=None`` means unknown;
-    ``unit`` names the items; ``more`` returns a text for the end of each line.
+    within ``min_pause`` seconds of another, and after ``max_pause`` seconds without a line.
+    ``total=None`` means unknown; ``unit`` names the items; ``more`` returns a text for the end of
+    each line.
     """
     if sys.stderr.isatty():
         with _bars.bar(description, total) as advance:
@@ -87,15 +88,15 @@ def told_progress(
         nonlocal done, tenths
         with lock:
             done += count
-            now_done = 10 * done // total if total else 0
-            if now_done > tenths and time.monotonic() - last >= often:
-                tenths = now_done
+            reached = 10 * done // total if total else 0
+            if reached > tenths and time.monotonic() - last >= min_pause:
+                tenths = reached
                 write()
 
     def write_after_pauses() -> None:
-        while not ended.wait(max(0.0, last + seconds - time.monotonic())):
+        while not ended.wait(max(0.0, last + max_pause - time.monotonic())):
             with lock:
-                if time.monotonic() - last >= seconds:
+                if time.monotonic() - last >= max_pause:
                     write()
 
     thread = threading.Thread(target=write_after_pauses, name="casewright-progress", daemon=True)

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+import itertools
 import warnings
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
 from casewright.errors import InputError
-from casewright.stores.engines.engine import NoCollectionError, Ranked, Where
+from casewright.stores.engines.engine import NoCollectionError, Where
 from casewright.stores.finding import Finder
 from casewright.stores.hit import DECIMALS, Hit
 from casewright.stores.query import SLACK, StoreQuery, dimension_weights
@@ -40,7 +41,7 @@ class Question:
     Attributes:
         text: The question.
         query: The question, embedded and weighted.
-        finder: The reader of the store.
+        finder: A reader of the store's collection.
         where: A condition on the metadata of all results.
     """
 
@@ -82,18 +83,33 @@ class Question:
     def nearest(
         self, vectors: NDArray[np.float32], k: int, *, exclude: Collection[str] = ()
     ) -> list[Found]:
-        """Return the k cases nearest to any of m vectors, by one batch of exact searches.
+        """Return the k cases nearest to any of m vectors, by batches of exact searches.
 
         Nearness is the largest of the m weighted sums of the facets' dot products (cosines for unit
         vectors). ``vectors`` is an array (m, d), facets concatenated as in ``Hit.vector``; cases
         with an id in ``exclude`` are left out.
         """
-        weighted = self._weighted(vectors)
-
-        def search(limit: int) -> list[list[Ranked]]:
-            return self.finder.engine.rank(self.finder.collection, weighted, limit, self._bound)
-
-        return self._best_of(search, k, set(exclude))
+        weighted, condition = self._weighted(vectors), with_tenant(self.where, self.finder.tenant)
+        limit = k + len(exclude) + 2
+        while k > 0:
+            try:
+                rankings = self.finder.engine.rank(
+                    self.finder.collection, weighted, limit, condition
+                )
+            except NoCollectionError:
+                return []
+            best: dict[str, float] = {}
+            for id_, score in itertools.chain.from_iterable(rankings):
+                best[id_] = max(score, best.get(id_, score))
+            # The highest possible score of a case that was not fetched.
+            bound = max((r[-1][1] for r in rankings if len(r) == limit), default=-np.inf)
+            ids = best.keys() - set(exclude)
+            order = sorted(ids, key=lambda id_: (-round(best[id_], DECIMALS), id_))[:k]
+            if len(order) < k or round(best[order[-1]], DECIMALS) > bound + SLACK:
+                return [Found(hit, best[hit.case.id]) for hit in self.hits(order)]
+            # The next case may have an equal score.
+            limit *= 2
+        return []
 
     def matching(self, where: Where, *, exclude: Collection[str] = ()) -> list[Found]:
         """Return every case that meets a condition and the question's condition, by score, then id.
@@ -110,10 +126,6 @@ class Question:
         hits = self.hits([point.id for point in points if point.id not in excluded])
         return [Found(hit, hit.score) for hit in sorted(hits, key=lambda hit: hit.rank_key)]
 
-    @property
-    def _bound(self) -> Where | None:
-        return with_tenant(self.where, self.finder.tenant)
-
     def _weighted(self, vectors: NDArray[np.float32]) -> NDArray[np.float32]:
         """Return the engine's query vectors: weighted vectors, with 0 for the quality."""
         length = len(self.query.units)
@@ -125,25 +137,3 @@ class Question:
             )
         weighted = rows * dimension_weights(self.query.schema, self.query.facet_weights)
         return np.pad(weighted.astype(np.float32), ((0, 0), (0, 1)))
-
-    def _best_of(
-        self, search: Callable[[int], list[list[Ranked]]], k: int, exclude: set[str]
-    ) -> list[Found]:
-        """Return the k best of several rankings; fetch more while the next may score equally."""
-        limit = k + len(exclude) + 2
-        while k > 0:
-            try:
-                rankings = search(limit)
-            except NoCollectionError:
-                return []
-            best: dict[str, float] = {}
-            for id_, score in (entry for ranking in rankings for entry in ranking):
-                best[id_] = max(score, best.get(id_, score))
-            # The highest possible score of a case that was not fetched.
-            rest = max((each[-1][1] for each in rankings if len(each) == limit), default=-np.inf)
-            ids = best.keys() - exclude
-            order = sorted(ids, key=lambda id_: (-round(best[id_], DECIMALS), id_))[:k]
-            if len(order) < k or round(best[order[-1]], DECIMALS) > rest + SLACK:
-                return [Found(hit, best[hit.case.id]) for hit in self.hits(order)]
-            limit *= 2
-        return []

@@ -18,8 +18,8 @@ from casewright.stores.facet import Components, Facet, component_text
 #: Version of the payloads' format; raised when older stores cannot be read.
 FORMAT = 2
 
-#: Largest quality: the vector stores it in single precision.
-LARGEST = 1e30
+#: Largest absolute value of a quality: the vector stores it in single precision.
+MAX_QUALITY = 1e30
 
 
 def solution_text(case: Case) -> str:
@@ -59,6 +59,7 @@ class CaseSchema:
             returns ``None`` or the reason to refuse it.
         tenanted: True if cases belong to tenants, and a store is opened for one tenant.
         near: Least similarity of the problems of duplicates; their solutions must be equal.
+        slices: Facet name to the position of the facet's vector in a stored vector.
     """
 
     name: str
@@ -69,7 +70,7 @@ class CaseSchema:
     verify: Callable[[Case], str | None] | None = None
     near: float = 0.98
     tenanted: bool = False
-    _slices: Mapping[str, slice] = field(init=False, repr=False, compare=False)
+    slices: Mapping[str, slice] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         # The name is also a folder name, and a part of a server's URL.
@@ -85,10 +86,10 @@ class CaseSchema:
                 "name."
             )
         low, high = self.quality_range
-        if not -LARGEST <= low < high <= LARGEST:
+        if not -MAX_QUALITY <= low < high <= MAX_QUALITY:
             raise InputError(
                 f"Schema {self.name!r} has quality_range ({low}, {high}). Give two numbers, the "
-                f"lower first, of at most {LARGEST:.0e} on either side of 0."
+                f"lower first, of at most {MAX_QUALITY:.0e} on either side of 0."
             )
         if self.full is full_text:
             object.__setattr__(self, "full", partial(full_text, facets=self.facets))
@@ -96,17 +97,12 @@ class CaseSchema:
         for facet in self.facets:
             slices[facet.name] = slice(start, start + facet.dimension)
             start += facet.dimension
-        object.__setattr__(self, "_slices", slices)
+        object.__setattr__(self, "slices", slices)
 
     @property
     def dimension(self) -> int:
         """The length of a stored vector: the facets' vectors and one number for the quality."""
         return sum(facet.dimension for facet in self.facets) + 1
-
-    @property
-    def slices(self) -> Mapping[str, slice]:
-        """The position of each facet's vector in the stored one."""
-        return self._slices
 
     def weights(self, given: Mapping[str, float] | None = None) -> NDArray[np.float64]:
         """Return the facets' weights, which sum to 1; ``given`` replaces the default weights.

@@ -57,25 +57,26 @@ def mmr(
         return []
     order = _tie_order(scores, ids)
     relevance, diversity = lambda_d * scores[order], 1 - lambda_d
-    light = weights.astype(np.float32)
+    single_weights = weights.astype(np.float32)
     # Rows are in tie order, so that the first of equal values is picked.
     picked, redundancies, values = [0], [0.0], [float(relevance[0])]
+    # ``redundancy`` includes the first ``counted`` picks.
     redundancy, counted, width = np.full(count, -np.inf), 0, max(64, WIDTH * k)
     while len(picked) < k:
-        fresh = vectors[order[picked[counted:]]] * light
-        near = (vectors @ fresh.T).max(axis=1, initial=-np.inf)
-        redundancy, counted = np.maximum(redundancy, near[order]), len(picked)
+        new_picks = vectors[order[picked[counted:]]] * single_weights
+        similarity = (vectors @ new_picks.T).max(axis=1, initial=-np.inf)
+        redundancy, counted = np.maximum(redundancy, similarity[order]), len(picked)
         relevance[picked] = -np.inf
         bounds = relevance - diversity * redundancy
         width = min(width, count)
         best = np.sort(np.argpartition(-bounds, width - 1)[:width])
-        rest = -np.inf if width == count else float(np.delete(bounds, best).max())
+        others_bound = -np.inf if width == count else float(np.delete(bounds, best).max())
         rows = vectors[order[best]]
         active = _Active(rows, weights, relevance[best], redundancy[best], bounds[best])
-        before = vectors[order[picked]] * weights
-        for index, near_pick, value in active.picks(diversity, before, k - counted, rest):
+        earlier = vectors[order[picked]] * weights
+        for index, exact, value in active.picks(diversity, earlier, k - counted, others_bound):
             picked.append(int(best[index]))
-            redundancies.append(near_pick)
+            redundancies.append(exact)
             values.append(value)
         # Too many candidates have almost equal values.
         width *= 4 if len(picked) == counted else 1
@@ -85,9 +86,9 @@ def mmr(
 def _tie_order(scores: Floats, ids: Sequence[str]) -> NDArray[np.int64]:
     rounded = np.round(scores, DECIMALS)
     order = np.argsort(-rounded, kind="stable")
-    same = np.diff(rounded[order]) == 0
+    equals_next = np.diff(rounded[order]) == 0
     # Only runs of equal scores, which are few, are sorted by id.
-    edges = np.flatnonzero(np.diff(same, prepend=False, append=False))
+    edges = np.flatnonzero(np.diff(equals_next, prepend=False, append=False))
     for start, end in zip(edges[::2], edges[1::2] + 1, strict=True):
         order[start:end] = sorted(order[start:end], key=lambda row: ids[row])
     return order
@@ -104,18 +105,18 @@ class _Active:
     values: Floats
 
     def picks(
-        self, diversity: float, before: Floats, most: int, rest: float
+        self, diversity: float, earlier: Floats, limit: int, others_bound: float
     ) -> list[tuple[int, float, float]]:
-        """Return index, redundancy and value of at most ``most`` further picks.
+        """Return index, redundancy and value of at most ``limit`` further picks.
 
-        The picks end before a pick whose value is not above ``rest``, the bound of the other
-        candidates. ``before`` holds the weighted vectors (picks, d) of the earlier picks.
+        The picks end before a pick whose value is not above ``others_bound``, the bound of the
+        other candidates. ``earlier`` holds the weighted vectors (picks, d) of the earlier picks.
         """
         picks: list[tuple[int, float, float]] = []
-        light = self.weights.astype(np.float32)
-        picked = np.concatenate([before, np.empty((most, before.shape[1]))])
-        while len(picks) < most:
-            size = len(before) + len(picks)
+        single_weights = self.weights.astype(np.float32)
+        picked = np.concatenate([earlier, np.empty((limit, earlier.shape[1]))])
+        while len(picks) < limit:
+            size = len(earlier) + len(picks)
             floor = self.values.max() - 2 * diversity * SLACK - 10.0**-DECIMALS
             near = np.flatnonzero(self.values >= max(floor, np.finfo(np.float64).min))
             if not len(near):
@@ -123,13 +124,13 @@ class _Active:
             exact = (self.rows[near].astype(np.float64) @ picked[:size].T).max(axis=1)
             values = self.relevance[near] - diversity * exact
             best = int(np.argmax(np.round(values, DECIMALS)))
-            if values[best] <= rest + diversity * SLACK + 10.0**-DECIMALS:
+            if values[best] <= others_bound + diversity * SLACK + 10.0**-DECIMALS:
                 break
             index = int(near[best])
             picks.append((index, float(exact[best]), float(values[best])))
             picked[size] = self.rows[index] * self.weights
             self.relevance[index] = -np.inf
-            similarity = self.rows @ (self.rows[index] * light)
+            similarity = self.rows @ (self.rows[index] * single_weights)
             self.redundancy = np.maximum(self.redundancy, similarity)
             self.values = self.relevance - diversity * self.redundancy
         return picks
@@ -199,9 +200,8 @@ def select(
     if not hits:
         return []
     vectors = np.stack([hit.vector for hit in hits])
-    dimension_weights = np.repeat(
-        schema.weights(weights), [facet.dimension for facet in schema.facets]
-    )
+    lengths = [facet.dimension for facet in schema.facets]
+    dimension_weights = np.repeat(schema.weights(weights), lengths)
     scores = np.array([hit.score for hit in hits])
     picks = mmr(vectors, dimension_weights, scores, [hit.case.id for hit in hits], k, lambda_d)
     return [Pick(hits[row], redundancy, value) for row, redundancy, value in picks]

@@ -36,8 +36,8 @@ if TYPE_CHECKING:
 
 #: Number of cases that are encoded and written together.
 BATCH = 256
-#: Least number of initial candidates of a selection, and most candidates of a proof.
-CANDIDATES, MOST = 20, 1000
+#: Minimum number of initial candidates of a selection, and default maximum of all candidates.
+MIN_CANDIDATES, MAX_CANDIDATES = 20, 1000
 
 
 class CaseStore:
@@ -138,8 +138,8 @@ class CaseStore:
         """
         if isinstance(cases, Case):
             raise InputError("add() was given one case. Give a list of them: add([case]).")
-        named: set[str] = set()
-        complete = [self._completed(case, named) for case in cases]
+        given_ids: set[str] = set()
+        complete = [self._completed(case, given_ids) for case in cases]
         self._check_free(complete)
         scale: QualityScale | None = None
         label = f"Adding cases to {self.schema.name}"
@@ -149,22 +149,22 @@ class CaseStore:
             self.engine.uploading(self.schema.name, advance) as upload,
         ):
             for start in range(0, len(complete), BATCH):
-                part = complete[start : start + BATCH]
-                batch, facets = embedded(self.schema, part, on_error, len(written))
+                batch = complete[start : start + BATCH]
+                encoded, facets = embedded(self.schema, batch, on_error, len(written))
                 # Create the collection only for a case that can be written.
-                if batch:
+                if encoded:
                     # Another store may have replaced the collection since the last batch.
                     scale = self._scale(fresh=scale is None) or self._create(complete)
-                    if self.tenant is None or named.isdisjoint(case.id for case in batch):
-                        upload(*point_parts(batch, facets, scale))
+                    if self.tenant is None or given_ids.isdisjoint(case.id for case in encoded):
+                        upload(*point_parts(encoded, facets, scale))
                     else:
                         # Another tenant's thread may have used an id since the check.
                         with self.engine.writing:
-                            self._check_free(batch)
-                            self._write(batch, facets, scale)
-                        advance(len(batch))
-                written += [case.id for case in batch]
-                advance(len(part) - len(batch))
+                            self._check_free(encoded)
+                            self._write(encoded, facets, scale)
+                        advance(len(encoded))
+                written += [case.id for case in encoded]
+                advance(len(batch) - len(encoded))
         return written
 
     def get(self, ids: str | Sequence[str]) -> list[Case]:
@@ -226,7 +226,7 @@ class CaseStore:
         weights: Mapping[str, float] | None = None,
         where: Where | None = None,
         candidates: int | None = None,
-        most: int = MOST,
+        most: int = MAX_CANDIDATES,
     ) -> Selection:
         """Pick k cases, each relevant and unlike the picks before it (RAGSys, Algorithm 1).
 
@@ -244,15 +244,15 @@ class CaseStore:
             candidates: The number of initial candidates, at least twice ``k``. ``None`` means four
                 times ``k``, and at least 20: with a ``lambda_d`` of 0.75, the proof seldom needs
                 more.
-            most: The most candidates; a proof that needs more is abandoned. If ``most`` is at most
-                ``candidates``, no further cases are fetched.
+            most: The maximum number of candidates; a proof that needs more is abandoned. If it is
+                at most ``candidates``, no further cases are fetched.
 
         Raises:
             InputError: The query, a weight, the condition, a number or a share is invalid.
         """
         check_selection(k, lambda_d)
-        first = max(CANDIDATES, 4 * k) if candidates is None else candidates
-        check_counts(0, candidates=first, most=most)
+        initial = max(MIN_CANDIDATES, 4 * k) if candidates is None else candidates
+        check_counts(0, candidates=initial, most=most)
         with retrieval(self.schema.name, k):
             store_query = self._query(query, weights, lambda_b, where)
             if store_query is None or k == 0:
@@ -263,7 +263,7 @@ class CaseStore:
                 lambda_d=lambda_d,
                 weights=weights,
                 where=where,
-                candidates=first,
+                candidates=initial,
                 most=most,
             )
 
@@ -307,8 +307,8 @@ class CaseStore:
                         f"The id {complete.id} is of another case. Leave ids empty to have them "
                         "derived, or delete that case first."
                     )
-                measured = ("quality", "quality_by", "result")
-                if all(same_json(old[name], new[name]) for name in measured):
+                outcome_fields = ("quality", "quality_by", "result")
+                if all(same_json(old[name], new[name]) for name in outcome_fields):
                     return Retained(complete.id, "unchanged")
                 case = replace(complete, created=stored.created, metadata=stored.metadata)
                 self._write([case], facets, self._scale(fresh=True) or self._create([case]))
@@ -330,31 +330,31 @@ class CaseStore:
         """
         if not changes:
             return
-        wanted = {canonical_id(id_) or id_: change for id_, change in changes.items()}
+        by_id = {canonical_id(id_) or id_: change for id_, change in changes.items()}
         with self.engine.writing:
-            points = {point.id: point for point in self._finder.points(list(wanted), vectors=True)}
+            points = {point.id: point for point in self._finder.points(list(by_id), vectors=True)}
             scale = self._scale()
-            if scale is None or (unknown := [id_ for id_ in wanted if id_ not in points]):
-                missing = next(iter(wanted)) if scale is None else unknown[0]
+            unknown = [id_ for id_ in by_id if scale is None or id_ not in points]
+            if scale is None or unknown:
                 raise InputError(
-                    f"The store {self.schema.name!r} has no case {missing!r}. Give the ids of "
+                    f"The store {self.schema.name!r} has no case {unknown[0]!r}. Give the ids of "
                     "cases that it has; nothing was changed."
                 )
             cases = [
                 self._completed(changed(_case(points[id_]), change))
-                for id_, change in wanted.items()
+                for id_, change in by_id.items()
             ]
             vectors = np.array([points[case.id].vector for case in cases])
             for start in range(0, len(cases), BATCH):
-                part = slice(start, start + BATCH)
-                self._write(cases[part], vectors[part, :-1], scale)
+                batch = slice(start, start + BATCH)
+                self._write(cases[batch], vectors[batch, :-1], scale)
 
     def delete(self, ids: str | Sequence[str]) -> None:
         """Remove cases by id; ignore unknown ids."""
         with self.engine.writing:
-            if wanted := [point.id for point in self._finder.points(ids)]:
+            if stored_ids := [point.id for point in self._finder.points(ids)]:
                 with suppress(NoCollectionError):
-                    self.engine.delete(self.schema.name, wanted)
+                    self.engine.delete(self.schema.name, stored_ids)
 
     def count(self, where: Where | None = None) -> int:
         """Count the cases that match."""
@@ -406,8 +406,8 @@ class CaseStore:
         # If another store created the collection first, its scale is valid.
         return self._scale() or fitted
 
-    def _completed(self, case: Case, named: set[str] | None = None) -> Case:
-        """Return a valid case with tenant, id and time; add a given id to ``named``."""
+    def _completed(self, case: Case, given_ids: set[str] | None = None) -> Case:
+        """Return a valid case with tenant, id and time; add the case's own id to ``given_ids``."""
         name = self.schema.name
         if not isinstance(case, Case) or not all(
             isinstance(part, Mapping) for part in (case.problem, case.metadata)
@@ -426,8 +426,8 @@ class CaseStore:
         )
         plain = Case.from_json("", json_plain(case_of_tenant.to_json(), name))
         id_ = canonical_id(case.id) or case_id(plain, name)
-        if case.id and named is not None:
-            named.add(id_)
+        if case.id and given_ids is not None:
+            given_ids.add(id_)
         return replace(plain, id=id_, created=plain.created or now())
 
     def _check_free(self, cases: Sequence[Case]) -> None:

@@ -45,7 +45,7 @@ from casewright.planner.language_model.device import find_device
 from casewright.planner.model_planner import ModelPlanner
 from casewright.planner.plan_cases import SELECTION, similar_plans
 from casewright.stores import CaseStore
-from casewright.stores.progress import told_progress
+from casewright.stores.progress import show_progress
 from casewright.tools import Toolbox, tool_from_record
 
 #: Numbers of plan cases in prompts.
@@ -243,7 +243,7 @@ def grammar_costs(
     toolboxes = {f"{len(box)}_tools": box for box in boxes}
     scripts = ScriptWriter(model)
     costs = []
-    with told_progress("Timing grammars", len(toolboxes) * len(queries)) as advance:
+    with show_progress("Timing grammars", len(toolboxes) * len(queries)) as advance:
         for name, box in toolboxes.items():
             grammar, scripting = (PlanGrammar(model.grammar_tokenizer) for _ in range(2))
             requests = [query.record.request(box) for query in queries]

@@ -22,7 +22,7 @@ from unittest.mock import patch
 from casewright.errors import CasewrightError, told
 from casewright.stores.engines import edge_child
 from casewright.stores.engines.edge_shard import ShardFolder
-from casewright.stores.progress import told_progress
+from casewright.stores.progress import show_progress
 
 #: Maximum number of failures that a report describes; the others are only counted.
 MAX_DESCRIBED = 20
@@ -75,7 +75,7 @@ class Bounds:
     def trials(self, counts: Counts) -> Iterator[int]:
         """Yield the trials' numbers from 0 until a bound is reached, at least one."""
         deadline = time.monotonic() + self.seconds
-        with told_progress(counts.name, self.most, "trials") as advance:
+        with show_progress(counts.name, self.most, "trials") as advance:
             for number in itertools.count():
                 before = counts.tried
                 yield number
@@ -160,7 +160,7 @@ def _in_fork(task: str, disk: ShardFolder, lock: IO[str]) -> CompletedProcess[st
     child = os.fork()
     if not child:
         try:
-            answer = edge_child.task_done(task, str(disk.store), disk.collection)
+            answer = edge_child.run_task(task, str(disk.store), disk.collection)
             os.write(writing, json.dumps(answer).encode())
         finally:
             os._exit(0)

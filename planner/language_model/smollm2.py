@@ -22,7 +22,7 @@ from typing import Any
 from casewright.errors import DependencyError, InputError, told
 from casewright.stores.encoders.onnx_export import EXPORTING, quiet
 from casewright.stores.paths import cache_folder
-from casewright.stores.progress import told_progress
+from casewright.stores.progress import show_progress
 
 #: Name of the model.
 NAME = "smollm2"
@@ -101,7 +101,7 @@ def _convert(file: Path, folder: Path) -> None:
     try:
         folder.parent.mkdir(parents=True, exist_ok=True)
         with (
-            told_progress(f"Converting {NAME}, once (540 MB)", seconds=5.0),
+            show_progress(f"Converting {NAME}, once (540 MB)", max_pause=5.0),
             (folder.parent / f"{NAME}.lock").open("a") as lock,
         ):
             # The lock waits for another process, which may convert the model meanwhile. It ends

@@ -69,13 +69,15 @@ def acquire(
             key = f":memory: {next(_numbers)}"
         connection = _connections.setdefault(key, _Connection())
     with connection.lock:
+        from qdrant_client import QdrantClient
+
         if connection.engine is None and remote:
             connection.engine = ServerEngine.open(
                 resolved, api_key=api_key, timeout=timeout, options=server
             )
         elif connection.engine is None:
             connection.engine = (
-                QdrantEngine.in_memory()
+                QdrantEngine(QdrantClient(":memory:"), "memory")
                 if resolved == ":memory:"
                 else open_folder(Path(resolved), lock_seconds=lock_seconds)
             )
@@ -116,7 +118,7 @@ def open_folder(folder: Path, *, lock_seconds: float = 0.0) -> EdgeEngine:
     lock = hold_folder(folder, time.monotonic() + lock_seconds)
     try:
         with usable(folder):
-            written = check_writer(folder)
+            has_record = check_writer(folder)
             try:
                 import qdrant_edge  # noqa: F401
             except ImportError as error:
@@ -125,7 +127,7 @@ def open_folder(folder: Path, *, lock_seconds: float = 0.0) -> EdgeEngine:
                     "does not run here. Install it: pip install 'qdrant-edge-py>=0.9,<0.10'. Or "
                     "give a Qdrant server's URL."
                 ) from error
-            if not written:
+            if not has_record:
                 write_whole(folder / RECORD, json.dumps({"engine": ENGINE}))
         return EdgeEngine(folder, lock)
     except BaseException:
@@ -178,13 +180,13 @@ def _resolved(location: str | Path) -> str:
     if "://" not in text:
         if re.fullmatch(r"[\w.-]+:\d{2,5}/?", text):
             raise InputError(
-                f"{text} is a host and a port, and no folder. For a server give http://{text}."
+                f"{text} is a host and a port, not a folder. For a server give http://{text}."
             )
         try:
             return str(Path(text).expanduser().resolve())
         # An unknown user's home, a NUL character, a loop of symbolic links.
         except (RuntimeError, ValueError, OSError) as error:
-            raise InputError(f"{text!r} is no folder path: {error}. Give another.") from error
+            raise InputError(f"{text!r} is not a folder path: {error}. Give another.") from error
     try:
         url = urlsplit(text)
         # Reading the port checks it.

@@ -31,7 +31,7 @@ SECONDS = 3600
 MEMORY = 4 << 30
 
 
-def examined(disk: ShardFolder, lock: IO[str]) -> int:
+def examine(disk: ShardFolder, lock: IO[str]) -> int:
     """Load a copy of an unloaded shard in a child, read every case, and return their number.
 
     The child holds the ``lock`` of the store's folder too.
@@ -43,29 +43,29 @@ def examined(disk: ShardFolder, lock: IO[str]) -> int:
     return int(_run("examine", disk, lock)["cases"])
 
 
-def rebuilt(disk: ShardFolder, lock: IO[str]) -> dict[str, Any]:
-    """Replace a shard by a new one with its sound cases, in a child; see ``salvaged``."""
+def rebuild(disk: ShardFolder, lock: IO[str]) -> dict[str, Any]:
+    """Replace a shard by a new one with its sound cases, in a child; see ``salvage``."""
     try:
         return _run("salvage", disk, lock)
     except StoreDamagedError:
-        # Edge cannot load it.
+        # Edge cannot load the shard.
         return _run("salvage-files", disk, lock)
 
 
 def _run(task: str, disk: ShardFolder, lock: IO[str]) -> dict[str, Any]:
     try:
-        done = child_process(task, disk, lock)
+        child = child_process(task, disk, lock)
     except subprocess.TimeoutExpired as error:
         raise disk.damaged("reading it does not end") from error
-    if done.returncode < 0:
-        name = signal.Signals(-done.returncode).name
+    if child.returncode < 0:
+        name = signal.Signals(-child.returncode).name
         raise disk.damaged(f"a process that loaded it was ended by {name}")
     try:
-        answer: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
+        answer: dict[str, Any] = json.loads(child.stdout.splitlines()[-1])
     except (ValueError, LookupError) as error:
         raise StoreError(
             f"The store's folder {disk.store} could not be checked in a child process: "
-            f"{cleaned(done.stderr[-400:]) or f'it ended with code {done.returncode}'}."
+            f"{cleaned(child.stderr[-400:]) or f'it ended with code {child.returncode}'}."
         ) from error
     if "error" in answer:
         kind = StoreDamagedError if answer["damaged"] else StoreError
@@ -74,8 +74,8 @@ def _run(task: str, disk: ShardFolder, lock: IO[str]) -> dict[str, Any]:
 
 
 def child_process(task: str, disk: ShardFolder, lock: IO[str]) -> subprocess.CompletedProcess[str]:
-    """Run a child to its end; the last line of its output is ``task_done`` as JSON."""
-    # -P: no module of the working directory is imported in place of ours.
+    """Run a child to its end; the last line of its output is the result of ``run_task`` as JSON."""
+    # -P: a module in the working directory must not replace a module of ours.
     command = [sys.executable, "-P", "-m", __name__, task, str(disk.store), disk.collection]
     return subprocess.run(
         command,
@@ -89,26 +89,25 @@ def child_process(task: str, disk: ShardFolder, lock: IO[str]) -> subprocess.Com
     )
 
 
-def task_done(task: str, folder: str, collection: str) -> dict[str, Any]:
+def run_task(task: str, folder: str, collection: str) -> dict[str, Any]:
     """Run a child's task, and return its result, or an error."""
     disk = ShardFolder(Path(folder), collection)
-    _bound_memory(disk.path)
+    _limit_memory(disk.path)
     try:
         if task == "examine":
             return {"cases": _count_sound(disk)}
-        return salvaged(disk, loading=task == "salvage")
+        return salvage(disk, loading=task == "salvage")
     except (CasewrightError, OSError) as error:
         # Edge reports that memory ran out, which cannot happen for a sound shard.
         damaged = isinstance(error, StoreDamagedError) or "Out of memory" in str(error)
         return {"error": str(error), "damaged": damaged}
 
 
-def _bound_memory(shard: Path) -> None:
-    size = sum(file.stat().st_size for file in shard.rglob("*") if file.is_file())
-    _, most = resource.getrlimit(resource.RLIMIT_AS)
-    bound = MEMORY + 8 * size
-    bound = bound if most == resource.RLIM_INFINITY else min(bound, most)
-    resource.setrlimit(resource.RLIMIT_AS, (bound, most))
+def _limit_memory(shard: Path) -> None:
+    limit = MEMORY + 8 * sum(file.stat().st_size for file in shard.rglob("*") if file.is_file())
+    _, hard_limit = resource.getrlimit(resource.RLIMIT_AS)
+    soft_limit = limit if hard_limit == resource.RLIM_INFINITY else min(limit, hard_limit)
+    resource.setrlimit(resource.RLIMIT_AS, (soft_limit, hard_limit))
 
 
 def _count_sound(disk: ShardFolder) -> int:
@@ -123,13 +122,11 @@ def _count_sound(disk: ShardFolder) -> int:
     return cases
 
 
-def salvaged(disk: ShardFolder, *, loading: bool) -> dict[str, Any]:
+def salvage(disk: ShardFolder, *, loading: bool) -> dict[str, Any]:
     """Replace a damaged shard by a new one with its sound cases, and keep the damaged files.
 
     With ``loading``, Edge reads the shard and its log first; otherwise only the files are read. The
-    result has the number of kept ``cases``; the numbers of ``lost`` cases and of deleted cases that
-    are ``back``, ``None`` if unknown; ``texts``, the lost cases with sound text; and ``beside``,
-    the path of the damaged shard.
+    result has the fields of ``RepairResult``, with the lost cases themselves as ``texts``.
 
     Raises:
         StoreDamagedError: The layout is lost, or Edge cannot load the shard.
@@ -155,13 +152,13 @@ def salvaged(disk: ShardFolder, *, loading: bool) -> dict[str, Any]:
                     sound.add(id_)
                     yield id_, payload, vector
 
-    beside = disk.replace(dimension, layout, sound_cases())
+    damaged_path = disk.replace(dimension, layout, sound_cases())
     return {
         "cases": len(sound),
         "lost": None if expected is None else max(0, expected - len(sound)),
         "back": None if expected is None else max(0, len(sound) - expected),
         "texts": [{"id": id_, **case} for id_, case in texts.items() if id_ not in sound],
-        "beside": str(beside),
+        "beside": str(damaged_path),
     }
 
 
@@ -193,4 +190,4 @@ def _loaded(disk: ShardFolder) -> Iterator[tuple[Mapping[str, Any], NDArray[np.f
 
 
 if __name__ == "__main__":
-    print(json.dumps(task_done(*sys.argv[1:])), flush=True)
+    print(json.dumps(run_task(*sys.argv[1:])), flush=True)

@@ -13,7 +13,7 @@ from typing import IO, TYPE_CHECKING, Any
 import numpy as np
 
 from casewright.errors import InputError, StoreError
-from casewright.stores.engines.edge_child import examined
+from casewright.stores.engines.edge_child import examine
 from casewright.stores.engines.edge_shard import ShardFolder, scrolled, uuids
 from casewright.stores.engines.engine import (
     InProcess,
@@ -194,7 +194,7 @@ class EdgeEngine(InProcess):
             return
         if not disk.check():
             # Loading the shard of a killed process may end this process.
-            examined(disk, self._folder_lock)
+            examine(disk, self._folder_lock)
         self._checked.add(disk.collection)
 
     @contextmanager

@@ -19,8 +19,8 @@ from numpy.typing import NDArray
 ROWS, ROW = struct.Struct("<I"), struct.Struct("<4I")
 #: Kind of an id entry to its size in bytes: a number or a UUID, with or without a row.
 ENTRIES = {1: 13, 2: 21, 3: 9, 4: 17}
-#: Bytes of a block; most bytes of a chunk of vectors, and of a decompressed payload.
-BLOCK, CHUNK, LONGEST = 128, 1 << 25, 1 << 28
+#: Bytes of a block; maximum bytes of a chunk of vectors, and of a decompressed payload.
+BLOCK, CHUNK, MAX_PAYLOAD = 128, 1 << 25, 1 << 28
 
 
 def stored_cases(
@@ -54,20 +54,20 @@ def _mapped_rows(segment: Path) -> set[int]:
     except OSError:
         return set()
     rows: dict[bytes, int] = {}
-    at = 0
-    while at < len(data) and (size := ENTRIES.get(data[at])):
-        kind, entry = data[at], data[at + 1 : at + size]
+    start = 0
+    while start < len(data) and (size := ENTRIES.get(data[start])):
+        kind, entry = data[start], data[start + 1 : start + size]
         rows.pop(entry[:16] if kind in (2, 4) else entry[:8], None)
         if kind in (1, 2):
             rows[entry[:-4]] = int.from_bytes(entry[-4:], "little")
-        at += size
+        start += size
     return set(rows.values())
 
 
 def _payload(packed: bytes) -> dict[str, Any]:
     import lz4.block
 
-    if int.from_bytes(packed[:4], "little") > LONGEST:
+    if int.from_bytes(packed[:4], "little") > MAX_PAYLOAD:
         raise ValueError
     return dict(json.loads(lz4.block.decompress(packed)))
 
@@ -82,7 +82,7 @@ def _vector(segment: Path, row: int, dimension: int) -> NDArray[np.float32]:
 def _read(file: Path, start: int, length: int) -> bytes:
     with file.open("rb") as opened:
         opened.seek(start)
-        data = opened.read(min(length, LONGEST))
+        data = opened.read(min(length, MAX_PAYLOAD))
     if len(data) != length:
         raise ValueError
     return data

@@ -21,7 +21,7 @@ from casewright.stores.engines.checksums import SUMS, check_sums, sums_of
 from casewright.stores.engines.engine import Where
 
 #: The range of integers that a server compares exactly.
-LEAST, MOST = -(2**63), 2**63 - 1
+MIN_INTEGER, MAX_INTEGER = -(2**63), 2**63 - 1
 #: The field of a payload in Edge that conditions on texts, whole numbers and booleans read.
 TAGS = "tags"
 
@@ -87,7 +87,7 @@ def check_numbers(where: Where | None) -> None:
         value: Any = condition.get("not") if isinstance(condition, Mapping) else condition
         items = value if isinstance(value, Sequence) and not isinstance(value, str) else [value]
         for item in items:
-            if type(item) is int and not LEAST <= item <= MOST:
+            if type(item) is int and not MIN_INTEGER <= item <= MAX_INTEGER:
                 raise InputError(
                     f"where asks for {name} = {item}. A Qdrant server compares whole numbers of 64 "
                     "bits only. Store such a number as a text."
@@ -121,6 +121,6 @@ def _is_plain(value: Any) -> bool:
 
 def _comparable(value: Any) -> Any:
     """Return a value in a form that a server can store; a large integer is only used for ranges."""
-    if type(value) is int and not LEAST <= value <= MOST:
+    if type(value) is int and not MIN_INTEGER <= value <= MAX_INTEGER:
         return float(value)
     return value

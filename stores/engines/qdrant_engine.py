@@ -7,7 +7,7 @@ from __future__ import annotations
 import re
 import threading
 import warnings
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -49,13 +49,6 @@ class QdrantEngine(InProcess):
         self._writing: AbstractContextManager[Any] = threading.RLock()
         self._layouts: dict[str, Mapping[str, Any]] = {}
 
-    @classmethod
-    def in_memory(cls) -> QdrantEngine:
-        """Open a new location in memory; its data is lost when it is closed."""
-        from qdrant_client import QdrantClient
-
-        return cls(QdrantClient(":memory:"), "memory")
-
     @property
     def writing(self) -> AbstractContextManager[Any]:
         return self._writing
@@ -87,10 +80,18 @@ class QdrantEngine(InProcess):
     def search(
         self, collection: str, vector: Vectors, limit: int, where: Where | None, *, exact: bool
     ) -> list[Point]:
-        points = self._queried(
-            collection, vector.tolist(), limit, where, exact=exact, with_vectors=True
+        params, condition = self._params(exact=exact), self._filter(where)
+        answer = self._read(
+            lambda client: client.query_points(
+                collection,
+                query=vector.tolist(),
+                limit=limit,
+                query_filter=condition,
+                search_params=params,
+                with_vectors=True,
+            )
         )
-        return [self._point(point, point.score) for point in points]
+        return [self._point(point, point.score) for point in answer.points]
 
     def rank(
         self, collection: str, vectors: Vectors, limit: int, where: Where | None
@@ -114,7 +115,17 @@ class QdrantEngine(InProcess):
         return [self._point(record) for record in records]
 
     def scroll(self, collection: str, where: Where | None) -> list[Point]:
-        return [self._point(record) for record in self._scrolled(collection, where)]
+        condition, points = self._filter(where), list[Point]()
+        offset: Any = None
+        while True:
+
+            def page(client: QdrantClient, start: Any = offset) -> tuple[list[Any], Any]:
+                return client.scroll(collection, condition, limit=PAGE, offset=start)
+
+            records, offset = self._read(page)
+            points += map(self._point, records)
+            if offset is None:
+                return points
 
     def delete(self, collection: str, ids: Sequence[str]) -> None:
         from qdrant_client import models
@@ -129,11 +140,7 @@ class QdrantEngine(InProcess):
 
     def count(self, collection: str, where: Where | None) -> int:
         condition = self._filter(where)
-        return int(
-            self._read(
-                lambda client: client.count(collection, count_filter=condition, exact=True)
-            ).count
-        )
+        return self._read(lambda client: client.count(collection, condition, exact=True)).count
 
     def close(self) -> None:
         with self._lock:
@@ -148,45 +155,6 @@ class QdrantEngine(InProcess):
                 collection, vectors_config=vector, metadata=metadata
             )
         )
-
-    def _queried(
-        self,
-        collection: str,
-        query: Any,
-        limit: int,
-        where: Where | None,
-        *,
-        exact: bool = True,
-        **settings: Any,
-    ) -> Sequence[models.ScoredPoint]:
-        params, condition = self._params(exact=exact), self._filter(where)
-        return self._read(
-            lambda client: client.query_points(
-                collection,
-                query=query,
-                limit=limit,
-                query_filter=condition,
-                search_params=params,
-                **settings,
-            )
-        ).points
-
-    def _scrolled(
-        self, collection: str, where: Where | None = None, *, vectors: bool = False
-    ) -> Iterator[Any]:
-        offset: Any = None
-        condition = self._filter(where)
-        while True:
-
-            def page(client: QdrantClient, at: Any = offset) -> tuple[list[Any], Any]:
-                return client.scroll(
-                    collection, condition, limit=PAGE, offset=at, with_vectors=vectors
-                )
-
-            records, offset = self._read(page)
-            yield from records
-            if offset is None:
-                return
 
     def _batch(self, ids: Ids, vectors: Vectors, payloads: Payloads) -> models.Batch:
         from qdrant_client import models

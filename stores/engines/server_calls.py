@@ -17,8 +17,8 @@ if TYPE_CHECKING:
 
 #: Shortest and longest seconds between two attempts (the wait doubles, plus jitter), and the
 #: longest wait that a server may ask for.
-FIRST, LONGEST, MOST = 0.25, 30.0, 60.0
-#: The most retries of a read.
+MIN_WAIT, MAX_WAIT, MAX_RETRY_AFTER = 0.25, 30.0, 60.0
+#: Maximum number of retries of a read.
 READ_RETRIES = 2
 #: HTTP status codes of a busy server, or of a gateway that cannot reach the server (RFC 9110).
 TEMPORARY = {"408", "429", "502", "503", "504", "RESOURCE_EXHAUSTED"}
@@ -57,12 +57,12 @@ class ServerCalls:
         self,
         request: Callable[[], Answer],
         retries: int,
-        within: float | None,
+        time_limit: float | None,
         stop: threading.Event | None,
     ) -> Answer:
         from tenacity import Retrying, retry_if_exception, wait_exponential_jitter
 
-        backoff = wait_exponential_jitter(multiplier=FIRST, max=LONGEST, jitter=FIRST)
+        backoff = wait_exponential_jitter(multiplier=MIN_WAIT, max=MAX_WAIT, jitter=MIN_WAIT)
 
         def wait(state: RetryCallState) -> float:
             error = state.outcome.exception() if state.outcome is not None else None
@@ -73,8 +73,8 @@ class ServerCalls:
             elapsed = (state.seconds_since_start or 0.0) + state.upcoming_sleep
             return (
                 state.attempt_number > retries
-                or state.upcoming_sleep > MOST
-                or (within is not None and elapsed > within)
+                or state.upcoming_sleep > MAX_RETRY_AFTER
+                or (time_limit is not None and elapsed > time_limit)
             )
 
         def sleep(seconds: float) -> None:

@@ -49,10 +49,11 @@ class ServerOptions:
             search. Queries with ``StoreQuery.quality_leads`` are always exact.
         indexes: Metadata field to its payload index: a ``PayloadSchemaType``, its name, or
             parameters such as ``KeywordIndexParams``. ``tenant`` always has an index.
-        parallel: Most batches that are sent to the server at the same time.
+        parallel: Maximum number of batches that are sent to the server at the same time.
         upload_batch: Cases in one request.
-        retries: Most retries of a write after a temporary failure: no answer, too many requests, a
-            bad gateway. A read is retried at most twice, within the time limit of one request.
+        retries: Maximum number of retries of a write after a temporary failure: no answer, too many
+            requests, a bad gateway. A read is retried at most twice, within the time limit of one
+            request.
 
     Raises:
         InputError: Qdrant does not accept a name or a value.

@@ -13,7 +13,7 @@ from urllib.parse import unquote
 
 from casewright.errors import InputError, StoreDamagedError
 from casewright.stores.engines.connections import ENGINE, RECORD, check_writer
-from casewright.stores.engines.edge_child import examined, rebuilt
+from casewright.stores.engines.edge_child import examine, rebuild
 from casewright.stores.engines.edge_shard import SHARDS, ShardFolder
 from casewright.stores.engines.folder import hold_folder
 from casewright.stores.whole_file import write_whole
@@ -21,7 +21,7 @@ from casewright.stores.whole_file import write_whole
 
 @dataclass(frozen=True, slots=True)
 class CheckResult:
-    """The number of cases or the damage of a collection; no name for a damaged folder."""
+    """The number of cases or the damage of a collection; a damaged folder has no name."""
 
     collection: str
     cases: int = 0
@@ -74,7 +74,7 @@ def repair_folder(folder: Path, *, lock_seconds: float = 0.0) -> list[RepairResu
         except StoreDamagedError:
             write_whole(folder / RECORD, json.dumps({"engine": ENGINE}))
         return [
-            _repair_result(folder, disk.collection, rebuilt(disk, lock))
+            _repair_result(folder, disk.collection, rebuild(disk, lock))
             for disk in _shards(folder)
             if _check_shard(disk, lock).damage
         ]
@@ -83,7 +83,7 @@ def repair_folder(folder: Path, *, lock_seconds: float = 0.0) -> list[RepairResu
 @contextmanager
 def _held(folder: Path, lock_seconds: float) -> Iterator[IO[str]]:
     if not any((folder / name).exists() for name in (RECORD, SHARDS, "collection")):
-        raise InputError(f"{folder} holds no case store. Give a folder of one.")
+        raise InputError(f"{folder} holds no case store. Give a case store's folder.")
     lock = hold_folder(folder, time.monotonic() + lock_seconds)
     try:
         yield lock
@@ -101,7 +101,7 @@ def _check_shard(disk: ShardFolder, lock: IO[str]) -> CheckResult:
     try:
         disk.layout()
         disk.check(most=None)
-        return CheckResult(disk.collection, examined(disk, lock))
+        return CheckResult(disk.collection, examine(disk, lock))
     except StoreDamagedError as error:
         return CheckResult(disk.collection, damage=str(error))
 

@@ -11,18 +11,18 @@ import time
 
 import pytest
 
-from casewright.stores.progress import told_progress
+from casewright.stores.progress import show_progress
 
 #: Two threads show a bar each, and a line is told meanwhile.
 AT_A_TERMINAL = """
 import threading, time
-from casewright.stores.progress import note, told_progress
+from casewright.stores.progress import note, show_progress
 def export():
-    with told_progress("Exporting"):
+    with show_progress("Exporting"):
         time.sleep(0.5)
 other = threading.Thread(target=export)
 other.start()
-with told_progress("Building", 4, "cases") as advance:
+with show_progress("Building", 4, "cases") as advance:
     for _ in range(4):
         time.sleep(0.2)
         advance(1)
@@ -35,7 +35,7 @@ print("result")
 def test_without_a_terminal_each_tenth_is_a_line_with_count_and_time_left(
     capfd: pytest.CaptureFixture[str],
 ) -> None:
-    with told_progress("Building", 20, "cases") as advance:
+    with show_progress("Building", 20, "cases") as advance:
         for _ in range(2):
             time.sleep(1.1)
             advance(5)
@@ -47,7 +47,7 @@ def test_without_a_terminal_each_tenth_is_a_line_with_count_and_time_left(
 
 
 def test_lines_do_not_follow_each_other_closely(capfd: pytest.CaptureFixture[str]) -> None:
-    with told_progress("Building", 1000, "cases") as advance:
+    with show_progress("Building", 1000, "cases") as advance:
         for _ in range(1000):
             advance(1)
     assert capfd.readouterr() == ("", "")
@@ -56,10 +56,10 @@ def test_lines_do_not_follow_each_other_closely(capfd: pytest.CaptureFixture[str
 def test_a_line_comes_after_some_seconds_whatever_is_done(
     capfd: pytest.CaptureFixture[str],
 ) -> None:
-    with told_progress("Building", 1000, "cases", seconds=0.2) as advance:
+    with show_progress("Building", 1000, "cases", max_pause=0.2) as advance:
         advance(3)
         time.sleep(0.5)
-    with told_progress("Exporting", seconds=0.2):
+    with show_progress("Exporting", max_pause=0.2):
         time.sleep(0.5)
     out, err = capfd.readouterr()
     assert out == ""
