@@ -28,7 +28,7 @@ from casewright.stores.tenant import with_tenant
 
 #: The default name of a collection of documents.
 COLLECTION = "documents"
-#: The number is raised when reading or splitting changes, so that files are read again.
+#: Version of reading and splitting; raised when either changes, so that files are read again.
 FORMAT = 3
 #: Packages that read and split files; another version may give other chunks.
 READERS = (
@@ -81,8 +81,9 @@ def document_cases(
     cases = []
     for position, chunk in enumerate(chunks, 1):
         document = chunk.title or source
-        above = [chunk.symbol] if chunk.symbol else list(chunk.heading)
-        path = [document, *above[above[:1] == [document] :]]
+        headings = [chunk.symbol] if chunk.symbol else list(chunk.heading)
+        # The first heading is often the document's title.
+        path = [document, *headings[headings[:1] == [document] :]]
         problem = {"title": PATH.join(path), "text": chunk.text}
         content = (problem["title"], chunk.text)
         metadata = {
@@ -160,8 +161,8 @@ def covering(places: Collection[Place]) -> Where:
 
 #: Number of cases that are removed in one call.
 WRITES = 2000
-#: Most roots that an error message lists.
-NAMED = 10
+#: Maximum number of roots in an error message.
+MAX_LISTED = 10
 
 
 def roots_of(store: CaseStore) -> list[str]:
@@ -221,8 +222,8 @@ def remove_root(store: CaseStore, root: str | Path) -> int:
                 store.delete(ids[start : start + WRITES])
             return len(ids)
     roots = roots_of(store)
-    more = f", and {len(roots) - NAMED} more" if len(roots) > NAMED else ""
-    advice = f"Give one of the roots that it has: {', '.join(roots[:NAMED])}{more}."
+    more = f", and {len(roots) - MAX_LISTED} more" if len(roots) > MAX_LISTED else ""
+    advice = f"Give one of the roots that it has: {', '.join(roots[:MAX_LISTED])}{more}."
     raise InputError(
         f"The store has no cases of {str(root)!a}; nothing was removed. "
         f"{advice if roots else 'It has no documents at all.'}"

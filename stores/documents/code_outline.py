@@ -69,8 +69,8 @@ GRAMMARS = {
 }
 #: Greatest depth of nested nodes: deeper code is generated, and its symbols are useless.
 DEPTH = 60
-#: Most bytes of a name or a receiver that are searched.
-LONGEST = 1000
+#: Maximum number of bytes of a name or a receiver that are searched.
+MAX_NAME_BYTES = 1000
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,18 +125,19 @@ def _walk(
         return
     children, seen = node.named_children, set[str]()
     for number, child in enumerate(children):
-        belongs = first is not None and child.type not in seen
+        # The comments before a wrapper belong to the first node of each type inside.
+        has_comments = first is not None and child.type not in seen
         seen.add(child.type)
         name, wraps = _name(child), child.type in WRAPPERS
-        begins = None
+        first_row = None
         if name or wraps:
-            begins = first if belongs else _first_row(children, number)
+            first_row = first if has_comments else _first_row(children, number)
         if not name or child.start_point.row == row:
-            _walk(child, around, row, definitions, depth + 1, begins if wraps else None)
+            _walk(child, around, row, definitions, depth + 1, first_row if wraps else None)
             continue
-        assert begins is not None
+        assert first_row is not None
         symbol = f"{around}.{name}" if around else name
-        lines = Lines(begins, _last_row(child))
+        lines = Lines(first_row, _last_row(child))
         if around and lines.first == lines.last:
             continue
         definitions.append(Definition(lines, symbol))
@@ -189,7 +190,7 @@ def _plain(named: Node | None) -> str:
 
 def _text(node: Node) -> str:
     # Patterns take quadratic time in a long text, which is not a name.
-    return (node.text or b"")[-LONGEST:].decode(errors="replace")
+    return (node.text or b"")[-MAX_NAME_BYTES:].decode(errors="replace")
 
 
 def _first_row(siblings: Sequence[Node], number: int) -> int:

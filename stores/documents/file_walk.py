@@ -88,9 +88,9 @@ def kind_of(source: str) -> Kind | None:
 
 
 #: Names of folders with installed or generated files.
-MADE = ("node_modules", "__pycache__")
+SKIPPED_FOLDERS = ("node_modules", "__pycache__")
 #: Files that mark a folder as a virtual environment, a cache, or a case store.
-MARKS = ("pyvenv.cfg", "CACHEDIR.TAG", LOCK_FILE)
+MARKER_FILES = ("pyvenv.cfg", "CACHEDIR.TAG", LOCK_FILE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,16 +141,16 @@ def walk(root: Path, include: Sequence[str] = (), exclude: Sequence[str] = ()) -
                 continue
             if matches(source, exclude):
                 continue
-            wanted = chosen(source, include)
+            is_chosen = chosen(source, include)
             if entry.is_symlink():
-                if wanted:
+                if is_chosen:
                     _link(Path(entry.path), source, root, content)
             elif entry.is_dir():
                 # Unlike ``Path.exists``, ``os.path.exists`` raises no error without permission.
-                marked = any(os.path.exists(os.path.join(entry.path, mark)) for mark in MARKS)
-                if entry.name not in MADE and not marked:
+                marked = any(os.path.exists(os.path.join(entry.path, n)) for n in MARKER_FILES)
+                if entry.name not in SKIPPED_FOLDERS and not marked:
                     folders.append(Path(entry.path))
-            elif wanted:
+            elif is_chosen:
                 _file(Path(entry.path), source, content)
     content.failed.sort()
     content.skipped.sort()

@@ -42,15 +42,7 @@ from casewright.stores.store import BATCH, CaseStore
 #: Larger files are not read.
 MAX_BYTES = 50_000_000
 #: Modules that reading and splitting need.
-NEEDED = (
-    "llama_index.core",
-    "pypdf",
-    "bs4",
-    "tree_sitter",
-    "docutils",
-    "mammoth",
-    "nbformat",
-)
+NEEDED = (*("llama_index.core", "pypdf", "bs4", "tree_sitter", "docutils", "mammoth", "nbformat"),)
 #: Number of changes and removals that are written together.
 WRITES = 2000
 #: A stored case's digest of its file, and the number of that file's cases.
@@ -188,13 +180,12 @@ class _Run:
             cases = self._read(file, stored, max_bytes, seconds)
         # A library that reads documents may raise anything.
         except Exception as error:  # noqa: BLE001
-            reason = told(error)
+            reason = str(error) if isinstance(error, InputError) else told(error)
             if isinstance(error, OSError):
                 reason = error.strerror or str(error)
-            known = isinstance(error, InputError)
-            self.failed.append(
-                (file.source, str(error) if known else f"it cannot be read: {reason}")
-            )
+            if not isinstance(error, InputError):
+                reason = f"it cannot be read: {reason}"
+            self.failed.append((file.source, reason))
             return
         if cases is None:
             return
@@ -240,22 +231,22 @@ class _Run:
 
         If the process is killed in between, a file has cases of two digests, and is not done.
         """
-        broken: dict[str, str] = {}
+        failures: dict[str, str] = {}
 
         def failed(case: Case, error: FacetError) -> None:
-            broken[case.metadata["source"]] = f"a passage cannot be encoded: {error}"
+            failures[case.metadata["source"]] = f"a passage cannot be encoded: {error}"
 
         added = len(self.new)
         if not self.dry_run:
             added = len(self.store.add(self.new, progress=False, on_error=failed))
             self.store.update({case.id: Change(metadata=case.metadata) for case in self.moved})
-            self.removed = {id_: file for id_, file in self.removed.items() if file not in broken}
+            self.removed = {id_: file for id_, file in self.removed.items() if file not in failures}
             self.store.delete(list(self.removed))
         self.counts["added"] += added
         self.counts["updated"] += len(self.moved)
         self.counts["removed"] += len(self.removed)
-        self.counts["files"] -= len(broken)
-        self.failed += broken.items()
+        self.counts["files"] -= len(failures)
+        self.failed += failures.items()
         self.new, self.moved, self.removed = [], [], {}
 
 

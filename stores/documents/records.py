@@ -10,10 +10,11 @@ import csv
 import io
 import json
 from collections.abc import Iterator
+from itertools import zip_longest
 from typing import Any
 
-#: Separators of cells, and the largest number of characters of a key path in a line.
-SEPARATORS, PATH = ",;\t|", 200
+#: Separators of cells, and the maximum number of characters of a key path in a line.
+SEPARATORS, MAX_PATH = ",;\t|", 200
 
 #: A line of text, and the source line where it ends, if known.
 Record = tuple[str, int | None]
@@ -46,25 +47,20 @@ def json_records(text: str) -> list[Record] | None:
         return None
 
 
-def _row(head: list[str], row: list[str]) -> str:
-    cells = [" ".join(cell.split()) for cell in row]
-    names = [*head, *[""] * (len(row) - len(head))]
-    return "; ".join(
-        f"{name}: {cell}" if name else cell
-        for name, cell in zip(names, cells, strict=False)
-        if cell
-    )
+def _row(header: list[str], row: list[str]) -> str:
+    cells = zip_longest(header, (" ".join(cell.split()) for cell in row), fillvalue="")
+    return "; ".join(f"{name}: {cell}" if name else cell for name, cell in cells if cell)
 
 
 def _lines(value: Any, path: str) -> Iterator[str]:
-    start = f"{path}: " if path else ""
+    prefix = f"{path}: " if path else ""
     if isinstance(value, dict):
         for key, inner in value.items():
-            yield from _lines(inner, f"{path}.{key}"[-PATH:].removeprefix("."))
+            yield from _lines(inner, f"{path}.{key}"[-MAX_PATH:].removeprefix("."))
     elif not isinstance(value, list):
-        yield start + (value if isinstance(value, str) else json.dumps(value))
+        yield prefix + (value if isinstance(value, str) else json.dumps(value))
     elif any(isinstance(item, dict | list) for item in value):
         for item in value:
-            yield start + "; ".join(_lines(item, ""))
+            yield prefix + "; ".join(_lines(item, ""))
     else:
-        yield start + ", ".join(str(item) for item in value)
+        yield prefix + ", ".join(str(item) for item in value)

@@ -19,18 +19,16 @@ if TYPE_CHECKING:
     from llama_index.core.node_parser import SentenceSplitter
     from tokenizers import Tokenizer
 
-#: The most tokens of a chunk: the encoder reads all of them and its two end marks.
+#: Maximum number of tokens of a chunk: the encoder reads all of them and its two end marks.
 MAX_CHUNK_TOKENS = 240
 #: Extra tokens for the fences around code that was cut.
 FENCES = 14
 #: Letters per token: the model reads a word of more than 100 letters as one token, so letters count
 #: too. English has 4 to 5 letters per token, source code 3.
 LETTERS_A_TOKEN = 8
-#: Number of texts that are measured together, and most letters of one piece: tokens take much
+#: Number of texts that are measured together, and maximum letters of one piece: tokens take much
 #: memory.
 TEXTS, LETTERS = 2000, 20_000
-#: Letters that are cut at a time, so that the time is linear in the text.
-PART = 20_000
 #: Letters from which a run without spaces is not a word, and is cut between letters.
 LONG = re.compile(r"(\S{200,})")
 PIECE = re.compile(r"\S{1,60}\s*|\s+")
@@ -44,7 +42,8 @@ def text_sizes(texts: Sequence[str]) -> list[int]:
 def passages(text: str) -> Iterator[str]:
     """Yield the pieces of a text, at most a chunk long, without the white space between them.
 
-    The cuts are between sentences if possible, else between words.
+    The cuts are between sentences if possible, else between words. A bounded part of the text is
+    cut at a time, so that the time is linear.
     """
     at = 0
     while at < len(text):
@@ -58,11 +57,11 @@ def passages(text: str) -> Iterator[str]:
 
 
 def _part_end(text: str, at: int) -> int:
-    end = at + PART
+    end = at + LETTERS
     if end >= len(text):
         return len(text)
     for mark in (". ", "\n", " "):
-        if (start := text.rfind(mark, at + PART // 2, end)) >= 0:
+        if (start := text.rfind(mark, at + LETTERS // 2, end)) >= 0:
             return start + len(mark)
     return end
 

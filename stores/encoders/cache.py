@@ -22,10 +22,10 @@ from casewright.stores.progress import note
 #: Vectors kept in memory: at 384 dimensions, 4,096 of them are 6 MB.
 MEMORY_ENTRIES = 4096
 #: Prefix of the keys of queries that are embedded by ``embed_queries``; not a byte of UTF-8.
-QUERY = b"\xff"
+QUERY_PREFIX = b"\xff"
 FILE = "embeddings.sqlite"
 #: Keys in one SQLite query, below its limit on variables.
-CHUNK = 500
+KEYS_PER_QUERY = 500
 #: Bytes of the checksum after each vector.
 SUM = 4
 TABLE = "CREATE TABLE IF NOT EXISTS embedding (key BLOB PRIMARY KEY, vector BLOB) WITHOUT ROWID"
@@ -54,8 +54,8 @@ class CachedEncoder:
         self._memory: OrderedDict[bytes, NDArray[np.float32]] = OrderedDict()
         self._lock = threading.RLock()
         self._file = _VectorFile(folder, self.dimension)
-        self._lent: list[Path] = []
-        self._known: dict[bytes, NDArray[np.float32]] = {}
+        self._unread_files: list[Path] = []
+        self._file_vectors: dict[bytes, NDArray[np.float32]] = {}
 
     def lend(self, file: Path) -> None:
         """Use the vectors of a file of ``write_vectors`` for batches of texts.
@@ -63,7 +63,7 @@ class CachedEncoder:
         A single text, which is a question, does not load the file. An unreadable file is ignored.
         """
         with self._lock:
-            self._lent.append(file)
+            self._unread_files.append(file)
 
     def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
         """Embed n texts as an array (n, dimension); equal texts are encoded once.
@@ -80,39 +80,40 @@ class CachedEncoder:
             InputError: The encoder did not answer with a finite vector for each query.
         """
         embed = getattr(self.encoder, "embed_queries", None)
-        return self.embed(texts) if embed is None else self._cached(texts, embed, QUERY)
+        return self.embed(texts) if embed is None else self._cached(texts, embed, QUERY_PREFIX)
 
     def _cached(
-        self, texts: Sequence[str], encode: Callable[[list[str]], Any], kind: bytes
+        self, texts: Sequence[str], encode: Callable[[list[str]], Any], prefix: bytes
     ) -> NDArray[np.float32]:
-        keys = [_key(self.name, text, kind) for text in texts]
+        keys = [_key(self.name, text, prefix) for text in texts]
         with self._lock:
-            known = {key: self._memory[key] for key in keys if key in self._memory}
-            if len(known) < len(set(keys)) and len(keys) > 1:
-                while self._lent:
-                    self._known |= _read_vectors(self._lent.pop(), self.dimension)
-            known |= {key: self._known[key] for key in keys if key in self._known}
-            if len(known) < len(set(keys)):
-                known |= self._file.read([key for key in set(keys) if key not in known])
-            missing = {key: text for key, text in zip(keys, texts, strict=True) if key not in known}
+            vectors = {key: self._memory[key] for key in keys if key in self._memory}
+            if len(vectors) < len(set(keys)) and len(keys) > 1:
+                while self._unread_files:
+                    file = self._unread_files.pop()
+                    self._file_vectors |= _read_vectors(file, self.dimension)
+            vectors |= {k: self._file_vectors[k] for k in keys if k in self._file_vectors}
+            if len(vectors) < len(set(keys)):
+                vectors |= self._file.read([key for key in set(keys) if key not in vectors])
+            missing = {k: text for k, text in zip(keys, texts, strict=True) if k not in vectors}
         if missing:
             answer = encode(list(missing.values()))
-            vectors = checked_vectors(answer, len(missing), self.dimension, self.name)
-            fresh = dict(zip(missing, vectors, strict=True))
-            known |= fresh
+            rows = checked_vectors(answer, len(missing), self.dimension, self.name)
+            encoded = dict(zip(missing, rows, strict=True))
+            vectors |= encoded
             # A single text is a question: it is cheap to encode, and private.
-            if len(fresh) > 1:
+            if len(encoded) > 1:
                 with self._lock:
-                    self._file.write(fresh)
+                    self._file.write(encoded)
         with self._lock:
             for key in keys:
-                self._memory[key] = known[key]
+                self._memory[key] = vectors[key]
                 self._memory.move_to_end(key)
             while len(self._memory) > MEMORY_ENTRIES:
                 self._memory.popitem(last=False)
         if not keys:
             return np.zeros((0, self.dimension), dtype=np.float32)
-        return np.stack([known[key] for key in keys])
+        return np.stack([vectors[key] for key in keys])
 
 
 def write_vectors(file: Path, encoder: Encoder, texts: Sequence[str]) -> None:
@@ -130,16 +131,16 @@ def _read_vectors(file: Path, dimension: int) -> dict[bytes, NDArray[np.float32]
     from safetensors.numpy import load_file
 
     try:
-        held = load_file(file)
-        keys, vectors = held["keys"], held["vectors"]
+        arrays = load_file(file)
+        keys, vectors = arrays["keys"], arrays["vectors"]
     except (OSError, SafetensorError, KeyError):
         return {}
     rows = vectors if vectors.shape[1:] == (dimension,) else ()
     return {key.tobytes(): row for key, row in zip(keys, rows, strict=False)}
 
 
-def _key(name: str, text: str, kind: bytes = b"") -> bytes:
-    return hashlib.sha256(kind + f"{name}\0{text}".encode("utf-8", "surrogatepass")).digest()
+def _key(name: str, text: str, prefix: bytes = b"") -> bytes:
+    return hashlib.sha256(prefix + f"{name}\0{text}".encode("utf-8", "surrogatepass")).digest()
 
 
 class UncachedQuestions:
@@ -170,10 +171,10 @@ class _VectorFile:
         if db is None:
             return vectors
         try:
-            for start in range(0, len(keys), CHUNK):
-                part = keys[start : start + CHUNK]
-                marks = ",".join("?" * len(part))
-                for key, blob in db.execute(f"{ROWS} WHERE key IN ({marks})", part):
+            for start in range(0, len(keys), KEYS_PER_QUERY):
+                batch = keys[start : start + KEYS_PER_QUERY]
+                placeholders = ",".join("?" * len(batch))
+                for key, blob in db.execute(f"{ROWS} WHERE key IN ({placeholders})", batch):
                     if len(blob) == 4 * self._dimension + SUM and _is_sound(key, blob):
                         vectors[key] = np.frombuffer(blob[:-SUM], dtype=np.float32)
         except sqlite3.Error as error:

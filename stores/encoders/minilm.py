@@ -97,7 +97,7 @@ class MiniLMEncoder:
 
 
 def quick_minilm() -> MiniLMEncoder:
-    """Return the packaged MiniLM with integer weights of 8 bits, or of 7; see ``fitting_bits``."""
+    """Return the packaged MiniLM with 8-bit or 7-bit integer weights; see ``fitting_bits``."""
     return MiniLMEncoder(fitting_bits())
 
 

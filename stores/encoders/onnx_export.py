@@ -86,12 +86,12 @@ def remember(target: Path, numbers: Mapping[str, float]) -> None:
     # The exporter records this machine's source file and line for each node.
     for node in model.graph.node:
         del node.metadata_props[:]
-    part = target.with_name(f"{target.name}.{os.getpid()}.part")
+    partial = target.with_name(f"{target.name}.{os.getpid()}.part")
     try:
-        part.write_bytes(model.SerializeToString())
-        part.replace(target)
+        partial.write_bytes(model.SerializeToString())
+        partial.replace(target)
     finally:
-        part.unlink(missing_ok=True)
+        partial.unlink(missing_ok=True)
 
 
 class _Muted:

@@ -1,4 +1,4 @@
-"""The bytes of an ONNX model, of its few kinds of parts that our graphs have.
+"""Serialisation of an ONNX model, for the few kinds of nodes and attributes that our graphs have.
 
 The package onnx would be another 27 MB, and import protobuf's Python code at each start. Numbers of
 fields are those of ``onnx.proto``; the tests read the bytes with that package.
@@ -13,9 +13,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-#: Types of elements.
+#: Codes of the types of elements.
 _TYPES = {"float32": 1, "int8": 3, "int32": 6}
-#: The format's version of opset 17.
+#: The format version (``ir_version``) and the version of ONNX's operators.
 _FORMAT, _OPSET = 8, 17
 
 
@@ -43,7 +43,7 @@ def model(
     weights: Mapping[str, NDArray[Any]],
     domain: str,
 ) -> bytes:
-    """Return a model of ``node`` results; ``weights`` by name are constants that it does not hold.
+    """Return a model of the results of ``node``; ``weights`` are its external constants, by name.
 
     Inputs and outputs map names to NumPy types. Operators are ONNX's own, and those of ``domain``.
     """
@@ -71,12 +71,12 @@ def _value(name: str, kind: type) -> bytes:
 
 
 def _external(name: str, weight: NDArray[Any]) -> bytes:
-    described = {"location": "memory", "offset": "0", "length": str(weight.nbytes)}
+    location = {"location": "memory", "offset": "0", "length": str(weight.nbytes)}
     return _message(
         *((1, size) for size in weight.shape),
         (2, _TYPES[weight.dtype.name]),
         (8, name),
-        *((13, _message((1, key), (2, value))) for key, value in described.items()),
+        *((13, _message((1, key), (2, value))) for key, value in location.items()),
         (14, 1),
     )
 
@@ -96,7 +96,7 @@ def _message(*fields: tuple[int, str | bytes | int | float]) -> bytes:
 
 
 def _varint(number: int) -> bytes:
-    # Of a negative number, the two's complement.
+    # A negative number is encoded as its two's complement.
     number %= 1 << 64
     out = bytearray()
     while number > 127:

@@ -60,7 +60,7 @@ class SentenceTransformersEncoder:
         key = Path(model).name.lower()
         self.name = f"sentence-transformers/{model}"
         if (weights := Path(model, "model.safetensors")).is_file():
-            # One that is trained anew in the same folder is another encoder.
+            # A model that was trained anew in the same folder is a different encoder.
             self.name += f"@{zlib.crc32(weights.read_bytes()):08x}"
         self.cue = CUES.get(key, "")
         # Older versions have only the second method.
@@ -82,12 +82,12 @@ class SentenceTransformersEncoder:
     ) -> NDArray[np.float32]:
         if not texts:
             return np.zeros((0, self.dimension), dtype=np.float32)
-        known = {} if self.cue else self._model.prompts
+        model_prompts = {} if self.cue else self._model.prompts
         # Older versions have only encode().
         encode = getattr(self._model, method, self._model.encode)
         settings: dict[str, Any] = {
             # Not None, which would mean the model's default prompt.
-            "prompt": next((known[name] for name in prompts if known.get(name)), ""),
+            "prompt": next((model_prompts[n] for n in prompts if model_prompts.get(n)), ""),
             "batch_size": self._batch_size,
             "show_progress_bar": False,
         }
@@ -112,7 +112,7 @@ def _refusal(model: str, error: Exception) -> InputError:
         target = f"safetensors/{folder.name}"
         return InputError(
             f"Encoder {model!r} has no model.safetensors. Its weights are a pickle (*.bin), which "
-            "could run code when it is read, and is not loaded. Where you trust who made it, "
+            "could run code when it is read, and is not loaded. If you trust its author, "
             f"convert it once, then give the folder {target!r}: python -c "
             '"from sentence_transformers import SentenceTransformer as S; '
             f"S({model!r}, device='cpu', model_kwargs={{'use_safetensors': False}})"

@@ -24,9 +24,9 @@ ALWAYS = (
     *("text_cosine", "title_cosine", "gap_best", "log_rank", "z_score", "words_in_text"),
     *("words_in_title", "title_whole", "title_in_question", "source_named"),
 )
-#: Features while nothing relevant is known: the first round.
+#: Features in the first round, before any candidate was found relevant.
 FIRST = (*ALWAYS, "score_share")
-#: Features once something relevant is known.
+#: Features in later rounds, which have relevant candidates.
 LATER = (
     *(*ALWAYS, "new_words", "covered", "text_like", "title_like", "title_named"),
     *("title_words_named", "names_candidate", "names_shared", "log_relevant"),
@@ -38,15 +38,15 @@ TEMPERATURE = 0.05
 SLACK = 1e-2
 #: Components and metadata fields that are titles, the most specific first.
 TITLES = ("symbol", "title", "name", "heading", "subject")
-#: Names and titles of fewer characters occur in any text by chance.
-SHORTEST = 4
+#: Least characters of a name or a title; shorter ones occur in any text by chance.
+MIN_CHARACTERS = 4
 
 _WORD = re.compile(r"\w+")
 #: A run of capitalised words or numbers, with small words between them ("Bank of England").
 _NAME = re.compile(r"\b[A-Z][\w'-]*(?:\s+(?:(?:of|the|de|du|von|van|and)\s+)?[A-Z0-9][\w'-]*)*")
 _BRACKETS = re.compile(r"\([^()]*\)")
-#: Closed word classes: they carry no evidence of relevance.
-_CLOSED = (
+#: Words of closed classes: they carry no evidence of relevance.
+_CLOSED_CLASSES = (
     "a about after all also an and any are as at be because been before being between both but by "
     "can could did do does doing during each few for from further had has have having he her hers "
     "him his how i if in into is it its just me more most my no nor not of on once one only or "
@@ -54,7 +54,7 @@ _CLOSED = (
     "these they this those through to too under until up very was we were what when where which "
     "while who whom whose why will with would you your s t many much"
 )
-STOPWORDS = frozenset(_CLOSED.split())
+STOPWORDS = frozenset(_CLOSED_CLASSES.split())
 
 _FacetVectors = Mapping[str, NDArray[np.float64]]
 
@@ -63,9 +63,10 @@ _FacetVectors = Mapping[str, NDArray[np.float64]]
 class _TextReading:
     """The words and names of a text.
 
-    ``title`` has the title's words, lower case, joined by blanks, without what is in brackets;
-    ``body`` those of the text likewise, with a blank on either side. ``words`` are the content
-    words of both, ``title_words`` of the title, and ``names`` the capitalised names in the text.
+    ``title`` has the title's words in lower case, joined by blanks, without words in brackets.
+    ``body`` has the text's words in the same form, with a blank on either side. ``words`` are the
+    content words of both, ``title_words`` those of the title, and ``names`` the capitalised names
+    in the text.
     """
 
     title: str
@@ -76,7 +77,7 @@ class _TextReading:
 
 
 def feature_rows(request: JudgeRequest) -> NDArray[np.float64]:
-    """Return one row a candidate: array (n, len(LATER)), or (n, len(FIRST)) in a first round.
+    """Return one row per candidate: array (n, len(LATER)), or (n, len(FIRST)) in a first round.
 
     Features of candidate and question:
 
@@ -110,16 +111,18 @@ def feature_rows(request: JudgeRequest) -> NDArray[np.float64]:
     # A candidate with a score that is not finite gets zeros.
     with np.errstate(all="ignore"):
         rows = _always(question, batch, readings, relevant)
-        shares = [] if relevant else _score_shares(batch)
-    names: tuple[str, ...] = FIRST
+        scores = np.array([candidate.hit.score for candidate in batch], dtype=np.float64)
+        # Less the largest, so that no exponential overflows.
+        exponentials = np.exp((scores - scores.max(initial=-np.inf)) / TEMPERATURE)
+        shares = (exponentials / exponentials.sum()).tolist()
     if relevant:
-        names = LATER
-        compared = _Relevant(question, relevant)
+        comparison = _Relevant(question, relevant)
         for row, candidate, reading in zip(rows, batch, readings, strict=True):
-            row |= compared.features(candidate, reading)
+            row |= comparison.features(candidate, reading)
     else:
         for row, score_share in zip(rows, shares, strict=True):
             row["score_share"] = score_share
+    names = LATER if relevant else FIRST
     matrix = np.array([[row[name] for name in names] for row in rows], dtype=np.float64)
     return np.nan_to_num(matrix.reshape(len(batch), len(names)), posinf=0.0, neginf=0.0)
 
@@ -153,14 +156,6 @@ def _always(
     return rows
 
 
-def _score_shares(batch: Sequence[Candidate]) -> list[float]:
-    scores = np.array([candidate.hit.score for candidate in batch], dtype=np.float64)
-    # Less the largest, so that no exponential overflows.
-    parts = np.exp((scores - scores.max(initial=-np.inf)) / TEMPERATURE)
-    shares: list[float] = (parts / parts.sum()).tolist()
-    return shares
-
-
 class _Relevant:
     """The relevant candidates, for comparison with others."""
 
@@ -178,9 +173,14 @@ class _Relevant:
 
     def features(self, candidate: Candidate, reading: _TextReading) -> dict[str, float]:
         question = self.question
-        text, title = self._largest_cosines(candidate.hit)
+        vectors = _facet_vectors(candidate.hit)
+        pairs = [
+            _cosines(candidate.hit, vectors, other, other_vectors)
+            for other, other_vectors in self.vectors
+        ]
+        text, title = (max(cosines) for cosines in zip(*pairs, strict=True))
         named = not _contains(reading.title, question.body) and _contains(reading.title, self.text)
-        rest = reading.title_words - question.words
+        new_title_words = reading.title_words - question.words
         names = [name for name in reading.names if f" {name} " not in question.body]
         same_title = any(
             reading.title
@@ -195,7 +195,10 @@ class _Relevant:
             "text_like": text,
             "title_like": title,
             "title_named": float(named),
-            "title_words_named": sum(f" {w} " in self.text for w in rest) / max(1, len(rest)),
+            "title_words_named": (
+                sum(f" {word} " in self.text for word in new_title_words)
+                / max(1, len(new_title_words))
+            ),
             "names_candidate": float(mentions),
             "names_shared": sum(n in self.names for n in names) / math.sqrt(max(1, len(names))),
             "log_relevant": math.log1p(len(self.relevant)),
@@ -203,12 +206,6 @@ class _Relevant:
             "same_source": float(any(candidate.same_source(other) for other in self.relevant)),
             "beside": float(any(candidate.beside(other) for other in self.relevant)),
         }
-
-    def _largest_cosines(self, hit: Hit) -> tuple[float, float]:
-        vectors = _facet_vectors(hit)
-        pairs = [_cosines(hit, vectors, other, parts) for other, parts in self.vectors]
-        texts, titles = zip(*pairs, strict=True)
-        return max(texts), max(titles)
 
 
 def _cosines(
@@ -224,9 +221,9 @@ def _cosines(
 
 
 def _facet_vectors(hit: Hit) -> _FacetVectors:
-    """Return the facets' vectors by name; empty where they cannot be told apart.
+    """Return the facets' vectors by name; empty if the hit's vector cannot be split.
 
-    A hit does not have its facets' dimensions: equal ones and unit vectors are assumed.
+    A hit does not have its facets' dimensions: equal dimensions and unit vectors are assumed.
     """
     vector = np.asarray(hit.vector, dtype=np.float64).ravel()
     count = len(hit.facet_scores)
@@ -259,7 +256,7 @@ def _read(title: str, text: str) -> _TextReading:
     names = frozenset(
         _phrase(match.group())
         for match in _NAME.finditer(text)
-        if len(match.group()) >= SHORTEST and match.group().lower() not in STOPWORDS
+        if len(match.group()) >= MIN_CHARACTERS and match.group().lower() not in STOPWORDS
     )
     return _TextReading(
         title=_phrase(bare),
@@ -295,7 +292,7 @@ def _phrase(text: str) -> str:
 
 def _contains(words: str, body: str) -> bool:
     """Return ``True`` if a body contains a phrase as whole words, and the phrase is not short."""
-    return len(words) >= SHORTEST and f" {words} " in body
+    return len(words) >= MIN_CHARACTERS and f" {words} " in body
 
 
 def _share(part: frozenset[str], whole: frozenset[str]) -> float:

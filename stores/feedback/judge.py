@@ -13,8 +13,8 @@ from casewright.stores.documents.cases import place_of
 from casewright.stores.facet import component_text
 from casewright.stores.hit import Hit
 
-#: Limit of a token count; a larger number is cut to it.
-MOST = 1_000_000_000
+#: Maximum of a token count; a larger number is replaced by it.
+MAX_TOKENS = 1_000_000_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,9 +58,9 @@ class Candidate:
 
 
 def case_text(case: Case) -> str:
-    """Return the texts of a case's problem, one a line, followed by its solution.
+    """Return the texts of a case's problem, one per line, followed by its solution.
 
-    Repeated texts are left out, and components that are not text.
+    Repeated texts and components that are not text are left out.
     """
     texts = [value for value in case.problem.values() if isinstance(value, str) and value.strip()]
     if case.solution is not None:
@@ -70,12 +70,12 @@ def case_text(case: Case) -> str:
 
 @dataclass(frozen=True, slots=True)
 class JudgeRequest:
-    """The input of a judge, for one call a round.
+    """The input of a judge, which is called once per round.
 
     Attributes:
         question: The user's question.
         relevant: Relevant candidates of earlier rounds, as context: in the RepoGPT post's example,
-            a loop's body is relevant only beside the method's head.
+            a loop's body is relevant only together with the method's head.
         candidates: The unseen candidates, best first.
         seconds: Time limit of the judge.
     """
@@ -92,11 +92,12 @@ class Verdicts:
 
     Attributes:
         relevant: Ids of the relevant candidates.
-        probabilities: Id to probability of relevance, from 0 to 1, where the judge can tell.
+        probabilities: Id to probability of relevance, from 0 to 1, for the candidates for which the
+            judge computes it.
         tokens: Token counts of a language model: ``input`` and ``output``.
         note: Description of a problem, if there was one.
-        failed: The judge gave no verdict, for example because a model could not be reached. Ends
-            the loop like an exception.
+        failed: True if the judge gave no verdict, for example because a model could not be reached;
+            the loop then ends as after an exception.
     """
 
     relevant: frozenset[str]
@@ -107,14 +108,14 @@ class Verdicts:
 
 
 class Judge(Protocol):
-    """Tells which candidates are relevant."""
+    """Decides which candidates are relevant."""
 
     @property
     def name(self) -> str:
         """The judge's name in results."""
 
     def judge(self, request: JudgeRequest) -> Verdicts:
-        """Return the verdicts; any exception ends the loop, and loses nothing."""
+        """Return the verdicts; an exception ends the loop, and earlier results stay."""
 
 
 @runtime_checkable
@@ -146,7 +147,7 @@ def checked(verdicts: Any, request: JudgeRequest) -> Verdicts:
                 if id_ in ids and 0 <= float(p) <= 1
             },
             # No checkpoint could hold a larger count.
-            {str(name): min(max(int(n), 0), MOST) for name, n in verdicts.tokens.items()},
+            {str(name): min(max(int(n), 0), MAX_TOKENS) for name, n in verdicts.tokens.items()},
             plain(str(verdicts.note)),
             failed,
         )

@@ -1,4 +1,4 @@
-"""The judge without a language model: logistic regressions over what a search knows anyway."""
+"""The judge without a language model: logistic regressions over scores and texts of the hits."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ from casewright.stores.feedback.judge import JudgeRequest, Verdicts
 
 FORMAT = 1
 FILE = "judge.json"
-#: Bound of a logit: the exponential of a larger one may overflow.
-LARGEST = 500.0
-_AGAIN = "Train it anew: casewright finetune judge."
+#: Maximum of a logit: the exponential of a larger one may overflow.
+MAX_LOGIT = 500.0
+_ADVICE = "Train it anew: casewright finetune judge."
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,9 +38,9 @@ class Regression:
     threshold: float
 
     def probabilities(self, rows: NDArray[np.float64], names: Sequence[str]) -> NDArray[np.float64]:
-        """Return the probabilities, array (n,), of rows of the named features, array (n, f)."""
+        """Return the probabilities, array (n,), for rows of the named features, array (n, f)."""
         weights = np.array([self.weights.get(name, 0.0) for name in names])
-        logits = np.clip(rows @ weights + self.bias, -LARGEST, LARGEST)
+        logits = np.clip(rows @ weights + self.bias, -MAX_LOGIT, MAX_LOGIT)
         probabilities: NDArray[np.float64] = 1 / (1 + np.exp(-logits))
         return probabilities
 
@@ -54,8 +54,8 @@ class JudgeModel:
     """The weights of the offline judge.
 
     Attributes:
-        first: For the round in which nothing relevant is known yet.
-        later: For the rounds after it.
+        first: The regression for the first round, before any candidate was found relevant.
+        later: The regression for later rounds.
         training: Settings and figures of the training, for people.
     """
 
@@ -107,19 +107,19 @@ class JudgeModel:
 
 
 class OfflineJudge:
-    """Judges by a logistic regression over scores, similarities and shared words.
+    """A judge by logistic regression over scores, similarities and shared words.
 
     It is deterministic, spends no tokens, and needs no network; a round takes milliseconds.
-    ``model.training`` has the quality of its probabilities on questions outside the training.
-    Each candidate is judged by itself: no candidate's text changes a verdict on another.
+    ``model.training`` has the quality of its probabilities on questions outside the training. The
+    text of one candidate does not change the verdict on another.
 
     Args:
-        model: ``None`` for the shipped one; ``JudgeModel.load(file)`` reads another.
-        always_one: If no candidate is relevant in a first round, call the most probable one
+        model: ``None`` for the shipped model; ``JudgeModel.load(file)`` reads another.
+        always_one: If no candidate is relevant in a first round, call the most probable candidate
             relevant, so that the search goes on with it.
 
     Raises:
-        InputError: ``model`` is not a ``JudgeModel``, or the shipped one cannot be read.
+        InputError: ``model`` is not a ``JudgeModel``, or the shipped model cannot be read.
     """
 
     name = "offline"
@@ -171,7 +171,7 @@ def _parse(text: str, file: str) -> JudgeModel:
             "casewright finetune judge wrote."
         ) from error
     raise InputError(
-        f"The judge in {file} has format {version!r:.80}; this version reads {FORMAT}. {_AGAIN}"
+        f"The judge in {file} has format {version!r:.80}; this version reads {FORMAT}. {_ADVICE}"
     )
 
 
@@ -180,7 +180,7 @@ def _regression(content: Mapping[str, Any], known: Sequence[str], file: str) -> 
     if unknown := sorted(set(weights) - set(known)):
         raise InputError(
             f"The judge in {file} reads the features {unknown}, which this version does not "
-            f"know. {_AGAIN}"
+            f"know. {_ADVICE}"
         )
     regression = Regression(weights, float(content["bias"]), float(content["threshold"]))
     if not all(map(math.isfinite, [*weights.values(), regression.bias])):

@@ -1,4 +1,4 @@
-"""Strategies: ways to search again with the cases that a judge called relevant."""
+"""Strategies, which search again with the cases that a judge called relevant."""
 
 # ruff: noqa: D102 - ``Strategy`` documents the methods.
 
@@ -19,8 +19,8 @@ from casewright.stores.question import Found, Question
 from casewright.stores.select import check_counts
 
 _SENTENCE_END = re.compile(r"(?<=[.!?])\s+|\n+")
-#: A shorter piece, in characters, is joined with the next one.
-SHORT = 24
+#: A sentence with fewer characters is joined with the next one.
+MIN_SENTENCE = 24
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +42,7 @@ class Feedback:
 
 
 class Strategy(Protocol):
-    """A way to search again."""
+    """A search with the relevant cases of earlier rounds."""
 
     @property
     def name(self) -> str:
@@ -54,9 +54,9 @@ class Strategy(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class TextStrategy:
-    """Embeds the question followed by all relevant texts, and searches for that.
+    """A search for the question followed by all relevant texts, as one query.
 
-    An encoder reads only the beginning of a long query (the packaged one 256 tokens), so that
+    An encoder reads only the beginning of a long query (the packaged encoder 256 tokens), so that
     texts found later have little effect.
 
     Source: the RepoGPT post on semi-supervised retrieval (2023).
@@ -71,14 +71,14 @@ class TextStrategy:
 
 @dataclass(frozen=True, slots=True)
 class SentenceStrategy:
-    """Searches, in one batch, for the question followed by each sentence of the relevant texts.
+    """A batch of searches for the question followed by each sentence of the relevant texts.
 
-    One sentence names what the next look-up is about; a whole text as a query is about itself. A
-    case counts by the query that it is nearest to.
+    A sentence often names the subject of the next look-up; a whole text as a query finds texts like
+    itself. A case's score is that of its nearest query.
 
     Attributes:
-        sentences: Most sentences of one text, the first ones.
-        texts: Most texts: those of the last round, then earlier ones, each round in order.
+        sentences: Maximum number of sentences of one text, from its beginning.
+        texts: Maximum number of texts: first those of the last round, then of earlier rounds.
 
     Raises:
         InputError: A number is not a whole number of at least 1.
@@ -92,10 +92,10 @@ class SentenceStrategy:
         check_counts(1, sentences=self.sentences, texts=self.texts)
 
     def search(self, question: Question, feedback: Feedback, k: int) -> list[Found]:
-        last_first = sorted(feedback.relevant, key=lambda candidate: -candidate.round)
+        newest_first = sorted(feedback.relevant, key=lambda candidate: -candidate.round)
         queries = [
             f"{question.text} {sentence}"
-            for candidate in last_first[: self.texts]
+            for candidate in newest_first[: self.texts]
             for sentence in _sentences(candidate.text)[: self.sentences]
         ]
         queries = list(dict.fromkeys(queries)) or [question.text]
@@ -104,10 +104,10 @@ class SentenceStrategy:
 
 @dataclass(frozen=True, slots=True)
 class RocchioStrategy:
-    """Moves the question's vector towards the relevant cases, away from the irrelevant ones.
+    """A search by the question's vector, moved towards relevant and away from irrelevant cases.
 
-    The query is α·q + β·mean(relevant) − γ·mean(irrelevant), in every facet, weighted as the
-    question is. Nothing is encoded.
+    The query is α·q + β·mean(relevant) − γ·mean(irrelevant) in every facet, with the question's
+    weights. Nothing is encoded.
 
     Source: Rocchio, "Relevance feedback in information retrieval" (1971); the defaults are those
     of Manning, Raghavan and Schütze, "Introduction to Information Retrieval", section 9.1.1.
@@ -139,20 +139,20 @@ class RocchioStrategy:
         query = self.alpha * question.units
         query = query + self.beta * np.mean([c.hit.vector for c in feedback.relevant], axis=0)
         if self.gamma and feedback.irrelevant:
-            away = np.mean([c.hit.vector for c in feedback.irrelevant], axis=0)
-            query = query - self.gamma * away
+            irrelevant = np.mean([c.hit.vector for c in feedback.irrelevant], axis=0)
+            query = query - self.gamma * irrelevant
         return question.nearest(query[np.newaxis].astype(np.float32), k, exclude=feedback.seen)
 
 
 @dataclass(frozen=True, slots=True)
 class NeighbourStrategy:
-    """Fetches the chunks before and after the relevant ones in their documents.
+    """A look-up of the chunks before and after the relevant chunks of a document.
 
-    For stores of chunks with positions, as ``ingest`` makes them; other cases have no neighbours.
+    It needs chunks with positions, as ``ingest`` writes them; other cases have no neighbours.
 
     Attributes:
-        reach: How far before and after, in chunks.
-        then: The strategy that fills up to k.
+        reach: Number of chunks to fetch before, and after, each relevant chunk.
+        then: The strategy that finds further cases if there are fewer than k neighbours.
 
     Raises:
         InputError: The reach is not a whole number of at least 1.
@@ -179,10 +179,10 @@ class NeighbourStrategy:
 def _sentences(text: str) -> list[str]:
     """Return a text's sentences and lines, short ones joined with the next."""
     sentences: list[str] = []
-    start = ""
-    for part in _SENTENCE_END.split(text.strip()):
-        start = f"{start} {part.strip()}".strip()
-        if len(start) >= SHORT:
-            sentences.append(start)
-            start = ""
-    return [*sentences, start] if start else sentences
+    sentence = ""
+    for piece in _SENTENCE_END.split(text.strip()):
+        sentence = f"{sentence} {piece.strip()}".strip()
+        if len(sentence) >= MIN_SENTENCE:
+            sentences.append(sentence)
+            sentence = ""
+    return [*sentences, sentence] if sentence else sentences

@@ -75,15 +75,17 @@ class CaseNodeRetriever(BaseRetriever):
         callback_manager: CallbackManager | None = None,
     ) -> None:
         conditions = dict(where or {})
-        more = {} if filters is None else where_of(filters)
-        if twice := sorted(set(conditions) & set(more)):
-            raise InputError(f"where and filters both ask for {twice}. Ask by one of them.")
+        from_filters = {} if filters is None else where_of(filters)
+        if common := sorted(set(conditions) & set(from_filters)):
+            raise InputError(
+                f"where and filters both have a condition on {common}. Give one of the two."
+            )
         self._store = store
         self._retrieval = Retrieval(
             k=k,
             weights=weights,
             lambda_b=lambda_b,
-            where=conditions | more,
+            where=conditions | from_filters,
             search_type=search_type,
             lambda_d=lambda_d,
             text=text,
@@ -120,14 +122,14 @@ def where_of(filters: MetadataFilters) -> dict[str, Any]:
     where: dict[str, Any] = {}
     for item in _flat(filters):
         condition = _condition(item)
-        known = where.get(item.key)
-        if known is None:
+        earlier = where.get(item.key)
+        if earlier is None:
             where[item.key] = condition
-        elif _is_bound(known) and _is_bound(condition) and not set(known) & set(condition):
-            where[item.key] = known | condition
+        elif _is_bound(earlier) and _is_bound(condition) and not set(earlier) & set(condition):
+            where[item.key] = earlier | condition
         else:
             raise InputError(
-                f"The filters ask twice for {item.key!r}: {known!r} and {condition!r}. A store "
+                f"The filters ask twice for {item.key!r}: {earlier!r} and {condition!r}. A store "
                 "takes one condition a field; filter what it returns by the other."
             )
     check_where(where)
