@@ -66,8 +66,7 @@ class Answer:
     def from_state(cls, state: Mapping[str, Any]) -> Answer:
         """Read the answer from the output of the graph.
 
-        Raises:
-            CasewrightError: The run paused before it had an answer.
+        Raise ``CasewrightError`` if the run paused before it had an answer.
         """
         if "answer" not in state:
             questions = [pause.value for pause in state.get("__interrupt__", ())]

@@ -86,8 +86,7 @@ class AskRunnable(Runnable[Question, Output], Generic[Output]):
     def invoke(self, input: Question, config: RunnableConfig | None = None, **more: Any) -> Output:
         """Answer one question.
 
-        Raises:
-            InputError: Question, context, history or run context is invalid.
+        Raise ``InputError`` if question, context, history or run context is invalid.
         """
 
         def run(question: Question, config: RunnableConfig, **more: Any) -> Output:

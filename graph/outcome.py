@@ -72,8 +72,8 @@ class StepInputs:
     def arguments(self, step: Step) -> dict[str, Any]:
         """Return the values of a step's arguments.
 
-        Raises:
-            MissingReferenceError: A referenced value is missing; the message says which and why.
+        Raise ``MissingReferenceError`` if a referenced value is missing; the message says which and
+        why.
         """
         return {name: self._value(value) for name, value in step.arguments}
 

@@ -34,10 +34,8 @@ class FiledPlan:
 def read_plan_file(file: Path) -> FiledPlan:
     """Read a plan from its text, from a run of ``casewright ask --save``, or from a pinned plan.
 
-    A pinned plan has its parameters as ``{parameter}``.
-
-    Raises:
-        InputError: The file cannot be read or contains no plan.
+    A pinned plan has its parameters as ``{parameter}``. Raise ``InputError`` if the file cannot be
+    read or contains no plan.
     """
     if file.suffix == ".toml":
         pinned = read_pinned(file.parent, file.stem)

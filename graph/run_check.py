@@ -44,8 +44,7 @@ class _Usage(TypedDict):
 def checked_answer(data: Any) -> Answer:
     """Return the answer of a file's data.
 
-    Raises:
-        ValueError: No run can have returned this answer; the message says why.
+    Raise ``ValueError`` if no run can have returned this answer; the message says why.
     """
     try:
         _answer_model().model_validate(data)

@@ -38,8 +38,7 @@ class _NotFiniteError(Exception):
 def save_run(file: Path, answer: Answer, question: str = "") -> None:
     """Save a run in a file, atomically.
 
-    Raises:
-        InputError: The file cannot be written, or JSON cannot hold the answer.
+    Raise ``InputError`` if the file cannot be written, or JSON cannot hold the answer.
     """
     optional = {"question": question} if question else {}
     data = {"format": FORMAT, "kind": KIND, **optional, "answer": answer.to_json()}
@@ -61,8 +60,8 @@ def save_run(file: Path, answer: Answer, question: str = "") -> None:
 def read_run(file: Path) -> SavedRun:
     """Read a run that ``save_run`` saved.
 
-    Raises:
-        InputError: The file cannot be read, is not a saved run, is damaged, or has another version.
+    Raise ``InputError`` if the file cannot be read, is not a saved run, is damaged, or has another
+    version.
     """
     try:
         text = file.read_text(encoding="utf-8")

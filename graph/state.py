@@ -94,10 +94,8 @@ def run_context() -> RunContext:
     """Return the context of this run; its scope includes the tenant, if any.
 
     The context of a parent graph may be a mapping, a dataclass or a pydantic model with more
-    fields; only the fields with names of ``RunContext`` fields are used.
-
-    Raises:
-        InputError: A value has the wrong type; the message names it.
+    fields; only the fields with names of ``RunContext`` fields are used. Raise ``InputError`` if a
+    value has the wrong type; the message names it.
     """
     context = _read(get_runtime(RunContext).context)
     if context.toolbox is not None and not isinstance(context.toolbox, Toolbox):

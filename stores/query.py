@@ -77,10 +77,7 @@ class StoreQuery:
         """Return points as hits of this query, in the order of the points.
 
         Scores are computed again in double precision, so that equal cases have equal scores on
-        every engine.
-
-        Raises:
-            StoreDamagedError: A score is impossible for unit vectors.
+        every engine. Raise ``StoreDamagedError`` if a score is impossible for unit vectors.
         """
         if not points:
             return []

@@ -33,10 +33,7 @@ def revise(
     """Verify a case by its schema's ``verify``; repair it if the check fails.
 
     ``repair`` makes at most ``attempts - 1`` further attempts; if it raises, the error is one of
-    the reasons.
-
-    Raises:
-        InputError: ``attempts`` is below 1.
+    the reasons. Raise ``InputError`` if ``attempts`` is below 1.
     """
     if attempts < 1:
         raise InputError(f"attempts={attempts}: a case is checked at least once.")

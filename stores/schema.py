@@ -107,8 +107,8 @@ class CaseSchema:
     def weights(self, given: Mapping[str, float] | None = None) -> NDArray[np.float64]:
         """Return the facets' weights, which sum to 1; ``given`` replaces the default weights.
 
-        Raises:
-            InputError: A facet is unknown, a weight is not a number of at least 0, or all are 0.
+        Raise ``InputError`` if a facet is unknown, a weight is not a number of at least 0, or all
+        are 0.
         """
         names = [facet.name for facet in self.facets]
         if given is not None and (unknown := sorted(set(given) - set(names))):

@@ -325,8 +325,7 @@ class CaseStore:
     def update(self, changes: Mapping[str, Change]) -> None:
         """Change fields of cases by id, without encoding them again, in one locked write.
 
-        Raises:
-            InputError: An id is unknown, or a change is invalid; then no case is changed.
+        Raise ``InputError`` if an id is unknown, or a change is invalid; then no case is changed.
         """
         if not changes:
             return

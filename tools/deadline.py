@@ -133,10 +133,8 @@ def start_daemon(function: Callable[[], Answer]) -> Future[Answer]:
 
     Executors join their threads when the process ends, so one hanging call would block the end
     forever; a daemon thread can be abandoned. A ``StopIteration`` or ``StopAsyncIteration`` becomes
-    a ``RuntimeError``, since an awaited future cannot hold a ``StopIteration``.
-
-    Raises:
-        BusyError: Too many threads run calls.
+    a ``RuntimeError``, since an awaited future cannot hold a ``StopIteration``. Raise ``BusyError``
+    if too many threads run calls.
     """
     threads, name = _threads, owner.get()
     future = _CallFuture(threads)
@@ -192,8 +190,7 @@ async def let_go(work: asyncio.Future[Any]) -> None:
 async def await_within(work: Awaitable[Answer], seconds: float) -> Answer:
     """Return the result of an awaitable, or abandon it at its time limit.
 
-    Raises:
-        TimeoutError: The awaitable did not end within ``seconds``.
+    Raise ``TimeoutError`` if the awaitable did not end within ``seconds``.
     """
     future = asyncio.ensure_future(work)
     try:

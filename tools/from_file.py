@@ -74,10 +74,7 @@ def tool_from_record(record: Any) -> ToolSpec:
     """Return the tool of a record ``{name, parameters, results, description, example}``.
 
     Each of the ``parameters`` is a description, or an object as in ``toolbox_from_file``. The tool
-    can be planned with, but not executed.
-
-    Raises:
-        InputError: The record is malformed.
+    can be planned with, but not executed. Raise ``InputError`` if the record is malformed.
     """
     try:
         return read_tool(record)

@@ -91,11 +91,7 @@ class Parameter:
 
 
 def sources_of(names: Iterable[str], parameter: str) -> frozenset[Source]:
-    """Return the sources with these names.
-
-    Raises:
-        ToolError: A name is not a source.
-    """
+    """Return the sources with these names; raise ``ToolError`` if a name is not a source."""
     try:
         return frozenset(Source(name) for name in names)
     except ValueError as error:

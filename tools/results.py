@@ -24,10 +24,8 @@ def plain(value: Any) -> Any:
 
     A ``date``, ``datetime`` or ``time`` becomes its ISO text, a ``Decimal``, ``UUID`` or ``Path``
     its ``str``, and a member of an ``Enum`` its value: alone, in lists, and in mappings as a value
-    or a key. Other objects stay, and ``json.dumps`` refuses them.
-
-    Raises:
-        RecursionError: The value contains itself.
+    or a key. Other objects stay, and ``json.dumps`` refuses them. Raise ``RecursionError`` if the
+    value contains itself.
     """
     if isinstance(value, dict):
         return {plain(name): plain(item) for name, item in value.items()}
@@ -48,12 +46,9 @@ def rows(tool: ToolSpec, returned: Any) -> list[dict[str, Any]]:
 
     ``None`` and empty values give no rows; a mapping, dataclass or pydantic model gives one row; a
     list gives a row for each member; text, or any other value, becomes the value of the tool's only
-    declared field.
-    Undeclared fields are left out; missing declared fields are null. Dates, decimals and similar
-    objects become texts.
-
-    Raises:
-        ToolError: Several fields were declared and the value has none, or it is not JSON-plain.
+    declared field. Undeclared fields are left out; missing declared fields are null. Dates,
+    decimals and similar objects become texts. Raise ``ToolError`` if several fields were declared
+    and the value has none, or it is not JSON-plain.
     """
     if not tool.results:
         return []
@@ -82,8 +77,7 @@ def rows(tool: ToolSpec, returned: Any) -> list[dict[str, Any]]:
 def whole_number(digits: str) -> int:
     """Return a JSON integer of at most 64 bits, the longest that checkpointers can store.
 
-    Raises:
-        ValueError: The integer has more than 64 bits.
+    Raise ``ValueError`` if the integer has more than 64 bits.
     """
     value = int(digits) if len(digits) <= 20 else 2**64
     if not -(2**63) <= value < 2**63:

@@ -55,8 +55,7 @@ class CallContext:
     def tenant(self) -> Tenant:
         """The tenant of the request; in the service, the tenant of the token.
 
-        Raises:
-            ToolError: The request has no tenant.
+        Raise ``ToolError`` if the request has no tenant.
         """
         if tenant := self.scope.get("tenant"):
             return Tenant(tenant)
@@ -185,8 +184,7 @@ class Toolbox:
     def without(self, *names: str) -> Toolbox:
         """Return a toolbox without these tools; ``no_evidence`` stays in every toolbox.
 
-        Raises:
-            ToolError: A name is not in this toolbox.
+        Raise ``ToolError`` if a name is not in this toolbox.
         """
         if unknown := [name for name in names if name not in self._tools]:
             raise ToolError(

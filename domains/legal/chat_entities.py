@@ -167,10 +167,8 @@ def read_with_chat(
     """Return the cases of ``read_alqa`` with entities extracted by a chat model.
 
     The model is called once for each case. If it gives no usable answer, the offline extractor is
-    used; stderr has the number of such texts.
-
-    Raises:
-        CasewrightError: The model gave no usable answer to any of the first texts.
+    used; stderr has the number of such texts. Raise ``CasewrightError`` if the model gave no usable
+    answer to any of the first texts.
     """
     extractor = ChatEntityExtractor(model)
     replaced: Counter[str] = Counter()

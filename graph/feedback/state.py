@@ -144,8 +144,8 @@ class FeedbackResult:
     def from_state(cls, state: Mapping[str, Any]) -> FeedbackResult:
         """Read the result from the output of the loop.
 
-        Raises:
-            InputError: There is no result: the loop is paused, since its judge asks a person.
+        Raise ``InputError`` if there is no result: the loop is paused, since its judge asks a
+        person.
         """
         if "feedback" not in state:
             raise InputError(

@@ -20,8 +20,7 @@ if TYPE_CHECKING:
 def replies_to(questions: Sequence[Any]) -> list[Any]:
     """Show the values of all interrupts on stderr, and return the typed replies.
 
-    Raises:
-        InputError: The input ended before a reply; the run stops.
+    Raise ``InputError`` if the input ended before a reply; the run stops.
     """
     several = len(questions) > 1
     for number, question in enumerate(questions, 1):

@@ -29,8 +29,7 @@ from casewright.serve.settings.settings import load_settings
 def serve_stdio(config: Path | None = None, scope: list[str] | None = None, **flags: Any) -> None:
     """Serve one client until it closes stdin; ``scope`` has texts of the form ``FIELD=VALUE``.
 
-    Raises:
-        CasewrightError: A setting is invalid, or the domain cannot be opened.
+    Raise ``CasewrightError`` if a setting is invalid, or the domain cannot be opened.
     """
     loaded = load_settings(config, **flags)
     choice = choice_of(loaded)

@@ -32,8 +32,7 @@ _RUN = {
 def start(config: Path | None = None, **flags: Any) -> None:
     """Open the domain, and serve until a signal; see ``load_settings`` for the arguments.
 
-    Raises:
-        CasewrightError: A setting is invalid, or the domain cannot be opened.
+    Raise ``CasewrightError`` if a setting is invalid, or the domain cannot be opened.
     """
     loaded = load_settings(config, **flags)
     settings = loaded.settings

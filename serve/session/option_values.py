@@ -49,10 +49,8 @@ def read_history(file: Path | None) -> list[Turn]:
 def read_budget(option: str, texts: Sequence[str] | None) -> dict[str, Any]:
     """Return the budget in an option's NAME=NUMBER texts, in the form of ``RunContext.limits``.
 
-    A name that is not a field of the budget is a tool's name; its number limits the calls.
-
-    Raises:
-        InputError: A text is not NAME=NUMBER, or the budget does not allow its number.
+    A name that is not a field of the budget is a tool's name; its number limits the calls. Raise
+    ``InputError`` if a text is not NAME=NUMBER, or the budget does not allow its number.
     """
     from casewright.graph.limits import BUDGET, Limits
 

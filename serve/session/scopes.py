@@ -24,10 +24,8 @@ def scope_of(known: Scopes, values: Mapping[str, str], *, listed: bool = False) 
     """Return a request's scope, completed by the first values of the domain's fields.
 
     A field without listed values accepts any value and is required. Errors list values only if
-    ``listed`` is true, since a service must not reveal its users.
-
-    Raises:
-        InputError: A field or a value is unknown, or a required field is missing.
+    ``listed`` is true, since a service must not reveal its users. Raise ``InputError`` if a field
+    or a value is unknown, or a required field is missing.
     """
     for field, value in values.items():
         if field not in known:

@@ -18,10 +18,8 @@ _lock = threading.Lock()
 async def make_graph() -> Any:
     """Open the domain in the settings, and return its graph without a checkpointer.
 
-    The graph is built once: LangGraph's server calls this for every run, on its event loop.
-
-    Raises:
-        CasewrightError: A setting is invalid, or the domain cannot be opened.
+    The graph is built once: LangGraph's server calls this for every run, on its event loop. Raise
+    ``CasewrightError`` if a setting is invalid, or the domain cannot be opened.
     """
     return await asyncio.to_thread(_graph_once)
 

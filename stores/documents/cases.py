@@ -169,10 +169,7 @@ def roots_of(store: CaseStore) -> list[str]:
     """Return the roots of a store's documents, in alphabetical order.
 
     The number of searches is the number of roots plus one: each search finds one case of a new
-    root.
-
-    Raises:
-        StoreError: The store cannot be read.
+    root. Raise ``StoreError`` if the store cannot be read.
     """
     roots: list[str] = []
     # All cases have the same distance to a vector of zeros, so that the search may return any.

@@ -55,11 +55,9 @@ class Worker:
     def chunks(self, data: bytes, kind: Kind, seconds: float = SECONDS) -> tuple[list[Chunk], str]:
         """Return the chunks of ``read_document`` and ``split``, and a note on the reading.
 
-        The time limit is ``seconds`` of CPU time plus a share for the file's size.
-
-        Raises:
-            InputError: The file cannot be read, takes too long, or ends the process; the message is
-                only the reason.
+        The time limit is ``seconds`` of CPU time plus a share for the file's size. Raise
+        ``InputError`` if the file cannot be read, takes too long, or ends the process; the message
+        is only the reason.
         """
         # -P: no module of the working directory is imported in place of ours.
         command = [sys.executable, "-P", "-m", __name__]

@@ -68,16 +68,14 @@ class CachedEncoder:
     def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
         """Embed n texts as an array (n, dimension); equal texts are encoded once.
 
-        Raises:
-            InputError: The encoder did not answer with a finite vector for each text.
+        Raise ``InputError`` if the encoder did not answer with a finite vector for each text.
         """
         return self._cached(texts, self.encoder.embed, b"")
 
     def embed_queries(self, texts: Sequence[str]) -> NDArray[np.float32]:
         """Embed n queries as an array (n, dimension), by ``embed_queries`` if available.
 
-        Raises:
-            InputError: The encoder did not answer with a finite vector for each query.
+        Raise ``InputError`` if the encoder did not answer with a finite vector for each query.
         """
         embed = getattr(self.encoder, "embed_queries", None)
         return self.embed(texts) if embed is None else self._cached(texts, embed, QUERY_PREFIX)
@@ -221,10 +219,8 @@ class _VectorFile:
 def check_vectors(file: Path, *, remove: bool = False) -> tuple[int, int] | None:
     """Return the numbers of all and of unusable vectors; ``None`` for an unusable file.
 
-    With ``remove``, unusable vectors, or the unusable file, are removed.
-
-    Raises:
-        StoreError: The file cannot be read at the moment.
+    With ``remove``, unusable vectors, or the unusable file, are removed. Raise ``StoreError`` if
+    the file cannot be read at the moment.
     """
     try:
         with closing(sqlite3.connect(file, timeout=5)) as db:

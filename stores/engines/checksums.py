@@ -178,8 +178,7 @@ def write_count(file: Path, least: int, most: int) -> None:
 def read_count(file: Path) -> tuple[int, int] | None:
     """Return the bounds of ``write_count``; ``None`` without a file.
 
-    Raises:
-        StoreDamagedError: The file is damaged.
+    Raise ``StoreDamagedError`` if the file is damaged.
     """
     try:
         data = file.read_bytes()

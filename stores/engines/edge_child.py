@@ -126,10 +126,8 @@ def salvage(disk: ShardFolder, *, loading: bool) -> dict[str, Any]:
     """Replace a damaged shard by a new one with its sound cases, and keep the damaged files.
 
     With ``loading``, Edge reads the shard and its log first; otherwise only the files are read. The
-    result has the fields of ``RepairResult``, with the lost cases themselves as ``texts``.
-
-    Raises:
-        StoreDamagedError: The layout is lost, or Edge cannot load the shard.
+    result has the fields of ``RepairResult``, with the lost cases themselves as ``texts``. Raise
+    ``StoreDamagedError`` if the layout is lost, or Edge cannot load the shard.
     """
     try:
         dimension, layout = disk.layout()

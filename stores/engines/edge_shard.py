@@ -142,10 +142,8 @@ class ShardFolder:
         """Compare an unloaded shard's files with their checksums at the last clean close.
 
         Return ``False`` if there was no clean close: a killed process left its last writes in the
-        shard's log. For ``most`` see ``closed_cleanly``.
-
-        Raises:
-            StoreDamagedError: A file is missing, or was changed.
+        shard's log. For ``most`` see ``closed_cleanly``. Raise ``StoreDamagedError`` if a file is
+        missing, or was changed.
         """
         if not any((self.path / SHARD).glob("segments/*/version.info")):
             raise self.damaged("it has no segment")
@@ -155,8 +153,7 @@ class ShardFolder:
     def expected(self) -> tuple[int, int] | None:
         """Return the least and the greatest number of cases; ``None`` if unknown.
 
-        Raises:
-            StoreDamagedError: The number is missing or damaged.
+        Raise ``StoreDamagedError`` if the number is missing or damaged.
         """
         bounds = read_count(self.path / COUNT)
         if bounds is None and "sum" in self._layout_file():
@@ -166,8 +163,8 @@ class ShardFolder:
     def load(self) -> EdgeShard:
         """Load the shard, which must be checked and not be loaded elsewhere.
 
-        Raises:
-            StoreDamagedError: The files or the number of cases are wrong; no case is changed.
+        Raise ``StoreDamagedError`` if the files or the number of cases are wrong; no case is
+        changed.
         """
         from qdrant_edge import EdgeShard, KeywordIndexParams, UpdateOperation
 

@@ -66,8 +66,7 @@ class JudgeModel:
     def save(self, file: Path) -> None:
         """Write the model; equal models make equal files, byte for byte.
 
-        Raises:
-            InputError: The file cannot be written.
+        Raise ``InputError`` if the file cannot be written.
         """
         content = {
             "format": FORMAT,
@@ -89,8 +88,7 @@ class JudgeModel:
     def load(cls, file: str | Path) -> JudgeModel:
         """Read a model that ``casewright finetune judge`` wrote.
 
-        Raises:
-            InputError: The file is not a judge of this format, or has unknown features.
+        Raise ``InputError`` if the file is not a judge of this format, or has unknown features.
         """
         if not isinstance(file, str | Path):
             raise InputError(f"{file!r:.80} is not a path. Give the path of a judge's file.")

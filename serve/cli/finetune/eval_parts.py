@@ -113,9 +113,8 @@ def file_questions(
     """Return the annotated queries of a JSON Lines file, for a toolbox or a domain's tools.
 
     The plan cases are the queries of ``cases``; by default those of the domain, for its tools.
-
-    Raises:
-        InputError: A file cannot be read or has another format, or a gold plan is not valid.
+    Raise ``InputError`` if a file cannot be read or has another format, or a gold plan is not
+    valid.
     """
     from casewright.domains import find_domain
     from casewright.planner import read_annotated
