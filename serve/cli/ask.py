@@ -13,7 +13,7 @@ from casewright.errors import InputError
 from casewright.serve.cli import options
 from casewright.serve.cli.domain_options import DomainCommand, DomainValues
 from casewright.serve.cli.options import Flags, with_flags
-from casewright.serve.cli.output import check_new_file, print_answer, print_json
+from casewright.serve.cli.output import check_new_file, print_answer, print_json, print_run
 
 app = Typer(add_completion=False)
 
@@ -24,7 +24,7 @@ def ask(
     command: Context,
     flags: Flags,
     question: Annotated[
-        str | None, Argument(help="The question; without it, options that the domain answers.")
+        str | None, Argument(help="The question; omit it for options that the domain answers.")
     ] = None,
     scope: options.Scope = None,
     tenant: options.Tenant = None,
@@ -39,7 +39,7 @@ def ask(
     approve: options.Approve = False,
     approve_above: Annotated[
         list[str] | None,
-        Option(help="As --approve, for plans above a price only.", metavar="NAME=NUMBER"),
+        Option(help="Like --approve, but only above this price.", metavar="NAME=NUMBER"),
     ] = None,
     dry_run: options.DryRun = False,
     save: options.SaveRun = None,
@@ -74,7 +74,7 @@ def ask(
         raise InputError(_usage(values))
     check_question(question)
     if choice.encoder is None:
-        # In a thread: the imports below take as long.
+        # The thread loads the model while the imports below run.
         preload(default_encoder())
     from langgraph.checkpoint.memory import InMemorySaver
 
@@ -91,10 +91,10 @@ def ask(
     fields, turns = read_context(context), read_history(history)
     if corrections is not None and mend == "off":
         raise InputError("--corrections keeps the plans of mended runs. Give --mend empty too.")
-    retain = _keep_in(corrections)
+    retain = _correction_writer(corrections)
     whole_scope = command_scope(values.domain.scopes, scope, values.scope, tenant)
     limits = read_budget("--budget", budget)
-    above = read_budget("--approve-above", approve_above)
+    approval_limits = read_budget("--approve-above", approve_above)
     if dry_run and (save is not None or approve or approve_above):
         raise InputError("--dry-run runs nothing. Leave out --save, --approve, --approve-above.")
     with closing(open_chosen(choice, whole_scope, values.opening, examples=examples)) as session:
@@ -104,22 +104,17 @@ def ask(
         graph = session.graph(
             choice.generator, InMemorySaver(), full=full, mend=mend, retain=retain
         )
-        policy: Any = "always" if approve else above or "declared"
+        policy: Any = "always" if approve else approval_limits or "declared"
         if deadline is not None:
             limits = {**(limits or {}), "deadline": deadline}
         dialogue = Dialogue(
             graph, whole_scope, turns, replies=replies_to, limits=limits, approve=policy
         )
         result = dialogue.ask(question, fields)
-    if save is not None:
-        from casewright.graph import Answer
-        from casewright.graph.run_file import save_run
-
-        save_run(save, Answer.from_state(result), question)
-    (print_json if as_json else print_answer)(result["answer"])
+    print_run(result, question, save, as_json=as_json)
 
 
-def _keep_in(file: Path | None) -> Callable[[Mapping[str, Any]], object] | None:
+def _correction_writer(file: Path | None) -> Callable[[Mapping[str, Any]], object] | None:
     """Return a function that adds an annotated message's record to a file; ``None`` without one."""
     if file is None:
         return None
@@ -132,7 +127,7 @@ def _keep_in(file: Path | None) -> Callable[[Mapping[str, Any]], object] | None:
 
 
 def _usage(values: DomainValues) -> str:
-    """Return a message that lists the options with a question, and those without one."""
+    """Return a message that lists the options that need a question, and the others."""
     domain = values.domain
     own_options = [option for option in domain.options if option.name not in domain.openers]
     if not own_options:

@@ -6,6 +6,7 @@ import hashlib
 from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import asdict
+from datetime import timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -65,20 +66,20 @@ def calibrate(
     k: Annotated[int, Option("-k", min=1, help="The number of demonstrations.")] = 6,
     lambda_d: Annotated[
         str | None,
-        Option(help="Values of λ_d, relevance's weight; 0,0.1,…,1 by default.", metavar="LIST"),
+        Option(help="Weights λ_d of the relevance; 0,0.1,…,1 by default.", metavar="LIST"),
     ] = None,
     lambda_b: Annotated[
         str | None,
         Option(
-            help="Values of λ_b, the weight of similarity against quality; 0.9,0.95,1 by default "
-            "if the quality can be measured, which updates the cases; else 1.",
+            help="Weights λ_b of similarity against quality; by default 0.9,0.95,1 if the quality "
+            "can be measured, which updates the cases, else 1.",
             metavar="LIST",
         ),
     ] = None,
     measure: Annotated[
         str, Option(help="The measure: margin (Δ), dpo (log σ(Δ)), mass or mc1.")
     ] = "margin",
-    limit: Annotated[int, Option(min=2, help="The most questions, drawn at random.")] = 100,
+    limit: Annotated[int, Option(min=2, help="Limit of questions, a random draw.")] = 100,
     estimate: Annotated[bool, Option("--estimate", help="Print the cost, and stop.")] = False,
     scores: Annotated[
         Path | None,
@@ -104,9 +105,9 @@ def calibrate(
     from casewright.stores.paths import data_folder
 
     lambdas_d = _numbers("--lambda-d", lambda_d) or LAMBDAS_D
-    wanted_b = _numbers("--lambda-b", lambda_b)
-    # Invalid values are refused before a model is loaded.
-    Sweep(k, lambdas_d, wanted_b or LAMBDAS_B, measure, limit, seed)
+    given_b = _numbers("--lambda-b", lambda_b)
+    # Refuse invalid values before a model is loaded.
+    Sweep(k, lambdas_d, given_b or LAMBDAS_B, measure, limit, seed)
     judged = None if questions is None else read_judged(questions)
     if store is None and (component is not None or group != "group"):
         raise InputError("--component and --group go with --store. Leave them out.")
@@ -115,7 +116,7 @@ def calibrate(
         language_model = open_scorer(model, adapter=adapter, device=device, dtype=dtype)
         file = scores or data_folder() / "calibrate" / "scores.sqlite"
         with closing(RecordedScorer(language_model, file)) as scorer:
-            lambdas_b = _with_quality(case_store, scorer, reading, wanted_b, measured=not estimate)
+            lambdas_b = _with_quality(case_store, scorer, reading, given_b, measure=not estimate)
             sweep = Sweep(k, lambdas_d, lambdas_b, measure, limit, seed)
             prepared = prepare(case_store, scorer, judged, sweep, reading=reading)
             _print_cost(prepared.cost)
@@ -190,9 +191,9 @@ def _with_quality(
     store: CaseStore,
     scorer: RecordedScorer,
     reading: CaseReading,
-    wanted: Sequence[float],
+    given: Sequence[float],
     *,
-    measured: bool,
+    measure: bool,
 ) -> Sequence[float]:
     """Return the values of λ_b; measure the cases' quality if the values and the store need it."""
     from casewright.finetune.demonstrations import measure_quality
@@ -201,16 +202,16 @@ def _with_quality(
     from casewright.stores.progress import note
 
     measurable = can_hold_quality(store)
-    lambdas_b = wanted or (LAMBDAS_B if measurable else (1.0,))
+    lambdas_b = given or (LAMBDAS_B if measurable else (1.0,))
     if min(lambdas_b) == 1:
         return lambdas_b
     if measurable:
-        if measured:
+        if measure:
             measure_quality(store, scorer, reading)
     elif all(case.quality is None for case in store.all()):
         raise InputError(
-            "--lambda-b weighs the cases' quality, and they have none. Leave it out, or take a "
-            "schema whose quality_range is (-20, 0), for which the quality can be measured."
+            "--lambda-b weighs the cases' quality, which these cases do not have. Leave it out, or "
+            "give a schema with quality_range (-20, 0), for which the quality can be measured."
         )
     else:
         note("The cases' own quality is used: it cannot be this model's log-probability.")
@@ -234,17 +235,11 @@ def _print_cost(cost: Cost) -> None:
     if not cost.questions:
         note("All answers have their scores already.")
         return
-    duration = "" if cost.seconds is None else f"; about {_duration(cost.seconds)}"
+    duration = "" if cost.seconds is None else f"; about {timedelta(seconds=round(cost.seconds))}"
     note(
         f"To score: {cost.answers:,} answers in {cost.questions:,} prompts, {cost.tokens:,} tokens "
         f"to read{duration}."
     )
-
-
-def _duration(seconds: float) -> str:
-    if seconds < 90:
-        return f"{seconds:.0f} s"
-    return f"{seconds / 60:.0f} min" if seconds < 5400 else f"{seconds / 3600:.1f} h"
 
 
 def _show(calibration: Calibration, plot: Path | None, *, as_json: bool) -> None:
@@ -270,7 +265,7 @@ def _show(calibration: Calibration, plot: Path | None, *, as_json: bool) -> None
         "random": "cases drawn at random",
     }
     print_table(
-        (f"{measure} on questions that chose nothing", "mean", "from", "to"),
+        (f"{measure} on held-out questions", "mean", "from", "to"),
         [[names[name], *numbers] for name, numbers in calibration.held_out.items()],
     )
     best = calibration.choice

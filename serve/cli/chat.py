@@ -40,10 +40,10 @@ def chat(
     config: ConfigFile = None,
     as_json: AsJson = False,
 ) -> None:
-    """Answer the questions of a conversation, each with the earlier ones as its history.
+    """Answer the questions of a conversation, each with the earlier questions as its history.
 
-    A line is a question; "/context JSON" sets the context of the next ones. An empty line or Ctrl-D
-    ends the conversation. With --json, each answer is one line.
+    A line is a question; "/context JSON" sets the context of the following questions. An empty line
+    or Ctrl-D ends the conversation. With --json, each answer is one line.
     """
     from langgraph.checkpoint.memory import InMemorySaver
 

@@ -152,14 +152,14 @@ def _domain_of(args: list[str]) -> Domain:
 
 def _value(args: list[str], *names: str) -> str | None:
     """Return the last value of an option in unparsed arguments."""
-    last = None
+    last_value = None
     for word, following in zip_longest(args, args[1:]):
         name, sign, value = word.partition("=")
         if name in names:
-            last = value if sign else following
+            last_value = value if sign else following
         elif word[:2] in names and len(word) > 2:
-            last = word[2:]
-    return last
+            last_value = word[2:]
+    return last_value
 
 
 def _domains_with(option: str) -> str:

@@ -37,8 +37,8 @@ def evaluate_planner(
 ) -> None:
     """Print a planner's figures on your annotated messages, and its wrong plans.
 
-    The figures have 95 % intervals, in total and by class. Give other messages than the domain's
-    own, which planners know. To compare planners: casewright finetune eval.
+    The figures have 95 % intervals, in total and by class. Give messages that are not among the
+    domain's annotated messages, which planners know. To compare planners: casewright finetune eval.
     """
     from casewright.planner.named import ModelSettings, of_adapter
 

@@ -36,17 +36,17 @@ class _ExtendedGroup(TyperGroup):
         from casewright.extensions import extension, extensions
 
         super().__init__(**attributes)
-        own_commands = self.commands
+        built_in = self.commands
 
         def load(name: str) -> Any:
-            if name in own_commands:
-                return own_commands[name]
+            if name in built_in:
+                return built_in[name]
             app = typer.Typer(add_completion=False)
             app.command(name)(extension(self.kind, name))
             return typer.main.get_command(app)
 
         self.commands = LazyCommands(  # type: ignore[assignment]
-            lambda: dict.fromkeys([*own_commands, *extensions(self.kind)]), load
+            lambda: dict.fromkeys([*built_in, *extensions(self.kind)]), load
         )
 
 

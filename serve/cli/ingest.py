@@ -16,8 +16,8 @@ from casewright.serve.cli.output import fail, print_json, print_table, visible
 if TYPE_CHECKING:
     from casewright.stores.documents.ingest import IngestReport
 
-#: The most files that are named for each reason of skipping.
-NAMED = 5
+#: Maximum number of file names for each reason of skipping.
+MAX_NAMES = 5
 
 app = Typer(add_completion=False)
 
@@ -134,8 +134,8 @@ def _print(report: IngestReport, path: str, location: str, cases: int, dry_run: 
     for file, reason in report.skipped:
         by_reason.setdefault(reason, []).append(file)
     for reason, files in sorted(by_reason.items()):
-        more = f" and {len(files) - NAMED} more" if len(files) > NAMED else ""
-        names = ", ".join(files[:NAMED]) + more
+        more = f" and {len(files) - MAX_NAMES} more" if len(files) > MAX_NAMES else ""
+        names = ", ".join(files[:MAX_NAMES]) + more
         echo(visible(f"Skipped {_files(len(files))}, since {reason}: {names}"))
     if report.failed:
         print_table(["failed", "since"], report.failed)

@@ -21,8 +21,8 @@ if TYPE_CHECKING:
     from casewright.finetune.queries.query_files import ResumedLines
 
 TEMPLATE, SMOLLM2 = "template", "smollm2"
-#: The fewest messages for ``finetune adapt``.
-ENOUGH = 20
+#: Minimum number of messages for ``finetune adapt``.
+MIN_MESSAGES = 20
 
 app = Typer(add_completion=False)
 
@@ -41,7 +41,7 @@ def draft(
             metavar="NAME",
         ),
     ] = TEMPLATE,
-    count: Annotated[int, Option(min=1, max=500, help="The most proposals.")] = 40,
+    count: Annotated[int, Option(min=1, max=500, help="Limit of proposals.")] = 40,
     yes: Annotated[bool, Option("--yes", "-y", help="Accept all without a question.")] = False,
     seed: Annotated[int, Option(min=0, help="The seed of the draws.")] = 0,
     seconds: Annotated[float, Option(min=0.1, help="Deadline of a language model's call.")] = 120.0,
@@ -66,7 +66,7 @@ def draft(
     kept = _review(file, drafts, yes=yes)
     total = len(file.records) + kept
     commands = [f"casewright draft --domain {domain} --output {output} --generator provider:model"]
-    if total >= ENOUGH:
+    if total >= MIN_MESSAGES:
         commands = [
             f"casewright finetune adapt --domain {domain} --input {output} --output adapter"
         ]
@@ -84,9 +84,10 @@ def draft(
     left_out = ", ".join(f"{number} × {why}" for why, number in facts["left_out"].items())
     echo(
         f"{output}: {kept} of {len(drafts.records)} proposals were kept; it has {total} messages."
-        + (f" Left out before: {left_out}." if left_out else "")
+        + (f" Not proposed: {left_out}." if left_out else "")
     )
-    more = "" if total >= ENOUGH else f" {ENOUGH - total} more are enough to train on."
+    needed = max(0, MIN_MESSAGES - total)
+    more = f" {needed} more are enough to train on." if needed else ""
     echo(
         f"Give the file to own_domain, and planners know them at once.{more} Next:\n  {commands[0]}"
     )
@@ -112,7 +113,7 @@ def correct(
 ) -> None:
     """Turn a wrong plan into an annotated message: the question with its right plan.
 
-    The message replaces one with the same question in the file.
+    The message replaces a message with the same question in the file.
     """
     from casewright.finetune.queries.correction import corrected, keep_correction
     from casewright.finetune.queries.query_files import check_output
@@ -143,9 +144,9 @@ def correct(
 
 
 def _read_steps() -> list[str]:
-    """Return the lines from stdin up to an empty one."""
+    """Return the lines from stdin up to an empty line."""
     if sys.stdin.isatty():
-        echo("The right plan, a step a line; an empty line ends it:", err=True)
+        echo("The right plan, one step per line; an empty line ends it:", err=True)
     return [line.rstrip("\n") for line in takewhile(str.strip, sys.stdin)]
 
 
@@ -160,14 +161,14 @@ def _proposals(
     seen = SeenQuestions(tools.encoder, SAME_GROUP)
     seen.add([*(query.query for query in tools.queries), *tools.apart])
     if generator != TEMPLATE:
-        records = _written(tools, generator, records[:count], count, seconds)
+        records = _model_records(tools, generator, records[:count], count, seconds)
     return usable_drafts(records, tools.toolbox, seen, count)
 
 
-def _written(
+def _model_records(
     tools: OwnTools, generator: str, templates: Sequence[dict[str, Any]], count: int, seconds: float
 ) -> list[dict[str, Any]]:
-    """Return messages that a language model writes for the templates' kinds of plans."""
+    """Return messages that a language model writes, with plans like those of the templates."""
     from casewright.finetune.queries.query_writer import QueryWriter
     from casewright.planner import AnnotatedQuery
     from casewright.stores.progress import note, progress_bar

@@ -88,12 +88,13 @@ FeedbackJudge = Annotated[
     ),
 ]
 PlansFolder = Annotated[
-    Path | None, Option(help="The folder of pinned plans; plans, for serve none.", metavar="DIR")
+    Path | None,
+    Option(help="The folder of pinned plans; by default plans, and none for serve.", metavar="DIR"),
 ]
 Budget = Annotated[
     list[str] | None,
     Option(
-        help="The most calls, seconds, cost or tokens of the plan, or calls of a tool by its name; "
+        help="Limit of the plan's calls, seconds, cost or tokens, or of a tool's calls by name; "
         "repeatable.",
         metavar="NAME=NUMBER",
     ),

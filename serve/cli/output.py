@@ -58,6 +58,24 @@ def print_json(value: Any) -> None:
     sys.stdout.write(_UNPRINTABLE.sub(lambda match: f"\\u{ord(match[0]):04x}", text) + "\n")
 
 
+def print_facts(facts: Mapping[str, Any], *, as_json: bool) -> None:
+    """Print named values as JSON, or as a table for people."""
+    if as_json:
+        print_json(facts)
+    else:
+        print_table(["name", "value"], [[name, str(value)] for name, value in facts.items()])
+
+
+def print_run(state: Mapping[str, Any], question: str, save: Path | None, *, as_json: bool) -> None:
+    """Print the answer in a graph's final state, and save the run to a file if one is given."""
+    if save is not None:
+        from casewright.graph import Answer
+        from casewright.graph.run_file import save_run
+
+        save_run(save, Answer.from_state(state), question)
+    (print_json if as_json else print_answer)(state["answer"])
+
+
 def print_answer(answer: Mapping[str, Any], question: str = "") -> None:
     """Print an answer for people: question, plan with steps, text, and the cited evidence."""
     from rich import markup
@@ -103,23 +121,17 @@ def print_answer(answer: Mapping[str, Any], question: str = "") -> None:
         console.print(
             f"{escape('[' + item['id'] + ']')} {escape(origin)}  [dim]{escape(item['step'])}[/]"
         )
-    planner, usage = answer["planner"], answer["usage"]
+    planner, usage, generator = answer["planner"], answer["usage"], answer["generator"]
+    extractive = generator == "extractive"
+    worded = "quoted, without a language model," if extractive else f"worded by {generator}"
     fallback = f" ({planner['fallback']})" if planner["fallback"] else ""
     console.print(
         escape(
             f"\nPlanned by {planner['name']}{fallback} in {usage['planning_ms']:.0f} ms, looked "
-            f"up in {usage['execution_ms']:.0f} ms, {_worded(answer['generator'])} in "
-            f"{usage['generation_ms']:.0f} ms."
+            f"up in {usage['execution_ms']:.0f} ms, {worded} in {usage['generation_ms']:.0f} ms."
         ),
         style="dim",
     )
-
-
-def _worded(generator: str) -> str:
-    """Return a phrase for the generator of an answer."""
-    if generator == "extractive":
-        return "quoted, without a language model,"
-    return f"worded by {generator}"
 
 
 def _feedback_line(report: Mapping[str, Any]) -> str:
@@ -166,9 +178,9 @@ def print_table(columns: Sequence[str], rows: Sequence[Sequence[Any]], title: st
     if not console.is_terminal and "COLUMNS" not in os.environ:
         width = Console(width=10_000).measure(table).maximum
         console = Console(highlight=False, width=width)
-    # Too wide a line is wrapped by the terminal; rich would cut it off.
-    least = Console(width=10_000).measure(table).minimum
-    console.print(table, width=max(least, console.width), crop=False)
+    # The terminal wraps a line that is too wide; rich would cut it off.
+    min_width = Console(width=10_000).measure(table).minimum
+    console.print(table, width=max(min_width, console.width), crop=False)
 
 
 def _cell(value: Any) -> str:

@@ -42,12 +42,12 @@ def own_tools(
 
     if (domain is None) == (toolbox is None):
         raise InputError("Give either --domain NAME or --toolbox FILE.")
-    in_file = read_annotated(queries) if queries is not None else []
+    file_queries = read_annotated(queries) if queries is not None else []
     encoder = default_encoder()
     if toolbox is not None:
         from casewright.tools import toolbox_from_file
 
-        yield OwnTools(toolbox_from_file(toolbox), in_file, encoder)
+        yield OwnTools(toolbox_from_file(toolbox), file_queries, encoder)
         return
     from casewright.domains import find_domain
     from casewright.serve.session.defaults import store_folder
@@ -59,4 +59,4 @@ def own_tools(
             stored = opened.plan_cases
             yield OwnTools(opened.toolbox, source.queries(), encoder, measuring, stored)
         else:
-            yield OwnTools(opened.toolbox, in_file, encoder, measuring)
+            yield OwnTools(opened.toolbox, file_queries, encoder, measuring)

@@ -14,9 +14,9 @@ from casewright.serve.cli.domain_options import ConversationCommand, DomainValue
 from casewright.serve.cli.options import AsJson, Flags, PlansFolder, with_flags
 from casewright.serve.cli.output import (
     check_new_file,
-    print_answer,
     print_json,
     print_rows,
+    print_run,
     visible,
 )
 
@@ -43,7 +43,7 @@ def pin(
     plan: Annotated[
         Path | None,
         Option(
-            help="A plan's text, or a run of ask --save. Without it a planner plans.",
+            help="A plan's text, or a run of ask --save; by default a planner plans.",
             metavar="FILE",
         ),
     ] = None,
@@ -69,22 +69,22 @@ def pin(
 
     fields, values = read_context(context), command.obj
     pairs = read_pairs("--parameter", parameter)
-    filed = None if plan is None else read_plan_file(plan)
-    question = question or (filed.question if filed else "")
+    given = None if plan is None else read_plan_file(plan)
+    question = question or (given.question if given else "")
     if not question:
         raise InputError("Give the question too: casewright plans pin NAME QUESTION.")
     check_question(question)
     choice, folder = _choice(config, values.domain, flags)
-    planner = None if filed is None else FallbackPlanner()
+    planner = None if given is None else FallbackPlanner()
     with closing(open_chosen(choice, opening=values.opening, planner=planner)) as session:
         request = PlanRequest(question, session.opened.toolbox, fields)
-        if filed is None:
+        if given is None:
             result = session.planner.plan(request)
             if result.fallback:
                 raise InputError(f"No plan was found to pin: {result.fallback} Give --plan FILE.")
             steps = result.plan
         else:
-            steps = filed.plan
+            steps = given.plan
         request.validate(steps)
         parameters = {key: json_or_text(value) for key, value in pairs.items()}
         pinned = pin_plan(name, question, steps, request.toolbox, parameters)
@@ -122,8 +122,6 @@ def run(
     """Answer with a pinned plan: checks, price, budget and citations are as in casewright ask."""
     from langgraph.checkpoint.memory import InMemorySaver
 
-    from casewright.graph import Answer
-    from casewright.graph.run_file import save_run
     from casewright.planner import read_pinned
     from casewright.planner.fallback import FallbackPlanner
     from casewright.planner.request import check_question
@@ -158,9 +156,7 @@ def run(
         policy: Any = "always" if approve else "declared"
         dialogue = Dialogue(graph, whole_scope, replies=replies_to, limits=limits, approve=policy)
         result = dialogue.ask(question, fields)
-    if save is not None:
-        save_run(save, Answer.from_state(result), question)
-    (print_json if as_json else print_answer)(result["answer"])
+    print_run(result, question, save, as_json=as_json)
 
 
 @app.command("list")
@@ -204,7 +200,7 @@ def list_plans(
 def diff(
     command: Context,
     flags: Flags,
-    compared: Annotated[
+    sources: Annotated[
         list[str],
         Argument(
             help="Two plans, each a file or a pinned plan's name; or a question, with --planner "
@@ -228,33 +224,32 @@ def diff(
     from casewright.serve.session.option_values import read_context
 
     planners, fields = planner or [], read_context(context)
-    if (len(compared), len(planners)) not in ((2, 0), (1, 2)):
+    if (len(sources), len(planners)) not in ((2, 0), (1, 2)):
         raise InputError("Give two plans, or one question and --planner NAME twice.")
     if planners:
         values: DomainValues = command.obj
         first, second = (
-            _planned(config, values, {**flags, "planner": name}, compared[0], fields)
+            _planned(config, values, {**flags, "planner": name}, sources[0], fields)
             for name in planners
         )
     else:
         folder = _plans_folder(config, plans_folder)
-        first, second = (_filed(text, folder) for text in compared)
+        first, second = (_read(source, folder) for source in sources)
     steps = diff_plans(first.plan, second.plan)
-    details = ("planner", "confidence", "because")
-    sides = [
-        {**{name: getattr(filed, name) for name in details}, "plan": str(filed.plan)}
-        for filed in (first, second)
-    ]
     if as_json:
+        details = ("planner", "confidence", "because")
+        sides = [
+            {**{name: getattr(plan, name) for name in details}, "plan": str(plan.plan)}
+            for plan in (first, second)
+        ]
         same = all(step.change == "same" for step in steps)
         compared_steps = [step.to_json() for step in steps]
         print_json({"first": sides[0], "second": sides[1], "same": same, "steps": compared_steps})
         return
-    for sign, side in zip("-+", sides, strict=True):
-        confidence = side["confidence"]
-        shown = "unknown" if confidence is None else f"{confidence:.2f}"
-        why = f": {side['because']}" if side["because"] else ""
-        echo(visible(f"{sign * 3} {side['planner']}, confidence {shown}{why}"))
+    for sign, plan in (("---", first), ("+++", second)):
+        confidence = "unknown" if plan.confidence is None else f"{plan.confidence:.2f}"
+        because = f": {plan.because}" if plan.because else ""
+        echo(visible(f"{sign} {plan.planner}, confidence {confidence}{because}"))
     for step in steps:
         if step.change == "same":
             echo(visible(f"  {step.second}"))
@@ -277,17 +272,17 @@ def _planned(
     with closing(open_chosen(choice, opening=values.opening)) as session:
         result = session.planner.plan(PlanRequest(question, session.opened.toolbox, fields))
     name = result.planner + (" (fallback)" if result.fallback else "")
-    doubt, why = result.doubt(), result.fallback or result.because
-    return FiledPlan(result.plan, question, name, doubt["confidence"], why)
+    because = result.fallback or result.because
+    return FiledPlan(result.plan, question, name, result.doubt()["confidence"], because)
 
 
-def _filed(text: str, folder: Path) -> FiledPlan:
+def _read(source: str, folder: Path) -> FiledPlan:
     """Return the plan in a file, or the pinned plan of this name."""
     from casewright.graph.plan_files import read_plan_file
     from casewright.planner.pinned import pinned_names
 
-    named = not Path(text).is_file() and text in pinned_names(folder)
-    return read_plan_file(folder / f"{text}.toml" if named else Path(text))
+    is_name = not Path(source).is_file() and source in pinned_names(folder)
+    return read_plan_file(folder / f"{source}.toml" if is_name else Path(source))
 
 
 def _choice(config: Path | None, domain: Domain, flags: Flags) -> tuple[Choice, Path]:

@@ -83,13 +83,14 @@ class PlanItem(pytest.Item):
         gate = _gate(str(self.config.getini(GATE)))
         outcomes = self._outcomes()
         file = self.path.with_suffix(".accepted.json")
-        before = _accepted(file)
+        changes = _changes(outcomes, _accepted(file))
         right = sum(outcome.graph_arguments for outcome in outcomes)
         summary = f"{right} of {len(outcomes)} whole plans are right; the gate is {gate:g}."
-        self.user_properties.append((REPORT, "\n".join([summary, *_flipped(outcomes, before)])))
+        self.user_properties.append((REPORT, "\n".join([summary, *changes])))
         if self.config.getoption("--casewright-accept"):
-            now = {_name(outcome): outcome.graph_arguments for outcome in outcomes}
-            file.write_text(json.dumps(now, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+            results = {_name(outcome): outcome.graph_arguments for outcome in outcomes}
+            text = json.dumps(results, indent=1, ensure_ascii=False)
+            file.write_text(text + "\n", encoding="utf-8")
         if right < gate * len(outcomes):
             raise WrongPlansError(summary)
 
@@ -145,20 +146,20 @@ def _accepted(file: Path) -> Mapping[str, bool]:
     return right
 
 
-def _flipped(outcomes: Sequence[PlanOutcome], before: Mapping[str, bool]) -> Iterator[str]:
+def _changes(outcomes: Sequence[PlanOutcome], accepted: Mapping[str, bool]) -> Iterator[str]:
     """Yield lines for messages with another result than accepted, and for wrong new messages."""
     for outcome in outcomes:
-        name, now = _name(outcome), outcome.graph_arguments
-        was = before.get(name)
-        if now == (was is not False):
+        name, is_right = _name(outcome), outcome.graph_arguments
+        was_right = accepted.get(name)
+        if is_right == (was_right is not False):
             continue
-        change = "wrong -> right" if now else "wrong" if was is None else "right -> wrong"
+        wrong = "wrong" if was_right is None else "right -> wrong"
+        change = "wrong -> right" if is_right else wrong
         yield f"{change}  {name}: {outcome.item.query.query}"
-        if not now:
-            result = outcome.result
-            wrote = outcome.error if result is None else str(result.plan)
+        if not is_right:
+            written = outcome.error if outcome.result is None else str(outcome.result.plan)
             yield indented("right", str(outcome.item.query.plan))
-            yield indented("wrote", wrote)
+            yield indented("wrote", written)
 
 
 def _name(outcome: PlanOutcome) -> str:

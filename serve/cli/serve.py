@@ -13,7 +13,7 @@ from casewright.serve.cli.options import ConfigFile, Flags, PlansFolder, Scope, 
 app = Typer(add_completion=False)
 
 
-#: The options for settings of the service alone.
+#: The options of settings that only the service has.
 _OPTIONS = {
     "host": Annotated[str | None, Option(help="The address; 127.0.0.1.", metavar="ADDRESS")],
     "port": Annotated[int | None, Option(help="The port; 8000. 0 takes a free one.")],

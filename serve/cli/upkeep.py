@@ -33,10 +33,10 @@ def check(place: Place = None, as_json: AsJson = False) -> None:
     results: list[dict[str, Any]] = []
     for folder in _stores(place):
         try:
-            checked = [asdict(state) for state in check_folder(folder, lock_seconds=LOCK_SECONDS)]
+            states = [asdict(state) for state in check_folder(folder, lock_seconds=LOCK_SECONDS)]
         except StoreLockedError:
-            checked = [{"collection": "", "cases": None, "damage": "", "held": True}]
-        results += [{"store": str(folder), "held": False, **state} for state in checked]
+            states = [{"collection": "", "cases": None, "damage": "", "held": True}]
+        results += [{"store": str(folder), "held": False, **state} for state in states]
     caches = [] if place is not None else list(_caches(remove=False))
     damaged = sum(bool(result["damage"]) for result in results)
     if as_json:
@@ -96,11 +96,12 @@ def _caches(*, remove: bool) -> Iterator[dict[str, str]]:
 
     file = cache_folder() / "embeddings" / FILE
     if file.is_file():
-        counted = check_vectors(file, remove=remove)
-        removed = "removed" if remove else "unusable, and computed again when needed"
-        state = f"the whole file is damaged; {removed}" if counted is None else ""
-        if counted is not None:
-            state = f"{counted[0]} vectors" + (f", {counted[1]} {removed}" if counted[1] else "")
+        counts = check_vectors(file, remove=remove)
+        unusable = "removed" if remove else "unusable, and computed again when needed"
+        if counts is None:
+            state = f"the whole file is damaged; {unusable}"
+        else:
+            state = f"{counts[0]} vectors" + (f", {counts[1]} {unusable}" if counts[1] else "")
         yield {"cache": str(file), "state": state}
 
 
@@ -128,13 +129,12 @@ def _next(folder: Path, lost: int | None) -> str:
 
 
 def _print_repair(repair: dict[str, Any]) -> None:
-    count = repair["lost"]
-    lost = "an unknown number is lost" if count is None else f"{count} are lost"
-    cases = f"{repair['cases']} cases are kept"
-    echo(f"{repair['store']}, {repair['collection']}: {cases}, {lost}.")
+    lost = "an unknown number is" if repair["lost"] is None else f"{repair['lost']} are"
+    collection = f"{repair['store']}, {repair['collection']}"
+    echo(f"{collection}: {repair['cases']} cases are kept, {lost} lost.")
     if repair["back"] != 0:
-        known = "Some" if repair["back"] is None else f"At least {repair['back']}"
-        echo(f"  {known} that were deleted may be restored: delete them again.")
+        count = "Some" if repair["back"] is None else f"At least {repair['back']}"
+        echo(f"  {count} that were deleted may be restored: delete them again.")
     if repair["texts"]:
         echo(f"  The texts of lost cases, without vectors: {repair['texts']}")
     if repair["next"]:

@@ -27,8 +27,10 @@ def replies_to(questions: Sequence[Any]) -> list[Any]:
         if several:
             echo(f"Question {number} of {len(questions)}:", err=True)
         _show(question)
-    numbers = [f"{number}. " if several else "" for number in range(1, len(questions) + 1)]
-    return [_reply(question, number) for question, number in zip(questions, numbers, strict=True)]
+    return [
+        _reply(question, f"{number}. " if several else "")
+        for number, question in enumerate(questions, 1)
+    ]
 
 
 def _is_approval(question: Any) -> bool:
@@ -52,7 +54,7 @@ def _reply(question: Any, number: str) -> Any:
         if reply in ("yes", "no"):
             return reply
         if reply == "edit":
-            echo("The plan as it should be, a step a line, then an empty line:", err=True)
+            echo("The right plan, one step per line, then an empty line:", err=True)
             return "\n".join(iter(lambda: sys.stdin.readline().strip(), ""))
 
 
@@ -60,13 +62,15 @@ def _typed(prompt: str) -> str:
     echo(prompt, err=True, nl=False)
     if not (line := sys.stdin.readline()):
         echo(err=True)
-        raise InputError("The input ended before the reply: nothing more was run. Type a reply.")
+        raise InputError("The input ended before the reply: no further step ran. Type a reply.")
     return line.strip()
 
 
-def _print_priced(plan: str, priced: Mapping[str, Any], why: str = "", *, err: bool = True) -> None:
-    """Print a plan, its price, and the steps that were left out for the budget."""
-    lines = [why, plan, f"Price: {priced['price']['text']}.", *priced["left_out"]]
+def _print_priced(
+    plan: str, details: Mapping[str, Any], why: str = "", *, err: bool = True
+) -> None:
+    """Print a plan, its price, and the steps that were removed to fit the budget."""
+    lines = [why, plan, f"Price: {details['price']['text']}.", *details["left_out"]]
     echo(visible("\n".join(filter(None, lines))), err=err)
 
 

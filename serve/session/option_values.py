@@ -82,14 +82,9 @@ def command_scope(
         short: Values of fields that have their own options.
         tenant: The tenant, which tools read from the scope.
     """
-    scope: dict[str, str] = {}
-    for text in [*(texts or ()), *(f"{field}={value}" for field, value in short.items())]:
-        field, sign, value = text.partition("=")
-        if not (field and sign and value):
-            raise InputError(f"--scope {text} has no value. Write FIELD=VALUE.")
-        if field in scope:
-            raise InputError(f"The scope field {field!r} is given twice. Give it once.")
-        scope[field] = value
+    scope = read_pairs("--scope", [*(texts or ()), *(f"{f}={value}" for f, value in short.items())])
+    if empty := [field for field, value in scope.items() if not value]:
+        raise InputError(f"--scope {empty[0]}= has no value. Write FIELD=VALUE.")
     scope = scope_of(known, scope, listed=True)
     if tenant is None:
         return scope

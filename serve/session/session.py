@@ -42,7 +42,7 @@ class Session:
     def graph(
         self, generator: str, checkpointer: Any = None, *, full: bool = False, **mending: Any
     ) -> Graph:
-        """Return the graph with the generator of this name; ``mending`` is for ``build_graph``."""
+        """Return the graph with the generator of this name; see ``build_graph`` for ``mending``."""
         from casewright.graph import build_graph
 
         parts = (self.opened.toolbox, self.planner, self.generator(generator, full=full))
@@ -152,9 +152,9 @@ def _check_feedback(name: str | None, domain: Domain) -> None:
         return
     if domain.looping is None:
         raise InputError(
-            f"The domain {domain.name!r} compares no texts that a judge could read, or its tools "
-            "are your own. Leave --feedback out; for tools of your own, "
-            "tool_from_store(…, search=FeedbackSearch(…)) loops."
+            f"The domain {domain.name!r} has no searches that a judge could repeat. Leave "
+            "--feedback out; tools of your own get relevance feedback by tool_from_store(…, "
+            "search=FeedbackSearch(…))."
         )
     check_judge(name)
 

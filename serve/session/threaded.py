@@ -24,8 +24,8 @@ class _ThreadedPlanner:
     async def aplan(self, request: PlanRequest) -> PlanResult:
         loop = asyncio.get_running_loop()
         # A copy of this context has the parent span.
-        plan = copy_context().run
-        return await loop.run_in_executor(self._threads, plan, self._planner.plan, request)
+        run = copy_context().run
+        return await loop.run_in_executor(self._threads, run, self._planner.plan, request)
 
 
 class _ThreadedGenerator:
@@ -41,10 +41,8 @@ class _ThreadedGenerator:
 
     async def agenerate(self, request: GenerationRequest) -> Generation:
         loop = asyncio.get_running_loop()
-        generate = copy_context().run
-        return await loop.run_in_executor(
-            self._threads, generate, self._generator.generate, request
-        )
+        run = copy_context().run
+        return await loop.run_in_executor(self._threads, run, self._generator.generate, request)
 
 
 def off_loop(

@@ -51,7 +51,7 @@ from casewright.serve.settings.file import (
 PREFIX = "CASEWRIGHT_"
 #: Variables with the prefix that are not settings, such as those of domains. Packages declare
 #: their variables as entry points of the group ``casewright.variables``.
-OTHERS = frozenset(
+OTHER_VARIABLES = frozenset(
     {
         *(VARIABLE, "CASEWRIGHT_DEBUG", "CASEWRIGHT_ALQA"),
         *("CASEWRIGHT_LEGAL_CONTEXT", "CASEWRIGHT_LEGAL_EXTRACTOR"),
@@ -260,20 +260,20 @@ def load_settings(config: Path | None = None, **flags: Any) -> Loaded:
     if unknown := flags.keys() - Settings.model_fields.keys():
         raise TypeError(f"no settings: {', '.join(sorted(unknown))}")
     file = find_settings_file(config)
-    in_file = {} if file is None else read_settings_file(file, Settings.model_fields, PATHS)
+    values = {} if file is None else read_settings_file(file, Settings.model_fields, PATHS)
     if file == Path(NAME) and config is None and not os.environ.get(VARIABLE):
-        check_found(file, in_file, (*PATHS, "threads_url"))
+        check_found(file, values, (*PATHS, "threads_url"))
     set_flags = {name: value for name, value in flags.items() if value is not None}
     origins = {name: Origin("default") for name in Settings.model_fields}
-    origins |= {name: Origin("file", f"{name} in {file}") for name in in_file}
+    origins |= {name: Origin("file", f"{name} in {file}") for name in values}
     environment = EnvSettingsSource(Settings, env_prefix=PREFIX, env_ignore_empty=True)()
     origins |= {name: Origin("environment", PREFIX + name.upper()) for name in environment}
     origins |= {name: Origin("flag", "--" + name.replace("_", "-")) for name in set_flags}
-    token = _file.set(in_file)
+    token = _file.set(values)
     try:
         return Loaded(Settings(**set_flags), origins, file)
     except ValidationError as error:
-        raise _as_input_error(error, origins, {**in_file, **environment, **set_flags}) from None
+        raise _as_input_error(error, origins, {**values, **environment, **set_flags}) from None
     finally:
         _file.reset(token)
 
@@ -298,7 +298,7 @@ def unknown_variables() -> dict[str, str]:
     """Return environment variables that look like misspelled settings, with the nearest setting."""
     # Names are compared without their common prefix, which would make all similar.
     known = {name.upper() for name in Settings.model_fields}
-    known |= {name.removeprefix(PREFIX) for name in OTHERS | extensions("variable").keys()}
+    known |= {n.removeprefix(PREFIX) for n in OTHER_VARIABLES | extensions("variable").keys()}
     misspelled = {}
     for variable in os.environ:
         name = variable.removeprefix(PREFIX)

@@ -36,16 +36,16 @@ class TokensFile:
 
     def __init__(self, settings: Settings) -> None:
         self._settings = settings
-        self._seen = self._stamp()
+        self._last_stamp = self._stamp()
 
-    def again(self) -> dict[str, Grant] | None:
+    def reread(self) -> dict[str, Grant] | None:
         """Return the current tokens; ``None`` if they are unchanged or their file is unreadable.
 
         A file that is incomplete or damaged revokes no tokens; the error is logged.
         """
-        if (stamp := self._stamp()) == self._seen:
+        if (stamp := self._stamp()) == self._last_stamp:
             return None
-        self._seen = stamp
+        self._last_stamp = stamp
         try:
             return read_tokens(self._settings)
         except InputError as error:

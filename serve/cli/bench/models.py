@@ -146,7 +146,7 @@ def bench_reaper(
 
 @measures(app, "small-talk", plots=False)
 def bench_small_talk(
-    limit: Annotated[int, Option(min=1, help="Most messages of each of the two classes.")] = 100,
+    limit: Annotated[int, Option(min=1, help="Limit of messages of each class.")] = 100,
     model: Annotated[
         bool, Option("--model/--no-model", help="Also ask the packaged language model.")
     ] = True,

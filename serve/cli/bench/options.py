@@ -24,7 +24,7 @@ WritingModel = Annotated[
 ]
 RandomSize = Annotated[str | None, Option(help="Random weights of a size: tiny, 100m, 7b.")]
 SplitName = Annotated[str, Option(help="Split of the corpus: measuring or validation.")]
-Seed = Annotated[int, Option(min=0, help="Of every draw.")]
+Seed = Annotated[int, Option(min=0, help="The seed of every draw.")]
 WorkFolder = Annotated[Path | None, Option(help="A folder from which a stopped run continues.")]
 
 

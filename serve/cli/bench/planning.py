@@ -63,7 +63,7 @@ def bench_plan_cache(
     questions: Annotated[int, Option(min=1, help="Length of the stream.")] = 2000,
     seed: Seed = 0,
 ) -> Report:
-    """Measure the reuse of kept answers' plans: hits, wrong reuse, saved time and tokens."""
+    """Measure the reuse of the plans of kept answers: hits, wrong reuse, saved time and tokens."""
     from casewright.bench.plan_cache import measure_plan_cache
     from casewright.serve.cli.bench.service import KeptAnswers
 
@@ -125,7 +125,7 @@ def bench_own_tools(
     ] = None,
     planner: Annotated[list[str] | None, Option(help="See bench unseen; default: parser.")] = None,
     cases: Annotated[str, Option(help="Numbers of known annotated messages.")] = "0,5,20,60",
-    seeds: Annotated[int, Option(min=1, help="Draws of these messages.")] = 5,
+    seeds: Annotated[int, Option(min=1, help="Number of draws of these messages.")] = 5,
     corpus: Annotated[bool, Option("--corpus/--no-corpus", help="Also measure the corpus.")] = True,
     split: SplitName = "measuring",
     limit: MessageLimit = None,
@@ -140,13 +140,13 @@ def bench_own_tools(
     from casewright.bench.own_tools import OwnToolsTrial, measure_own_tools
     from casewright.planner.named import PARSER, ModelSettings
 
-    part = read_split(split)
+    corpus_split = read_split(split)
     trial = OwnToolsTrial(
         planners=planner or [PARSER],
         data=data,
         cases=read_numbers("--cases", cases),
         seeds=seeds,
-        split=part if corpus else None,
+        split=corpus_split if corpus else None,
         limit=limit,
         settings=ModelSettings(device=device, dtype=dtype, examples=examples),
     )
@@ -160,7 +160,7 @@ def bench_narrowing(
     split: SplitName = "validation",
     cases: Annotated[int, Option(min=0, help="Known annotated messages of each toolbox.")] = 0,
     messages: Annotated[int | None, Option(min=1, help="Planned messages of each toolbox.")] = None,
-    first: Annotated[int, Option(min=0, help="Also time a first plan with so many tools.")] = 0,
+    first: Annotated[int, Option(min=0, help="Also time a first plan with this many tools.")] = 0,
     seed: Seed = 0,
 ) -> Report:
     """Join toolboxes of the corpus, and plan with the 64 tools that narrowing keeps."""
@@ -182,7 +182,7 @@ def bench_replan(
     domain: DomainName = "shopping",
     seeds: Annotated[int, Option(min=1, help="Draws of the broken tool.")] = 3,
 ) -> Report:
-    """Break a tool of each plan, and count the right answers with mending and without."""
+    """Break a tool of each plan, and count the right answers with and without replanning."""
     from casewright.bench.replan import measure_replan
 
     return measure_replan(domain, seeds)

@@ -22,7 +22,7 @@ app = Typer(add_completion=False)
 @measures(app, "executor")
 def bench_executor(
     dags: Annotated[int, Option(min=1, help="Random plans.")] = 200,
-    seed: Annotated[int, Option(help="Of the random plans.")] = 0,
+    seed: Annotated[int, Option(help="The seed of the random plans.")] = 0,
 ) -> Report:
     """Time random plans against their critical path, and against LangGraph Send waves."""
     from casewright.bench.executor import measure_executor
@@ -71,9 +71,9 @@ def bench_selection(
     sizes: Annotated[str, Option(help="Candidates and picks of each.")] = "1000:50,10000:100",
     queries: Annotated[int | None, Option(min=1, help="Annotated queries to certify.")] = None,
     repeats: Annotated[int, Option(min=1, help="Timings of each selection.")] = 9,
-    seed: Annotated[int, Option(help="Of the candidates.")] = 0,
+    seed: Annotated[int, Option(help="The seed of the candidates.")] = 0,
 ) -> Report:
-    """Time selection beside LangChain's and a naive one, and count certified selections."""
+    """Compare selection with LangChain's and a naive one in time; count certified selections."""
     from casewright.bench.selection import measure_selection, read_sizes
 
     return measure_selection(domain, read_sizes(sizes), queries, repeats, seed)
@@ -84,9 +84,9 @@ def bench_serve(
     domain: DomainName = "shopping",
     questions: Annotated[int, Option(min=32, help="Questions for 1, 8 and 32 clients each.")] = 400,
     requests: Annotated[int, Option(min=0, help="Requests to measure memory over; or 0.")] = 5000,
-    seed: Annotated[int, Option(help="Of the choice of questions.")] = 0,
+    seed: Annotated[int, Option(help="The seed of the choice of questions.")] = 0,
 ) -> Report:
-    """Time the service over HTTP beside the bare graph, and watch its memory.
+    """Compare the time of the service over HTTP with that of the bare graph; measure its memory.
 
     Some five minutes on two cores.
     """
@@ -98,7 +98,7 @@ def bench_serve(
 
 @app.command("soak")
 def bench_soak(
-    minutes: Annotated[float, Option(min=0.1, help="Duration, about.")] = 5.0,
+    minutes: Annotated[float, Option(min=0.1, help="Approximate duration.")] = 5.0,
     seed: Seed = 0,
     only: Annotated[list[str] | None, Option(help="A kind of trials; repeatable.")] = None,
     trials: Annotated[int | None, Option(min=1, help="Limit of trials of each kind.")] = None,

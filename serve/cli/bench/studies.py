@@ -75,7 +75,9 @@ def bench_encoder(
     limit: SetLimit = None,
     texts: Annotated[int, Option(min=1, help="Texts to measure the speed with.")] = 512,
 ) -> Report:
-    """Compare the packaged encoder with its integer weights, or another: retrieval and speed.
+    """Compare the packaged encoder with its integer weights or another encoder.
+
+    The figures are retrieval and speed.
 
     Without --data it searches the shipped legal cases and code.
     """
@@ -87,13 +89,13 @@ def bench_encoder(
 @measures(app, "feedback")
 def bench_feedback(
     data: Annotated[
-        Path | None, Option(help="A folder with the multi-hop sets and scifact; else code alone.")
+        Path | None, Option(help="A folder with the multi-hop sets and scifact; else only code.")
     ] = None,
     only: OnlySet = None,
     encoder: EncoderModel = None,
     limit: SetLimit = None,
 ) -> Report:
-    """Compare relevance feedback with one search of as many cases, and with the post's loop.
+    """Compare relevance feedback with one search for as many cases, and with RepoGPT's loop.
 
     Some twenty minutes for all sets, ten more the first time; --set and --limit shorten it.
     """
@@ -198,7 +200,7 @@ def bench_truthfulqa(
     k: Annotated[int, Option("-k", min=2, help="Demonstrations shown.")] = 6,
     limit: Annotated[int | None, Option(min=2, help="Limit of questions, a random draw.")] = None,
     work: WorkFolder = None,
-    seed: Annotated[int, Option(min=0, help="Of the controls.")] = 0,
+    seed: Annotated[int, Option(min=0, help="The seed of the controls.")] = 0,
 ) -> Report:
     """Measure a model's answers with six retrievers of demonstrations (RAGSys's study).
 

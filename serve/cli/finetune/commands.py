@@ -14,7 +14,7 @@ from casewright.errors import InputError
 from casewright.serve.cli.extended import FinetuneGroup
 from casewright.serve.cli.finetune import data, encoder, evaluate, parser, queries, train
 from casewright.serve.cli.options import AsJson, DomainName
-from casewright.serve.cli.output import print_json, print_rows, print_table
+from casewright.serve.cli.output import print_facts, print_json, print_rows
 
 if TYPE_CHECKING:
     from casewright.finetune.judge_data import LabelledSet
@@ -45,7 +45,7 @@ def finetune_reader(
         Path | None, Option("--input", help="Annotated queries; the domain's by default.")
     ] = None,
     epochs: Annotated[int | None, Option(min=1, help="Default: 6, more for few queries.")] = None,
-    seed: Annotated[int, Option(help="Of weights and order.")] = 0,
+    seed: Annotated[int, Option(help="The seed of weights and order.")] = 0,
     as_json: AsJson = False,
 ) -> None:
     """Train the case planner's reader on annotated queries: minutes on two cores."""
@@ -58,11 +58,7 @@ def finetune_reader(
     check_target(target)
     network, card = train_reader(queries, ReaderSettings(epochs=epochs, seed=seed))
     save_reader(target, network, card)
-    facts = {"folder": str(target), **card.training}
-    if as_json:
-        print_json(facts)
-    else:
-        print_table(["setting", "value"], [[name, str(value)] for name, value in facts.items()])
+    print_facts({"folder": str(target), **card.training}, as_json=as_json)
 
 
 @app.command("judge")
@@ -81,8 +77,9 @@ def finetune_judge(
 ) -> None:
     """Train the offline judge of relevance feedback on half of the questions, test on the others.
 
-    A hash of the ids decides on the half. The figures compare a feedback loop with this judge, a
-    single search of as many cases, the labels as judge, and a judge trained on shuffled labels.
+    A hash of a question's id decides its half. The figures compare a feedback loop with this judge,
+    a single search for as many cases, a loop with the labels as judge, and one with a judge trained
+    on shuffled labels.
     """
     from casewright.finetune.judge_training import train_judge
     from casewright.finetune.training.run import check_writable

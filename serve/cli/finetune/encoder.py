@@ -1,8 +1,9 @@
-"""`casewright finetune encoder`: the encoder, trained on the cases of one's own domain."""
+"""`casewright finetune encoder`: training of the encoder on the cases of a domain."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -10,7 +11,7 @@ from typer import Option, Typer
 
 from casewright.errors import InputError
 from casewright.serve.cli.options import AsJson
-from casewright.serve.cli.output import print_json, print_table
+from casewright.serve.cli.output import print_facts
 
 if TYPE_CHECKING:
     from casewright.finetune.encoder_training import Pair
@@ -22,11 +23,11 @@ app = Typer(add_completion=False)
 def finetune_encoder(
     target: Annotated[Path, Option("--output", help="A new folder for the encoder.")],
     domain: Annotated[
-        str, Option("--domain", "-d", help="Whose cases: a domain's name, or FILE.py:NAME.")
+        str, Option("--domain", "-d", help="The domain with the cases: a name or FILE.py:NAME.")
     ],
     epochs: Annotated[int, Option(min=1, help="Passes over the pairs of texts.")] = 2,
-    pairs: Annotated[int | None, Option(min=8, help="At most so many, drawn at random.")] = None,
-    seed: Annotated[int, Option(min=0, help="Of every draw.")] = 0,
+    pairs: Annotated[int | None, Option(min=8, help="Limit of pairs, drawn at random.")] = None,
+    seed: Annotated[int, Option(min=0, help="The seed of every draw.")] = 0,
     as_json: AsJson = False,
 ) -> None:
     """Train the packaged encoder on the cases of a domain, without any question or label.
@@ -42,10 +43,7 @@ def finetune_encoder(
     settings = EncoderSettings(epochs=epochs, pairs=pairs, seed=seed)
     texts = list(dict.fromkeys(_pairs(domain)))
     facts = {"folder": str(target), **train_encoder(texts, target, settings)}
-    if as_json:
-        print_json(facts)
-    else:
-        print_table(["setting", "value"], [[name, str(value)] for name, value in facts.items()])
+    print_facts(facts, as_json=as_json)
 
 
 def _pairs(name: str) -> Iterator[Pair]:
@@ -55,10 +53,7 @@ def _pairs(name: str) -> Iterator[Pair]:
     from casewright.stores.paths import data_folder
 
     domain = find_domain(name)
-    opened = domain.open(data_folder() / domain.name, default_encoder(), False)
-    try:
+    with closing(domain.open(data_folder() / domain.name, default_encoder(), False)) as opened:
         for store in opened.stores.values():
             if store is not opened.plan_cases:
                 yield from case_pairs(store.schema, store.all())
-    finally:
-        opened.close()

@@ -23,14 +23,14 @@ if TYPE_CHECKING:
 #: The domain's queries for measuring, or all others.
 MEASURING, ALL = "measuring", "all"
 SETS = ("nestful", "tau2")
-#: Planners that check all plans, so that these call the request's tools alone.
+#: Planners that check all plans, so that the plans call only the request's tools.
 CHECKED = (CASE_PLANNER, PARSER, CLASSIFIERS)
 
-_REMEMBERED = (
+_TRAINED_ON = (
     "The shipped planners were trained on these queries, which are also plan cases: the figures "
     "measure memory. --queries measuring selects queries that no planner has seen."
 )
-_NO_CASES = "There are no plan cases for these: planners know the tools' examples alone."
+_NO_CASES = "There are no plan cases for these questions: planners know only the tools' examples."
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,7 +101,7 @@ def domain_questions(name: str, which: str) -> Questions:
         known,
         domain.reader,
         {"domain": name, "queries": which},
-        [*([_REMEMBERED] if which == ALL else []), *_class_notes(queries)],
+        [*([_TRAINED_ON] if which == ALL else []), *_class_notes(queries)],
         opened=opened,
         scope=demo_scope(domain.scopes),
     )
@@ -212,7 +212,7 @@ class EvaluatedPlanners:
     """Planners to evaluate, by label.
 
     Attributes:
-        constrained: Labels of planners that can call the request's tools alone.
+        constrained: Labels of planners that can call only the request's tools.
         removal: Planners without a grammar, for requests with a removed tool.
     """
 
@@ -223,8 +223,8 @@ class EvaluatedPlanners:
 
 def check_planners(names: Sequence[str], model: ModelSettings) -> None:
     """Raise ``InputError`` if planners with these names and settings cannot be made."""
-    if twice := sorted({name for name in names if names.count(name) > 1}):
-        raise InputError(f"The planner {twice[0]!r} is given twice. Give each --planner once.")
+    if repeated := sorted({name for name in names if names.count(name) > 1}):
+        raise InputError(f"The planner {repeated[0]!r} is given twice. Give each --planner once.")
     settings = [named.named_planner(name).settings(model) for name in names]
     for name, setting in zip(names, settings, strict=True):
         named.check_planner(name, setting)

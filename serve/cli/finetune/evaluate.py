@@ -48,15 +48,15 @@ def finetune_eval(
     dtype: DType = None,
     examples: Examples = None,
     controls: Annotated[
-        bool, Option("--controls", help="Add one plan for all and shuffled gold plans.")
+        bool, Option("--controls", help="Add one plan for all questions, and shuffled gold plans.")
     ] = False,
-    seed: Annotated[int, Option(min=0, help="Of every draw.")] = 0,
+    seed: Annotated[int, Option(min=0, help="The seed of every draw.")] = 0,
     as_json: AsJson = False,
 ) -> None:
     """Compare planners, with 95 % intervals: tools, arguments, plan graphs, classes, time, tokens.
 
     Without --input and --set, the questions are the domain's queries for measuring, which no
-    planner has seen. Questions of public sets are for measuring; never train on them.
+    planner has seen. Questions of public sets are test data; never train on them.
     """
     from casewright.planner.named import ModelSettings
     from casewright.serve.cli.finetune import eval_parts
@@ -103,8 +103,8 @@ def evaluated(
 ) -> Evaluation:
     """Return the evaluation of planners by name; ``model`` is for those with a language model.
 
-    ``removal`` repeats the questions without a needed tool; ``controls`` adds one plan for all, and
-    shuffled gold plans.
+    ``removal`` repeats the questions without a needed tool; ``controls`` adds one plan for all
+    questions, and shuffled gold plans.
     """
     from casewright.finetune.evaluation import ShuffledPlans, evaluate
     from casewright.finetune.folds import similarity_groups
@@ -147,14 +147,14 @@ def _show(
     from casewright.finetune.evaluation.tables import NOTES
     from casewright.serve.cli.bench.report import machine
 
+    notes = [*NOTES, *questions.notes]
     if as_json:
         facts = {**evaluation.to_json(), "settings": settings, "machine": machine()}
-        notes = [*NOTES, *questions.notes]
         print_json({**facts, "conversion": questions.conversion, "notes": notes})
         return
     for table in tables(evaluation):
         print_table(table.columns, table.rows, table.title)
-    for raised in evaluation.errors:
-        print(f"{raised['planner']}, {raised['item']}: {raised['error']}")
-    for line in (*NOTES, *questions.notes):
-        print(line)
+    for error in evaluation.errors:
+        print(f"{error['planner']}, {error['item']}: {error['error']}")
+    for note in notes:
+        print(note)

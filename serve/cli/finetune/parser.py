@@ -12,17 +12,17 @@ from typer import Option, Typer, echo
 
 from casewright.serve.cli.finetune.data import domain_toolbox, training_inputs
 from casewright.serve.cli.options import AsJson, Device, ToolsOf
-from casewright.serve.cli.output import print_json, print_table
+from casewright.serve.cli.output import print_facts, print_json, print_table
 
 if TYPE_CHECKING:
     from casewright.finetune.parser.episodes import BroughtAlong, Source
 
-#: Episodes of a domain's queries in each pass.
+#: Number of episodes with a domain's queries in each pass.
 DOMAIN_PARTS = 30
-#: The numbers of plan cases in measurements, and the share of messages to ask back about.
+#: The numbers of plan cases in measurements, and the maximum share of messages to ask back on.
 CASES, ASKED_BACK = (0, 5), 0.1
-#: Minutes for loading and saving.
-KEPT_MINUTES = 0.5
+#: Minutes that are reserved for loading and saving.
+RESERVED_MINUTES = 0.5
 
 app = Typer(add_completion=False)
 ParserFolder = Annotated[
@@ -41,14 +41,14 @@ def finetune_parser(
     sets: Annotated[
         Path | None, Option(help="Also learn from this folder with sealtools and toolalpaca.")
     ] = None,
-    seed: Annotated[int, Option(help="Of weights and episodes.")] = 0,
+    seed: Annotated[int, Option(help="The seed of weights and episodes.")] = 0,
     device: Device = None,
     as_json: AsJson = False,
 ) -> None:
     """Train the plan parser, whose input includes the toolbox, on the corpus of toolboxes.
 
-    Toolboxes for validation calibrate it. After Ctrl-C the same command continues from the last
-    checkpoint.
+    The validation toolboxes calibrate its confidence. After Ctrl-C the same command continues from
+    the last checkpoint.
     """
     from casewright.finetune.corpus import read_corpus, training_toolboxes
     from casewright.finetune.parser.episodes import digest, drawing, parts_of
@@ -83,12 +83,12 @@ def finetune_parser(
         for box, part in zip(boxes, scores, strict=True):
             by_toolbox[box.name] += part
     if held_out:
-        brought = [
+        own_tools_scores = [
             item
             for query in held_out
             for item in planned(runtime, query.record.request(source.toolbox).toolbox, [], [query])
         ]
-        figures |= shares(brought, "tools that a message brings along")
+        figures |= shares(own_tools_scores, "tools that a message brings along")
     curve = fitted([item for scores in by_toolbox.values() for item in scores])
     facts: dict[str, Any] = {
         "corpus": digest(corpus),
@@ -101,24 +101,21 @@ def finetune_parser(
         "seed": seed,
         **figures,
     }
-    least = asking(by_toolbox.values(), curve, ASKED_BACK)
-    card = replace(curve, asks_below=least, training=facts)
+    threshold = asking(by_toolbox.values(), curve, ASKED_BACK)
+    card = replace(curve, asks_below=threshold, training=facts)
     save_parser(target, trained_parts(network), card)
-    if as_json:
-        print_json({"folder": str(target), **facts})
-    else:
-        print_table(["figure", "value"], [[name, str(value)] for name, value in facts.items()])
+    print_facts({"folder": str(target), **facts}, as_json=as_json)
 
 
 def _sources(domain: str) -> tuple[Source, BroughtAlong]:
-    """Return a domain's tools, pools and messages, and apart those messages that declare tools."""
+    """Return a domain's tools, pools and messages; messages that change the tools are separate."""
     from casewright.finetune.examples.data_section import DataSection
     from casewright.finetune.parser.episodes import Source, brought_along
     from casewright.stores import default_encoder
 
     data = training_inputs(DataSection(domain=domain), default_encoder())
-    alone = [q for q in data.queries if not q.record.tools_extra and not q.record.tools_removed]
-    source = Source(domain, data.toolbox, data.pools, alone)
+    plain = [q for q in data.queries if not q.record.tools_extra and not q.record.tools_removed]
+    source = Source(domain, data.toolbox, data.pools, plain)
     return source, brought_along(domain, data.toolbox, data.queries)
 
 
@@ -127,11 +124,11 @@ def finetune_adapt(
     domain: ToolsOf,
     source: Annotated[Path, Option("--input", help="20 to 500 annotated messages, JSON Lines.")],
     target: ParserFolder,
-    minutes: Annotated[float, Option(min=0, help="Total time of the command, about.")] = 8.0,
+    minutes: Annotated[float, Option(min=0, help="Approximate time of the command.")] = 8.0,
     start: Annotated[
         Path | None, Option("--from", help="The parser to start from; by default the shipped one.")
     ] = None,
-    seed: Annotated[int, Option(help="Of episodes.")] = 0,
+    seed: Annotated[int, Option(help="The seed of the episodes.")] = 0,
     as_json: AsJson = False,
 ) -> None:
     """Train the shipped plan parser further, with annotated messages for your own tools.
@@ -149,8 +146,8 @@ def finetune_adapt(
     card = read_card(start or FOLDER)
     tools = _source(domain, source)
     note(f"Training on {len(tools.queries)} messages, at most {minutes:g} minutes …")
-    left = max(0.0, minutes - (time.monotonic() - started) / 60 - KEPT_MINUTES)
-    settings = replace(training.SETTINGS, minutes=left, seed=seed)
+    remaining = max(0.0, minutes - (time.monotonic() - started) / 60 - RESERVED_MINUTES)
+    settings = replace(training.SETTINGS, minutes=remaining, seed=seed)
     network = training.adapt_parser(
         tools, training_toolboxes(follow_ups=False), target, start or FOLDER, settings
     )

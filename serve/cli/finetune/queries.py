@@ -14,8 +14,8 @@ from casewright.serve.cli.options import AsJson
 from casewright.serve.cli.output import fail, print_json, print_rows, print_table
 from casewright.serve.cli.own_tools import own_tools
 
-#: The largest number of rejected lines in a printed table.
-SHOWN = 20
+#: Maximum number of rejected lines in a printed table.
+MAX_SHOWN = 20
 
 
 class MethodName(StrEnum):
@@ -42,11 +42,13 @@ def sample(
     method: Annotated[
         MethodName, Option(help="dqs drops the pool's extremes, dqs-extremes all others.")
     ] = MethodName.DQS,
-    size: Annotated[int | None, Option(min=1, help="By default as many as exist.")] = None,
+    size: Annotated[
+        int | None, Option(min=1, help="Size of the sample; by default that of the existing.")
+    ] = None,
     extremes: Annotated[
         float, Option(min=0, max=0.5, help="Share of the pool that is extreme, at either end.")
     ] = 0.05,
-    seed: Annotated[int, Option(min=0, help="Of the sample.")] = 0,
+    seed: Annotated[int, Option(min=0, help="The seed of the sample.")] = 0,
     compare: Annotated[bool, Option("--compare", help="Show the figures of every method.")] = False,
     as_json: AsJson = False,
 ) -> None:
@@ -67,15 +69,16 @@ def sample(
     if output.exists():
         raise InputError(f"--output {output} exists, perhaps filled in. Choose a new file.")
     if initial is not None:
-        known = read_queries(initial)
+        existing = read_queries(initial)
     else:
-        known = [{"id": q.record.id, "query": q.query} for q in find_domain(str(domain)).queries()]
-        if not known:
+        queries = find_domain(str(domain)).queries()
+        existing = [{"id": query.record.id, "query": query.query} for query in queries]
+        if not existing:
             raise InputError(
                 f"The domain {domain!r} has no annotated queries. Give --initial FILE."
             )
     sampled = sample_pool(
-        known,
+        existing,
         read_queries(pool),
         default_encoder(),
         method=method.replace("-", "_"),
@@ -137,10 +140,9 @@ def annotate(
         print_json({**facts, "problems": [asdict(problem) for problem in report.problems]})
     else:
         if report.problems:
-            rows = [[str(p.line), p.id, p.reason, p.mend] for p in report.problems[:SHOWN]]
+            rows = [[str(p.line), p.id, p.reason, p.mend] for p in report.problems[:MAX_SHOWN]]
             print_table(["line", "id", "reason", "mend"], rows)
-        if len(report.problems) > SHOWN:
-            more = len(report.problems) - SHOWN
+        if (more := len(report.problems) - MAX_SHOWN) > 0:
             echo(f"… and {more:,} more lines; --json lists them all.")
         print_table(["figure", "value"], [[n, v] for n, v in facts.items() if v is not None])
     if report.wrong:

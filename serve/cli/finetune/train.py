@@ -9,7 +9,7 @@ from typing import Annotated
 from typer import Option, Typer, echo
 
 from casewright.serve.cli.options import AsJson
-from casewright.serve.cli.output import print_json, print_table
+from casewright.serve.cli.output import print_facts, print_json, print_table
 
 app = Typer(add_completion=False)
 
@@ -26,7 +26,7 @@ def finetune_train(
     ] = None,
     resume: Annotated[bool, Option("--resume", help="Continue from the last checkpoint.")] = False,
     merge: Annotated[bool, Option("--merge", help="Also write the merged model.")] = False,
-    minutes: Annotated[float | None, Option(min=0, help="Stop after as many.")] = None,
+    minutes: Annotated[float | None, Option(min=0, help="Limit of the training's time.")] = None,
     as_json: AsJson = False,
 ) -> None:
     """Train a language model to plan, as an adapter (LoRA), by a recipe.
@@ -86,8 +86,4 @@ def finetune_ensemble(
         rankings(EnsemblePlanner(ParserReuse(None), lambda: model), read_corpus("validation"))
     )
     card.write(target)
-    facts = {**asdict(card), **figures}
-    if as_json:
-        print_json(facts)
-    else:
-        print_table(["figure", "value"], [[name, str(value)] for name, value in facts.items()])
+    print_facts({**asdict(card), **figures}, as_json=as_json)

@@ -29,7 +29,7 @@ def written(file: Path, *tokens: str) -> Path:
 
 def tokens_of(file: Path) -> Tokens:
     settings = load_settings(tokens_file=file).settings
-    return Tokens(read_tokens(settings), TokensFile(settings).again)
+    return Tokens(read_tokens(settings), TokensFile(settings).reread)
 
 
 def test_a_token_is_none_once_it_has_expired(tmp_path: Path) -> None:
