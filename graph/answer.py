@@ -31,7 +31,7 @@ class Answer:
         generator: Name of the generator of the text, with the reason if it replaced another one.
         plan: The plan's text form.
         planner: Name, attempts and milliseconds of the planner, and why it fell back.
-        steps: One JSON-plain ``Outcome`` a step.
+        steps: One JSON-plain ``Outcome`` per step.
         usage: Token counts and milliseconds of planning, execution and generation.
         refused: True if no evidence answers the question; the text then says so and cites nothing.
     """

@@ -18,8 +18,8 @@ from casewright.tools import Toolbox
 #: adds no other plan, "always" adds all, and a mapping such as ``{"calls": 3, "cost": 0.5}`` adds
 #: the plans above this price.
 Approve = Literal["declared", "always"] | Mapping[str, Any]
-#: Most violations, and most characters of an edited plan, that the next card shows.
-_VIOLATIONS, _SHOWN = 10, 8000
+#: Maximum number of violations, and of characters of an edited plan, on the next card.
+_MAX_VIOLATIONS, _MAX_CHARACTERS = 10, 8000
 
 
 def check_approve(value: Any) -> None:
@@ -45,8 +45,8 @@ def why_approve(policy: Approve, plan: Plan, price: Price, toolbox: Toolbox) -> 
         return declared
     if policy == "always":
         return "Every plan needs approval."
-    beyond = Limits().within(policy).excess(price) if isinstance(policy, Mapping) else ""
-    return beyond and f"The price exceeds the limit without approval: {beyond}."
+    excess = Limits().within(policy).excess(price) if isinstance(policy, Mapping) else ""
+    return excess and f"The price exceeds the limit without approval: {excess}."
 
 
 def card(
@@ -61,11 +61,11 @@ def card(
     For an editor, it also has the plan's ``steps``, the number of ``finished`` steps, which cannot
     be changed, and the ``choices`` for the others.
     """
-    shown = {"kind": "approval", "plan": plan, "edited": "", "violations": [], **approval}
+    values = {"kind": "approval", "plan": plan, "edited": "", "violations": [], **approval}
     return {
-        **shown,
+        **values,
         **{name: planning[name] for name in ("price", "left_out")},
-        "steps": plan_parts(shown["edited"], plan),
+        "steps": plan_parts(values["edited"], plan),
         "finished": finished,
         "choices": plan_choices(request),
     }
@@ -91,16 +91,15 @@ def read_plan(
     plan = None
     try:
         plan = parse_plan(text)
-        wrong = [str(error) for error in islice(violations(plan), _VIOLATIONS)]
+        messages = [str(error) for error in islice(violations(plan), _MAX_VIOLATIONS)]
     except PlanError as error:
-        wrong = [f"The reply is neither yes, no nor a plan. {error}"]
-    return (None if wrong else plan), {"edited": text[:_SHOWN], "violations": wrong}
+        messages = [f"The reply is neither yes, no nor a plan. {error}"]
+    return (None if messages else plan), {"edited": text[:_MAX_CHARACTERS], "violations": messages}
 
 
 def refused(plan: Plan) -> list[dict[str, Any]]:
     """Return the outcomes of a plan that was not approved: every step was skipped."""
-    why = "The plan was not approved."
     return [
-        Outcome(f"s{number}", step.tool, "skipped", error=why).to_json()
+        Outcome(f"s{number}", step.tool, "skipped", error="The plan was not approved.").to_json()
         for number, step in enumerate(plan.steps, 1)
     ]

@@ -54,13 +54,11 @@ def as_node(
     reads = {"question": question, "context": context, "history": history}
 
     def inputs(state: Any) -> AskInput:
-        values = {
-            name: _read(name, read, state) for name, read in reads.items() if read is not None
-        }
+        given = {name: read for name, read in reads.items() if read is not None}
+        values = {name: _read(name, read, state) for name, read in given.items()}
         # A channel without a write holds None, which is neither a context nor a history.
-        return cast(
-            "AskInput", {n: v for n, v in values.items() if v is not None or n == "question"}
-        )
+        kept = {n: v for n, v in values.items() if v is not None or n == "question"}
+        return cast("AskInput", kept)
 
     def options() -> dict[str, Any]:
         return {} if run_context is None else {"context": run_context(get_runtime().context)}

@@ -55,12 +55,11 @@ def as_runnable(
 
 
 class AskRunnable(Runnable[Question, Output], Generic[Output]):
-    """Runs the graph; see ``as_runnable``.
+    """The graph as a ``Runnable``; see ``as_runnable``.
 
-    Every method of LangChain's that calls it accepts ``context=RunContext(…)``, and so does
-    ``bind``. Streaming dispatches the run's events as custom events, which ``astream_events``
-    yields as ``on_custom_event``. In ``batch``, ``max_concurrency`` bounds the concurrent
-    questions.
+    Every method that runs it, and ``bind``, accepts ``context=RunContext(…)``. Streaming dispatches
+    the run's events as custom events, which ``astream_events`` yields as ``on_custom_event``. In
+    ``batch``, ``max_concurrency`` bounds the concurrent questions.
     """
 
     def __init__(
@@ -113,8 +112,8 @@ class AskRunnable(Runnable[Question, Output], Generic[Output]):
     ) -> Iterator[Output]:
         """Yield the answer: its text line by line, or the one ``Answer``.
 
-        The text is yielded only after it was checked as a whole, since a citation of unknown
-        evidence that was shown could not be taken back.
+        The text is yielded after all of it was checked: a displayed citation of unknown evidence
+        could not be taken back.
         """
         pieces: Any = self._pieces
         yield from self._transform_stream_with_config(iter([input]), pieces, config, **more)
@@ -167,7 +166,7 @@ class AskRunnable(Runnable[Question, Output], Generic[Output]):
             question = {"question": question}
         if not isinstance(question, Mapping):
             raise InputError(
-                f"The question is {type(question).__name__}. Give a text, or "
+                f"The question has the type {type(question).__name__}. Give a text, or "
                 '{"question": "…", "context": {…}, "history": […]}.'
             )
         options = more if self._run_context is None else {"context": self._run_context, **more}

@@ -26,7 +26,7 @@ class ToolArguments(QuestionArgument):
     """Arguments of a tool with a context."""
 
     context: dict[str, Any] | None = Field(
-        default=None, description="What is known beside it, by name; leave it out if nothing is."
+        default=None, description="Known facts by name; leave it out if there are none."
     )
 
 
@@ -69,9 +69,9 @@ def as_tool(
         except GraphBubbleUp:
             raise
         except Exception as error:
-            # Our own errors say what to do; of any other error the model sees only the type.
-            ours = isinstance(error, CasewrightError)
-            message = cleaned(str(error)) if ours else told(error)
+            # Casewright's errors say what to do; they have no type before the message.
+            is_ours = isinstance(error, CasewrightError)
+            message = cleaned(str(error)) if is_ours else told(error)
             raise ToolException(f"{name} could not answer. {message}") from error
 
     def blocking(question: str, context: dict[str, Any] | None = None) -> tuple[str, Any]:
@@ -88,7 +88,7 @@ def as_tool(
         args_schema=ToolArguments if takes_context else QuestionArgument,
         response_format="content_and_artifact",
         handle_tool_error=True,
-        handle_validation_error=_misused,
+        handle_validation_error=_invalid_arguments,
     )
 
 
@@ -102,9 +102,9 @@ def _output(answer: Answer) -> tuple[str, dict[str, Any]]:
     return text, answer.to_json()
 
 
-def _misused(error: Any) -> str:
-    wrong = "; ".join(
+def _invalid_arguments(error: Any) -> str:
+    reasons = "; ".join(
         f"{'.'.join(map(str, item['loc'])) or 'the arguments'}: {item['msg']}"
         for item in (error.errors() if isinstance(error, ValidationError) else ())
     )
-    return f"The tool was called wrongly: {wrong or error}. Give question, a text."
+    return f"The tool was called wrongly: {reasons or error}. Give question, a text."

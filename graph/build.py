@@ -30,11 +30,11 @@ from casewright.graph.latencies import Latencies
 from casewright.graph.limits import Limits
 from casewright.graph.mend import (
     Mend,
-    broken,
     check_mend,
-    lesson,
-    mended,
+    extended_plan,
+    learned_plan,
     rest_request,
+    to_mend,
     without_replaced,
 )
 from casewright.graph.outcome import Outcome
@@ -80,16 +80,16 @@ def build_graph(
             program that embeds the graph under its own checkpointer should do so too. The
             checkpointer reads only plain values; see ``strict``.
         approve: The plans that need a person's approval before any tool runs, by LangGraph's
-            interrupt: always those with a tool that declares ``approval``; with ``"always"`` all;
-            with ``{"calls": 3, "cost": 0.5}`` those above this price. A run is resumed with
-            ``"yes"``, ``"no"`` or another plan's text; a new interrupt says why, if that is
-            invalid.
+            interrupt: always those with a tool that declares ``approval``; with ``"always"`` all
+            plans; with ``{"calls": 3, "cost": 0.5}`` also those above this price. A run is resumed
+            with ``"yes"``, ``"no"`` or another plan's text; if that plan is invalid, a new
+            interrupt says why.
         latencies: Measured latencies for the prices of plans; the graph's own by default.
         mend: The planner replans the remaining steps, once, after steps failed (``"failure"``), or
             also after steps found nothing (``"empty"``). No step runs twice.
         retain: Called after a replanned run in which no tool failed, with an annotated query
             (``query``, ``plan``, and ``context`` and ``history`` if any) whose plan has the steps
-            that found something. It may be called again if the process dies.
+            with results. It may be called again if the process dies.
 
     Raises:
         InputError: The mode of ``mend`` does not exist.
@@ -111,7 +111,7 @@ def build_graph(
     graph.add_node("approve", TracedNode(nodes.approve, planned=True))
     graph.add_node("execute", TracedNode(nodes.execute, planned=True))
     graph.add_node("revise", TracedNode(nodes.revise, planned=True))
-    graph.add_node("retain", TracedNode(nodes.retained, planned=True))
+    graph.add_node("retain", TracedNode(nodes.retain_plan, planned=True))
     graph.add_node("generate", TracedNode(nodes.generate, planned=True))
     graph.add_edge(START, "plan")
     graph.add_conditional_edges("plan", _after_plan, ["approve", "execute"])
@@ -129,7 +129,7 @@ def build_graph(
     }
     if checkpointer is not None:
         # By default LangGraph saves while the next node runs: a run that is killed then would be
-        # resumed with another plan and other keys. So the plan is saved before any tool is called.
+        # resumed with another plan and other keys. With "sync" it saves before any tool is called.
         config["configurable"] = {CONFIG_KEY_DURABILITY: "sync"}
     return compiled.with_config(config)
 
@@ -197,22 +197,22 @@ class _Nodes:
             skipped = [*finished, *approval.refused(whole)[len(finished) :]]
             return {"planning": planning, "approval": {"reply": decision}, "outcomes": skipped}
         fixed = whole.steps[: len(finished)]
-        plan, wrong = approval.read_plan(
+        plan, edit = approval.read_plan(
             text, lambda plan: _violations(plan, request, limits, finished, fixed)
         )
         if plan is None:
             # A new superstep gives the next interrupt its own id: a repeated reply has no effect.
-            return {"approval": {"why": question["why"], **wrong}}
+            return {"approval": {"why": question["why"], **edit}}
         planning |= {"price": self._price(plan, request, limits).to_json(), "left_out": []}
         get_stream_writer()({"event": "plan", "plan": str(plan), "planner": planning})
-        replied = {"reply": decision, "plan": str(plan)}
-        return {"plan": str(plan), "planning": planning, "approval": replied}
+        approved = {"reply": decision, "plan": str(plan)}
+        return {"plan": str(plan), "planning": planning, "approval": approved}
 
     def execute(self, state: RunState) -> Body[dict[str, Any]]:
         context, request, limits = run_context(), self._request(state), self._limits(state)
         plan = parse_plan(str(state["plan"]))
         finished = _finished(state, plan)
-        # A third-party planner, or an edit of the state, may have written it.
+        # A third-party planner, or an edit of the state, may have written the plan.
         for violation in _violations(plan, request, limits, finished):
             raise violation
         if why := self._unapproved(state, plan, request, limits):
@@ -231,7 +231,7 @@ class _Nodes:
             limits=limits,
             write=get_stream_writer(),
             finished=finished,
-            seconds=self._left(state, finished),
+            seconds=self._seconds_left(state, finished),
         )
         outcomes = yield Work(lambda: execution.run(get_config()), execution.arun)
         self.latencies.add(outcomes[len(finished) :])
@@ -242,10 +242,10 @@ class _Nodes:
         outcomes, planning = state["outcomes"], state["planning"]
         if "mended" not in planning:
             steps = self._limits(state).steps
-            room = self._left(state, outcomes) > 0 and len(outcomes) < steps
-            again = room and broken(planning.get("mend", "off"), _outcomes(state))
-            return "revise" if again else "generate"
-        return "retain" if self.retain and self._lesson(state) else "generate"
+            allowed = self._seconds_left(state, outcomes) > 0 and len(outcomes) < steps
+            replan = allowed and to_mend(planning.get("mend", "off"), _outcomes(state))
+            return "revise" if replan else "generate"
+        return "retain" if self.retain and self._learned_plan(state) else "generate"
 
     def revise(self, state: RunState) -> Body[dict[str, Any]]:
         request, plan, outcomes = self._request(state), parse_plan(state["plan"]), _outcomes(state)
@@ -254,9 +254,10 @@ class _Nodes:
         rest, _ = within(
             rest, limits, lambda plan: _beyond(plan, spent, request.toolbox, limits), len(spent)
         )
-        planner, left = run_context().planner or self.planner, self._left(state, state["outcomes"])
-        result = yield from plan_in_time(planner, rest, left)
-        longer = mended(request, rest, plan, outcomes, result)
+        planner = run_context().planner or self.planner
+        seconds = self._seconds_left(state, state["outcomes"])
+        result = yield from plan_in_time(planner, rest, seconds)
+        longer = extended_plan(request, rest, plan, outcomes, result)
         planning = {**state["planning"], "mended": {**result.to_json(), "plan": state["plan"]}}
         if longer is None:
             return {"planning": planning}
@@ -278,36 +279,37 @@ class _Nodes:
             "approval": {"why": why} if why else approved,
         }
 
-    def retained(self, state: RunState) -> Body[dict[str, Any]]:
-        record: dict[str, Any] = {"query": state["question"], "plan": str(self._lesson(state))}
+    def retain_plan(self, state: RunState) -> Body[dict[str, Any]]:
+        plan = str(self._learned_plan(state))
+        record: dict[str, Any] = {"query": state["question"], "plan": plan}
         record |= {name: value for name in ("context", "history") if (value := state.get(name))}
         try:
             yield Work(lambda: self.retain and self.retain(record))
-            retained = ""
+            retained = plan
         except Exception as error:  # noqa: BLE001 - the answer does not depend on it
             retained = f"The plan was not retained: {told(error)}"
-        summary = {**state["planning"]["mended"], "retained": retained or record["plan"]}
+        summary = {**state["planning"]["mended"], "retained": retained}
         return {"planning": {**state["planning"], "mended": summary}}
 
-    def _lesson(self, state: RunState) -> Plan | None:
-        before = len(parse_plan(state["planning"]["mended"]["plan"]).steps)
-        return lesson(parse_plan(state["plan"]), _outcomes(state), before)
+    def _learned_plan(self, state: RunState) -> Plan | None:
+        kept = len(parse_plan(state["planning"]["mended"]["plan"]).steps)
+        return learned_plan(parse_plan(state["plan"]), _outcomes(state), kept)
 
     def _why_approve(self, plan: Plan, price: Price, toolbox: Toolbox) -> str:
         policies = (self.approving, run_context().approve)
-        whys = (approval.why_approve(policy, plan, price, toolbox) for policy in policies)
-        return next(filter(None, whys), "")
+        reasons = (approval.why_approve(policy, plan, price, toolbox) for policy in policies)
+        return next(filter(None, reasons), "")
 
     def _unapproved(self, state: RunState, plan: Plan, request: PlanRequest, limits: Limits) -> str:
-        """Return why a plan must not run without approval; empty if it may run.
+        """Return the reason why a plan must not run without approval; empty if it may run.
 
-        The price is not checked again: latencies were measured since.
+        The price of a plan that needed no approval is not checked again, since later measurements
+        of latencies change it.
         """
-        judged = state.get("approval", {})
-        if judged.get("plan") != state["plan"]:
+        recorded = state.get("approval", {})
+        if recorded.get("plan") != state["plan"]:
             return self._why_approve(plan, self._price(plan, request, limits), request.toolbox)
-        approved = "reply" in judged
-        return "" if approved else approval.why_declared(plan, request.toolbox)
+        return "" if "reply" in recorded else approval.why_declared(plan, request.toolbox)
 
     def _price(self, plan: Plan, request: PlanRequest, limits: Limits) -> Price:
         attempts, measured = limits.retry.max_attempts, self.latencies.seconds()
@@ -315,7 +317,7 @@ class _Nodes:
 
     def generate(self, state: RunState) -> Body[dict[str, Any]]:
         started = time.perf_counter()
-        generator, left = self.generator, self._left(state, state["outcomes"])
+        generator, left = self.generator, self._seconds_left(state, state["outcomes"])
         plan, outcomes = parse_plan(state["plan"]), _outcomes(state)
         reported = without_replaced(outcomes, len(_finished(state, plan)))
         toolbox = run_context().toolbox or self.toolbox
@@ -363,8 +365,8 @@ class _Nodes:
         # The next question on this thread starts with its own context and history.
         return {"answer": answer, "context": {}, "history": []}
 
-    def _left(self, state: RunState, outcomes: Sequence[Mapping[str, Any]]) -> float:
-        """Return the seconds left until the deadline, after planning and these steps."""
+    def _seconds_left(self, state: RunState, outcomes: Sequence[Mapping[str, Any]]) -> float:
+        """Return the seconds from the end of planning and of these steps to the deadline."""
         return self._limits(state).deadline - (_planning_ms(state) + _end(outcomes)) / 1000
 
     def _request(self, state: RunState) -> PlanRequest:
@@ -438,18 +440,17 @@ def _finished(state: RunState, plan: Plan) -> list[dict[str, Any]]:
     """Return the outcomes of the steps that replanning kept."""
     if (summary := state["planning"].get("mended")) is None:
         return []
-    before = parse_plan(summary["plan"]).steps
+    kept = parse_plan(summary["plan"]).steps
     # The state may have been edited.
-    same = plan.steps[: len(before)] == before
-    return state["outcomes"][: len(before)] if same else []
+    return state["outcomes"][: len(kept)] if plan.steps[: len(kept)] == kept else []
 
 
 def _refused(plan: Plan, outcomes: Sequence[Outcome], citations: Sequence[str]) -> bool:
-    """Return True if the steps that should answer the question found nothing."""
+    """Return ``True`` if the steps that should answer the question found nothing."""
     needed = {ref.step for step in plan.steps for ref in step.references()}
     final = [o for number, o in enumerate(outcomes, 1) if number not in needed]
-    looked = [outcome for outcome in final if outcome.tool != NO_EVIDENCE.name]
-    return not citations and bool(looked) and all(o.status == "empty" for o in looked)
+    look_ups = [outcome for outcome in final if outcome.tool != NO_EVIDENCE.name]
+    return not citations and bool(look_ups) and all(o.status == "empty" for o in look_ups)
 
 
 def _end(outcomes: Sequence[Mapping[str, Any]]) -> float:

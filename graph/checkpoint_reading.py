@@ -20,9 +20,9 @@ def strict(saver: Any) -> Any:
     """
     if not isinstance(saver, BaseCheckpointSaver):
         return saver
-    copied = copy.copy(saver)
-    copied.serde = _strict(saver.serde)
-    return copied
+    strict_saver = copy.copy(saver)
+    strict_saver.serde = _strict(saver.serde)
+    return strict_saver
 
 
 def _strict(serde: Any) -> Any:

@@ -77,7 +77,7 @@ class Execution:
         self._aslots = asyncio.Semaphore(self.limits.concurrency)
 
     def run(self, config: RunnableConfig) -> list[dict[str, Any]]:
-        """Run every step from a thread; return one outcome a step, as JSON, in plan order."""
+        """Run every step from a thread; return one outcome per step, as JSON, in plan order."""
         if (config.get("max_concurrency") or _STREAM_THREADS) < _STREAM_THREADS:
             raise InputError(
                 f"max_concurrency={config['max_concurrency']} leaves no thread for the steps of a "
@@ -86,7 +86,7 @@ class Execution:
         return run(self._steps(lambda number: run(self._step(number))))
 
     async def arun(self) -> list[dict[str, Any]]:
-        """Run every step on the event loop; return one outcome a step, as JSON, in plan order."""
+        """Run every step on the event loop; return one outcome per step, as JSON, in plan order."""
 
         async def step(number: int) -> dict[str, Any]:
             return await arun(self._step(number))

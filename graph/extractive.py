@@ -14,9 +14,9 @@ from casewright.graph.quotable import Quotable, quotables
 from casewright.stores import Encoder
 from casewright.stores.feedback.sufficiency import content_words
 
-#: Maximal number of quoted results of a step.
+#: Maximum number of quoted results of a step.
 QUOTES = 3
-#: Maximal characters of the first and of the next quotations, each the nearest part of a result
+#: Maximum characters of the first and of the next quotations, each the nearest part of a result
 #: with adjacent parts. Results that are shorter together are quoted whole.
 FIRST, NEXT = 320, 120
 #: A further result is quoted if its score is at least this share of the first one's.

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from statistics import median
 from typing import Any
 
-#: Number of the latest calls of a tool that count.
+#: Number of calls per tool that are kept: the latest ones.
 _CALLS = 50
 
 

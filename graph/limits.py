@@ -29,19 +29,19 @@ class Limits:
     """Budgets of one run.
 
     Attributes:
-        step_seconds: Maximal time of a step, all attempts included, from the moment when its inputs
+        step_seconds: Maximum time of a step, all attempts included, from the moment when its inputs
             are ready and a slot of ``concurrency`` is free.
-        deadline: Maximal seconds of the whole run, without pauses; the answer then uses the
+        deadline: Maximum seconds of the whole run, without pauses; the answer then uses the
             evidence so far and says what is missing. Unlimited by default. If another process
             resumes a run, the time of the interrupted node starts again.
-        concurrency: Maximal number of steps that run at the same time.
-        rows: Maximal number of results of a step that are kept.
-        characters: Maximal length of a text in a result; longer texts are cut.
+        concurrency: Maximum number of steps that run at the same time.
+        rows: Maximum number of results of a step that are kept.
+        characters: Maximum length of a text in a result; longer texts are cut.
         retry: Number of attempts, seconds between them, and the errors that are retried.
-        calls: Maximal number of tool calls, further attempts included.
-        seconds: Maximal length of a plan's critical path, by the tools' latencies.
-        cost, tokens: Maximal cost and tokens of all calls, by the tools' declarations.
-        tool_calls: Maximal number of calls by tool name, further attempts included.
+        calls: Maximum number of tool calls, further attempts included.
+        seconds: Maximum length of a plan's critical path, by the tools' latencies.
+        cost, tokens: Maximum cost and tokens of all calls, by the tools' declarations.
+        tool_calls: Maximum number of calls by tool name, further attempts included.
 
     Steps beyond the last five budgets are left out of a plan, from its end.
 
@@ -72,14 +72,13 @@ class Limits:
                 raise InputError(f"Limits.{name} is {getattr(self, name)}; it must be above 0.")
 
     def within(self, request: Limits | Mapping[str, float] | None) -> Limits:
-        """Return the budgets of a request: for each budget, the smaller value of these and the
-        request's.
+        """Return these budgets, lowered to those of a request where the request's are smaller.
 
         These are the operator's budgets: a request can lower them, but not raise them.
 
         Args:
-            request: Budgets by name; the others stay. Or ``Limits``, whose defaults count too, but
-                of whose ``retry`` only the attempts count. ``None`` changes nothing.
+            request: Budgets by name; other budgets stay. Or ``Limits``: all its fields count,
+                defaults too, but of ``retry`` only the attempts. ``None`` changes nothing.
 
         Raises:
             InputError: A name is not a budget, or its value is not a number above 0.
@@ -93,8 +92,8 @@ class Limits:
         else:
             values = _checked(request)
         tool_calls = dict(self.tool_calls)
-        for tool, most in values.pop("tool_calls", {}).items():
-            tool_calls[tool] = min(most, tool_calls.get(tool, most))
+        for tool, limit in values.pop("tool_calls", {}).items():
+            tool_calls[tool] = min(limit, tool_calls.get(tool, limit))
         return replace(
             self,
             retry=self.retry._replace(max_attempts=attempts),
@@ -109,20 +108,20 @@ class Limits:
         return {**bounds, **({"tool_calls": dict(self.tool_calls)} if self.tool_calls else {})}
 
     def excess(self, price: Price) -> str:
-        """Return in words how a price exceeds these budgets; empty if it does not."""
+        """Return the first budget that a price exceeds, in words; empty if it exceeds none."""
         totals = {"calls": sum(price.calls.values())} | {
             name: getattr(price, name) or 0 for name in ("seconds", "cost", "tokens")
         }
         bounds = [(name, total, getattr(self, name)) for name, total in totals.items()]
-        for tool, most in self.tool_calls.items():
-            bounds.append((f"calls of {tool}", price.calls.get(tool, 0), most))
+        for tool, limit in self.tool_calls.items():
+            bounds.append((f"calls of {tool}", price.calls.get(tool, 0), limit))
         # With a tolerance for floating-point sums: three calls at 0.1 cost 0.3.
-        beyond = (
-            f"{name} {total:g}, at most {most:g}"
-            for name, total, most in bounds
-            if total > most * (1 + 1e-9)
+        excesses = (
+            f"{name} {total:g}, at most {limit:g}"
+            for name, total, limit in bounds
+            if total > limit * (1 + 1e-9)
         )
-        return next(beyond, "")
+        return next(excesses, "")
 
 
 def _check_tool_calls(value: Any) -> None:

@@ -32,8 +32,8 @@ def check_mend(mend: Any) -> Mend:
     return mend  # type: ignore[no-any-return]
 
 
-def broken(mend: Mend, outcomes: Sequence[Outcome]) -> list[Outcome]:
-    """Return the outcomes after which this mode replans."""
+def to_mend(mend: Mend, outcomes: Sequence[Outcome]) -> list[Outcome]:
+    """Return the outcomes that make this mode replan."""
     return [outcome for outcome in outcomes if outcome.status in _AFTER[mend]]
 
 
@@ -50,42 +50,39 @@ def rest_request(request: PlanRequest, plan: Plan, outcomes: Sequence[Outcome]) 
         for number, outcome in enumerate(outcomes, 1)
         if outcome.status in _REASONS
     }
-    barred = {outcome.tool for outcome in outcomes if outcome.status in _AFTER["failure"]} - set(
-        fixed.tools
-    )
-    left = request.max_steps - len(plan.steps)
+    failed = {outcome.tool for outcome in outcomes if outcome.status in _AFTER["failure"]}
     return replace(
         request,
-        toolbox=request.toolbox.without(*barred),
-        max_steps=len(fixed.steps) + max(left, 0),
+        toolbox=request.toolbox.without(*(failed - set(fixed.tools))),
+        max_steps=len(fixed.steps) + max(request.max_steps - len(plan.steps), 0),
         fixed=fixed,
         failures=failures,
     )
 
 
-def mended(
+def extended_plan(
     request: PlanRequest,
     rest: PlanRequest,
     plan: Plan,
     outcomes: Sequence[Outcome],
     new: PlanResult,
 ) -> Plan | None:
-    """Return the plan with new steps after the finished ones; ``None`` if there are no new steps.
+    """Return the plan with new steps after its finished steps; ``None`` without new steps.
 
     Args:
-        request: The run's request; ``rest`` is the one for which ``new`` was planned.
+        request: The run's request; ``new`` was planned for the request ``rest``.
     """
-    whole = continued(new.plan, rest)
+    continuation = continued(new.plan, rest)
     # Confidence 0 marks a fallback plan: some tool with the whole question.
-    if whole is None or new.confidence == 0.0:
+    if continuation is None or new.confidence == 0.0:
         return None
     done = [number for number, outcome in enumerate(outcomes, 1) if outcome.status == "done"]
-    old = dict(enumerate(done, 1))
+    numbers = dict(enumerate(done, 1))
     steps = list(plan.steps)
-    for number, step in enumerate(whole.steps, 1):
+    for number, step in enumerate(continuation.steps, 1):
         if number > len(done):
-            steps.append(step.renumbered(old))
-            old[number] = len(steps)
+            steps.append(step.renumbered(numbers))
+            numbers[number] = len(steps)
     longer = Plan(tuple(steps))
     try:
         request.validate(longer)
@@ -94,24 +91,24 @@ def mended(
     return longer
 
 
-def without_replaced(outcomes: Sequence[Outcome], before: int) -> list[Outcome]:
-    """Return the outcomes without those of skipped steps whose tool an added step called."""
-    added = {outcome.tool for outcome in outcomes[before:]}
+def without_replaced(outcomes: Sequence[Outcome], kept: int) -> list[Outcome]:
+    """Return the outcomes without skipped steps whose tool was called by a step after ``kept``."""
+    added = {outcome.tool for outcome in outcomes[kept:]}
     return [
         outcome
         for number, outcome in enumerate(outcomes)
-        if number >= before or outcome.status != "skipped" or outcome.tool not in added
+        if number >= kept or outcome.status != "skipped" or outcome.tool not in added
     ]
 
 
-def lesson(plan: Plan, outcomes: Sequence[Outcome], before: int) -> Plan | None:
-    """Return the steps of a replanned run that found something, as a plan to learn from.
+def learned_plan(plan: Plan, outcomes: Sequence[Outcome], kept: int) -> Plan | None:
+    """Return the steps of a replanned run that had results, as a plan to learn from.
 
-    Return ``None`` if a tool failed, since that says nothing about the plan, or if one of the added
-    steps, those after ``before``, found nothing.
+    Return ``None`` if a tool failed, since a failure does not depend on the plan, or if one of the
+    steps after ``kept``, which replanning added, found nothing.
     """
     failed = any(outcome.status in _AFTER["failure"] for outcome in outcomes)
-    added = outcomes[before:]
+    added = outcomes[kept:]
     if failed or not added or any(outcome.status != "done" for outcome in added):
         return None
     done = [number for number, outcome in enumerate(outcomes, 1) if outcome.status == "done"]

@@ -28,19 +28,22 @@ def check_generator(name: str) -> None:
 def make_generator(
     name: str,
     encoder: Encoder,
-    own: Callable[[], Generator] | None = None,
+    make_quoting: Callable[[], Generator] | None = None,
     *,
     full: bool = False,
 ) -> Generator:
     """Return the generator of this name; a chat model falls back to a generator that quotes.
 
     Sentences of a chat model that the evidence does not bear out are marked.
-    ``own`` makes the domain's quoting generator, if any; ``full`` lets the default one quote whole
-    results.
+    ``make_quoting`` makes the domain's quoting generator, if any; ``full`` lets the default one
+    quote whole results.
     """
     check_generator(name)
-    more = {"full": True} if full else {}
-    quoting: Generator = own() if own else extension("generator", EXTRACTIVE)(encoder, **more)
+    quoting: Generator
+    if make_quoting:
+        quoting = make_quoting()
+    else:
+        quoting = extension("generator", EXTRACTIVE)(encoder, **({"full": True} if full else {}))
     if name == EXTRACTIVE:
         return quoting
     if name in extensions("generator"):

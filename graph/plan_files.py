@@ -9,13 +9,13 @@ from casewright.errors import InputError, PlanError
 from casewright.graph.run_file import parse_run
 from casewright.planner import Plan, parse_plan, read_pinned
 
-#: Maximal bytes of a file; a saved run contains its evidence.
+#: Maximum number of bytes of a file; a saved run contains its evidence.
 MOST_BYTES = 8 * 1024 * 1024
 
 
 @dataclass(frozen=True, slots=True)
 class FiledPlan:
-    """Plan from a file, with the file's data about it.
+    """A plan from a file, with the file's data about the plan.
 
     Attributes:
         question: The question; empty if the file does not say.
@@ -54,10 +54,10 @@ def read_plan_file(file: Path) -> FiledPlan:
         if not text.lstrip().startswith("{"):
             return FiledPlan(parse_plan(text))
         run = parse_run(text, str(file))
-        planner = run.answer.planner
-        sure = planner.get("confidence")
-        confidence = sure if isinstance(sure, float) else None
-        plan, why = parse_plan(run.answer.plan), str(planner.get("because", ""))
-        return FiledPlan(plan, run.question, planner["name"], confidence, why)
+        planner, plan = run.answer.planner, parse_plan(run.answer.plan)
+        value = planner.get("confidence")
+        confidence = value if isinstance(value, float) else None
+        because = str(planner.get("because", ""))
+        return FiledPlan(plan, run.question, planner["name"], confidence, because)
     except PlanError as error:
         raise InputError(f"{file} is not a plan: {error}") from error

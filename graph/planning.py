@@ -22,8 +22,8 @@ def plan_within(
 ) -> Body[tuple[Plan, dict[str, Any]]]:
     """Plan a request within the budget of its limits.
 
-    Tools of which a single call exceeds the budget are hidden from the planner, and the plan has at
-    most as many steps as calls. Steps that exceed the budget nevertheless are left out.
+    A tool is hidden from the planner if a single call of it exceeds the budget. The budget's number
+    of calls also limits the plan's steps. Steps that still exceed the budget are left out.
 
     Args:
         planner: The planner.
@@ -39,12 +39,12 @@ def plan_within(
     def beyond(plan: Plan) -> str:
         return limits.excess(plan.price(request.toolbox, measured=measured))
 
-    bounded, barred = within(request, limits, beyond)
+    bounded, hidden = within(request, limits, beyond)
     result = yield from plan_in_time(planner, bounded, limits.deadline)
     plan = result.plan
     left_out = [
         f"{tool} was hidden from the planner, for the budget: {why}."
-        for tool, why in barred.items()
+        for tool, why in hidden.items()
     ]
     # A plan with more steps is refused before it runs.
     if len(plan.steps) <= limits.steps:
@@ -68,13 +68,13 @@ def within(
     """
     if not limits.budget():
         return request, {}
-    barred = {
+    hidden = {
         tool.name: why for tool in request.toolbox if (why := beyond(Plan((Step(tool.name),))))
     }
-    toolbox = request.toolbox.without(*barred)
+    toolbox = request.toolbox.without(*hidden)
     calls = int(min(request.max_steps, limits.calls - spent))
     calls = max(calls, len(request.fixed.steps) + 1)
-    return replace(request, toolbox=toolbox, max_steps=calls, beyond=beyond), barred
+    return replace(request, toolbox=toolbox, max_steps=calls, beyond=beyond), hidden
 
 
 def plan_in_time(planner: Planner, request: PlanRequest, seconds: float) -> Body[PlanResult]:
@@ -84,9 +84,9 @@ def plan_in_time(planner: Planner, request: PlanRequest, seconds: float) -> Body
     except TimeoutError:
         if isinf(seconds):
             raise
-        other = replace(FallbackPlanner().plan(request), confidence=0.0)
+        fallback = replace(FallbackPlanner().plan(request), confidence=0.0)
         why = f"The run's deadline left {seconds:g} s for planning."
-        return in_place_of(planner.name, why, other, milliseconds=seconds * 1000)
+        return in_place_of(planner.name, why, fallback, milliseconds=seconds * 1000)
 
 
 def check_tools(limits: Limits | Mapping[str, Any] | None, toolbox: Toolbox) -> None:

@@ -12,7 +12,7 @@ from typing import Any
 from casewright.planner import Literal, Plan, Step, StepRef
 from casewright.tools import CallContext, Parameter, Source, Toolbox, ToolSpec
 
-#: Maximal number of steps of a plan, and of earlier steps that a step refers to.
+#: Maximum number of steps of a plan, and of earlier steps that a step refers to.
 MAX_STEPS, MAX_NEEDS = 12, 3
 _STEP = frozenset({Source.STEP})
 

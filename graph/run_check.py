@@ -77,22 +77,22 @@ def _contradictions(answer: Answer) -> Iterator[str]:
 
 
 def _plan_contradictions(answer: Answer) -> Iterator[str]:
-    run = tuple(step["tool"] for step in answer.steps)
+    run_tools = tuple(step["tool"] for step in answer.steps)
     try:
         planned = parse_plan(answer.plan).tools
     except PlanError:
-        # The plan is displayed as a text of one line a step.
-        planned = run if len(answer.plan.split("\n")) == len(run) else ()
-    if len(planned) != len(run):
-        yield f"its plan does not have the {len(run)} steps that were run"
-    for number, (tool, other) in enumerate(zip(planned, run, strict=False), 1):
-        if tool != other:
-            yield f"s{number} is planned with {tool!r:.60} and was run with {other!r:.60}"
+        # The plan is displayed as a text with one line per step.
+        planned = run_tools if len(answer.plan.split("\n")) == len(run_tools) else ()
+    if len(planned) != len(run_tools):
+        yield f"its plan does not have the {len(run_tools)} steps that were run"
+    for number, (tool, run_tool) in enumerate(zip(planned, run_tools, strict=False), 1):
+        if tool != run_tool:
+            yield f"s{number} is planned with {tool!r:.60} and was run with {run_tool!r:.60}"
 
 
-def _default(part: DataclassField[Any]) -> Any:
+def _default(column: DataclassField[Any]) -> Any:
     # Runs saved by earlier versions lack later flags.
-    return part.default if isinstance(part.default, bool) else ...
+    return column.default if isinstance(column.default, bool) else ...
 
 
 @cache
@@ -110,8 +110,8 @@ def _model(kind: type[Any], **types: Any) -> type[BaseModel]:
     """Return a strict model of a dataclass, with narrower types of some fields."""
     hints = get_type_hints(kind) | types
     columns: dict[str, Any] = {
-        part.name: (hints[part.name], Field(ge=0) if part.name in _NOT_NEGATIVE else _default(part))
-        for part in fields(kind)
+        c.name: (hints[c.name], Field(ge=0) if c.name in _NOT_NEGATIVE else _default(c))
+        for c in fields(kind)
     }
     config = ConfigDict(strict=True, extra="forbid", allow_inf_nan=False)
     return create_model(kind.__name__, __config__=config, **columns)

@@ -67,7 +67,7 @@ def read_run(file: Path) -> SavedRun:
         text = file.read_text(encoding="utf-8")
     except OSError as error:
         raise InputError(
-            f"{file} cannot be read: {error.strerror}. Give what casewright ask --save wrote."
+            f"{file} cannot be read: {error.strerror}. Give a file of casewright ask --save."
         ) from error
     except UnicodeDecodeError as error:
         raise _no_run(file, error) from error
@@ -83,7 +83,7 @@ def parse_run(text: str, name: str) -> SavedRun:
     except (ValueError, RecursionError) as error:
         raise _no_run(name, error) from error
     if not isinstance(data, dict) or data.get("kind") != KIND:
-        raise InputError(f"{name} is not a saved run. Give one of casewright ask --save.")
+        raise InputError(f"{name} is not a saved run. Give a file of casewright ask --save.")
     version = data.get("format")
     # True and 1.0 equal 1 but are no format.
     if type(version) is not int or version != FORMAT:
@@ -105,12 +105,12 @@ def parse_run(text: str, name: str) -> SavedRun:
 def _no_run(name: object, error: Exception) -> InputError:
     return InputError(
         f"{name} is not a saved run: its JSON is invalid or cut ({cleaned(str(error), 120)}). "
-        "Give one of casewright ask --save."
+        "Give a file of casewright ask --save."
     )
 
 
-def _damaged(name: str, what: str) -> InputError:
-    return InputError(f"{name} is a damaged run: {cleaned(what, 200)}. Save the run again.")
+def _damaged(name: str, reason: str) -> InputError:
+    return InputError(f"{name} is a damaged run: {cleaned(reason, 200)}. Save the run again.")
 
 
 def _refuse_constant(name: str) -> NoReturn:

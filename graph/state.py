@@ -32,10 +32,7 @@ _NOT_JSON = GetPydanticSchema(lambda *_: core_schema.any_schema(), _omitted)
 
 
 class AskInput(TypedDict, total=False):
-    """Input of a run.
-
-    ``context`` is a JSON object; ``history`` the earlier turns.
-    """
+    """Input of a run: the question, a JSON object as context, and the earlier turns."""
 
     question: Required[str]
     context: dict[str, Any]
@@ -53,7 +50,7 @@ class RunState(AskInput, AskOutput, total=False):
 
     ``run_id`` names the run across resumptions. ``plan`` is the plan's text form; ``planning`` the
     planner's name, time, confidence and price, and those of a replanning as ``mended``.
-    ``outcomes`` holds one ``Outcome`` a step, as JSON. ``budget`` bounds the run's calls;
+    ``outcomes`` holds one ``Outcome`` per step, as JSON. ``budget`` bounds the run's calls;
     ``approval`` holds the question to a person, if any.
     """
 
@@ -73,12 +70,12 @@ class RunContext:
 
     Attributes:
         scope: Identity of the user: customer, tenant, …. Tools read it; no plan can set it.
-        toolbox, planner: Replace the graph's.
+        toolbox, planner: Replace the toolbox and the planner of the graph.
         limits: Budgets of this run, which can only lower the graph's; see ``Limits.within``.
-        mend: Replaces the graph's; see ``build_graph``.
+        mend: Replaces the graph's mode of replanning; see ``build_graph``.
         tenant: The tenant whose cases the run uses. Tools get it as ``tenant`` of the scope; a
             ``per_tenant`` tool searches the tenant's own store.
-        approve: Further plans that need approval; see ``build_graph``.
+        approve: The plans that need approval in addition to the graph's; see ``build_graph``.
     """
 
     scope: Mapping[str, str] = field(default_factory=dict)
@@ -124,7 +121,7 @@ def run_context() -> RunContext:
 def _read(context: Any) -> RunContext:
     if isinstance(context, RunContext):
         return context
-    names = [part.name for part in fields(RunContext)]
+    names = [column.name for column in fields(RunContext)]
     if isinstance(context, Mapping):
         values = {name: context[name] for name in names if name in context}
     elif isinstance(context, BaseModel) or (
@@ -139,9 +136,10 @@ def _read(context: Any) -> RunContext:
     return RunContext(**values)
 
 
-def _unusable(name: str, value: Any, wanted: str) -> InputError:
+def _unusable(name: str, value: Any, expected: str) -> InputError:
     return InputError(
-        f"The run's context has {name}={type(value).__name__} {str(value)[:60]!r}. Give {wanted}; "
+        f"The run's context has {name}={type(value).__name__} {str(value)[:60]!r}. Give "
+        f"{expected}; "
         "if a parent graph's context uses this name for something else, convert it with "
         "as_node(run_context=…)."
     )

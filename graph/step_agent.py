@@ -41,12 +41,12 @@ if TYPE_CHECKING:
 INSTRUCTION = """\
 Do not write the whole plan but its next step only. You are then shown what the step found, and \
 asked again. Write done where nothing more needs to be looked up."""
-#: Maximal number of a step's results that the agent sees, and of their characters.
+#: Maximum number of a step's results that the agent sees, and of their characters.
 ROWS, CHARACTERS = 3, 400
 
 
 class AgentPlanner:
-    """Runs the step-by-step agent with its tools and returns its steps as a plan.
+    """A planner that runs the step-by-step agent with its tools; the agent's steps are the plan.
 
     The milliseconds of a result include the tools' time, since the plan depends on their results.
     The token counts are ``input``, with the prompt prefix once; ``output``; ``model_steps``; and
@@ -58,7 +58,7 @@ class AgentPlanner:
         fallback, plan_cases: As for ``ChatPlanner``.
         examples: Plan cases in the prompt; none by default, since they are whole plans.
         seconds: Deadline of a plan. It ends decoding; a tool has its own timeout.
-        tokens: Maximal number of tokens of a step.
+        tokens: Maximum number of tokens of a step.
     """
 
     def __init__(
@@ -92,8 +92,8 @@ class AgentPlanner:
         started = time.perf_counter()
         try:
             # The agent calls tools while it plans, when nobody can approve the calls.
-            waiting = [tool.name for tool in request.toolbox if tool.approval]
-            request = replace(request, toolbox=request.toolbox.without(*waiting))
+            with_approval = [tool.name for tool in request.toolbox if tool.approval]
+            request = replace(request, toolbox=request.toolbox.without(*with_approval))
             _check_callable(request.toolbox)
             examples = similar_plans(self._plan_cases, request, self._examples)
             prompt = self._model.encode(agent_prompt(render_prompt(request, examples)))
@@ -102,8 +102,8 @@ class AgentPlanner:
             plan = parse_plan(run.plan)
             request.validate(plan)
         except Exception as error:  # noqa: BLE001 - a planner never raises for its model
-            other = self._fallback.plan(request)
-            return in_place_of(self.name, error, other, milliseconds=since(started))
+            fallback = self._fallback.plan(request)
+            return in_place_of(self.name, error, fallback, milliseconds=since(started))
         tokens = {
             "input": len(prompt.head) + run.prompt_tokens,
             "output": run.written_tokens,
@@ -132,7 +132,7 @@ class AgentRun:
     """Result of the agent: its plan, and the outcomes of the steps.
 
     Attributes:
-        model_calls: Number of lines that the model wrote: one a step, and ``done``.
+        model_calls: Number of lines that the model wrote: one per step, and ``done``.
         model_steps: Number of forward passes from which a token was chosen.
         prompt_tokens: Tokens read after the prompt prefix, without cached tokens of the agent.
         model_ms: Milliseconds of the model, without the tools.
@@ -149,16 +149,16 @@ class AgentRun:
 
 
 def agent_prompt(prompt: Prompt) -> Prompt:
-    """Return the agent's prompt, made of that for a whole plan, with the same prefix."""
+    """Return the agent's prompt: that for a whole plan, with the instruction before the question."""
     return Prompt(prompt.head, f"{INSTRUCTION}\n\n{prompt.tail}")
 
 
 @dataclass(frozen=True)
 class StepAgent:
-    """Agent that asks a model for a step, calls the tool, shows the results, and repeats.
+    """An agent that asks a model for a step, calls its tool, adds the results, and repeats.
 
-    With ``stateless``, every call reads all tokens after the prompt prefix again, as with a service
-    that caches no conversation.
+    With ``stateless``, every model call reads all tokens after the prompt prefix again, as with a
+    service that caches no conversation.
     """
 
     model: LanguageModel
@@ -181,7 +181,7 @@ class StepAgent:
             prompt: See ``agent_prompt``.
             scope: The user's scope.
             choices: Function that chooses the tokens, for each call; greedy by default.
-            limits: Maximal number of tokens of each line, and the deadline of all model calls.
+            limits: Maximum number of tokens of each line, and the deadline of all model calls.
 
         Raises:
             DecodingError: A limit was reached, or the conversation exceeds the model's context.
@@ -195,7 +195,7 @@ class StepAgent:
         lines: list[str] = []
         outcomes: dict[int, Outcome] = {}
         calls: list[Written] = []
-        read, shown = 0, list(prompt.tail)
+        prompt_tokens, new_tokens = 0, list(prompt.tail)
         with ExitStack() as stack:
             conversation: Conversation | None = None
             while True:
@@ -204,10 +204,10 @@ class StepAgent:
                     conversation = stack.enter_context(
                         self.decoder.conversation(prompt.head, limits)
                     )
-                conversation.feed(shown)
-                read += len(shown)
-                earlier = [outcome.tool for outcome in outcomes.values()]
-                matcher = self.grammar.next_step(request, earlier)
+                conversation.feed(new_tokens)
+                prompt_tokens += len(new_tokens)
+                called = [outcome.tool for outcome in outcomes.values()]
+                matcher = self.grammar.next_step(request, called)
                 written = conversation.write(matcher, limits=limits, choose=next(choosing))
                 calls.append(written)
                 line = self.model.decode(written.tokens)
@@ -219,14 +219,14 @@ class StepAgent:
                 tools_ms += outcome.milliseconds
                 outcomes[len(lines)] = outcome
                 # A new conversation starts with the whole text of this one.
-                before = [*shown, *written.tokens] if self.stateless else []
-                shown = [*before, *self.model.encode_plan(results_text(outcome))]
+                earlier_tokens = [*new_tokens, *written.tokens] if self.stateless else []
+                new_tokens = [*earlier_tokens, *self.model.encode_plan(results_text(outcome))]
         return AgentRun(
             plan="\n".join(lines),
             outcomes=list(outcomes.values()),
             model_calls=len(calls),
             model_steps=sum(call.model_steps for call in calls),
-            prompt_tokens=read,
+            prompt_tokens=prompt_tokens,
             written_tokens=sum(len(call.tokens) for call in calls),
             model_ms=since(started) - tools_ms,
             tools_ms=tools_ms,

@@ -56,7 +56,7 @@ class BodyNode(RunnableLambda[Any, Any]):
 
 
 class RunSpans(BaseCallbackHandler):
-    """Opens a span for each run of a graph, as the parent of its nodes' spans.
+    """A handler that opens a span for each run of a graph, as the parent of its nodes' spans.
 
     It is a callback handler, since no ``with`` block encloses a streamed run of LangGraph.
     """
@@ -81,7 +81,7 @@ class RunSpans(BaseCallbackHandler):
         parent_run_id: UUID | None = None,
         **kwargs: Any,
     ) -> None:
-        """Open a span for a graph's run, or record the graph's run of a run within it."""
+        """Open a span for a graph's run; map a run within it to the graph's run."""
         if parent_run_id in self._spans:
             self._spans[run_id] = self._spans[parent_run_id]
             return
@@ -96,8 +96,8 @@ class RunSpans(BaseCallbackHandler):
         root, opened = self._spans.pop(run_id, _NO_SPAN)
         if root == run_id:
             # Cancelled inner runs get no end event.
-            for run in [run for run, (of, _) in self._spans.items() if of == root]:
-                del self._spans[run]
+            for inner in [run for run, (run_root, _) in self._spans.items() if run_root == root]:
+                del self._spans[inner]
             opened.end()
 
     def on_chain_error(self, error: BaseException, *, run_id: UUID, **kwargs: Any) -> None:
@@ -151,7 +151,7 @@ class TracedNode(BodyNode):
 
 
 def in_step(step: str, tool: str, start: Callable[[], Task]) -> Task:
-    """Start a step's task so that its trace and its tool's runs have the names of step and tool."""
+    """Start a step's task with the names of step and tool as metadata of the runs within it."""
     config = get_config()
     manager = config.get("callbacks")
     if not isinstance(manager, BaseCallbackManager):
@@ -166,19 +166,15 @@ def planned(planner: Planner, request: PlanRequest, seconds: float | None) -> Bo
     """Return a planner's result, within a span; raise ``TimeoutError`` after these seconds."""
     with spans.span("plan", NAME, {"gen_ai.agent.name": NAME}) as add:
         result = yield Work(lambda: planner.plan(request), lambda: planner.aplan(request), seconds)
-        add(_of_plan(result))
+        attributes = {
+            "casewright.planner": result.planner,
+            "casewright.plan.steps": len(result.plan.steps),
+            "casewright.plan.attempts": result.attempts,
+            "casewright.plan.fallback": bool(result.fallback),
+        }
+        content = spans.content(casewright__plan=str(result.plan))
+        add({**attributes, **_usage(result.tokens), **content})
         return cast("PlanResult", result)
-
-
-def _of_plan(result: PlanResult) -> dict[str, Any]:
-    return {
-        "casewright.planner": result.planner,
-        "casewright.plan.steps": len(result.plan.steps),
-        "casewright.plan.attempts": result.attempts,
-        "casewright.plan.fallback": bool(result.fallback),
-        **_usage(result.tokens),
-        **spans.content(casewright__plan=str(result.plan)),
-    }
 
 
 def generated(
@@ -189,12 +185,8 @@ def generated(
         generation = yield Work(
             lambda: generator.generate(request), lambda: generator.agenerate(request), seconds
         )
-        add(_of_generation(generation))
+        add({**_usage(generation.tokens), **spans.content(casewright__answer=generation.text)})
         return cast("Generation", generation)
-
-
-def _of_generation(generation: Generation) -> dict[str, Any]:
-    return {**_usage(generation.tokens), **spans.content(casewright__answer=generation.text)}
 
 
 def _usage(tokens: Mapping[str, int]) -> dict[str, int]:

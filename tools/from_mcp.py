@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 #: Field in which a server's library wraps a result that is not an object: a list, a text, a number.
 _WRAPPED = "result"
-#: Most pages of a server's list of tools.
+#: Maximum number of pages of a server's list of tools.
 _PAGES = 100
 #: Seconds for a server to list its tools; some servers install themselves first.
 LISTING_SECONDS = 60.0

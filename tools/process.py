@@ -19,7 +19,8 @@ from casewright.errors import ToolError
 from casewright.tools.deadline import in_background
 from casewright.tools.spec import CallContext, RunAsync
 
-#: Most tool processes at the same time; a step waits for a free one within its time limit.
+#: Maximum number of concurrent tool processes; a step waits for a free process within its time
+#: limit.
 AT_ONCE = 8
 #: Longest line, in bytes, that a process may write: its result, or a report.
 MAX_BYTES = 32 * 1024 * 1024

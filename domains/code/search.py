@@ -14,7 +14,7 @@ from casewright.tools import CallContext, Search
 
 #: A tool's search, called with the query and the call's context.
 CodeSearch = Callable[[str, CallContext], Sequence[Hit]]
-#: Most chunks of a search by similarity, and of a search by name (the nearest to the query).
+#: Maximum number of chunks from a search by similarity, and from a search by name (the nearest).
 CHUNKS, NAMED = 8, 50
 #: Facet weights for a question that names no definition; the schema's weights are for names.
 UNNAMED: Mapping[str, float] = {"text": 0.8, "title": 0.2}

@@ -53,8 +53,8 @@ _GLUE = _INSIDE | {"the"} | CLASSES | METHODS
 #: A constructor's name in questions, and in languages; some languages use the class name.
 _CONSTRUCTOR = "constructor"
 _CONSTRUCTORS = ("__init__", "constructor")
-#: Most words between a method and its class, and most names in a list. The bound limits the time
-#: for pasted code, where every word looks like a name.
+#: Maximum number of words between a method and its class, and of names in a list. It limits the
+#: time for pasted code, where every word looks like a name.
 REACH = 8
 
 

@@ -34,11 +34,11 @@ QUESTIONS = (
     "Why was it done this way?",
     "Which function reads the file, and what does it return?",
 )
-#: Most passages of a result, and of the candidates that are compared with the question's words.
+#: Maximum number of passages of a result, and of candidates that are compared with the question.
 PASSAGES, CANDIDATES = 5, 20
 #: Lowest relevance of a passage, as a share of the best passage's relevance.
 NEAR_BEST = 0.6
-#: Most titles that are reported for a question without an answer, and most letters of a title.
+#: Maximum number of titles, and of letters of a title, in the report for a question without answer.
 NEAREST_TITLES, TITLE = 3, 80
 
 #: Headings that do not describe their section.

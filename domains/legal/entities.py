@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator
 from casewright.domains.legal.entity_names import Names, Span
 from casewright.domains.legal.entity_words import MONTHS
 
-#: Most entities of a text; the first ones are kept.
+#: Maximum number of entities of a text; the first ones are kept.
 MOST = 60
 
 _MONTH = "|".join(MONTHS.split())

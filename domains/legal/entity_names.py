@@ -20,9 +20,9 @@ from casewright.domains.legal.entity_words import (
     TITLES,
 )
 
-#: Most words of a name; a heading in capitals is split.
+#: Maximum number of words of a name; a heading in capitals is split.
 LONGEST = 14
-#: Most words in brackets before a ``v``.
+#: Maximum number of words in brackets before a ``v``.
 LONGEST_BRACKET = 24
 Span = tuple[int, int]
 

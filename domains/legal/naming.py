@@ -11,7 +11,7 @@ from casewright.domains.legal.entity_words import COMPANY_ENDS, GENERIC, OPENERS
 #: Levels of certainty that a case is named: not named; one party; both parties; both in order, or
 #: the full name; the neutral citation.
 NOT, ONE_PARTY, PARTIES, NAME, CITATION = range(5)
-#: Most citations of a party whose name alone identifies a case.
+#: Maximum number of citations of a party whose name alone identifies a case.
 MOST_OF_ONE_PARTY = 2
 
 Party = tuple[str, ...]

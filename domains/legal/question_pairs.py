@@ -27,7 +27,7 @@ from casewright.stores.progress import progress_bar
 if TYPE_CHECKING:
     from langchain_core.language_models import BaseChatModel
 
-#: Most cases with the same entity for it to pair them; a state or a court has more.
+#: Maximum number of cases with the same entity for it to pair them; a state or a court has more.
 MOST_CASES = 8
 PROMPT = """\
 Below are two legal cases that have in common: {shared}. Write one question that can only be \

@@ -16,7 +16,7 @@ ON_TOPIC = 0.22
 #: Lowest relevance of a case, as a share of the best case's; if two cases answer a question
 #: together, the second reaches two thirds of the first.
 NEAR_BEST = 0.7
-#: Most cases of a result, and candidates among which named cases are searched.
+#: Maximum number of cases of a result, and candidates among which named cases are searched.
 MOST, CANDIDATES = 4, 100
 QUERY_SOURCES = ("question", "literal")
 RESULTS = ("citation", "answer", "evidence")

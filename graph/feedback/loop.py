@@ -18,6 +18,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
+from langgraph.config import get_stream_writer
 from langgraph.errors import GraphBubbleUp
 from langgraph.graph import END, START, StateGraph
 from langgraph.graph.state import CompiledStateGraph
@@ -52,7 +53,7 @@ from casewright.tools.body import Body, Work
 from casewright.tools.deadline import start_daemon
 
 FeedbackGraph = CompiledStateGraph[FeedbackState, None, FeedbackInput, FeedbackOutput]
-#: Number of embedded questions in the cache; minimal seconds for the first search and for reading.
+#: Number of embedded questions in the cache; minimum seconds for the first search and for reading.
 QUESTIONS, READING_SECONDS = 32, 1.0
 
 
@@ -74,7 +75,7 @@ def build_feedback(
     ``feedback_ended`` with the reason.
 
     A round is one search and one call of the judge, which sees the relevant cases and judges the
-    unseen ones. The loop goes on while the relevant set grows, within the limits. If the judge
+    unseen cases. The loop goes on while the relevant set grows, within the limits. If the judge
     raises, hangs or returns invalid verdicts, the loop ends with the results so far.
 
     Args:
@@ -144,7 +145,7 @@ class _Nodes:
         started = time.perf_counter()
         if not state["rounds"]:
             check_question(state.get("question", ""))
-            # If the first search fails, there is nothing to return.
+            # If the first search fails, the loop has no results to return.
             seconds = max(self._limits.seconds, READING_SECONDS)
             try:
                 results = yield Work(lambda: self._first(state), seconds=seconds)
@@ -156,9 +157,9 @@ class _Nodes:
             return rounds.searched(state, results, "question", started)
         try:
             results = yield Work(
-                lambda: self._again(state), seconds=rounds.seconds_left(state, self._limits)
+                lambda: self._next(state), seconds=rounds.seconds_left(state, self._limits)
             )
-        except Exception as error:  # noqa: BLE001 - earlier results are worth more
+        except Exception as error:  # noqa: BLE001 - the loop returns the earlier results
             return rounds.search_failed(state, self._limits, error, started)
         return rounds.searched(state, results, self._strategy_name, started)
 
@@ -175,7 +176,7 @@ class _Nodes:
                 lambda: self._verdicts(request), lambda: self._averdicts(request), request.seconds
             )
         except GraphBubbleUp:
-            # An interrupt is no failure: the judge may ask a person.
+            # An interrupt is not a failure: the judge may ask a person.
             raise
         except Exception as error:  # noqa: BLE001 - judges raise anything
             return rounds.judge_failed(state, request, error, started)
@@ -192,7 +193,8 @@ class _Nodes:
             reason = "search_failed"
         candidates = [dict(candidate) for candidate in state["candidates"]]
         names = self._judge_name, self._strategy_name
-        rounds.tell_end(reason, self._judge_name)
+        event = {"event": "feedback_ended", "reason": reason, "judge": self._judge_name}
+        get_stream_writer()(event)
         # The next question on this thread starts with its own condition.
         result = FeedbackResult(hits, candidates, reason, state["rounds"], *names)
         return {"feedback": result.to_json(), "where": None}
@@ -255,23 +257,23 @@ class _Nodes:
         question = self._question(state)
         return question.best(min(self._limits.first, self._limits.candidates)) if question else []
 
-    def _again(self, state: FeedbackState) -> Sequence[Found]:
+    def _next(self, state: FeedbackState) -> Sequence[Found]:
         question = self._question(state)
         if question is None:
             return []
         candidates = self._candidates(question, state)
-        relevant = [candidate for candidate, mark in candidates if mark]
-        irrelevant = [candidate for candidate, mark in candidates if mark is False]
+        relevant = [candidate for candidate, verdict in candidates if verdict]
+        irrelevant = [candidate for candidate, verdict in candidates if verdict is False]
         if not relevant:
             return []
-        wanted = min(self._limits.more, self._limits.candidates - len(state["candidates"]))
+        k = min(self._limits.more, self._limits.candidates - len(state["candidates"]))
         seen = {candidate["id"] for candidate in state["candidates"]}
         unseen: dict[str, Found] = {}
         with _contained(self._strategy_name):
-            for result in self._strategy.search(question, Feedback(relevant, irrelevant), wanted):
+            for result in self._strategy.search(question, Feedback(relevant, irrelevant), k):
                 if result.hit.case.id not in seen and math.isfinite(result.nearness):
                     unseen.setdefault(result.hit.case.id, result)
-        return list(unseen.values())[:wanted]
+        return list(unseen.values())[:k]
 
     def _candidates(
         self, question: Question, state: FeedbackState
@@ -291,8 +293,8 @@ class _Nodes:
         """Return the judge's request, and True if it has all unseen candidates."""
         question = self._question(state)
         candidates = self._candidates(question, state) if question else []
-        relevant = [candidate for candidate, mark in candidates if mark]
-        unseen = [candidate for candidate, mark in candidates if mark is None]
+        relevant = [candidate for candidate, verdict in candidates if verdict]
+        unseen = [candidate for candidate, verdict in candidates if verdict is None]
         spent = sum(trace["tokens"] for trace in state["rounds"])
         spent += estimated_tokens(state["question"], *(candidate.text for candidate in relevant))
         fitting: list[Candidate] = []

@@ -20,7 +20,7 @@ from casewright.stores.retrievers.retrieval import hit_metadata
 
 
 class FeedbackRetriever(BaseRetriever):
-    """Retrieves cases as documents, by relevance feedback::
+    """A retriever of cases as documents, by relevance feedback::
 
         FeedbackRetriever(search=FeedbackSearch(store, judge), k=8).invoke("…")
 
@@ -31,7 +31,7 @@ class FeedbackRetriever(BaseRetriever):
 
     Attributes:
         search: The search with its store, judge and limits.
-        k: Most documents.
+        k: Maximum number of documents.
         where: Metadata that a case must have, as for ``CaseStore.search``.
 
     Raises (when invoked):

@@ -98,8 +98,8 @@ def judged(
         "note": verdicts.note,
     }
     rounds = _with_last(state, changes, started)
-    now: FeedbackState = {**state, "candidates": candidates, "rounds": rounds}
-    reason = _reason(now, limits) if complete else "tokens"
+    new_state: FeedbackState = {**state, "candidates": candidates, "rounds": rounds}
+    reason = _reason(new_state, limits) if complete else "tokens"
     return {"candidates": candidates, "rounds": rounds, "reason": reason}
 
 
@@ -111,7 +111,7 @@ def judge_failed(
     late = since(started) >= request.seconds * 1000
     changes: dict[str, Any] = {}
     if isinstance(error, Verdicts):
-        why, changes["tokens"] = error.note or "it says no more", _counted(error)
+        why, changes["tokens"] = error.note or "it gave no reason", _counted(error)
     else:
         why, late = plain(told(error)), late and isinstance(error, TimeoutError)
     changes["note"] = "The judge took too long." if late else f"The judge failed: {why}"
@@ -123,11 +123,6 @@ def seconds_left(state: FeedbackState, limits: FeedbackLimits) -> float:
     """Return the remaining seconds; pauses do not count."""
     spent: float = sum(trace["milliseconds"] for trace in state["rounds"])
     return max(limits.seconds - spent / 1000, 0.0)
-
-
-def tell_end(reason: str, judge: str) -> None:
-    """Write the reason for the loop's end to the stream."""
-    get_stream_writer()({"event": "feedback_ended", "reason": reason, "judge": judge})
 
 
 def _reason(state: FeedbackState, limits: FeedbackLimits) -> str:
@@ -148,11 +143,11 @@ def _with_last(
     state: FeedbackState, changes: Mapping[str, Any], started: float
 ) -> list[dict[str, Any]]:
     """Return the rounds with a changed last trace, and write that trace to the stream."""
-    *before, last = state["rounds"]
+    *earlier, last = state["rounds"]
     trace = {**last, **changes}
     trace["milliseconds"] = round(trace["milliseconds"] + since(started), 3)
     _tell(trace)
-    return [*before, trace]
+    return [*earlier, trace]
 
 
 def _relevant(candidates: Sequence[Mapping[str, Any]]) -> int:

@@ -25,7 +25,7 @@ class FeedbackLimits:
         tokens: Tokens of the judge's requests, the relevant cases included, as the judge counts
             them, or estimated at four characters each.
         seconds: Time of the loop.
-        characters: Maximal length of a case's text in a request; longer texts are cut.
+        characters: Maximum length of a case's text in a request; longer texts are cut.
 
     Raises:
         InputError: A bound is not positive.
@@ -107,7 +107,7 @@ class FeedbackResult:
         candidates: Every case of a search, in order: ``id``, ``round``, ``nearness``, ``relevant``
             (``None`` until it is judged) and ``probability``.
         reason: The reason why the loop ended; see ``Reason``.
-        rounds: One object a round: ``round``, ``search`` (the question or a strategy's name),
+        rounds: One object per round: ``round``, ``search`` (the question or a strategy's name),
             ``found``, ``judged``, ``relevant`` (new ones), ``total`` (all relevant), ``tokens``,
             ``milliseconds``, and ``note`` on a problem.
         judge: Name of the judge.

@@ -5,13 +5,14 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator
+from contextlib import suppress
 from typing import Any
 
 from pydantic import TypeAdapter, ValidationError
 from pydantic_core import from_json
 
-#: Number of characters that are read, from the end of an answer, where the verdicts are.
-LONGEST = 20_000
+#: Maximum number of characters that are read, from the end of an answer.
+MAX_CHARACTERS = 20_000
 _BOOL = TypeAdapter(bool)
 _WORDS = {"relevant": True, "irrelevant": False, "not relevant": False}
 #: Keys of the number and the verdict in a candidate's object.
@@ -36,14 +37,14 @@ def read_verdicts(text: str, count: int) -> dict[int, bool]:
     object, ``{"0": {"relevant": true}}``, ``[{"id": 0, "relevant": true}]``, and a line for each
     candidate. A list alone, or in an object, names the relevant numbers or holds ``count``
     verdicts. In truncated JSON the complete part is read. If there are several objects, the last
-    one counts, since models reason and quote before they answer. Only the last ``LONGEST``
-    characters are read.
+    object counts, since models reason and quote before they answer. Only the last
+    ``MAX_CHARACTERS`` characters are read.
     """
-    text = _FENCE.sub("", text[-LONGEST:]).strip()
+    text = _FENCE.sub("", text[-MAX_CHARACTERS:]).strip()
     verdicts: dict[int, bool] = {}
-    for value, alone in _values(text):
-        # A list within a sentence may name what is not relevant.
-        if alone or isinstance(value, dict) or (value and isinstance(value[0], dict)):
+    for value, is_whole in _values(text):
+        # A list within a sentence may have the numbers of candidates that are not relevant.
+        if is_whole or isinstance(value, dict) or (value and isinstance(value[0], dict)):
             verdicts = _verdicts(value, count) or verdicts
     if not verdicts:
         lines = ((_number(line[1], count), _verdict(line[2])) for line in _LINE.finditer(text))
@@ -53,25 +54,22 @@ def read_verdicts(text: str, count: int) -> dict[int, bool]:
 
 def _values(text: str) -> Iterator[tuple[Any, bool]]:
     """Yield each JSON object or list of a text, and True if it is the whole text."""
-    decoder, at = json.JSONDecoder(), 0
-    while (start := _OPENING.search(text, at)) is not None:
-        first = start.start()
+    decoder, position = json.JSONDecoder(), 0
+    while (opening := _OPENING.search(text, position)) is not None:
+        start = opening.start()
         try:
-            value, at = decoder.raw_decode(text, first)
+            value, position = decoder.raw_decode(text, start)
         except RecursionError:
             # A text with so many brackets has no verdicts; trying each would take long.
-            at = first + 500
+            position = start + 500
         except ValueError:
-            at = first + 1
-            try:
-                value, end = from_json(text[first:], allow_partial=True), len(text)
-            except ValueError:
-                continue
-            # The last number of an unclosed list may be truncated.
-            yield value if isinstance(value, dict) else value[:-1], first == 0
-            at = end
+            position = start + 1
+            with suppress(ValueError):
+                value, position = from_json(text[start:], allow_partial=True), len(text)
+                # The last number of an unclosed list may be truncated.
+                yield value if isinstance(value, dict) else value[:-1], start == 0
         else:
-            yield value, first == 0 and at == len(text)
+            yield value, start == 0 and position == len(text)
 
 
 def _verdicts(value: Any, count: int, depth: int = 2) -> dict[int, bool]:
@@ -87,13 +85,13 @@ def _verdicts(value: Any, count: int, depth: int = 2) -> dict[int, bool]:
         pairs = [(_field(value, _IDS), value)]
     else:
         pairs = list(value.items())
-    read = {
+    verdicts = {
         number: verdict
         for key, item in pairs
         if (number := _number(key, count)) is not None and (verdict := _verdict(item)) is not None
     }
-    if read or not depth or isinstance(value, list):
-        return read
+    if verdicts or not depth or isinstance(value, list):
+        return verdicts
     inner = [item for item in value.values() if isinstance(item, dict | list)]
     return next(filter(None, (_verdicts(item, count, depth - 1) for item in inner[::-1])), {})
 

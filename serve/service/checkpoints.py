@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 #: The query of threads whose last checkpoint has an id below the parameter that follows.
 LAST_BELOW = "SELECT thread_id FROM checkpoints GROUP BY thread_id HAVING MAX(checkpoint_id) < "
 Older = Callable[[str], Awaitable[list[str]]]
-#: The most threads in memory, of all tenants together.
+#: Maximum number of threads in memory, of all tenants together.
 MOST_IN_MEMORY = 1000
 #: The longest integrity check of a threads' file at the start of a service.
 CHECK_SECONDS = 5.0

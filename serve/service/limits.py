@@ -38,7 +38,8 @@ UNREAD_SECONDS = 5.0
 LARGE_BYTES = 64 * 1024
 #: The deepest nesting of JSON lists and objects.
 JSON_DEPTH = 100
-#: The most strings, brackets and commas in JSON, about three per value. A large run has 50,000.
+#: Maximum number of strings, brackets and commas in JSON. A value has about three; a large run has
+#: 50,000.
 JSON_PARTS = 200_000
 #: A string, closed or not, or a character of JSON's structure. No string is scanned twice.
 _PARTS = re.compile(rb'"[^"\\]*+(?:\\.[^"\\]*+)*+"?|[\[{\]},]', re.DOTALL)

@@ -44,7 +44,7 @@ from casewright.serve.service.routes import (
 from casewright.tools import Toolbox
 
 plans = APIRouter(prefix="/plans", tags=["plans"], dependencies=[BEARER])
-#: The most plans in the folder for a new plan over HTTP.
+#: Maximum number of plans in the folder for a new plan over HTTP.
 MOST_PLANS = 1000
 log = logging.getLogger("casewright.service")
 PlanName = Annotated[str, Path(pattern=f"^{NAME.pattern}$", description="The plan's name.")]

@@ -23,7 +23,7 @@ from casewright.serve.service.recent import TenantLru
 
 #: The time for which a store keeps responses, in minutes.
 TTL: Any = {"default_ttl": 24 * 60, "refresh_on_read": False, "sweep_interval_minutes": 60}
-#: The most responses of all tenants in memory, where responses do not expire.
+#: Maximum number of responses of all tenants in memory, where responses do not expire.
 MOST_IN_MEMORY = 1000
 _NAMESPACE = ("casewright", "requests")
 

@@ -29,7 +29,7 @@ from casewright.serve.service.connections import (
 #: Extra time of a connection after its request's, in which cancelled work ends.
 END_SECONDS = 15.0
 LOG_FORMAT = "%(levelname)s %(name)s: %(message)s"
-#: The most lines of one place in the code, and the time in seconds that they are counted in.
+#: Maximum number of log lines from one place in the code, within this number of seconds.
 MOST_LINES = 20
 LINE_SECONDS = 60.0
 

@@ -33,7 +33,7 @@ MARKS = (
 #: Share of zero bytes from which data without a mark count as UTF-16: in European text, every other
 #: byte is zero.
 HALF_ZERO = 0.3
-#: Most uncompressed bytes of a DOCX file.
+#: Maximum number of uncompressed bytes of a DOCX file.
 UNPACKED = 200_000_000
 #: The metadata block at the top of a Markdown file, and the title in it.
 FRONT = re.compile(r"\A---\n(?:[^\n]*\n){0,200}?---\n")
