@@ -32,8 +32,8 @@ def digest(files: Iterable[Traversable], schemas: Iterable[CaseSchema]) -> str:
 def open_built(
     folder: Path,
     name: str,
-    wanted: str,
-    parts: Mapping[str, tuple[CaseSchema, MakeCases]],
+    expected: str,
+    schemas: Mapping[str, tuple[CaseSchema, MakeCases]],
     *,
     anew: bool = False,
 ) -> dict[str, CaseStore]:
@@ -44,8 +44,8 @@ def open_built(
 
     Args:
         folder: The domain's own folder.
-        wanted: Digest of the content that the stores must have.
-        parts: Store name to its schema and the function that returns its cases.
+        expected: Digest of the content that the stores must have.
+        schemas: Store name to its schema and the function that returns its cases.
         anew: Rebuild unconditionally, even over damaged files.
 
     Raises:
@@ -63,25 +63,25 @@ def open_built(
         ) from error
     key, engine = _acquire(cases, name, anew=anew)
     try:
-        built = _mark(mark) == wanted and not anew
+        built = _mark(mark) == expected and not anew
         contents: dict[str, Sequence[Case]] = {}
         if not built:
             note(f"Building the {name} stores, once …")
             # Making the cases may fail, so it precedes any removal.
-            contents = {part: make() for part, (_, make) in parts.items()}
+            contents = {part: make() for part, (_, make) in schemas.items()}
             mark.unlink(missing_ok=True)
-            for schema, _ in parts.values():
+            for schema, _ in schemas.values():
                 engine.drop(schema.name)
-        stores = {part: _opened(schema, cases, name) for part, (schema, _) in parts.items()}
+        stores = {part: _opened(schema, cases, name) for part, (schema, _) in schemas.items()}
         if not built:
             total = sum(map(len, contents.values()))
             with show_progress(f"Building the {name} stores", total, "cases") as advance:
                 for part, content in contents.items():
                     stores[part].add(content, progress=advance)
-            mark.write_text(json.dumps({"digest": wanted}), encoding="utf-8")
+            mark.write_text(json.dumps({"digest": expected}), encoding="utf-8")
         return stores
     finally:
-        # From here on, open stores hold the lock of the folder.
+        # The open stores hold the lock of the folder from here on.
         connections.release(key, engine)
 
 

@@ -45,7 +45,7 @@ class Domain:
         name: Its name on the command line.
         description: One sentence.
         questions: Questions to try, the best first.
-        open: Opens its stores in a folder, after building them if they are missing or stale, or if
+        open: Opens its stores in a folder; builds them first if they are missing or stale, or if
             the third argument, ``anew``, is true.
         queries: Reads its annotated queries.
         measuring_queries: Reads test queries, on which no planner is trained or tuned.
@@ -62,7 +62,7 @@ class Domain:
         generator: Returns the generator that quotes evidence, which is used without a language
             model.
         tool_pools: File with alternative names and descriptions of its tools, for training prompts.
-        answer: Answers requests that have an option (not of ``openers``) instead of a question.
+        answer: Answers requests with an option, other than those of ``openers``, and no question.
     """
 
     name: str

@@ -68,11 +68,11 @@ def run_plan(toolbox: Toolbox, query: AnnotatedQuery, scope: Mapping[str, str]) 
     """Return the outcomes of a gold plan, run sequentially and without time limits."""
     outcomes: dict[int, Outcome] = {}
     for number, step in enumerate(query.plan.steps, 1):
-        known = StepInputs(query.query, query.record.context, outcomes)
+        inputs = StepInputs(query.query, query.record.context, outcomes)
         tool = toolbox[step.tool]
         try:
             assert tool.run is not None
-            returned = tool.run(known.arguments(step), CallContext("", "", "", query.query, scope))
+            returned = tool.run(inputs.arguments(step), CallContext("", "", "", query.query, scope))
             results = rows(tool, returned)
             status: Status = "done" if results or not tool.results else "empty"
         except MissingReferenceError:

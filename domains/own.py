@@ -65,7 +65,7 @@ def own_domain(
             f"The toolbox of {name!r} is a {type(toolbox).__name__}. Give Toolbox([…]), or a "
             "function that returns one."
         )
-    known = _queries(name, queries)
+    annotated = _queries(name, queries)
     examples = _texts(questions, f"The questions of {name!r}")
     scope_values = _scopes(name, scopes or {})
     folder = None if reader is None else Path(reader)
@@ -78,15 +78,15 @@ def own_domain(
 
     def open_domain(folder: Path, encoder: Encoder, anew: bool) -> OpenDomain:
         tools = toolbox if isinstance(toolbox, Toolbox) else _make_toolbox(name, toolbox)
-        _check_plans(name, known, tools)
-        return OpenDomain(tools, plan_store(known, encoder), opened_stores)
+        _check_plans(name, annotated, tools)
+        return OpenDomain(tools, plan_store(annotated, encoder), opened_stores)
 
     return Domain(
         name=name,
         description=description,
-        questions=examples or tuple(query.query for query in known[:4]),
+        questions=examples or tuple(query.query for query in annotated[:4]),
         open=open_domain,
-        queries=lambda: list(known),
+        queries=lambda: list(annotated),
         scopes=scope_values,
         reader=folder,
         planner=ENSEMBLE if folder is None else CASE_PLANNER,
@@ -100,13 +100,13 @@ def _queries(
         return read_annotated(Path(queries))
     if isinstance(queries, Mapping):
         return [AnnotatedQuery.read({"id": q, "query": q, "plan": p}) for q, p in queries.items()]
-    known: list[Any] = list(queries)
-    if wrong := [query for query in known if not isinstance(query, AnnotatedQuery)]:
+    annotated: list[Any] = list(queries)
+    if others := [query for query in annotated if not isinstance(query, AnnotatedQuery)]:
         raise InputError(
-            f"A query of {name!r} is a {type(wrong[0]).__name__}. Give AnnotatedQuery.read({{…}}) "
+            f"A query of {name!r} is a {type(others[0]).__name__}. Give AnnotatedQuery.read({{…}}) "
             "of each, or their JSON Lines file."
         )
-    return known
+    return annotated
 
 
 def _scopes(name: str, scopes: Mapping[str, Sequence[str]]) -> dict[str, tuple[str, ...]]:
@@ -130,8 +130,8 @@ def _texts(texts: Sequence[str], name: str) -> tuple[str, ...]:
     # A str is also a sequence of str.
     if not isinstance(texts, Sequence) or isinstance(texts, str | bytes):
         raise InputError(f"{name} are a {type(texts).__name__}. Give a list of texts.")
-    if wrong := [text for text in texts if not isinstance(text, str)]:
-        raise InputError(f"{name} hold a {type(wrong[0]).__name__}. Give texts only.")
+    if others := [text for text in texts if not isinstance(text, str)]:
+        raise InputError(f"{name} hold a {type(others[0]).__name__}. Give texts only.")
     return tuple(texts)
 
 

@@ -23,13 +23,13 @@ def is_place(text: str) -> bool:
     return _REFERENCE.fullmatch(text) is not None
 
 
-def object_of(reference: str, option: str, wanted: str) -> Any:
+def object_of(reference: str, option: str, expected: str) -> Any:
     """Return an object of a Python file, which is run once per process.
 
     Args:
         reference: ``FILE.py:NAME``.
         option: The name of the option, for errors.
-        wanted: The expected kind of object, for errors: ``a CaseStore``.
+        expected: The expected kind of object, for errors: ``a CaseStore``.
 
     Raises:
         InputError: The file does not exist, raises, or has no such name.
@@ -38,23 +38,23 @@ def object_of(reference: str, option: str, wanted: str) -> Any:
     if parts is None or not os.path.isfile(parts["file"]):
         raise InputError(
             f"{option} {reference}: there is no such file. Write FILE.py:NAME, where NAME is "
-            f"{wanted}."
+            f"{expected}."
         )
     file = Path(parts["file"]).resolve()
     with own_code(f"{option} {reference}"):
         value = vars(_module(file)).get(parts["name"])
     if value is None:
         raise InputError(
-            f"{option} {reference}: {file.name} has no {parts['name']}. Define {wanted} there."
+            f"{option} {reference}: {file.name} has no {parts['name']}. Define {expected} there."
         )
     return value
 
 
 @contextmanager
-def own_code(what: str) -> Iterator[None]:
+def own_code(source: str) -> Iterator[None]:
     """Run a user's code: its output goes to stderr, and its exceptions become ``InputError``.
 
-    A ``CasewrightError`` is raised unchanged.
+    A ``CasewrightError`` is raised unchanged. ``source`` names the code in messages.
     """
     try:
         # Other programs may parse the stdout of a command.
@@ -64,11 +64,12 @@ def own_code(what: str) -> Iterator[None]:
         raise
     except SystemExit as error:
         raise InputError(
-            f"{what} ends the process by sys.exit({error.code!r:.60}). Leave that out, or put it "
+            f"{source} ends the process by sys.exit({error.code!r:.60}). Leave that out, or put it "
             'under `if __name__ == "__main__":`.'
         ) from error
     except Exception as error:
-        raise InputError(f"{what} failed: {told(error).rstrip('.')}. Correct the file.") from error
+        message = f"{source} failed: {told(error).rstrip('.')}. Correct the file."
+        raise InputError(message) from error
 
 
 @cache
@@ -92,8 +93,8 @@ def _module(file: Path) -> Any:
     finally:
         if folder in sys.path:
             sys.path.remove(folder)
-    # Its functions may do so later; from here on, installed modules precede the folder, for the
-    # imports of other code.
+    # The file's functions may import from its folder later. From here on, installed modules precede
+    # the folder, for the imports of other code.
     if folder not in sys.path:
         sys.path.append(folder)
     return module

@@ -9,7 +9,7 @@ from casewright.domains.python_file import is_place, object_of
 from casewright.errors import InputError
 from casewright.extensions import extension, extensions, listed
 
-_WANTED = "what own_domain of casewright.domains returns"
+_EXPECTED = "a domain, made by own_domain of casewright.domains"
 
 
 def domain_names() -> list[str]:
@@ -21,7 +21,7 @@ def check_domain(name: str) -> None:
     """Raise ``InputError`` for an unknown domain, without importing a domain or running a file."""
     if not is_place(name) and name not in extensions("domain"):
         raise InputError(
-            f"There is no domain {name!r}. Domains are: {listed('domain')}; one of your own is "
+            f"There is no domain {name!r}. Domains are: {listed('domain')}; name your own as "
             "FILE.py:NAME."
         )
 
@@ -31,7 +31,7 @@ def find_domain(name: str) -> Domain:
     if not is_place(name):
         check_domain(name)
         return _checked(extension("domain", name), f"The domain {name}")
-    domain = _checked(object_of(name, "--domain", _WANTED), f"--domain {name}")
+    domain = _checked(object_of(name, "--domain", _EXPECTED), f"--domain {name}")
     if domain.name in extensions("domain"):
         raise InputError(
             f"--domain {name}: {domain.name!r} is a packaged domain's name. Choose another one."
@@ -39,7 +39,7 @@ def find_domain(name: str) -> Domain:
     return domain
 
 
-def _checked(value: Any, what: str) -> Domain:
+def _checked(value: Any, source: str) -> Domain:
     if not isinstance(value, Domain):
-        raise InputError(f"{what}: its name is a {type(value).__name__}. Name {_WANTED}.")
+        raise InputError(f"{source}: its name is a {type(value).__name__}. Name {_EXPECTED}.")
     return value

@@ -13,8 +13,8 @@ from casewright.tools import CallContext, Search, Toolbox, ToolExample, tool_fro
 
 def united(first: Sequence[Hit], then: Sequence[Hit]) -> list[Hit]:
     """Return the hits of one search, followed by the new hits of another."""
-    known = {hit.case.id for hit in first}
-    return [*first, *(hit for hit in then if hit.case.id not in known)]
+    ids = {hit.case.id for hit in first}
+    return [*first, *(hit for hit in then if hit.case.id not in ids)]
 
 
 def searches(
@@ -29,7 +29,7 @@ def searches(
         return {"k": k, "min_relevance": min_relevance, "near_best": near_best}
 
     def search(
-        query: str, most: int, where: Mapping[str, Any], context: CallContext
+        query: str, limit: int, where: Mapping[str, Any], context: CallContext
     ) -> Sequence[Hit]:
         hits = worth_showing(store.search(query, k, where=where), min_relevance, near_best)
         return united(loop(query, 2 * k, where, context), hits)

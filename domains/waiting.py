@@ -25,15 +25,16 @@ def open_waiting(schema: CaseSchema, location: str | Path) -> CaseStore:
     )
 
 
-def in_turn(open_within: Callable[[float], Opened], what: str) -> Opened:
+def in_turn(open_within: Callable[[float], Opened], name: str) -> Opened:
     """Return the result of a function of the seconds to wait; announce a long wait on stderr.
 
-    Raise ``StoreLockedError`` if another process holds the folder for longer than a minute.
+    ``name`` names the opened object in the note. Raise ``StoreLockedError`` if another process
+    holds the folder for longer than a minute.
     """
     try:
         return open_within(SILENT_SECONDS)
     except StoreLockedError:
-        note(f"Waiting for another process that uses {what} …")
+        note(f"Waiting for another process that uses {name} …")
         return open_within(LOCK_SECONDS)
 
 

@@ -149,7 +149,7 @@ class AgentRun:
 
 
 def agent_prompt(prompt: Prompt) -> Prompt:
-    """Return the agent's prompt: that for a whole plan, with the instruction before the question."""
+    """Return the prompt for a whole plan with the agent's instruction before the question."""
     return Prompt(prompt.head, f"{INSTRUCTION}\n\n{prompt.tail}")
 
 

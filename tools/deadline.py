@@ -17,8 +17,8 @@ from casewright.errors import BusyError
 Answer = TypeVar("Answer")
 #: Seconds that a coroutine may take to clean up after its time limit.
 CANCEL_SECONDS = 0.1
-#: Threads that are kept for further calls.
-IDLE = 64
+#: Maximum number of idle threads that are kept for further calls.
+MAX_IDLE = 64
 #: The owner of the calls in this context, such as a tenant; empty for no owner.
 owner: contextvars.ContextVar[str] = contextvars.ContextVar("casewright_call_owner", default="")
 
@@ -85,16 +85,16 @@ class _CallFuture(Future[Any]):
 
 
 _threads = _CallThreads(1024, 1024)
-#: The inboxes of threads without work, the last one on the right.
+#: The inboxes of idle threads; the thread that became idle last is on the right.
 _idle: deque[SimpleQueue[Callable[[], None]]] = deque()
 # A forked process has none of these threads.
 os.register_at_fork(after_in_child=_idle.clear)
 
 
 def _in_thread(work: Callable[[], None]) -> None:
-    """Run work, which raises nothing, in an idle daemon thread, or else in a new one.
+    """Run work, which raises nothing, in an idle daemon thread, or else in a new thread.
 
-    A new thread makes its starter, an event loop, wait until it runs.
+    The start of a new thread blocks the calling event loop until the thread runs.
     """
     try:
         inbox = _idle.pop()
@@ -107,7 +107,7 @@ def _in_thread(work: Callable[[], None]) -> None:
 def _serve(inbox: SimpleQueue[Callable[[], None]]) -> None:
     while True:
         inbox.get()()
-        if len(_idle) >= IDLE:
+        if len(_idle) >= MAX_IDLE:
             return
         _idle.append(inbox)
 

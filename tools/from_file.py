@@ -24,13 +24,8 @@ _ADVICE = {
     "bool_type": "Write true or false.",
     "list_type": "Write a list of texts.",
     "dict_type": "Write an object of names and descriptions.",
-    "model_type": "Write an object.",
+    "dataclass_type": "Write an object.",
 }
-
-
-class _Example(BaseModel):
-    query: str
-    plan: str
 
 
 class _Parameter(BaseModel):
@@ -60,7 +55,7 @@ class _Record(BaseModel):
     parameters: dict[str, _Parameter] = {}
     results: list[str] = []
     description: str = ""
-    example: _Example | None = None
+    example: ToolExample | None = None
 
     @field_validator("parameters", mode="before")
     @classmethod
@@ -95,17 +90,17 @@ def read_tool(record: Any, *, exact: bool = False) -> ToolSpec:
             cause.
     """
     try:
-        read = _Record.model_validate(record)
+        fields = _Record.model_validate(record)
     except ValidationError as error:
         raise ToolError(_problem(error.errors()[0])) from error
     if exact and (unknown := [name for name in record if name not in _Record.model_fields]):
         raise ToolError(_unknown(unknown[0], _Record))
     return ToolSpec(
-        name=read.name if exact and NAME.fullmatch(read.name) else alias(read.name),
-        description=read.description,
-        parameters=tuple(p.parameter(n) for n, p in read.parameters.items()),
-        results=tuple(read.results),
-        example=ToolExample(read.example.query, read.example.plan) if read.example else None,
+        name=fields.name if exact and NAME.fullmatch(fields.name) else alias(fields.name),
+        description=fields.description,
+        parameters=tuple(p.parameter(n) for n, p in fields.parameters.items()),
+        results=tuple(fields.results),
+        example=fields.example,
     )
 
 
@@ -166,7 +161,7 @@ def toolbox_from_file(path: Path) -> Toolbox:
 
 def _records(path: Path) -> Sequence[Any]:
     try:
-        content = json.loads(path.read_text(encoding="utf-8-sig"), object_pairs_hook=_once)
+        content = json.loads(path.read_text(encoding="utf-8-sig"), object_pairs_hook=_unique)
         json.dumps(content, ensure_ascii=False).encode()
     except UnicodeEncodeError as error:
         raise InputError(f"{path} has half of a surrogate pair. Write whole characters.") from error
@@ -183,11 +178,13 @@ def _records(path: Path) -> Sequence[Any]:
     return records
 
 
-def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     # ``json.loads`` would keep only the last of two parameters with the same name.
     names = [name for name, _ in pairs]
-    if twice := sorted({name for name in names if names.count(name) > 1}):
-        raise ValueError(f"One object has the name {', '.join(twice)} twice. Rename one of them.")
+    if repeated := sorted({name for name in names if names.count(name) > 1}):
+        raise ValueError(
+            f"One object has the name {', '.join(repeated)} twice. Rename one of them."
+        )
     return dict(pairs)
 
 
@@ -203,8 +200,7 @@ def _tool(record: Any) -> ToolSpec:
 def toolbox_to_records(toolbox: Toolbox) -> list[dict[str, Any]]:
     """Return a toolbox as records for ``toolbox_from_file``, with all fields written out.
 
-    The toolbox that is read from the records has the same fingerprint: it is the same for a
-    planner.
+    The toolbox that is read from the records has the same fingerprint.
     """
     tools = list(toolbox)
     if Toolbox(tools[-1:]).fingerprint() == Toolbox([NO_EVIDENCE]).fingerprint():

@@ -56,8 +56,8 @@ def tool_from_function(
         process: Call the function in its own process, which is killed when the call is cancelled or
             exceeds its time limit; see ``casewright.tools.process``.
         latency: Seconds that a call takes.
-        cost: The most that a call costs, in a currency of your choice.
-        tokens: The most tokens that a call uses.
+        cost: The maximum cost of a call, in a currency of your choice.
+        tokens: The maximum number of tokens of a call.
         approval: True if a person must approve a plan that calls the tool before it runs.
         finds: The noun for the results in an answer, if none were found: ``"bookings"``.
 
@@ -73,7 +73,7 @@ def tool_from_function(
     injected: dict[str, Callable[[CallContext], Any]] = {}
     for parameter in inspect.signature(function).parameters.values():
         # Compare by identity: not every type has a hash.
-        fill = next((how for kind, how in _FILLED if hints.get(parameter.name) is kind), None)
+        fill = next((get for kind, get in _FILLED if hints.get(parameter.name) is kind), None)
         if fill is not None:
             injected[parameter.name] = fill
             continue

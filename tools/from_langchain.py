@@ -85,13 +85,13 @@ def _schemas(tool: BaseTool) -> tuple[Mapping[str, Any], Mapping[str, Any]]:
 
     if isinstance(tool, Tool) and tool.args_schema is None:
         # A classic ``Tool`` takes one text; its inferred schema lists the parameters of Tool._run.
-        shown = {"properties": tool.args, "required": list(tool.args)}
-        return shown, shown
+        visible = {"properties": tool.args, "required": list(tool.args)}
+        return visible, visible
     # The schema of a class without one is inferred from _run, injected arguments included.
     full: Any = tool.get_input_schema() if tool.args_schema is None else tool.args_schema
     schemas: tuple[Any, Any] = tool.tool_call_schema, full
-    shown, full = (s if isinstance(s, dict) else s.model_json_schema() for s in schemas)
-    return shown, full
+    visible, full = (s if isinstance(s, dict) else s.model_json_schema() for s in schemas)
+    return visible, full
 
 
 def _has_own_async(tool: BaseTool) -> bool:
@@ -112,11 +112,11 @@ def _returning_plain(tool: BaseTool) -> BaseTool:
     if not isinstance(tool, (StructuredTool, Tool)) or tool.response_format != "content":
         return tool
     functions = {name: getattr(tool, name) for name in ("func", "coroutine")}
-    changes = {name: _plainly(f, name) for name, f in functions.items() if f is not None}
+    changes = {name: _with_plain(f, name) for name, f in functions.items() if f is not None}
     return tool.model_copy(update=changes)
 
 
-def _plainly(function: Callable[..., Any], name: str) -> Callable[..., Any]:
+def _with_plain(function: Callable[..., Any], name: str) -> Callable[..., Any]:
     # LangChain decides by the signature if it passes callbacks and configuration.
     @functools.wraps(function)
     def called(*args: Any, **kwargs: Any) -> Any:

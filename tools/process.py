@@ -21,7 +21,7 @@ from casewright.tools.spec import CallContext, RunAsync
 
 #: Maximum number of concurrent tool processes; a step waits for a free process within its time
 #: limit.
-AT_ONCE = 8
+MAX_PROCESSES = 8
 #: Longest line, in bytes, that a process may write: its result, or a report.
 MAX_BYTES = 32 * 1024 * 1024
 _CHILD = Path(__file__).with_name("process_child.py")
@@ -114,7 +114,7 @@ async def _answer(
 
 
 def _error(name: str, text: str) -> Exception:
-    """Return the error that a function raised, of its class if this is a builtin class."""
+    """Return the error that a function raised, with its class if that is a builtin class."""
     if name == ToolError.__name__:
         return ToolError(text)
     kind = getattr(builtins, name, None)
@@ -127,4 +127,4 @@ def _error(name: str, text: str) -> Exception:
 
 @lru_cache(1)
 def _slots(loop: asyncio.AbstractEventLoop) -> asyncio.Semaphore:
-    return asyncio.Semaphore(AT_ONCE)
+    return asyncio.Semaphore(MAX_PROCESSES)

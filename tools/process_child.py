@@ -61,10 +61,10 @@ def _rows(request: dict[str, Any], write: Any) -> list[dict[str, Any]]:
 def _module(name: str, file: str) -> ModuleType:
     """Return a module, imported by name if that gives this file, else by its path."""
     try:
-        known = importlib.util.find_spec(name)
+        by_name = importlib.util.find_spec(name)
     except (ImportError, ValueError):
-        known = None
-    if known is not None and known.origin == file:
+        by_name = None
+    if by_name is not None and by_name.origin == file:
         return importlib.import_module(name)
     spec = importlib.util.spec_from_file_location("casewright_tool_file", file)
     assert spec is not None

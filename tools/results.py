@@ -120,8 +120,7 @@ def decoded(tool: ToolSpec, text: str, advice: str) -> Any:
 
 
 def evidence_text(row: Mapping[str, Any], results: Sequence[str]) -> str:
-    """Return a row as text for the generator: the value of a single field, or ``field: value``
-    pairs."""
+    """Return a row as text: the value of a single field, or ``field: value`` pairs."""
     texts = {
         field: row[field]
         if isinstance(row[field], str)

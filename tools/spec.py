@@ -91,8 +91,8 @@ class ToolSpec:
         run: The blocking function.
         run_async: The async function.
         latency: Seconds that a call takes; ``None`` if not declared.
-        cost: The most that a call costs, in a currency of your choice; ``None`` if not declared.
-        tokens: The most tokens that a call uses; ``None`` if not declared.
+        cost: The maximum cost of a call, in a currency of your choice; ``None`` if not declared.
+        tokens: The maximum number of tokens of a call; ``None`` if not declared.
         approval: True if a person must approve a plan that calls the tool before it runs.
         finds: The noun for its results in an answer, ``"bookings"``; by default, the nouns of the
             name.
@@ -117,7 +117,7 @@ class ToolSpec:
         if not NAME.fullmatch(self.name):
             raise ToolError(
                 f"A tool is named {self.name!r}. Names are letters, digits and underscores, and do "
-                "not start with a digit; casewright.tools.alias makes one of any other name."
+                "not start with a digit; casewright.tools.alias converts any other name."
             )
         names = [parameter.name for parameter in self.parameters]
         if len(set(names)) != len(names):
@@ -178,8 +178,8 @@ class Toolbox:
         self._tools = {tool.name: tool for tool in members}
         if len(self._tools) != len(members):
             names = [tool.name for tool in members]
-            twice = sorted({name for name in names if names.count(name) > 1})
-            raise ToolError(f"The toolbox has two tools named {twice}. Rename one of them.")
+            repeated = sorted({name for name in names if names.count(name) > 1})
+            raise ToolError(f"The toolbox has two tools named {repeated}. Rename one of them.")
 
     def without(self, *names: str) -> Toolbox:
         """Return a toolbox without these tools; ``no_evidence`` stays in every toolbox.

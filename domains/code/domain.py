@@ -120,9 +120,7 @@ DOMAIN = Domain(
     # The mark is the folder that the first source tree creates.
     mark=".",
     options=(
-        Option(
-            "source", "The folder of the source code to ask about; the last one by default.", "DIR"
-        ),
+        Option("source", "The folder of the source code; by default the last folder.", "DIR"),
     ),
     openers={"source": open_code},
     looping=looping,

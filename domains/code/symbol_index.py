@@ -83,8 +83,8 @@ class SymbolIndex:
         top = [parts[-1]] if len(self.paths.get(parts[-1], ())) == 1 else []
         pairs = self._inside.get((parts[-2].casefold(), parts[-1].casefold()), [])
         sizes = {path: overlap(self.paths[path], parts) for path in (*pairs, *top)}
-        most = max(sizes.values(), default=0)
-        return [path for path, size in sizes.items() if size == most > 0]
+        largest = max(sizes.values(), default=0)
+        return [path for path, size in sizes.items() if size == largest > 0]
 
 
 def overlap(first: Sequence[str], second: Sequence[str]) -> int:
@@ -109,8 +109,8 @@ class CodeIndex:
         """Return the index of a whole store; raise ``StoreError`` if the store cannot be read."""
         values: dict[str, set[str]] = {"symbol": set(), "root": set()}
         for case in store.all():
-            for name, known in values.items():
-                value = case.metadata.get(name)
+            for field, found in values.items():
+                value = case.metadata.get(field)
                 if isinstance(value, str) and value:
-                    known.add(value)
+                    found.add(value)
         return cls(SymbolIndex(sorted(values["symbol"])), root_names(sorted(values["root"])))

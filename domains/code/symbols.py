@@ -65,19 +65,20 @@ class CodeWord:
     Attributes:
         parts: The names.
         word: The names joined by dots and casefolded.
-        at: The word's index in the question.
+        position: The word's index in the question.
         code: True if the word is written as code: joined, quoted, called, with the shape of a name,
             or in mixed case exactly as in the store.
+        comma: True if a comma follows the word.
     """
 
     parts: tuple[str, ...]
     word: str
-    at: int
+    position: int
     code: bool
     comma: bool
 
 
-def symbols_named(question: str, known_symbols: Collection[str] | SymbolIndex) -> list[str]:
+def symbols_named(question: str, symbols: Collection[str] | SymbolIndex) -> list[str]:
     """Return the symbols of a store that a question names, in the question's order.
 
     ``the split method of class Splitter``, ``Splitter's split method``, ``Splitter.split`` and
@@ -88,111 +89,114 @@ def symbols_named(question: str, known_symbols: Collection[str] | SymbolIndex) -
 
     The time is near-linear in the question's length and in the number of symbols named.
     """
-    known = known_symbols if isinstance(known_symbols, SymbolIndex) else SymbolIndex(known_symbols)
-    mentions = _mentions(question, known)
-    kinds = _kinds(mentions, known)
-    marked = {*kinds, *(mention.at for mention in mentions if mention.code)}
+    index = symbols if isinstance(symbols, SymbolIndex) else SymbolIndex(symbols)
+    mentions = _mentions(question, index)
+    kinds = _kinds(mentions, index)
+    marked_words = {*kinds, *(mention.position for mention in mentions if mention.code)}
     named: dict[str, int] = {}
     joined: set[tuple[str, ...]] = set()
     for mention in mentions:
         if len(mention.parts) > 1 and mention.parts not in joined:
             joined.add(mention.parts)
-            _add(named, known.joined(mention.parts), mention.at, known)
-    used = _methods(mentions, marked, named, known)
+            _add(named, index.joined(mention.parts), mention.position, index)
+    used = _methods(mentions, marked_words, named, index)
     single: set[tuple[str, str]] = set()
     for mention in mentions:
-        if len(mention.parts) == 1 and mention.at in marked - used:
-            key = mention.parts[0], kinds.get(mention.at, "")
+        if len(mention.parts) == 1 and mention.position in marked_words - used:
+            key = mention.parts[0], kinds.get(mention.position, "")
             if key not in single:
                 single.add(key)
-                _add(named, _single(*key, known), mention.at, known)
+                _add(named, _single(*key, index), mention.position, index)
     return sorted(named, key=lambda symbol: named[symbol])
 
 
-def _mentions(question: str, known: SymbolIndex) -> list[CodeWord]:
+def _mentions(question: str, index: SymbolIndex) -> list[CodeWord]:
     """Return the words of a question, in order."""
     mentions = []
     words = list(_NAME.finditer(question))
-    for at, word in enumerate(words):
+    for position, word in enumerate(words):
         parts = tuple(_JOINT.split(word[0]))
         start, end = word.span()
         before, after = question[max(start - 1, 0) : start], question[end : end + 1]
         quoted = bool(before) and before in _QUOTES and bool(after) and after in _QUOTES
         shaped = len(parts) > 1 or _SHAPED.search(word[0]) is not None
         # The first word of a sentence always has a capital.
-        first = at == 0 or _SENTENCE_END.search(question, max(start - 4, 0), start) is not None
+        begins = _SENTENCE_END.search(question, max(start - 4, 0), start) is not None
+        first = position == 0 or begins
         code = quoted or shaped or after == "(" or len(words) == 1
         # The name of an object is not the name of a class.
         if len(parts) == 2 and parts[0] in ("self", "this", "cls"):
             parts = parts[1:]
-        code = code or (not first and _as_in_store(word[0], known))
-        mentions.append(CodeWord(parts, ".".join(parts).casefold(), at, code, after == ","))
+        code = code or (not first and _as_in_store(word[0], index))
+        mentions.append(CodeWord(parts, ".".join(parts).casefold(), position, code, after == ","))
     return mentions
 
 
-def _as_in_store(name: str, known: SymbolIndex) -> bool:
+def _as_in_store(name: str, index: SymbolIndex) -> bool:
     """Return ``True`` if a word in mixed case is a name of the store in the same case."""
     mixed = name not in (name.lower(), name.upper())
-    return mixed and known.exactly(name) and name.casefold() not in RESERVED
+    return mixed and index.exactly(name) and name.casefold() not in RESERVED
 
 
-def _add(named: dict[str, int], paths: Sequence[str], at: int, known: SymbolIndex) -> None:
+def _add(named: dict[str, int], paths: Sequence[str], position: int, index: SymbolIndex) -> None:
     for path in paths:
-        for symbol in known.members(path):
-            named.setdefault(symbol, at)
+        for symbol in index.members(path):
+            named.setdefault(symbol, position)
 
 
 def _methods(
-    mentions: Sequence[CodeWord], marked: set[int], named: dict[str, int], known: SymbolIndex
+    mentions: Sequence[CodeWord], marked_words: set[int], named: dict[str, int], index: SymbolIndex
 ) -> set[int]:
     """Add the methods that are named with their class; return the indices of these words."""
     used: set[int] = set()
     done: dict[tuple[str, tuple[str, ...]], bool] = {}
-    owners = [known.owns(mention.parts[-1]) for mention in mentions]
+    owners = [index.owns(mention.parts[-1]) for mention in mentions]
 
     def take(method: CodeWord, owner: CodeWord) -> bool:
         key = method.parts[0], owner.parts
         if key not in done:
-            paths = _in_owner(*key, known)
-            _add(named, paths, method.at, known)
+            paths = _in_owner(*key, index)
+            _add(named, paths, method.position, index)
             done[key] = bool(paths)
         if done[key]:
-            used.update((method.at, owner.at))
+            used.update((method.position, owner.position))
         return done[key]
 
     for method in mentions:
         if len(method.parts) > 1:
             continue
-        if method.word != _CONSTRUCTOR and not known.ending(method.parts[0]):
+        if method.word != _CONSTRUCTOR and not index.ending(method.parts[0]):
             continue
-        near = range(max(method.at - REACH, 0), min(method.at + REACH + 1, len(mentions)))
-        for at in near:
-            if at == method.at or not owners[at]:
+        first, end = max(method.position - REACH, 0), method.position + REACH + 1
+        for position in range(first, min(end, len(mentions))):
+            if position == method.position or not owners[position]:
                 continue
-            owner = mentions[at]
-            if _belong(method, owner, mentions, marked, known) and take(method, owner):
-                for other in _listed(mentions, method.at):
-                    if _is_name(mentions[other], known):
+            owner = mentions[position]
+            if _belong(method, owner, mentions, marked_words, index) and take(method, owner):
+                for other in _listed(mentions, method.position):
+                    if _is_name(mentions[other], index):
                         take(mentions[other], owner)
     return used
 
 
-def _kinds(mentions: Sequence[CodeWord], known: SymbolIndex) -> dict[int, str]:
+def _kinds(mentions: Sequence[CodeWord], index: SymbolIndex) -> dict[int, str]:
     """Return the index of each word next to a kind, such as ``method``, mapped to the kind."""
     kinds: dict[int, str] = {}
     for mention in mentions:
         kind = mention.word
         if mention.code or kind not in FUNCTIONS | CLASSES:
             continue
-        before, after = mention.at - 1, mention.at + 1
+        before, after = mention.position - 1, mention.position + 1
         while after < len(mentions) and mentions[after].word in _CALLED:
             after += 1
-        for at in (before, after) if kind in FUNCTIONS else (after, before):
-            if at in kinds or not (0 <= at < len(mentions) and _is_name(mentions[at], known)):
+        for position in (before, after) if kind in FUNCTIONS else (after, before):
+            if position in kinds or not 0 <= position < len(mentions):
                 continue
-            kinds[at] = kind
-            for other in _listed(mentions, at) if at == before else ():
-                if _is_name(mentions[other], known):
+            if not _is_name(mentions[position], index):
+                continue
+            kinds[position] = kind
+            for other in _listed(mentions, position) if position == before else ():
+                if _is_name(mentions[other], index):
                     kinds.setdefault(other, kind)
             break
     return kinds
@@ -200,22 +204,22 @@ def _kinds(mentions: Sequence[CodeWord], known: SymbolIndex) -> dict[int, str]:
 
 def _listed(mentions: Sequence[CodeWord], last: int) -> Iterator[int]:
     """Yield the words listed before a word, backwards: ``the add and the update method``."""
-    at = last
+    position = last
     for _ in range(REACH):
-        before = at - 1
+        before = position - 1
         if before >= 0 and mentions[before].word == "the":
             before -= 1
         if before > 0 and mentions[before].word in ("and", "or"):
             before -= 1
-        elif before < 0 or at == last or not mentions[before].comma:
+        elif before < 0 or position == last or not mentions[before].comma:
             # ``add, update and remove``, but not ``in that case, remove``.
             return
         yield before
-        at = before
+        position = before
 
 
-def _is_name(mention: CodeWord, known: SymbolIndex) -> bool:
-    if len(mention.parts) > 1 or not known.ending(mention.parts[0]):
+def _is_name(mention: CodeWord, index: SymbolIndex) -> bool:
+    if len(mention.parts) > 1 or not index.ending(mention.parts[0]):
         return False
     return mention.code or mention.word not in RESERVED
 
@@ -224,34 +228,34 @@ def _belong(
     method: CodeWord,
     owner: CodeWord,
     mentions: Sequence[CodeWord],
-    marked: set[int],
-    known: SymbolIndex,
+    marked_words: set[int],
+    index: SymbolIndex,
 ) -> bool:
     """Return ``True`` if marks or words such as ``of class`` join a name and a class."""
-    if method.at in marked:
+    if method.position in marked_words:
         return True
     if method.word in RESERVED:
         return False
-    if owner.at < method.at:
+    if owner.position < method.position:
         # ``Splitter's split``, ``the Store constructor``.
-        between = [mention.word for mention in mentions[owner.at + 1 : method.at]]
-        is_class = owner.code or _as_in_store(owner.parts[-1], known)
+        between = [mention.word for mention in mentions[owner.position + 1 : method.position]]
+        is_class = owner.code or _as_in_store(owner.parts[-1], index)
         return is_class and (between == ["s"] or (not between and method.word == _CONSTRUCTOR))
-    glue = {mention.word for mention in mentions[method.at + 1 : owner.at]}
+    glue = {mention.word for mention in mentions[method.position + 1 : owner.position]}
     return glue <= _GLUE and not glue.isdisjoint(_INSIDE)
 
 
-def _in_owner(method: str, owner: tuple[str, ...], known: SymbolIndex) -> list[str]:
+def _in_owner(method: str, owner: tuple[str, ...], index: SymbolIndex) -> list[str]:
     names: tuple[str, ...] = (method,)
     if method.casefold() == _CONSTRUCTOR:
         names = (*_CONSTRUCTORS, owner[-1])
     strict = len(owner) == 1 and owner[0].casefold() in RESERVED
-    return [path for name in names for path in known.inside(owner, name, strict=strict)]
+    return [path for name in names for path in index.inside(owner, name, strict=strict)]
 
 
-def _single(name: str, kind: str, known: SymbolIndex) -> list[str]:
+def _single(name: str, kind: str, index: SymbolIndex) -> list[str]:
     """Return the paths of a single name, outside of classes if possible; methods in classes."""
-    ending = known.ending(name)
-    inside = [path for path in ending if len(known.paths[path]) > 1]
-    outside = [path for path in ending if len(known.paths[path]) == 1]
+    ending = index.ending(name)
+    inside = [path for path in ending if len(index.paths[path]) > 1]
+    outside = [path for path in ending if len(index.paths[path]) == 1]
     return inside or outside if kind in METHODS else outside or inside

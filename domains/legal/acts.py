@@ -69,5 +69,5 @@ def matching_keys(text: str, known: Collection[str]) -> list[str]:
 
 def _is_in(key: str, text: str) -> bool:
     """Return ``True`` if an Act's full name is in a text, and no other year follows."""
-    at = f" {text} ".find(f" {key} ")
-    return at >= 0 and _YEAR.match(text, at + len(key) + 1) is None
+    start = f" {text} ".find(f" {key} ")
+    return start >= 0 and _YEAR.match(text, start + len(key) + 1) is None

@@ -74,8 +74,8 @@ def read_alqa(
 def is_dataset(source: str) -> bool:
     """Return ``True`` if a source is a name on Hugging Face, and not a file."""
     parts = source.split("/")
-    named = len(parts) == 2 and all(parts) and not source.endswith((".jsonl", ".json"))
-    return named and not Path(source).exists()
+    is_name = len(parts) == 2 and all(parts) and not source.endswith((".jsonl", ".json"))
+    return is_name and not Path(source).exists()
 
 
 def _case(record: _Record, extractor: Extractor) -> Case:

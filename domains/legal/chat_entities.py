@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from casewright.domains.legal.alqa import read_alqa
-from casewright.domains.legal.entities import MOST, extract_entities
+from casewright.domains.legal.entities import MAX_ENTITIES, extract_entities
 from casewright.errors import CasewrightError, InputError, told
 from casewright.planner.chat_call import ask
 from casewright.stores import Case
@@ -31,10 +31,10 @@ Answer with a JSON list of strings and nothing else."""
 
 #: The name of the extractor without a chat model.
 OFFLINE = "offline"
-#: Number of first texts after which extraction fails if none of them had a usable answer.
-TRIED = 5
-#: Longest entity; a longer entry is a sentence of the model.
-LONGEST = 160
+#: Extraction fails after this number of texts if no answer so far was usable.
+FIRST_TEXTS = 5
+#: Maximum number of characters of an entity; a longer entry is a sentence of the model.
+MAX_LENGTH = 160
 _FENCE = re.compile(r"```[a-zA-Z]*\n?|```")
 _BULLET = re.compile(r"^\s*(?:[-*•–]|\d{1,3}[.)])\s+")
 _HEADING = re.compile(r"^[\w \t]{0,40}:\s*")
@@ -44,7 +44,7 @@ _FIELDS = ("entity", "name", "text", "value")
 
 @dataclass(frozen=True, slots=True)
 class Extraction:
-    """The entities of a text, a note on problems, and a flag for entities of the model."""
+    """The entities of a text, a note on problems, and the flag that the model extracted them."""
 
     entities: list[str]
     note: str = ""
@@ -77,16 +77,16 @@ class ChatEntityExtractor:
             reply = str(ask(self._model, [message], self._seconds).text)
         except Exception as error:  # noqa: BLE001 - a model's failure must not lose the case
             return _without_model(text, f"the model failed: {told(error)}")
-        named = read_entities(reply)
-        if named is None:
+        entities = read_entities(reply)
+        if entities is None:
             return _without_model(text, f"the model's answer names no entities: {reply!r:.80}")
         plain = " ".join(text.casefold().split())
-        present = [entity for entity in named if " ".join(entity.casefold().split()) in plain]
-        if named and not present:
+        present = [entity for entity in entities if " ".join(entity.casefold().split()) in plain]
+        if entities and not present:
             return _without_model(text, "none of the entities that the model named is in the text")
-        left_out = len(named) - len(present)
-        warning = f"{left_out} of {len(named)} entities are not in the text: left out."
-        return Extraction(present[:MOST], warning if left_out else "")
+        left_out = len(entities) - len(present)
+        warning = f"{left_out} of {len(entities)} entities are not in the text: left out."
+        return Extraction(present[:MAX_ENTITIES], warning if left_out else "")
 
 
 def _without_model(text: str, reason: str) -> Extraction:
@@ -99,8 +99,8 @@ def read_entities(reply: str) -> list[str] | None:
     plain = _FENCE.sub("", reply).strip()
     if plain.casefold().rstrip(".") in _NONE:
         return []
-    listed = _from_json(plain)
-    return _unique(_from_lines(plain) if listed is None else listed) or None
+    from_json = _from_json(plain)
+    return _unique(_from_lines(plain) if from_json is None else from_json) or None
 
 
 def _from_json(text: str) -> list[str] | None:
@@ -146,7 +146,7 @@ def _unique(entities: Iterable[str]) -> list[str]:
     seen: dict[str, str] = {}
     for entity in entities:
         plain = " ".join(entity.split()).strip("\"'“”‘’`* .")
-        if plain and len(plain) <= LONGEST:
+        if plain and len(plain) <= MAX_LENGTH:
             seen.setdefault(plain.casefold(), plain)
     return list(seen.values())
 
@@ -180,9 +180,9 @@ def read_with_chat(
         extraction = extractor.extract(text)
         if not extraction.by_model:
             replaced[extraction.note] += 1
-            if replaced.total() == read == TRIED:
+            if replaced.total() == read == FIRST_TEXTS:
                 raise CasewrightError(
-                    f"The chat model extracted no entities from the first {TRIED} texts. "
+                    f"The chat model extracted no entities from the first {FIRST_TEXTS} texts. "
                     f"{extraction.note} Check the model, or use the extractor {OFFLINE}."
                 )
         return extraction.entities

@@ -32,17 +32,12 @@ from casewright.stores import Encoder
 from casewright.stores.feedback import SentenceStrategy
 
 #: The modules that convert the data to cases; the stores are rebuilt when they change.
-MAKERS = (
-    "acts.py",
-    "alqa.py",
-    "cases.py",
-    "entities.py",
-    "entity_names.py",
-    "entity_tokens.py",
-    "entity_words.py",
+MODULES = (
+    *("acts.py", "alqa.py", "cases.py", "entities.py"),
+    *("entity_names.py", "entity_tokens.py", "entity_words.py"),
 )
 #: The additional module for entities that a chat model extracts.
-CHAT_MAKER = "chat_entities.py"
+CHAT_MODULE = "chat_entities.py"
 
 
 def open_legal(folder: Path, encoder: Encoder, anew: bool = False) -> OpenDomain:
@@ -54,20 +49,20 @@ def open_legal(folder: Path, encoder: Encoder, anew: bool = False) -> OpenDomain
         CasewrightError: The chat model that extracts entities does not answer.
     """
     extractor = extractor_name()
-    parts = {
+    schemas = {
         "legal": (qa_schema(encoder, context=context_form()), legal_cases),
         "plans": (plan_schema(encoder), lambda: [plan_case(query) for query in queries()]),
     }
     file = source_file()
-    names = MAKERS if extractor == OFFLINE else (*MAKERS, CHAT_MAKER)
-    makers = (files("casewright.domains.legal") / name for name in names)
-    sources = [*makers, data_file("queries"), *([file] if file else [])]
-    wanted = digest(sources, [schema for schema, _ in parts.values()])
+    names = MODULES if extractor == OFFLINE else (*MODULES, CHAT_MODULE)
+    modules = (files("casewright.domains.legal") / name for name in names)
+    sources = [*modules, data_file("queries"), *([file] if file else [])]
+    expected = digest(sources, [schema for schema, _ in schemas.values()])
     if file is None:
-        wanted += f" {source()}"
+        expected += f" {source()}"
     if extractor != OFFLINE:
-        wanted += f" {extractor}"
-    stores = open_built(folder, "legal", wanted, parts, anew=anew)
+        expected += f" {extractor}"
+    stores = open_built(folder, "legal", expected, schemas, anew=anew)
     return OpenDomain(legal_toolbox(stores["legal"]), stores["plans"], stores)
 
 

@@ -13,7 +13,7 @@ from casewright.domains.legal.entity_names import Names, Span
 from casewright.domains.legal.entity_words import MONTHS
 
 #: Maximum number of entities of a text; the first ones are kept.
-MOST = 60
+MAX_ENTITIES = 60
 
 _MONTH = "|".join(MONTHS.split())
 # Every repetition is bounded, so that each pattern reads a text in linear time.
@@ -39,7 +39,7 @@ _NUMBERED = (_CITATION, _SECTION, _DATE, _SUM, _YEAR)
 
 
 def extract_entities(text: str) -> list[str]:
-    """Return at most ``MOST`` entities of a text, without duplicates, by first mention.
+    """Return at most ``MAX_ENTITIES`` entities of a text, without duplicates, by first mention.
 
     The time is linear in the length of the text.
     """
@@ -61,7 +61,7 @@ def extract_entities(text: str) -> list[str]:
                 taken[start:end] = b"\1" * (end - start)
                 entities.append((start, end))
     ordered = [" ".join(text[start:end].split()) for start, end in sorted(entities)]
-    return _unique(ordered)[:MOST]
+    return _unique(ordered)[:MAX_ENTITIES]
 
 
 def is_name(entity: str) -> bool:

@@ -21,9 +21,9 @@ from casewright.domains.legal.entity_words import (
 )
 
 #: Maximum number of words of a name; a heading in capitals is split.
-LONGEST = 14
+MAX_WORDS = 14
 #: Maximum number of words in brackets before a ``v``.
-LONGEST_BRACKET = 24
+MAX_BRACKET_WORDS = 24
 Span = tuple[int, int]
 
 _YEAR = re.compile(r"[12]\d{3}")
@@ -91,75 +91,76 @@ class Names:
 
     def _right(self, here: int, inside: frozenset[str]) -> int:
         """Return the last index of the name that begins at ``here``; ``here - 1`` for none."""
-        last, at = here - 1, here
-        while at < len(self._tokens) and at - here < 2 * LONGEST and last - here < LONGEST:
-            token = self._tokens[at]
-            if self._used[at] or (at > here and token.breaks) or at - last > 5:
+        last, index = here - 1, here
+        end = min(here + 2 * MAX_WORDS, len(self._tokens))
+        while index < end and last - here < MAX_WORDS:
+            token = self._tokens[index]
+            if self._used[index] or (index > here and token.breaks) or index - last > 5:
                 break
-            if token.capital and (at == here or not self._separates(at)):
-                last = at
-            elif last < here or not self._goes_on(at, last, inside):
+            if token.capital and (index == here or not self._separates(index)):
+                last = index
+            elif last < here or not self._goes_on(index, last, inside):
                 break
             elif token.text == "(":
-                at = self._bracket_end(at)
-            at += 1
+                index = self._bracket_end(index)
+            index += 1
         return last
 
-    def _separates(self, at: int) -> bool:
+    def _separates(self, index: int) -> bool:
         """Return ``True`` if a capitalised word begins a sentence, or is a title before a name."""
-        return self._tokens[at].low in TITLES or self._tokens.opens(at)
+        return self._tokens[index].low in TITLES or self._tokens.opens(index)
 
-    def _goes_on(self, at: int, last: int, inside: frozenset[str]) -> bool:
+    def _goes_on(self, index: int, last: int, inside: frozenset[str]) -> bool:
         """Return ``True`` if a name may continue after this word or mark without a capital."""
-        token, before = self._tokens[at], self._tokens[last]
+        token, before = self._tokens[index], self._tokens[last]
         if token.text == ".":
-            return at == last + 1 and self._tokens.shortened(last)
+            return index == last + 1 and self._tokens.shortened(last)
         if token.text == "(":
-            return self._bracket_end(at) > at
+            return self._bracket_end(index) > index
         if token.low == "for" and inside is CONNECTORS:
             return before.low in FOR_HEADS
         if token.low == "the":
             # "Queen of the Desert", "Smith v the King", but "Featuring the King".
-            return at > last + 1 or not self._tokens.opens(last)
+            return index > last + 1 or not self._tokens.opens(last)
         return token.low in inside or _NUMBER.fullmatch(token.text) is not None
 
-    def _bracket_end(self, at: int) -> int:
+    def _bracket_end(self, index: int) -> int:
         """Return the end of a bracket with one or two names, if the name continues after it."""
-        for end in (at + 2, at + 3):
-            part = self._tokens[at + 1 : end + 2]
-            if len(part) == end + 1 - at and part[-2].text == ")" and part[-1].capital:
-                return end if all(token.capital for token in part[:-2]) else at
-        return at
+        for end in (index + 2, index + 3):
+            part = self._tokens[index + 1 : end + 2]
+            if len(part) == end + 1 - index and part[-2].text == ")" and part[-1].capital:
+                return end if all(token.capital for token in part[:-2]) else index
+        return index
 
     def _left(self, here: int) -> int:
         """Return the first index of the party that ends at ``here``; ``here + 1`` for none."""
-        first, at = here + 1, here
-        while at >= 0 and here - at < 2 * LONGEST and not self._used[at]:
-            token = self._tokens[at]
+        first, index = here + 1, here
+        while index >= 0 and here - index < 2 * MAX_WORDS and not self._used[index]:
+            token = self._tokens[index]
             if token.capital:
-                first = at
-            elif token.text == ")" and (start := self._bracket_start(at)) is not None:
-                at = start
-            elif not self._goes_back(at):
+                first = index
+            elif token.text == ")" and (start := self._bracket_start(index)) is not None:
+                index = start
+            elif not self._goes_back(index):
                 break
-            if self._tokens.opens(at):
+            if self._tokens.opens(index):
                 break
-            at -= 1
+            index -= 1
         while first <= here and (
             self._tokens[first].low in OPENERS or not self._tokens[first].capital
         ):
             first += 1
         return first
 
-    def _goes_back(self, at: int) -> bool:
+    def _goes_back(self, index: int) -> bool:
         """Return ``True`` if a party's name may begin before this word or mark."""
-        token = self._tokens[at]
+        token = self._tokens[index]
         if token.text == ".":
-            return self._tokens.shortened(at - 1)
+            return self._tokens.shortened(index - 1)
         return token.low in PARTY_JOINERS or _NUMBER.fullmatch(token.text) is not None
 
-    def _bracket_start(self, at: int) -> int | None:
-        for start in range(at - 1, max(at - LONGEST_BRACKET, 0), -1):
+    def _bracket_start(self, index: int) -> int | None:
+        for start in range(index - 1, max(index - MAX_BRACKET_WORDS, 0), -1):
             if self._tokens[start].text == "(":
                 return start
         return None
@@ -181,20 +182,21 @@ class Names:
 
     def _instrument(self, first: int, last: int) -> int | None:
         """Return the last index of an instrument's name without its year."""
-        for at in range(first + 1, last + 1):
-            token = self._tokens[at]
+        for index in range(first + 1, last + 1):
+            token = self._tokens[index]
             if token.capital and token.low in INSTRUMENTS:
                 # "Code of Practice Act" goes on; "Sale Act 1995" and "Sale Act and the" do not.
-                following = self._tokens.low(at + 1, 1)
-                if at == last or following[0] in ("and", ",") or _YEAR.fullmatch(following[0]):
-                    return at
+                following = self._tokens.low(index + 1, 1)
+                if index == last or following[0] in ("and", ",") or _YEAR.fullmatch(following[0]):
+                    return index
         return None
 
     def _act_start(self, first: int, last: int) -> int:
-        for at in range(last - 1, first, -1):
+        for index in range(last - 1, first, -1):
             # "Smith and the Sale Act", but "Protection of the Sea Act".
-            if self._tokens[at].low == "the" and self._tokens[at - 1].low not in ("of", "for"):
-                return at + 1
+            before, word = self._tokens[index - 1], self._tokens[index]
+            if word.low == "the" and before.low not in ("of", "for"):
+                return index + 1
         while first < last and (
             not self._tokens[first].capital or self._tokens[first].low in OPENERS
         ):
@@ -232,5 +234,5 @@ class Names:
         return self._tokens[first].start, self._tokens[last].end
 
     def _use(self, first: int, last: int) -> None:
-        for at in range(first, last + 1):
-            self._used[at] = True
+        for index in range(first, last + 1):
+            self._used[index] = True

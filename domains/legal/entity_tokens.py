@@ -62,35 +62,35 @@ class TextTokens(list[TextToken]):
         """Return casefolded words from an index on; fewer than ``count`` at the end of the text."""
         return tuple(token.low for token in self[first : first + count])
 
-    def repeated(self, at: int) -> bool:
+    def repeated(self, index: int) -> bool:
         """Return ``True`` if a word occurs several times, always with a capital."""
-        low = self[at].low
+        low = self[index].low
         return self._capitals[low] > 1 and low not in self._lower
 
-    def borrowed(self, at: int) -> bool:
+    def borrowed(self, index: int) -> bool:
         """Return ``True`` if a word has a capital only because it begins a sentence."""
-        return self.opens(at) and self[at].low in self._lower
+        return self.opens(index) and self[index].low in self._lower
 
-    def opens(self, at: int) -> bool:
+    def opens(self, index: int) -> bool:
         """Return ``True`` if a sentence begins with this word."""
-        first = self._label(at)
+        first = self._label(index)
         if first == 0 or self[first].breaks:
             return True
-        before = at - 1
-        while at - 3 < before > 0 and self[before].text in "\"'”’)]“‘":
+        before = index - 1
+        while index - 3 < before > 0 and self[before].text in "\"'”’)]“‘":
             before -= 1
         mark = self[before].text
         return mark in ("!", "?", "—") or (mark == "." and not self.shortened(before - 1))
 
-    def _label(self, at: int) -> int:
+    def _label(self, index: int) -> int:
         """Return the index of the paragraph number right before this word: ``7``, ``(2)``."""
-        if at > 2 and self[at - 1].text == ")" and self[at - 3].text == "(":
-            return at - 3
-        return at - 1 if at > 0 and self[at - 1].text[0].isdecimal() else at
+        if index > 2 and self[index - 1].text == ")" and self[index - 3].text == "(":
+            return index - 3
+        return index - 1 if index > 0 and self[index - 1].text[0].isdecimal() else index
 
-    def shortened(self, at: int) -> bool:
+    def shortened(self, index: int) -> bool:
         """Return ``True`` if a full stop after this word marks an abbreviation."""
-        if at < 0:
+        if index < 0:
             return False
-        token = self[at]
+        token = self[index]
         return token.low in SHORTENED or (len(token.text) == 1 and token.capital)

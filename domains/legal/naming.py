@@ -12,7 +12,7 @@ from casewright.domains.legal.entity_words import COMPANY_ENDS, GENERIC, OPENERS
 #: the full name; the neutral citation.
 NOT, ONE_PARTY, PARTIES, NAME, CITATION = range(5)
 #: Maximum number of citations of a party whose name alone identifies a case.
-MOST_OF_ONE_PARTY = 2
+MAX_CITATIONS = 2
 
 Party = tuple[str, ...]
 
@@ -31,21 +31,21 @@ def named_by(question: str, citations: Sequence[str]) -> list[int]:
     capitals = {low for low, word in zip(lower, words, strict=True) if word[0].isupper()}
     plain = " ".join(question.split())
     parties = [_parties(citation) for citation in citations]
-    counts = Counter(party for several in parties for party in set(several))
-    rare = {party for party, count in counts.items() if count <= MOST_OF_ONE_PARTY}
+    counts = Counter(party for case_parties in parties for party in set(case_parties))
+    rare = {party for party, count in counts.items() if count <= MAX_CITATIONS}
 
-    def level(citation: str, several: Sequence[Party]) -> int:
+    def level(citation: str, case_parties: Sequence[Party]) -> int:
         if _neutral(citation) in plain:
             return CITATION
-        if len(several) == 1:
-            return NAME if set(several[0]) <= set(lower) else NOT
-        first = [party[0] for party in several]
+        if len(case_parties) == 1:
+            return NAME if set(case_parties[0]) <= set(lower) else NOT
+        first = [party[0] for party in case_parties]
         if set(first) <= set(lower):
             positions = [lower.index(word) for word in first]
             return NAME if positions == sorted(positions) else PARTIES
         one_party = any(
             party in rare and party[0] in capitals - OPENERS - GENERIC and set(party) <= set(lower)
-            for party in several
+            for party in case_parties
         )
         return ONE_PARTY if one_party else NOT
 
@@ -56,7 +56,7 @@ def named_by(question: str, citations: Sequence[str]) -> list[int]:
 
 
 def _parties(citation: str) -> list[Party]:
-    """Return the casefolded words of each party, without those for companies."""
+    """Return the casefolded words of each party, without words such as ``Ltd``."""
     name = citation.partition("[")[0].casefold()
     parties = [
         tuple(word for word in _WORD.findall(party) if word not in _FORMS)

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from langchain_core.language_models import BaseChatModel
 
 #: Maximum number of cases with the same entity for it to pair them; a state or a court has more.
-MOST_CASES = 8
+MAX_CASES = 8
 PROMPT = """\
 Below are two legal cases that have in common: {shared}. Write one question that can only be \
 answered from both cases together, and its answer. The question stands for itself: it does not \
@@ -91,11 +91,11 @@ def entity_pairs(
             if is_name(entity):
                 index[_key(entity)].setdefault(number, entity)
     shared: defaultdict[tuple[int, int], list[str]] = defaultdict(list)
-    for named in index.values():
-        if len(named) <= MOST_CASES:
-            for first, second in combinations(named, 2):
+    for numbers in index.values():
+        if len(numbers) <= MAX_CASES:
+            for first, second in combinations(numbers, 2):
                 if cited_as(cases[first]) != cited_as(cases[second]):
-                    shared[first, second].append(named[first])
+                    shared[first, second].append(numbers[first])
     pairs = sorted(shared)
     order = np.random.default_rng(seed).permutation(len(pairs))[:limit]
     return [

@@ -17,7 +17,7 @@ ON_TOPIC = 0.22
 #: together, the second reaches two thirds of the first.
 NEAR_BEST = 0.7
 #: Maximum number of cases of a result, and candidates among which named cases are searched.
-MOST, CANDIDATES = 4, 100
+MAX_CASES, CANDIDATES = 4, 100
 QUERY_SOURCES = ("question", "literal")
 RESULTS = ("citation", "answer", "evidence")
 Row = dict[str, Any]
@@ -41,8 +41,8 @@ def _case_search(cases: CaseStore, loop: Search | None) -> ToolSpec:
             if level or hit.relevance >= least
         ]
         near.sort(key=lambda item: -item[0])
-        confirmed = [] if loop is None else loop(query, 2 * MOST, {}, call)
-        hits = united([hit for _, hit in near[:MOST]], confirmed)
+        confirmed = [] if loop is None else loop(query, 2 * MAX_CASES, {}, call)
+        hits = united([hit for _, hit in near[:MAX_CASES]], confirmed)
         return [_row(cases, hit) for hit in hits]
 
     return tool_from_function(
@@ -58,16 +58,16 @@ def _case_search(cases: CaseStore, loop: Search | None) -> ToolSpec:
 
 def _act_cases(cases: CaseStore, loop: Search | None) -> ToolSpec:
     @cache
-    def known() -> frozenset[str]:
+    def act_names() -> frozenset[str]:
         return frozenset(key for case in cases.all() for key in case.metadata.get("acts", ()))
 
     def act_cases(act: str, query: str, call: CallContext) -> list[Row]:
         """Cases and sections that name one Act or regulation, the nearest to the question first."""
-        keys = matching_keys(act, known())
+        keys = matching_keys(act, act_names())
         if not keys:
             return []
-        confirmed = [] if loop is None else loop(query, 2 * MOST, {"acts": keys}, call)
-        hits = united(cases.search(query, MOST, where={"acts": keys}), confirmed)
+        confirmed = [] if loop is None else loop(query, 2 * MAX_CASES, {"acts": keys}, call)
+        hits = united(cases.search(query, MAX_CASES, where={"acts": keys}), confirmed)
         return [_row(cases, hit) for hit in hits]
 
     return tool_from_function(

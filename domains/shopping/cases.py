@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import date
+from functools import partial
+from itertools import chain
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,38 +16,24 @@ from casewright.stores import Case, CaseSchema, Encoder, Facet, text_facet
 from casewright.stores.facet import Components, component_text
 
 
-def schemas(encoder: Encoder) -> dict[str, CaseSchema]:
-    """Return the schema of each store."""
+def schemas(encoder: Encoder) -> dict[str, tuple[CaseSchema, MakeCases]]:
+    """Return the schema of each store by its name, and the function that returns its cases."""
+    facet = partial(text_facet, encoder=encoder)
+    product_facets = facet("title", weight=0.6), facet("about", weight=0.4)
+    help_facets = (
+        _usual_questions_facet(encoder, weight=0.6),
+        facet("title", weight=0.1),
+        facet("text", weight=0.3),
+    )
+    # The quality of an order is its recency: minus its age in years.
+    orders = CaseSchema("orders", (facet("title"),), quality_range=(-1.0, 0.0))
     return {
-        "products": CaseSchema(
-            "products",
-            (text_facet("title", encoder, weight=0.6), text_facet("about", encoder, weight=0.4)),
-        ),
-        "facts": CaseSchema("facts", (text_facet("fact", encoder),)),
-        "reviews": CaseSchema("reviews", (text_facet("review", encoder),)),
-        # The quality of an order is its recency: minus its age in years.
-        "orders": CaseSchema("orders", (text_facet("title", encoder),), quality_range=(-1.0, 0.0)),
-        "help": CaseSchema(
-            "help",
-            (
-                _usual_questions_facet(encoder, weight=0.6),
-                text_facet("title", encoder, weight=0.1),
-                text_facet("text", encoder, weight=0.3),
-            ),
-        ),
+        "products": (CaseSchema("products", product_facets), product_cases),
+        "facts": (CaseSchema("facts", (facet("fact"),)), fact_cases),
+        "reviews": (CaseSchema("reviews", (facet("review"),)), review_cases),
+        "orders": (orders, order_cases),
+        "help": (CaseSchema("help", help_facets), help_cases),
     }
-
-
-def parts(encoder: Encoder) -> dict[str, tuple[CaseSchema, MakeCases]]:
-    """Return the schema of each store, and the function that returns its cases."""
-    makers = {
-        "products": product_cases,
-        "facts": fact_cases,
-        "reviews": review_cases,
-        "orders": order_cases,
-        "help": help_cases,
-    }
-    return {name: (schema, makers[name]) for name, schema in schemas(encoder).items()}
 
 
 def _usual_questions_facet(encoder: Encoder, weight: float) -> Facet:
@@ -56,8 +44,8 @@ def _usual_questions_facet(encoder: Encoder, weight: float) -> Facet:
 
     def embed_case(problems: Sequence[Components]) -> NDArray[np.float32]:
         questions = [problem["asked"] for problem in problems]
-        vectors = encoder.embed([question for several in questions for question in several])
-        ends = np.cumsum([len(several) for several in questions])[:-1]
+        vectors = encoder.embed(list(chain.from_iterable(questions)))
+        ends = np.cumsum(list(map(len, questions)))[:-1]
         return np.array([part.mean(axis=0) for part in np.split(vectors, ends)])
 
     def describe(problem: Components) -> str:

@@ -19,7 +19,7 @@ def data_file(name: str) -> Traversable:
 
 
 @cache
-def written(name: str) -> list[dict[str, Any]]:
+def source_records(name: str) -> list[dict[str, Any]]:
     """Return the records of a file, without ids and dates."""
     lines = data_file(name).read_text(encoding="utf-8").split("\n")
     return [json.loads(line) for line in lines if line]
@@ -30,4 +30,4 @@ def records(name: str) -> list[dict[str, Any]]:
     """Return the records of a file, with ids and dates."""
     # The ids of queries are in the file.
     has_ids = name in ("queries", "frozen", "conversations")
-    return written(name) if has_ids else complete(name, written)
+    return source_records(name) if has_ids else complete(name, source_records)

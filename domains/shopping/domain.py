@@ -20,7 +20,7 @@ from casewright.stores import CachedEncoder, CaseStore, Encoder
 from casewright.stores.feedback import SentenceStrategy
 
 #: The modules that convert the data files to cases; the stores are rebuilt when they change.
-MAKERS = ("ids_and_dates.py", "cases.py")
+MODULES = ("ids_and_dates.py", "cases.py")
 
 
 def open_shopping(folder: Path, encoder: Encoder, anew: bool = False) -> OpenDomain:
@@ -29,22 +29,22 @@ def open_shopping(folder: Path, encoder: Encoder, anew: bool = False) -> OpenDom
     The plan cases are opened at the first use: the planner with the shop's reader does not need
     them.
     """
-    parts = cases.parts(encoder)
+    schemas = cases.schemas(encoder)
     if isinstance(encoder, CachedEncoder):
         encoder.lend(VECTORS)
-    makers = (files("casewright.domains.shopping") / name for name in MAKERS)
-    sources = [*(data_file(name) for name in NAMES if name != "queries"), *makers]
-    wanted = digest(sources, [schema for schema, _ in parts.values()])
-    stores = open_built(folder, "shopping", wanted, parts, anew=anew)
+    modules = (files("casewright.domains.shopping") / name for name in MODULES)
+    sources = [*(data_file(name) for name in NAMES if name != "queries"), *modules]
+    expected = digest(sources, [schema for schema, _ in schemas.values()])
+    stores = open_built(folder, "shopping", expected, schemas, anew=anew)
     stores["plans"] = late_store(lambda: _open_plans(folder / "plans", encoder, anew))
     return OpenDomain(shopping_toolbox(stores), stores["plans"], stores)
 
 
 def _open_plans(folder: Path, encoder: Encoder, anew: bool) -> CaseStore:
     schema = plan_schema(encoder)
-    parts = {"plans": (schema, lambda: [plan_case(query) for query in queries()])}
-    wanted = digest([data_file("queries")], [schema])
-    return open_built(folder, "shopping", wanted, parts, anew=anew)["plans"]
+    schemas = {"plans": (schema, lambda: [plan_case(query) for query in queries()])}
+    expected = digest([data_file("queries")], [schema])
+    return open_built(folder, "shopping", expected, schemas, anew=anew)["plans"]
 
 
 def looping(opened: OpenDomain, make: MakeSearch) -> OpenDomain:

@@ -23,7 +23,7 @@ Record = dict[str, Any]
 #: A function that returns the hand-written records of a file.
 Read = Callable[[str], Sequence[Row]]
 #: The records of other files, by slug or name.
-Known = Mapping[str, Mapping[str, Record]]
+OtherRecords = Mapping[str, Mapping[str, Record]]
 
 _IDS = {"products": "P{:03}", "reviews": "R{:04}", "help": "H{:03}", "customers": "C{:03}"}
 _CALLED_BY = {"products": "slug", "customers": "name"}
@@ -66,29 +66,29 @@ def complete(name: str, read: Read, *, seed: int = SEED, today: date = TODAY) ->
     Raises:
         InputError: A record cannot be completed; the message names its line and the correction.
     """
-    known = {other: _by_name(other, read) for other in _REFERS_TO.get(name, ())}
+    others = {other: _by_name(other, read) for other in _REFERS_TO.get(name, ())}
     records: list[Record] = []
     lines: dict[str, int] = {}
     for line, row in enumerate(read(name), 1):
         try:
             if "id" in row:
-                raise InputError("An id is written. Leave it out: ids are made.")
+                raise InputError("The record has an id. Leave it out: ids are generated.")
             if name in _CALLED_BY:
                 key = row[_CALLED_BY[name]]
                 if lines.setdefault(key, line) != line:
-                    raise InputError(f"{key!r} is line {lines[key]} already. Rename one.")
+                    raise InputError(f"{key!r} is also in line {lines[key]}. Rename one of them.")
             if name == "orders":
                 # Each order has its own generator, so that a change of one order does not change
                 # others.
-                fields = _order(row, known, Random(f"{seed} {line}"), today)
+                fields = _order(row, others, Random(f"{seed} {line}"), today)
             elif name == "reviews":
-                fields = _review(row, known, today)
+                fields = _review(row, others, today)
             else:
                 fields = {key: row[key] for key in row if key != "slug"}
-        except KeyError as missing:
-            raise InputError(f"{name}.jsonl, line {line}: Write its {missing} too.") from missing
-        except InputError as wrong:
-            raise InputError(f"{name}.jsonl, line {line}: {wrong}") from wrong
+        except KeyError as error:
+            raise InputError(f"{name}.jsonl, line {line}: Write its {error} too.") from error
+        except InputError as error:
+            raise InputError(f"{name}.jsonl, line {line}: {error}") from error
         records.append({"id": _IDS[name].format(line) if name in _IDS else "", **fields})
     if name == "orders":
         # Orders are numbered by date.
@@ -103,27 +103,27 @@ def _by_name(name: str, read: Read) -> dict[str, Record]:
     return {row[_CALLED_BY[name]]: record for row, record in zip(read(name), records, strict=True)}
 
 
-def _record(known: Known, name: str, key: str) -> Record:
-    if key not in known[name]:
+def _record(others: OtherRecords, name: str, key: str) -> Record:
+    if key not in others[name]:
         from difflib import get_close_matches  # only for errors
 
-        near = ", ".join(map(repr, get_close_matches(key, known[name], cutoff=0)))
+        near = ", ".join(map(repr, get_close_matches(key, others[name], cutoff=0)))
         raise InputError(f"{name}.jsonl has no {key!r}. Write one that it has, such as {near}.")
-    return known[name][key]
+    return others[name][key]
 
 
-def _review(row: Row, known: Known, today: date) -> Record:
+def _review(row: Row, others: OtherRecords, today: date) -> Record:
     return {
-        "product_id": _record(known, "products", row["product"])["id"],
+        "product_id": _record(others, "products", row["product"])["id"],
         **{key: row[key] for key in ("stars", "title", "text", "author")},
         "date": _day(row["day"], today).isoformat(),
     }
 
 
-def _order(row: Row, known: Known, rng: Random, today: date) -> Record:
+def _order(row: Row, others: OtherRecords, rng: Random, today: date) -> Record:
     items, parcel = [], row["parcel"]
     for slug, quantity in row["items"].items():
-        product = _record(known, "products", slug)
+        product = _record(others, "products", slug)
         item = {"product_id": product["id"], "title": product["title"], "quantity": quantity}
         items.append({**item, "price": product["price"]})
     # Delivery costs are written only if they were charged: domestic delivery is free from 50 euros.
@@ -152,7 +152,7 @@ def _order(row: Row, known: Known, rng: Random, today: date) -> Record:
         return re.sub(r"\{([^{}]*)\}", value, text)
 
     return {
-        "customer": _record(known, "customers", row["customer"])["id"],
+        "customer": _record(others, "customers", row["customer"])["id"],
         "date": days["ordered"].isoformat(),
         "items": items,
         "total": total,
@@ -176,7 +176,7 @@ def _day(days: int, today: date) -> date:
     try:
         return today + timedelta(days=days)
     except (TypeError, OverflowError):
-        raise InputError(f"{days!r} is no number of days from today, such as -3.") from None
+        raise InputError(f"{days!r} is not a number of days from today, such as -3.") from None
 
 
 def _tracking(carrier: str, rng: Random) -> str:
@@ -190,10 +190,10 @@ def _times(events: Sequence[Row], rng: Random, today: date) -> Iterator[str]:
     parts = list(_PARTS)
     for event in events:
         if event["at"] not in parts:
-            raise InputError(f"{event['at']!r} is no part of the day: {', '.join(parts)}.")
+            raise InputError(f"{event['at']!r} is not a part of the day: {', '.join(parts)}.")
     spans = [(_day(event["day"], today), parts.index(event["at"])) for event in events]
     if spans != sorted(spans):
-        raise InputError("The events go back in time. Write the earlier first.")
+        raise InputError("An event is earlier than the event before it. Write them in order.")
     for (day, part), group in groupby(spans):
         for minute in sorted(rng.sample(_PARTS[parts[part]], len(list(group)))):
             yield f"{day}T{minute // 60:02}:{minute % 60:02}"

@@ -51,23 +51,19 @@ def shopping_toolbox(
     stores: Mapping[str, CaseStore], loops: Mapping[str, Search] | None = None
 ) -> Toolbox:
     """Return the shop's toolbox; a feedback loop of a store adds the hits that it confirms."""
-    looped = loops or {}
-    tools = Toolbox(
-        [
-            _prod_search(stores["products"], looped.get("products")),
-            _prod_qna(stores["facts"], looped.get("facts")),
-            _review_summary(stores["reviews"], looped.get("reviews")),
-            _order_lookup(stores["orders"], stores["products"], looped.get("orders")),
-            _shipment_status(stores["orders"]),
-            _customer_support(stores["help"], looped.get("help")),
-        ]
-    )
+    loop_of = (loops or {}).get
+    tools = [
+        _prod_search(stores["products"], loop_of("products")),
+        _prod_qna(stores["facts"], loop_of("facts")),
+        _review_summary(stores["reviews"], loop_of("reviews")),
+        _order_lookup(stores["orders"], stores["products"], loop_of("orders")),
+        _shipment_status(stores["orders"]),
+        _customer_support(stores["help"], loop_of("help")),
+    ]
     # The time of a loop's judge is unknown.
-    return tools if looped else Toolbox(_with_latency(tool) for tool in tools)
-
-
-def _with_latency(tool: ToolSpec) -> ToolSpec:
-    return replace(tool, latency=LATENCIES.get(tool.name, tool.latency))
+    if loops:
+        return Toolbox(tools)
+    return Toolbox(replace(tool, latency=LATENCIES[tool.name]) for tool in tools)
 
 
 def _prod_search(products: CaseStore, loop: Search | None) -> ToolSpec:

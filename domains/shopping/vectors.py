@@ -35,7 +35,7 @@ def main() -> None:
     """Encode the texts that the facets of the shop's cases compare, and write the file."""
     encoder = MiniLMEncoder()
     recorder = _Recorder(encoder)
-    for schema, make in cases.parts(recorder).values():
+    for schema, make in cases.schemas(recorder).values():
         schema.vectors([case.problem for case in make()])
     write_vectors(VECTORS, encoder, recorder.texts)
 

@@ -58,46 +58,47 @@ def _tokens(page: str) -> Iterator[tuple[str, str, str]]:
 
     Comments and declarations are left out; without an end, they reach to the end of the page.
     """
-    at = 0
-    while at < len(page):
-        tag = _TAG.match(page, at)
-        if tag is None and not page.startswith(("<!", "<?"), at):
+    position = 0
+    while position < len(page):
+        tag = _TAG.match(page, position)
+        if tag is None and not page.startswith(("<!", "<?"), position):
             # A ``<`` that does not begin a tag is text.
-            end = page.find("<", at + 1)
+            end = page.find("<", position + 1)
             end = len(page) if end < 0 else end
-            yield "text", "", html.unescape(page[at:end])
-            at = end
+            yield "text", "", html.unescape(page[position:end])
+            position = end
         elif tag is None:
-            at = _behind(page, "-->" if page.startswith("<!--", at) else ">", at)
+            position = _end_of(page, "-->" if page.startswith("<!--", position) else ">", position)
         else:
             end = _tag_end(page, tag.end())
             if end < 0:
-                yield "text", "", html.unescape(page[at:])
+                yield "text", "", html.unescape(page[position:])
                 return
-            name, at = tag[2].lower(), end
+            name, position = tag[2].lower(), end
             if tag[1]:
                 yield "end", name, ""
             elif page.startswith("/>", end - 2):
                 yield from (("start", name, ""), ("end", name, ""))
             elif name in RAW:
-                closing = re.compile(f"</{name}", re.IGNORECASE).search(page, at)
+                closing = re.compile(f"</{name}", re.IGNORECASE).search(page, position)
                 end = closing.start() if closing else len(page)
-                yield "raw", name, html.unescape(page[at:end])
-                at = _behind(page, ">", end)
+                yield "raw", name, html.unescape(page[position:end])
+                position = _end_of(page, ">", end)
             else:
                 yield "start", name, ""
 
 
-def _tag_end(page: str, at: int) -> int:
+def _tag_end(page: str, position: int) -> int:
     """Return the index after a tag; below 0 if the tag has no end."""
-    if rest := _REST.match(page, at):
+    if rest := _REST.match(page, position):
         return rest.end()
     # A quotation mark without its partner.
-    return page.find(">", at) + 1 or -1
+    return page.find(">", position) + 1 or -1
 
 
-def _behind(page: str, mark: str, at: int) -> int:
-    start = page.find(mark, at)
+def _end_of(page: str, mark: str, position: int) -> int:
+    """Return the index after the next mark; the end of the page without one."""
+    start = page.find(mark, position)
     return len(page) if start < 0 else start + len(mark)
 
 
@@ -180,4 +181,4 @@ def _lines(text: str, codes: list[str]) -> str:
     text = re.sub(f" ?{PARAGRAPH} ?", "\n\n", text)
     text = re.sub(r" *\n *", "\n", text)
     text = re.sub(r"\n{3,}", "\n\n", text).strip()
-    return re.sub(f"{CODE}([0-9]+){CODE}", lambda at: f"```\n{codes[int(at[1])]}\n```", text)
+    return re.sub(f"{CODE}([0-9]+){CODE}", lambda match: f"```\n{codes[int(match[1])]}\n```", text)

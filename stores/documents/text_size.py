@@ -36,7 +36,8 @@ PIECE = re.compile(r"\S{1,60}\s*|\s+")
 
 def text_sizes(texts: Sequence[str]) -> list[int]:
     """Return the size of each text in tokens; the sizes of its lines add up to at least that."""
-    return [size for at in range(0, len(texts), TEXTS) for size in _sizes(texts[at : at + TEXTS])]
+    batches = (texts[start : start + TEXTS] for start in range(0, len(texts), TEXTS))
+    return [size for batch in batches for size in _sizes(batch)]
 
 
 def passages(text: str) -> Iterator[str]:
@@ -45,23 +46,23 @@ def passages(text: str) -> Iterator[str]:
     The cuts are between sentences if possible, else between words. A bounded part of the text is
     cut at a time, so that the time is linear.
     """
-    at = 0
-    while at < len(text):
-        end = _part_end(text, at)
-        for piece in LONG.split(text[at:end]):
+    offset = 0
+    while offset < len(text):
+        end = _part_end(text, offset)
+        for piece in LONG.split(text[offset:end]):
             if LONG.match(piece):
                 yield from _cut_by_letters(piece)
             elif piece.strip():
                 yield from _sentence_splitter().split_text(piece)
-        at = end
+        offset = end
 
 
-def _part_end(text: str, at: int) -> int:
-    end = at + LETTERS
+def _part_end(text: str, offset: int) -> int:
+    end = offset + LETTERS
     if end >= len(text):
         return len(text)
     for mark in (". ", "\n", " "):
-        if (start := text.rfind(mark, at + LETTERS // 2, end)) >= 0:
+        if (start := text.rfind(mark, offset + LETTERS // 2, end)) >= 0:
             return start + len(mark)
     return end
 
@@ -101,9 +102,9 @@ def _tokenizer() -> Tokenizer:
 
 def _sizes(texts: Sequence[str]) -> list[int]:
     pieces = [
-        (number, text[at : at + LETTERS])
+        (number, text[offset : offset + LETTERS])
         for number, text in enumerate(texts)
-        for at in range(0, len(text), LETTERS)
+        for offset in range(0, len(text), LETTERS)
     ]
     encodings = _tokenizer().encode_batch_fast([p for _, p in pieces], add_special_tokens=False)
     sizes = [0] * len(texts)

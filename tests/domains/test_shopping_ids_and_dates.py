@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from casewright.domains.shopping import domain
-from casewright.domains.shopping.data import records, written
+from casewright.domains.shopping.data import records, source_records
 from casewright.domains.shopping.ids_and_dates import SEED, TODAY, complete
 from casewright.errors import InputError
 from tests.support.encoders import HashingEncoder
@@ -35,7 +35,7 @@ def dumped(some: Iterable[Record]) -> str:
 
 
 def orders(seed: int = SEED, today: date = TODAY) -> list[Record]:
-    return complete("orders", written, seed=seed, today=today)
+    return complete("orders", source_records, seed=seed, today=today)
 
 
 def named_days(text: str) -> list[date]:
@@ -78,7 +78,7 @@ def made(name: str, shop: Shop, today: date = TODAY) -> list[Record]:
 
 
 def test_same_seed_and_today_give_the_same_records_byte_for_byte() -> None:
-    told = {name: dumped(complete(name, written, seed=SEED, today=TODAY)) for name in MADE}
+    told = {name: dumped(complete(name, source_records, seed=SEED, today=TODAY)) for name in MADE}
     assert told == {name: dumped(records(name)) for name in MADE}
     code = (
         "import hashlib, json\nfrom casewright.domains.shopping.data import records\n"
@@ -95,7 +95,7 @@ def test_same_seed_and_today_give_the_same_records_byte_for_byte() -> None:
 
 def test_another_seed_changes_order_numbers_tracking_numbers_and_times_only() -> None:
     for name in MADE[:-1]:
-        assert complete(name, written, seed=SEED + 1) == complete(name, written)
+        assert complete(name, source_records, seed=SEED + 1) == complete(name, source_records)
     one, two = orders(), orders(SEED + 1)
     drawn = [
         [(o["id"], o["parcel"]["tracking"], o["parcel"]["events"][0]["at"]) for o in some]
@@ -121,7 +121,9 @@ def test_another_today_shifts_every_date_of_records_and_notes(today: date) -> No
             assert [day + by for day in named_days(text)] == named_days(shifted)
             if not re.search(rf"\d ({MONTH})|{WEEKDAY}", text):
                 assert text == shifted
-    reviewed = zip(records("reviews"), complete("reviews", written, today=today), strict=True)
+    reviewed = zip(
+        records("reviews"), complete("reviews", source_records, today=today), strict=True
+    )
     for old, new in reviewed:
         assert date.fromisoformat(new["date"]) - date.fromisoformat(old["date"]) == by
         assert old | {"date": ""} == new | {"date": ""}
@@ -223,7 +225,7 @@ def test_what_a_note_says_of_the_clock_is_so(
 
 
 def test_notes_name_only_days_of_their_order() -> None:
-    for order in written("orders"):
+    for order in source_records("orders"):
         parcel = order["parcel"]
         known = {"ordered", "expected", "delivered", "total"}
         known |= {str(event["day"]) for event in parcel["events"]}
@@ -250,7 +252,7 @@ def test_what_is_written_holds_no_id_no_date_and_no_number_that_is_drawn(name: s
         elif isinstance(value, str):
             yield value
 
-    for text in walk(written(name)):
+    for text in walk(source_records(name)):
         assert not re.search(r"\d{4}-\d\d-\d\d", text), text
         assert not re.search(r"\bNP\d{6}|\bSB-\d{4}|\bPY\d[A-Z]\d", text), text
         assert not re.search(r"\b(O\d{4}|P\d{3}|R\d{4}|H\d{3}|C\d{3})\b", text), text
@@ -288,17 +290,17 @@ def test_unknown_slug_is_told_with_file_line_and_the_nearest_that_there_is() -> 
 @pytest.mark.parametrize(
     ("name", "wrong", "told"),
     [
-        ("products", {"slug": "ash-lamp"}, r"line 2: 'ash-lamp' is line 1 already\. Rename one"),
-        ("products", {"id": "P001"}, r"line 1: An id is written\. Leave it out"),
-        ("customers", {"name": "Mara"}, r"line 2: 'Mara' is line 1 already"),
+        ("products", {"slug": "ash-lamp"}, r"line 2: 'ash-lamp' is also in line 1\. Rename one"),
+        ("products", {"id": "P001"}, r"line 1: The record has an id\. Leave it out"),
+        ("customers", {"name": "Mara"}, r"line 2: 'Mara' is also in line 1"),
         (
             "reviews",
             {"day": "2026-01-01"},
-            r"'2026-01-01' is no number of days from today, such as -3",
+            r"'2026-01-01' is not a number of days from today, such as -3",
         ),
         ("orders", {"customer": "Marta"}, r"no 'Marta'\. Write .*'Mara'"),
-        ("orders", {"ordered": None}, r"None is no number of days"),
-        ("orders", {"ordered": 10**9}, r"is no number of days"),
+        ("orders", {"ordered": None}, r"None is not a number of days"),
+        ("orders", {"ordered": 10**9}, r"is not a number of days"),
     ],
 )
 def test_what_cannot_be_completed_is_told_with_file_line_and_mend(
@@ -332,10 +334,12 @@ def test_event_at_no_part_of_the_day_or_back_in_time_is_refused() -> None:
     shop = small()
     events = shop["orders"][0]["parcel"]["events"]
     events[0] = events[0] | {"at": "10:30"}
-    with pytest.raises(InputError, match=r"line 1: '10:30' is no part of the day: night, early"):
+    with pytest.raises(InputError, match=r"line 1: '10:30' is not a part of the day: night, early"):
         made("orders", shop)
     events[0] = events[0] | {"at": "evening"}
-    with pytest.raises(InputError, match=r"line 1: The events go back in time\. Write the earl"):
+    with pytest.raises(
+        InputError, match=r"line 1: An event is earlier than the event before it\. Write"
+    ):
         made("orders", shop)
 
 
