@@ -174,7 +174,7 @@ class Execution:
         return started
 
     def _in_time(self, name: str, call: Call, now: float) -> bool:
-        """Bound a call by the run's deadline; return False if the deadline has passed."""
+        """Bound a call by the run's deadline; return ``False`` if the deadline has passed."""
         left = self._ends - now
         if left <= 0:
             call.timed_out, call.error = True, "The run's deadline was before its start."

@@ -14,7 +14,7 @@ _KEEPER = "casewright"
 
 
 def _refusal(case: Case) -> str | None:
-    """Return why an answer is not kept: it is neither approved nor verified by its run."""
+    """Return the reason why an answer is neither approved nor verified by its run, or ``None``."""
     result: Mapping[str, Any] = case.result or {}
     solution: Mapping[str, Any] = case.solution or {}
     if not str(solution.get("answer", "")).strip():
@@ -78,7 +78,7 @@ class Answers:
             return next(iter(store.get(case_id)), None)
 
     def delete(self, tenant: str, case_id: str) -> bool:
-        """Delete a tenant's kept answer; return whether it existed."""
+        """Delete a tenant's kept answer; return ``True`` if it existed."""
         with self._store.for_tenant(tenant) as store:
             exists = bool(store.get(case_id))
             store.delete(case_id)

@@ -96,7 +96,7 @@ def create_app(parts: Parts, options: ServiceOptions, answers: Answers | None = 
         app.include_router(mcp_router)
     # The last middleware added is the first to see a request.
     app.add_middleware(Admission, options=options, larger=routes.LARGER)
-    app.add_middleware(Authenticated, tokens=Tokens(options.tokens, options.tokens_again))
+    app.add_middleware(Authenticated, tokens=Tokens(options.tokens, options.changed_tokens))
     app.add_middleware(problems.Contained)
     app.add_middleware(Counted, metrics=metrics)
     _describe_errors(app)

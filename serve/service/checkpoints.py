@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 LAST_BELOW = "SELECT thread_id FROM checkpoints GROUP BY thread_id HAVING MAX(checkpoint_id) < "
 Older = Callable[[str], Awaitable[list[str]]]
 #: Maximum number of threads in memory, of all tenants together.
-MOST_IN_MEMORY = 1000
+MAX_IN_MEMORY = 1000
 #: The longest integrity check of a threads' file at the start of a service.
 CHECK_SECONDS = 5.0
 
@@ -176,10 +176,10 @@ async def open_checkpoints(options: ServiceOptions) -> AsyncIterator[Threads]:
 class RecentThreads:
     """A bound of threads in memory, if ``bounded``: their number, and one run of each."""
 
-    def __init__(self, saver: Any, *, bounded: bool, most: int = MOST_IN_MEMORY) -> None:
+    def __init__(self, saver: Any, *, bounded: bool, limit: int = MAX_IN_MEMORY) -> None:
         self._saver = saver
         self._bounded = bounded
-        self._threads: TenantLru[None] = TenantLru(most)
+        self._threads: TenantLru[None] = TenantLru(limit)
 
     async def used(self, tenant: str, key: str, running: Container[str] = ()) -> None:
         """Record the use of a thread; delete idle threads beyond the maximum."""

@@ -18,12 +18,12 @@ if TYPE_CHECKING:
 
 #: Connections that the system queues until the service accepts them.
 BACKLOG = 64
-#: Connections that asyncio accepts at a time, up to three times before they replace others.
+#: Connections that asyncio accepts at a time; up to three times as many precede a replacement.
 ACCEPTED = 16
 #: Open files reserved for the service's work, beside those of newly accepted connections.
 FILES = 32
-#: The fewest connections of a service.
-FEWEST = 8
+#: Minimum number of connections of a service.
+MIN_CONNECTIONS = 8
 log = logging.getLogger("casewright.service")
 _FULL = (
     b"HTTP/1.1 503 Service Unavailable\r\nRetry-After: 1\r\nConnection: close\r\n"
@@ -34,32 +34,33 @@ _FULL = (
 class Connections:
     """The open connections, bounded in total and by address (IPv6: by network of 64 bits).
 
-    Beyond a bound, a new connection replaces the one that has been quiet for longest: of the same
-    address, or in total of the address with the most connections. A quiet connection has no request
-    at work: it sends no complete request, or does not read its response. If none is quiet, the new
-    one gets 503. Connections are also closed after ``quiet_seconds`` or ``busy_seconds``.
+    Beyond the bound of an address, a new connection replaces the connection of that address that
+    has been quiet for longest; beyond the total, one of the address with the most connections. A
+    quiet connection has no request at work: it sends no complete request, or does not read its
+    response. If none is quiet, the new connection gets 503. Connections are also closed after
+    ``quiet_seconds`` or ``busy_seconds``.
     """
 
     def __init__(
-        self, most: int, most_of_one: int, quiet_seconds: float, busy_seconds: float
+        self, limit: int, address_limit: int, quiet_seconds: float, busy_seconds: float
     ) -> None:
-        self._most = most
-        self._most_of_one = most_of_one
+        self._limit = limit
+        self._address_limit = address_limit
         self._quiet_seconds = quiet_seconds
         self._busy_seconds = busy_seconds
         # By address; each with the time of its last change, the oldest first.
         self._open: dict[str, OrderedDict[BoundedProtocol, float]] = {}
 
     def admit(self, new: BoundedProtocol) -> bool:
-        """Add a new connection; return False if there is no room and no quiet one to replace."""
+        """Add a new connection; return ``False`` if it is refused."""
         peers = self._open.get(new.address, OrderedDict())
-        full = sum(map(len, self._open.values())) >= self._most
-        if full or len(peers) >= self._most_of_one:
+        full = sum(map(len, self._open.values())) >= self._limit
+        if full or len(peers) >= self._address_limit:
             crowded = max(self._open.values(), key=len) if full else peers
             quiet = next((connection for connection in crowded if not connection.busy), None)
             log.warning(
                 "There is no room for another connection: %s.",
-                "it is refused" if quiet is None else "a quiet one is closed",
+                "it is refused" if quiet is None else "a quiet connection is closed",
             )
             if quiet is None:
                 return False
@@ -154,19 +155,19 @@ def network_of(host: str) -> str:
     return str(address)
 
 
-def room_for(wanted: int) -> int:
-    """Return the number of connections that may be open: ``wanted``, or as the file limit allows.
+def room_for(requested: int) -> int:
+    """Return the number of connections that may be open: at most those ``requested``.
 
-    At least a quarter of the limit is reserved for the service's work. Raises ``InputError`` if the
-    limit leaves too few connections.
+    The process's limit of open files bounds it, of which a quarter or more is reserved for the
+    service's work. Raise ``InputError`` if the limit leaves too few connections.
     """
-    most, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
-    if most == resource.RLIM_INFINITY:
-        return wanted
-    left = most - max(most // 4, 3 * ACCEPTED + FILES) - len(os.listdir("/dev/fd"))
-    if left < FEWEST:
+    limit, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if limit == resource.RLIM_INFINITY:
+        return requested
+    available = limit - max(limit // 4, 3 * ACCEPTED + FILES) - len(os.listdir("/dev/fd"))
+    if available < MIN_CONNECTIONS:
         raise InputError(
-            f"This process may open {most} files, too few for connections. Raise the "
+            f"This process may open {limit} files, too few for connections. Raise the "
             "limit: ulimit -n 1024."
         )
-    return min(wanted, left)
+    return min(requested, available)

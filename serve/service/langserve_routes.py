@@ -27,7 +27,7 @@ _CALLER = "casewright_caller"
 BATCH_AT_ONCE = 4
 
 
-def add_langserve(app: FastAPI, most_in_batch: int) -> None:
+def add_langserve(app: FastAPI, max_batch: int) -> None:
     """Add LangServe's routes, which OpenAPI excludes since their statuses are LangServe's own."""
     try:
         from langserve import add_routes
@@ -38,7 +38,7 @@ def add_langserve(app: FastAPI, most_in_batch: int) -> None:
     router = APIRouter(include_in_schema=False)
     add_routes(
         router,
-        answering(app, most_in_batch),
+        answering(app, max_batch),
         path=PATH,
         enabled_endpoints=(
             *("invoke", "batch", "stream", "playground"),
@@ -52,12 +52,12 @@ def add_langserve(app: FastAPI, most_in_batch: int) -> None:
 class _Answering(RunnableLambda[Any, Any]):
     """A runnable with bounded batches.
 
-    LangChain's ``abatch`` starts all at once, and leaves the others running when one fails.
+    LangChain's ``abatch`` starts all questions at once, and does not stop the others if one fails.
     """
 
-    def __init__(self, blocking: Any, answer: Any, most: int) -> None:
+    def __init__(self, blocking: Any, answer: Any, max_batch: int) -> None:
         super().__init__(blocking, answer, name="casewright")
-        self._most = most
+        self._max_batch = max_batch
 
     async def abatch(
         self,
@@ -67,8 +67,10 @@ class _Answering(RunnableLambda[Any, Any]):
         return_exceptions: bool = False,
         **kwargs: Any,
     ) -> list[Any]:
-        if len(inputs) > self._most:
-            raise RefusedError(422, f"A batch has at most {self._most} questions. Send several.")
+        if len(inputs) > self._max_batch:
+            raise RefusedError(
+                422, f"A batch has at most {self._max_batch} questions. Send several."
+            )
         configs = config if isinstance(config, list) else [config] * len(inputs)
         slots = asyncio.Semaphore(BATCH_AT_ONCE)
 
@@ -85,7 +87,7 @@ class _Answering(RunnableLambda[Any, Any]):
             await asyncio.gather(*tasks, return_exceptions=True)
 
 
-def answering(app: FastAPI, most: int) -> Runnable[Any, Any]:
+def answering(app: FastAPI, max_batch: int) -> Runnable[Any, Any]:
     """Return ``Runs.ask`` as a runnable with a typed input and output."""
 
     def blocking(body: Any) -> Any:
@@ -105,7 +107,7 @@ def answering(app: FastAPI, most: int) -> Runnable[Any, Any]:
             raise RefusedError(409, "The run waits for a reply. Send it to /threads/…/resume.")
         return result
 
-    runnable: Any = _Answering(blocking, answer, most)
+    runnable: Any = _Answering(blocking, answer, max_batch)
     return cast(
         "Runnable[Any, Any]", runnable.with_types(input_type=AskBody, output_type=AnswerBody)
     )

@@ -28,10 +28,10 @@ if TYPE_CHECKING:
 
 #: Extra time of a stream, in which it reports its own timeout.
 GRACE_SECONDS = 2.0
-#: The longest wait for cancelled work.
+#: Maximum wait for cancelled work.
 CANCEL_SECONDS = 5.0
-#: Bytes and time of a too large body that are read before the refusal: a client that is still
-#: writing would see its connection reset instead.
+#: Maximum bytes, and seconds, of a too large body that are read before the refusal: a client that
+#: is still writing would see its connection reset instead.
 UNREAD_BYTES = 16 * 1024 * 1024
 UNREAD_SECONDS = 5.0
 #: Larger bodies are scanned in a thread; a scan of a smaller one takes a millisecond.
@@ -54,8 +54,8 @@ class _GoneError(Exception):
 class Slots:
     """Slots for concurrent work; a tenant beyond its ``share`` waits without a slot."""
 
-    def __init__(self, most: int, share: int) -> None:
-        self._all = asyncio.Semaphore(most)
+    def __init__(self, limit: int, share: int) -> None:
+        self._all = asyncio.Semaphore(limit)
         self._shares: defaultdict[str, asyncio.Semaphore] = defaultdict(
             lambda: asyncio.Semaphore(share)
         )
@@ -88,22 +88,22 @@ class _Reply:
 class _Gate:
     """Requests of a kind: their slots, and the number of running and waiting ones by tenant."""
 
-    def __init__(self, most: int, share: int) -> None:
-        self.slots = Slots(most, share)
+    def __init__(self, limit: int, share: int) -> None:
+        self.slots = Slots(limit, share)
         self.inside: Counter[str] = Counter()
-        self._most, self._share = 2 * most, 2 * share
+        self._limit, self._share = 2 * limit, 2 * share
 
     def full_for(self, tenant: str) -> bool:
-        return self.inside.total() >= self._most or self.inside[tenant] >= self._share
+        return self.inside.total() >= self._limit or self.inside[tenant] >= self._share
 
 
 class Admission:
     """Middleware that bounds the number, size, JSON depth and time of requests.
 
     A request's body is read before its work starts; then the work is cancelled when the client
-    disconnects. ``max_concurrency`` POST and PUT requests run at once, as many more wait, and any
-    other gets 503. Other methods are counted separately, and open paths not at all. ``larger`` maps
-    paths to their own ``max_body_bytes``.
+    disconnects. ``max_concurrency`` POST and PUT requests run at once, and as many wait; further
+    requests get 503. Requests of other methods are counted separately, and those of open paths not
+    at all. ``larger`` maps paths to their own ``max_body_bytes``.
     """
 
     def __init__(
@@ -172,12 +172,12 @@ class Admission:
 
     async def _body(self, scope: Scope, receive: Receive) -> bytes:
         headers = Headers(scope=scope)
-        most = max(self._bytes, self._larger.get(scope["path"], 0))
-        detail = f"The request's body is larger than {most:,} bytes. Send less."
+        limit = max(self._bytes, self._larger.get(scope["path"], 0))
+        detail = f"The request's body is larger than {limit:,} bytes. Send less."
         too_large = RefusedError(413, detail, {"Connection": "close"})
         chunks = _chunks(receive)
         declared = headers.get("content-length", "0")
-        if declared.isdecimal() and int(declared) > most:
+        if declared.isdecimal() and int(declared) > limit:
             # A client that expects 100-continue has not sent its body yet.
             if headers.get("expect", "").lower() != "100-continue":
                 await _discard(chunks)
@@ -187,7 +187,7 @@ class Admission:
         async for chunk in chunks:
             parts.append(chunk)
             size += len(chunk)
-            if size > most:
+            if size > limit:
                 await _discard(chunks)
                 raise too_large
         return b"".join(parts)
@@ -221,7 +221,7 @@ class Admission:
                 work.cancel()
                 await asyncio.wait({work}, timeout=CANCEL_SECONDS)
             if work.done() and not work.cancelled():
-                # Retrieved, since nobody else does.
+                # Retrieve the exception, which nobody else does.
                 work.exception()
 
 
@@ -238,12 +238,12 @@ async def _chunks(receive: Receive) -> AsyncIterator[bytes]:
 
 async def _discard(chunks: AsyncIterator[bytes]) -> None:
     """Read the rest of a body, within limits."""
-    left = UNREAD_BYTES
+    remaining = UNREAD_BYTES
     with suppress(TimeoutError):
         async with asyncio.timeout(UNREAD_SECONDS):
             async for chunk in chunks:
-                left -= len(chunk)
-                if left <= 0:
+                remaining -= len(chunk)
+                if remaining <= 0:
                     return
 
 

@@ -106,7 +106,7 @@ def tools_server(
 async def _cancelled_once(work: Coroutine[Any, Any, dict[str, Any]]) -> dict[str, Any]:
     """Await work in its own task, outside of the MCP library's cancel scope.
 
-    That scope cancels repeatedly, also LangGraph's own work of cancelling a run's steps.
+    That scope cancels repeatedly, which would also cancel LangGraph's cancellation of the steps.
     """
     task = asyncio.ensure_future(work)
     task.add_done_callback(lambda ended: ended.cancelled() or ended.exception())

@@ -25,7 +25,7 @@ Budget = Annotated[
     dict[str, JsonValue],
     Field(
         max_length=16,
-        description="The most calls, seconds, cost or tokens of a plan; tool_calls by tool name.",
+        description="Maximum calls, seconds, cost or tokens of a plan; tool_calls by tool name.",
         examples=[{"calls": 4, "tool_calls": {"prod_search": 2}}],
     ),
 ]

@@ -43,13 +43,14 @@ class ServiceOptions:
     """Options of the service; ``serve/settings/settings.py`` describes most of them.
 
     Attributes:
-        tokens: Bearer token to its grant; without tokens all requests are of the tenant ``local``.
-        tokens_again: Returns the tokens if they have changed, else ``None``.
-        max_concurrency_per_tenant: With several tenants, by default half of ``max_concurrency``.
+        tokens: Bearer token to its grant; without tokens, all requests have the tenant ``local``.
+        changed_tokens: Returns the tokens if they have changed, else ``None``.
+        max_concurrency_per_tenant: By default half of ``max_concurrency`` if there are several
+            tenants, else all of it.
     """
 
     tokens: Mapping[str, Grant] = field(default_factory=dict, repr=False)
-    tokens_again: Callable[[], Mapping[str, Grant] | None] = lambda: None
+    changed_tokens: Callable[[], Mapping[str, Grant] | None] = lambda: None
     max_body_bytes: int = 1_048_576
     max_concurrency: int = 32
     max_concurrency_per_tenant: int | None = None

@@ -45,7 +45,7 @@ from casewright.tools import Toolbox
 
 plans = APIRouter(prefix="/plans", tags=["plans"], dependencies=[BEARER])
 #: Maximum number of plans in the folder for a new plan over HTTP.
-MOST_PLANS = 1000
+MAX_PLANS = 1000
 log = logging.getLogger("casewright.service")
 PlanName = Annotated[str, Path(pattern=f"^{NAME.pattern}$", description="The plan's name.")]
 
@@ -145,7 +145,7 @@ def _pin(
         PlanRequest(question, toolbox, body.context).validate(plan)
     existed = name in pinned_names(folder)
     try:
-        pinned.save(folder, replace=body.replace, most=MOST_PLANS)
+        pinned.save(folder, replace=body.replace, most=MAX_PLANS)
     except InputError:
         if not body.replace and name in pinned_names(folder):
             raise RefusedError(

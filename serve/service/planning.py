@@ -26,8 +26,8 @@ class EarlierPlanner:
     """A planner that reuses the plan of a tenant's kept answer to nearly the same question.
 
     The answer is not reused: the plan runs again. A text that the plan took from the earlier
-    question must be in the new one too. The given planner plans other questions, and questions with
-    a history or a context, which can change the meaning of the same words.
+    question must be in the new question too. Other questions are planned by ``planner``, and so are
+    questions with a history or a context, which can change the meaning of the same words.
     """
 
     def __init__(self, planner: Planner, answers: Answers, tenant: str, threads: Executor) -> None:
@@ -56,10 +56,10 @@ class EarlierPlanner:
             if hit is None or hit.relevance < NEAR:
                 return None
             plan = parse_plan(str(hit.case.solution["plan"]))
-            before = str(hit.case.problem["question"]).casefold()
-            now = request.question.casefold()
+            earlier_question = str(hit.case.problem["question"]).casefold()
+            question = request.question.casefold()
             texts = [text.casefold() for text in _literals(plan)]
-            if not all(text in now for text in texts if text in before):
+            if not all(text in question for text in texts if text in earlier_question):
                 return None
             request.validate(plan)
         except CasewrightError:

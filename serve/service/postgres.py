@@ -25,8 +25,8 @@ CONNECTIONS = 8
 _SESSION = (
     "SET tcp_keepalives_idle = 5; SET tcp_keepalives_interval = 2; SET tcp_keepalives_count = 3"
 )
-#: The advisory lock of the service that makes the tables. Others poll the lock: CREATE INDEX
-#: CONCURRENTLY would wait for a statement that waits for the lock.
+#: The advisory lock of the service that makes the tables. Other services poll the lock: CREATE
+#: INDEX CONCURRENTLY would wait for a statement that waits for the lock.
 _TABLES_LOCK = 5_011_223_344_556_677
 log = logging.getLogger("casewright.service")
 
@@ -143,7 +143,7 @@ class PostgresLocks(ThreadLocks):
                     await asyncio.shield(unlocking)
 
     async def held(self, key: str) -> bool:
-        """Return True if a thread is locked in any service."""
+        """Return ``True`` if a thread is locked in any service."""
         number = _number(key) % 2**64
         return await super().held(key) or await _query(
             await self._open(),

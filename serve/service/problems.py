@@ -151,7 +151,7 @@ def _has_class(name: str, error: BaseException) -> bool:
 
 
 def _is_sqlite_defect(error: BaseException) -> bool:
-    """Return True for SQLite's errors of tables, columns or UTF-8, but not of the disk or locks."""
+    """Return ``True`` for SQLite's errors other than those of the disk and of locks."""
     code = getattr(error, "sqlite_errorname", "SQLITE_ERROR")
     return type(error).__module__ == "sqlite3" and code == "SQLITE_ERROR"
 

@@ -13,12 +13,12 @@ T = TypeVar("T")
 class TenantLru(Generic[T]):
     """The most recently used items of all tenants, up to a maximum.
 
-    Beyond it, the tenant with the most items loses the least recently used one: no tenant can evict
-    the few items of another.
+    Beyond it, the tenant with the most items loses its least recently used item, so that no tenant
+    can evict the few items of another.
     """
 
-    def __init__(self, most: int) -> None:
-        self._most = most
+    def __init__(self, limit: int) -> None:
+        self._limit = limit
         self._items: dict[str, OrderedDict[str, T]] = {}
 
     def put(self, tenant: str, key: str, value: T, pinned: Container[str] = ()) -> list[str]:
@@ -27,9 +27,8 @@ class TenantLru(Generic[T]):
         items[key] = value
         items.move_to_end(key)
         evicted = []
-        while sum(map(len, self._items.values())) > self._most:
-            oldest = self._oldest(pinned)
-            if oldest is None:
+        while sum(map(len, self._items.values())) > self._limit:
+            if (oldest := self._oldest(pinned)) is None:
                 break
             self.remove(*oldest)
             evicted.append(oldest[1])

@@ -1,7 +1,7 @@
 """Repeated requests, which a client sends if it received no response.
 
-With an ``Idempotency-Key`` (draft-ietf-httpapi-idempotency-key-header) a repeated request returns
-the first one's response, or continues the first one if that did not end.
+With an ``Idempotency-Key`` (draft-ietf-httpapi-idempotency-key-header), a repeated request returns
+the response of the first request, or continues the first request's run if it did not end.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from casewright.serve.service.recent import TenantLru
 #: The time for which a store keeps responses, in minutes.
 TTL: Any = {"default_ttl": 24 * 60, "refresh_on_read": False, "sweep_interval_minutes": 60}
 #: Maximum number of responses of all tenants in memory, where responses do not expire.
-MOST_IN_MEMORY = 1000
+MAX_IN_MEMORY = 1000
 _NAMESPACE = ("casewright", "requests")
 
 
@@ -74,7 +74,7 @@ class Repeats:
 
     def __init__(self, store: Any, *, bounded: bool) -> None:
         self._store = store
-        self._recent: TenantLru[None] | None = TenantLru(MOST_IN_MEMORY) if bounded else None
+        self._recent: TenantLru[None] | None = TenantLru(MAX_IN_MEMORY) if bounded else None
         self._working: set[str] = set()
 
     async def once(
@@ -82,13 +82,13 @@ class Repeats:
     ) -> Response:
         """Return the response of a request, or of its first attempt if that ended without an error.
 
-        Raises ``RefusedError`` if an earlier attempt is at work, or had other content.
+        Raise ``RefusedError`` if an earlier attempt is at work, or had other content.
         """
         if attempt is None:
             return await work()
-        async with self._alone(attempt) as before:
-            if before is not None and before["status"]:
-                return Response(before["body"], before["status"], media_type="application/json")
+        async with self._alone(attempt) as earlier:
+            if earlier is not None and earlier["status"]:
+                return Response(earlier["body"], earlier["status"], media_type="application/json")
             response = await work()
             await self._keep(attempt, response.status_code, bytes(response.body).decode())
             return response
@@ -102,9 +102,9 @@ class Repeats:
                 async for event in events:
                     yield event
                 return
-            async with self._alone(attempt) as before:
-                if before is not None and before["status"]:
-                    last = json.loads(before["body"])
+            async with self._alone(attempt) as earlier:
+                if earlier is not None and earlier["status"]:
+                    last = json.loads(earlier["body"])
                     yield Event(last["event"], last["data"])
                     return
                 async for event in events:
@@ -126,16 +126,16 @@ class Repeats:
                 item = await self._store.aget(_NAMESPACE, attempt.id)
             except ValueError as error:
                 raise damaged_thread(f"the repeated request's answer: {error}") from error
-            before: dict[str, Any] | None = dict(item.value) if item else None
+            earlier: dict[str, Any] | None = dict(item.value) if item else None
             # Earlier versions stored no checksum.
-            if before and before.pop("sum", None) not in (None, _digest(before)):
+            if earlier and earlier.pop("sum", None) not in (None, _digest(earlier)):
                 raise damaged_thread("the checksum of the repeated request's answer is wrong")
-            if before and before["asked"] != attempt.content:
+            if earlier and earlier["asked"] != attempt.content:
                 raise RefusedError(
                     422, "This Idempotency-Key came with another request. Give each its own."
                 )
-            attempt.run = before["run"] if before else None
-            yield before
+            attempt.run = earlier["run"] if earlier else None
+            yield earlier
         finally:
             self._working.discard(attempt.id)
 

@@ -1,4 +1,4 @@
-"""Deletion of old threads: answered threads without use for some days."""
+"""Deletion of old threads, which are answered and were not used for some days."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from casewright.serve.service.runs import Runs
 
 #: The interval between searches for old threads.
 EVERY_SECONDS = 3600.0
-#: The start of the time in ids of checkpoints, which is in steps of 100 nanoseconds.
+#: The epoch of the times in checkpoint ids, which count steps of 100 nanoseconds.
 _EPOCH = datetime(1582, 10, 15, tzinfo=UTC)
 log = logging.getLogger("casewright.service")
 
 
 def first_id_at(when: datetime) -> str:
-    """Return the UUID of version 6 below which the ids of all older checkpoints are."""
+    """Return the version-6 UUID that is greater than the ids of all older checkpoints."""
     steps = (when - _EPOCH) // timedelta(microseconds=1) * 10
     high = steps >> 12
     return f"{high >> 16:08x}-{high & 0xFFFF:04x}-6{steps & 0xFFF:03x}-0000-000000000000"
@@ -53,7 +53,7 @@ async def _retire_hourly(runs: Runs, older: Older, days: float) -> None:
 
 
 async def retire(runs: Runs, older: Older, before: datetime) -> int:
-    """Delete the answered threads with their last use before a time; return their number.
+    """Delete the answered threads that were last used before a time; return their number.
 
     A thread that waits for a reply, or whose run can be resumed, is kept.
     """

@@ -46,7 +46,7 @@ from casewright.stores import Case
 #: Path to its requests' maximum size in bytes: a saved run can be larger than any question.
 LARGER = {"/runs/read": 8 * 1024 * 1024}
 #: Maximum size of the file of corrections in bytes: no tenant may fill the disk.
-MOST_BYTES = 64 * 1024 * 1024
+MAX_CORRECTION_BYTES = 64 * 1024 * 1024
 #: Maximum time in which a ready store counts its cases.
 READY_SECONDS = 5.0
 log = logging.getLogger("casewright.service")
@@ -77,9 +77,8 @@ TheKey = Annotated[
     Header(
         alias="Idempotency-Key",
         pattern=r'^("[ !#-\[\]-~]{1,128}"|[A-Za-z0-9._~-]{1,128})$',
-        description="A key of this request only, such as a UUID in quotes. For a day, the same "
-        "request with the same key returns the first one's response; one that did not end "
-        "continues.",
+        description="A key of this request only, such as a UUID in quotes. For a day, a repeated "
+        "request with the same key returns the first response; a run that did not end continues.",
     ),
 ]
 ThreadPath = Annotated[ThreadId, Path(description="The thread's name, as its client gave it.")]
@@ -204,7 +203,7 @@ async def resume(
         result = await runs.resume(thread_id, body, caller, attempt)
         if isinstance(result, Waiting):
             state = await state_of(runs, thread_id, runs.key(thread_id, caller))
-            # Another request may have continued the run since; this one's response is "waiting".
+            # Another request may have continued the run since; this response is still "waiting".
             waiting = {"status": "waiting", "questions": result.questions, "answer": None}
             return reply({**state, **waiting}, 202)
         return reply({**result, "plan_steps": steps_of(result["plan"])})
@@ -378,7 +377,7 @@ async def correct(body: CorrectionBody, runs: TheRuns, caller: TheCaller) -> Res
     """
     file = runs.options.corrections_file
     if file is None:
-        raise RefusedError(409, "Corrections are not kept here: the setting corrections_file.")
+        raise RefusedError(409, "Corrections are not kept: corrections_file is not set.")
     history = [{"question": turn.question, "answer": turn.answer} for turn in body.history]
     # The record names the tenant, since the operator may trust some tenants only.
     record = corrected(
@@ -389,7 +388,7 @@ async def correct(body: CorrectionBody, runs: TheRuns, caller: TheCaller) -> Res
 
 
 def _keep(file: pathlib.Path, record: dict[str, Any]) -> Outcome:
-    return keep_correction(file, record, MOST_BYTES)
+    return keep_correction(file, record, MAX_CORRECTION_BYTES)
 
 
 @health.head("/healthz", include_in_schema=False)

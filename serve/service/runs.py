@@ -45,8 +45,8 @@ from casewright.serve.session.threaded import off_loop
 from casewright.stores import Case
 from casewright.tools.body import arun
 
-#: Runs of all tenants that can still be approved.
-MOST_RECENT = 1000
+#: Maximum number of runs, of all tenants together, that can still be approved.
+MAX_RECENT = 1000
 #: A text that was not streamed by its generator is split into pieces of a few words.
 _PIECE = re.compile(r"\s*\S+(?:\s+\S+){0,5}|\s+")
 
@@ -59,10 +59,10 @@ class Waiting:
 
 
 class Runs:
-    """Answers questions with graphs that are compiled once.
+    """The runs of a service, by graphs that are compiled once.
 
-    A question with a thread runs with the checkpointer ``saver``, any other without one. By default
-    the locks of threads and the responses to repeated requests are in this process's memory.
+    A question with a thread runs with the checkpointer ``saver``, other questions without one. By
+    default the locks of threads and the responses to repeated requests are in memory.
     """
 
     def __init__(
@@ -82,7 +82,7 @@ class Runs:
         self.locks = locks or ThreadLocks()
         self.metrics = metrics or Metrics()
         self.repeats = Repeats(store or InMemoryStore(), bounded=options.threads_in_memory)
-        self._recent: TenantLru[RecentRun] = TenantLru(MOST_RECENT)
+        self._recent: TenantLru[RecentRun] = TenantLru(MAX_RECENT)
         self._threads = RecentThreads(self.saver, bounded=options.threads_in_memory)
         self._reading: defaultdict[str, asyncio.Lock] = defaultdict(asyncio.Lock)
         self._slots = Slots(options.max_concurrency, options.tenant_concurrency)
@@ -122,10 +122,10 @@ class Runs:
         async with self._slots.hold(caller.tenant):
             with self.metrics.run():
                 planning = plan_within(planner, request, limits, self._latencies.seconds())
-                plan, described = await arun(planning)
-        self.metrics.phase("planning", described["milliseconds"])
+                plan, planner_json = await arun(planning)
+        self.metrics.phase("planning", planner_json["milliseconds"])
         request.validate(plan)
-        return {"plan": str(plan), "plan_steps": plan_steps(str(plan)), "planner": described}
+        return {"plan": str(plan), "plan_steps": plan_steps(str(plan)), "planner": planner_json}
 
     async def ask(
         self, body: AskBody, caller: Caller, attempt: Attempt | None = None
@@ -140,7 +140,7 @@ class Runs:
         """
         state: dict[str, Any] = {}
         modes = ["custom", "values"]
-        async for _ in self._events(body, caller, attempt, modes, state, told=False):
+        async for _ in self._events(body, caller, attempt, modes, state, emit=False):
             pass
         return await self._result(state, body, caller, body.thread_id)
 
@@ -170,7 +170,7 @@ class Runs:
             RefusedError: There is no such thread, it is busy, or its run has ended.
         """
         key = self.key(thread_id, caller)
-        # The scope is not stored, and no default may stand in for another person.
+        # The scope is not stored, and a default scope could be that of another person.
         context = self._context(body.scope, caller, resumed=True)
         async with self.locks.alone(key):
             thread = await self.state(key)
@@ -193,7 +193,7 @@ class Runs:
                         context=context,
                         stream_mode=["custom", "values"],
                     )
-                    async for _ in self._graph_events(chunks, state, told=False):
+                    async for _ in self._graph_events(chunks, state, emit=False):
                         pass
         question = AskBody.model_construct(
             question=str(thread.values["question"]),
@@ -259,11 +259,11 @@ class Runs:
         modes: list[Any],
         state: dict[str, Any],
         *,
-        told: bool = True,
+        emit: bool = True,
     ) -> AsyncGenerator[Event, None]:
         """Run the graph for a question, yield its events, and put its last state into ``state``.
 
-        Without ``told``, the graph's own events are only counted.
+        Without ``emit``, the graph's own events are only counted.
         """
         inputs: Any = {"question": body.question, "context": dict(body.context)}
         inputs["history"] = _turns(body)
@@ -291,11 +291,11 @@ class Runs:
                 elif key is not None:
                     await self._threads.begun(key)
                 chunks = graph.astream(inputs, config, context=context, stream_mode=modes)
-                async for event in self._graph_events(chunks, state, told=told):
+                async for event in self._graph_events(chunks, state, emit=emit):
                     yield event
 
     async def _graph_events(
-        self, chunks: Any, state: dict[str, Any], *, told: bool
+        self, chunks: Any, state: dict[str, Any], *, emit: bool
     ) -> AsyncGenerator[Event, None]:
         """Yield the events of a graph's stream, and keep the graph's last state in ``state``."""
         streamed = False
@@ -315,7 +315,7 @@ class Runs:
                             yield Event("token", {"text": text})
                     elif isinstance(chunk, Mapping):
                         self.metrics.event(chunk)
-                        events = _custom_events(chunk, hidden, streamed=streamed) if told else ()
+                        events = _custom_events(chunk, hidden, streamed=streamed) if emit else ()
                         for event in events:
                             yield event
 
@@ -401,7 +401,7 @@ def plan_steps(text: str) -> list[dict[str, Any]]:
 
 
 def steps_of(text: str | None) -> list[dict[str, Any]]:
-    """Return the same as ``plan_steps``; no steps if the text is no plan."""
+    """Return the result of ``plan_steps``; no steps if the text is not a plan."""
     try:
         return plan_steps(text) if text else []
     except PlanError:
@@ -416,7 +416,7 @@ def _config(key: str, request: str | None = None) -> Any:
 def _reply(thread: ThreadState, body: ResumeBody, *, begun: bool) -> Command[Any] | None:
     """Return the command that resumes a thread; ``None`` if there is no new reply.
 
-    ``begun`` says whether an earlier attempt of the same request may have given these replies.
+    ``begun`` is true if an earlier attempt of the same request may have given these replies.
     """
     replies, interrupts = body.replies or {}, thread.interrupts
     open_replies = {interrupts[id_]: reply for id_, reply in replies.items() if id_ in interrupts}

@@ -30,7 +30,7 @@ from casewright.serve.service.connections import (
 END_SECONDS = 15.0
 LOG_FORMAT = "%(levelname)s %(name)s: %(message)s"
 #: Maximum number of log lines from one place in the code, within this number of seconds.
-MOST_LINES = 20
+MAX_LINES = 20
 LINE_SECONDS = 60.0
 
 
@@ -66,7 +66,7 @@ def listening(host: str, port: int, *, share: bool = False) -> socket.socket:
     """Return a listening socket; port 0 takes a free one.
 
     With ``share`` other services of this user that share the port can listen too: the system gives
-    each new connection to one of them. Raises ``InputError`` if listening fails.
+    each new connection to one of them. Raise ``InputError`` if listening fails.
     """
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     try:
@@ -139,8 +139,8 @@ def run(
         timeout_graceful_shutdown=math.ceil(shutdown_seconds),
     )
     host, port = server_socket.getsockname()[:2]
-    shown = f"[{host}]" if ":" in host else host
-    print(f"Serving on http://{shown}:{port} (docs at /docs)", file=sys.stderr, flush=True)
+    address = f"[{host}]" if ":" in host else host
+    print(f"Serving on http://{address}:{port} (docs at /docs)", file=sys.stderr, flush=True)
     server = _Server(config, connections)
     with server_socket:
         server.run(sockets=[server_socket])
@@ -156,20 +156,21 @@ class _Window:
 
 
 class Repeated(logging.Filter):
-    """A filter that omits lines that a place in the code writes too often in a window of time.
+    """A filter that omits log lines that one place in the code writes too often.
 
-    Otherwise an error of every request would fill the disk. Different errors of a place are counted
-    separately; the first line of the next window has the number of omitted lines.
+    Otherwise an error of every request would fill the disk. Lines are counted within a window of
+    time, separately for different errors of a place. The first line of the next window has the
+    number of omitted lines.
     """
 
-    def __init__(self, most: int = MOST_LINES, seconds: float = LINE_SECONDS) -> None:
+    def __init__(self, limit: int = MAX_LINES, seconds: float = LINE_SECONDS) -> None:
         super().__init__()
-        self._most = most
+        self._limit = limit
         self._seconds = seconds
         self._windows: dict[tuple[object, ...], _Window] = {}
 
     def filter(self, record: logging.LogRecord) -> bool:
-        """Return True if the line is written."""
+        """Return ``True`` if the line is written."""
         kind = record.exc_info[0] if record.exc_info else None
         place = (record.name, record.pathname, record.lineno, kind)
         now = time.monotonic()
@@ -179,7 +180,7 @@ class Repeated(logging.Filter):
                 record.msg = f"{record.getMessage()} ({window.left_out:,} like it were left out.)"
                 record.args = ()
             window = self._windows[place] = _Window(now + self._seconds)
-        if window.written >= self._most:
+        if window.written >= self._limit:
             window.left_out += 1
             return False
         window.written += 1
@@ -187,7 +188,7 @@ class Repeated(logging.Filter):
 
 
 def write_log(level: str) -> None:
-    """Write the log from a level on to stderr; ``debug`` omits no line."""
+    """Write the log to stderr, from a level on; the level ``debug`` omits no line."""
     handler = logging.StreamHandler(sys.stderr)
     if level != "debug":
         handler.addFilter(Repeated())

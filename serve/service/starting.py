@@ -60,7 +60,7 @@ def start(config: Path | None = None, **flags: Any) -> None:
         names = {option.name for option in fields(ServiceOptions)} - {"tokens", "threads_url"}
         options = ServiceOptions(
             tokens=tokens,
-            tokens_again=TokensFile(settings).reread,
+            changed_tokens=TokensFile(settings).reread,
             threads_url=settings.threads_url.get_secret_value() if settings.threads_url else None,
             **settings.model_dump(include=names),
         )

@@ -14,7 +14,7 @@ _EXPORTER = "OTEL_TRACES_EXPORTER"
 
 @contextmanager
 def exporting() -> Iterator[None]:
-    """Export this process's spans while the context lasts; send the rest at its end.
+    """Export this process's spans while the context lasts; send the remaining spans at its end.
 
     Raises:
         DependencyError: The extra ``otel`` is not installed.

@@ -29,7 +29,7 @@ class ThreadLocks:
             self.keys.discard(key)
 
     async def held(self, key: str) -> bool:
-        """Return True if a thread is locked."""
+        """Return ``True`` if a thread is locked."""
         return key in self.keys
 
 

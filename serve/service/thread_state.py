@@ -63,7 +63,7 @@ class ThreadState:
 async def thread_state(graph: Any, saver: Any, key: str) -> ThreadState | None:
     """Return the state of a thread; ``None`` if a checkpointer has none.
 
-    Raises ``StoreDamagedError`` if the stored data is damaged.
+    Raise ``StoreDamagedError`` if the stored data is damaged.
     """
     config = {"configurable": {"thread_id": key}}
     try:
@@ -85,10 +85,11 @@ async def thread_state(graph: Any, saver: Any, key: str) -> ThreadState | None:
         return None
     writes = saved.pending_writes or ()
     returned = {task: value for task, channel, value in writes if channel == _RETURNED}
-    before: Sequence[Mapping[str, Any]] = ()
-    # While steps run that a replanning added, the earlier ones are in the state.
-    if done > NODES.index("execute") or (done == NODES.index("execute") and _mended(values)):
-        before = values["outcomes"]
+    finished: Sequence[Mapping[str, Any]] = ()
+    # While steps run that a replanning added, the state has the outcomes of the earlier steps.
+    execute = NODES.index("execute")
+    if done > execute or (done == execute and "mended" in values["planning"]):
+        finished = values["outcomes"]
     interrupts = {
         f"{values.get('run_id')}.{interrupt.id}": interrupt
         for interrupt in _open_interrupts(snapshot, writes, returned)
@@ -96,15 +97,11 @@ async def thread_state(graph: Any, saver: Any, key: str) -> ThreadState | None:
     return ThreadState(
         done=done,
         values=values,
-        outcomes=[*before, *returned.values()],
+        outcomes=[*finished, *returned.values()],
         questions=[{"id": id_, "question": i.value} for id_, i in interrupts.items()],
         interrupts={id_: interrupt.id for id_, interrupt in interrupts.items()},
         request=(snapshot.metadata or {}).get(REQUEST),
     )
-
-
-def _mended(values: Mapping[str, Any]) -> bool:
-    return "mended" in values["planning"]
 
 
 def _open_interrupts(

@@ -53,17 +53,17 @@ def tenant_of(scope: Scope) -> str:
 class Tokens:
     """The tenants of all tokens; false if the service was started without tokens.
 
-    A token is compared with the digests of all tokens in constant time. ``again`` returns the
-    tokens if they have changed, else ``None``; it is called at most once a second.
+    A token is compared with the digests of all tokens in constant time. ``changed`` returns the
+    tokens if they have changed, else ``None``; it is called at most once per second.
     """
 
     def __init__(
         self,
         tokens: Mapping[str, Grant],
-        again: Callable[[], Mapping[str, Grant] | None] = lambda: None,
+        changed: Callable[[], Mapping[str, Grant] | None] = lambda: None,
     ) -> None:
         self._required = bool(tokens)
-        self._again = again
+        self._changed_tokens = changed
         self._checked = time.monotonic()
         self._set(tokens)
 
@@ -74,11 +74,11 @@ class Tokens:
         """Return a token's tenant; ``None`` if the token is unknown or has expired."""
         if (now := time.monotonic()) - self._checked >= LOOK_SECONDS:
             self._checked = now
-            if (tokens := self._again()) is not None:
+            if (tokens := self._changed_tokens()) is not None:
                 self._set(tokens)
         digest, match = _digest(token), None
-        for known, grant in self._grants:
-            if hmac.compare_digest(known, digest):
+        for token_digest, grant in self._grants:
+            if hmac.compare_digest(token_digest, digest):
                 match = grant
         if match is None or (match.expires is not None and match.expires <= datetime.now(UTC)):
             return None
@@ -91,7 +91,7 @@ class Tokens:
 class Authenticated:
     """Middleware that refuses requests without a known token, before their body is read.
 
-    Without tokens every request is of the tenant ``local``. Requests that a web page may have sent
+    Without tokens, every request has the tenant ``local``. Requests that a web page may have sent
     are refused: ``Host`` is not a loopback address (DNS rebinding), or ``Origin`` is another host.
     """
 
@@ -124,7 +124,7 @@ class Authenticated:
 
 
 def is_open(scope: Scope) -> bool:
-    """Return True if a request needs no authentication."""
+    """Return ``True`` if a request needs no authentication."""
     path = scope["path"]
     return (path in OPEN_PATHS or path.startswith(PAGE)) and scope["method"] in ("GET", "HEAD")
 
@@ -146,7 +146,7 @@ def check_exposure(host: str, tokens: Mapping[str, Grant], *, without_tokens: bo
 
 
 def is_loopback(host: str) -> bool:
-    """Return True if only this machine can reach a host."""
+    """Return ``True`` if only this machine can reach a host."""
     if host == "localhost":
         return True
     try:

@@ -194,7 +194,7 @@ def test_a_line_that_one_place_repeats_is_left_out_and_counted(
     def failed(number: int) -> None:
         logging.getLogger("casewright.service").warning("It failed: %s", number)
 
-    few = Repeated(most=2, seconds=0.2)
+    few = Repeated(limit=2, seconds=0.2)
     caplog.handler.addFilter(few)
     try:
         for number in range(9):

@@ -70,7 +70,7 @@ def test_without_a_token_nothing_is_kept(correcting: Served) -> None:
 
 
 def test_file_does_not_grow_past_its_bound(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(routes, "MOST_BYTES", 150)
+    monkeypatch.setattr(routes, "MAX_CORRECTION_BYTES", 150)
     file, record = tmp_path / "learn.jsonl", {"id": "c-1", "plan": RIGHT, "context": {}}
     keep = routes._keep
     assert keep(file, {**record, "query": "one"}) == "added"

@@ -91,7 +91,7 @@ def test_loopback_addresses_are_known(host: str, own: bool) -> None:
 
 
 def test_runs_to_approve_are_bounded_and_each_tenant_s_own() -> None:
-    runs: TenantLru[str] = TenantLru(most=2)
+    runs: TenantLru[str] = TenantLru(limit=2)
     runs.put("b", "few", "run")
     for number in range(3):
         runs.put("a", str(number), "run")
@@ -110,7 +110,7 @@ def test_threads_in_memory_are_bounded_but_none_at_work_is_forgotten() -> None:
     async def use(bounded: bool, running: set[str]) -> list[str]:
         saver = Saver()
         saver.gone = []
-        threads = RecentThreads(saver, bounded=bounded, most=3)
+        threads = RecentThreads(saver, bounded=bounded, limit=3)
         await threads.used("other", "z")
         for key in ("a", "b", "a", "c"):
             await threads.used("tenant", key, running)

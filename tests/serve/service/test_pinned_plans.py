@@ -214,7 +214,7 @@ def test_what_cannot_be_pinned_leaves_no_file(tmp_path: Path, name: str, body: A
 def test_a_folder_has_at_most_so_many_plans(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("casewright.serve.service.plan_routes.MOST_PLANS", 2)
+    monkeypatch.setattr("casewright.serve.service.plan_routes.MAX_PLANS", 2)
 
     async def use(client: httpx.AsyncClient) -> None:
         replies = [await client.put(f"/plans/p{n}/pin", json=PINNED) for n in range(3)]

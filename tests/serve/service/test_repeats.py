@@ -222,7 +222,7 @@ async def test_a_reply_and_what_it_is_to_go_together(
 async def test_what_requests_returned_takes_a_bounded_room_in_memory(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(repeats, "MOST_IN_MEMORY", 3)
+    monkeypatch.setattr(repeats, "MAX_IN_MEMORY", 3)
     known = Repeats(InMemoryStore(), bounded=True)
     worked = []
 
