@@ -81,8 +81,3 @@ def log_softmax(scores: Floats) -> Floats:
     shifted: Floats = scores - scores.max(-1, keepdims=True)
     shifted -= np.log(np.add.reduce(np.exp(shifted), -1, keepdims=True))
     return shifted
-
-
-def dots(query: Floats, key: Floats) -> Floats:
-    """Return scaled products (queries, keys) of (queries, size) and (keys, size)."""
-    return query @ key.T / np.float32(query.shape[-1] ** 0.5)
