@@ -110,11 +110,12 @@ class EdgeEngine(InProcess):
                 and isclose(case[1] @ query, score, rel_tol=SAME, abs_tol=SAME)
             }
             if missing := [id_ for id_ in scores if id_ not in cases]:
-                fresh = {
-                    point.id: (record.payload["json"], point.vector)
-                    for record in shard.retrieve(uuids(missing), True, True)
-                    if (point := _point(disk, record)).vector is not None
-                }
+                fresh: dict[str, tuple[str, Vectors]] = {}
+                for record in shard.retrieve(uuids(missing), True, True):
+                    stored = np.asarray(record.vector, dtype=np.float32)
+                    # A damaged case is refused here.
+                    point = disk.point(record, vector=stored)
+                    fresh[point.id] = (record.payload or {})["json"], stored
                 cases |= fresh
                 if len(kept) + len(fresh) > KEPT:
                     kept.clear()
