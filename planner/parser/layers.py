@@ -48,7 +48,8 @@ def gelu(states: Floats) -> Floats:
     part = 1 / (1 + np.float32(0.3275911) * size)
     total = np.zeros_like(part)
     for factor in (1.061405429, -1.453152027, 1.421413741, -0.284496736, 0.254829592):
-        total = (total + np.float32(factor)) * part
+        total += np.float32(factor)
+        total *= part
     erf = np.copysign(1 - total * np.exp(-size * size), states)
     halves: Floats = np.float32(0.5) * states * (1 + erf)
     return halves

@@ -4,9 +4,11 @@
 
 from __future__ import annotations
 
+import json
 import threading
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from math import isclose
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
@@ -33,6 +35,10 @@ if TYPE_CHECKING:
 
 #: Upper bound of a search's limit.
 LIMIT = 1 << 31
+#: Most cases of a collection that are kept in memory, and most characters of such a case.
+KEPT, LONGEST = 4096, 4096
+#: Difference of equal scores in single precision, absolute or relative.
+SAME = 1e-4
 #: Upper bound of the bytes that Edge writes per byte of a case: log, text and vector.
 WRITTEN = 4
 
@@ -52,6 +58,7 @@ class EdgeEngine(InProcess):
         self._shards: dict[str, EdgeShard] = {}
         self._layouts: dict[str, tuple[int, Mapping[str, Any]]] = {}
         self._checked: set[str] = set()
+        self._kept: dict[str, dict[str, tuple[str, Vectors]]] = {}
         self._closed = False
 
     def layout(self, collection: str, *, fresh: bool = False) -> Mapping[str, Any] | None:
@@ -89,13 +96,41 @@ class EdgeEngine(InProcess):
     def search(
         self, collection: str, vector: Vectors, limit: int, where: Where | None, *, exact: bool
     ) -> list[Point]:
-        query = self._usable(collection, vector, ()).tolist()
-        request = self._request(query, limit, where, with_payload=True, with_vector=True)
+        query = self._usable(collection, vector, ())
         with self._using(collection) as (shard, disk):
-            return [
-                disk.point(record, record.score, np.asarray(record.vector, dtype=np.float32))
-                for record in shard.query(request)
-            ]
+            # Before the query, since a write forgets this dictionary when it ends.
+            kept = self._kept.setdefault(collection, {})
+            records = shard.query(self._request(query.tolist(), limit, where))
+            scores = {str(record.id): record.score for record in records}
+            # A case with another score than its vector gives was just changed, or is damaged.
+            cases = {
+                id_: case
+                for id_, score in scores.items()
+                if (case := kept.get(id_))
+                and isclose(case[1] @ query, score, rel_tol=SAME, abs_tol=SAME)
+            }
+            if missing := [id_ for id_ in scores if id_ not in cases]:
+                fresh: dict[str, tuple[str, Vectors]] = {}
+                for record in shard.retrieve(uuids(missing), True, True):
+                    stored = np.asarray(record.vector, dtype=np.float32)
+                    # A damaged case is refused here.
+                    point = disk.point(record, vector=stored)
+                    fresh[point.id] = (record.payload or {})["json"], stored
+                cases |= fresh
+                if len(kept) + len(fresh) > KEPT:
+                    kept.clear()
+                if len(fresh) <= KEPT:
+                    kept.update((i, case) for i, case in fresh.items() if len(case[0]) <= LONGEST)
+            if len(cases) < len(scores):
+                # Another thread has deleted a case since the query.
+                whole = self._request(
+                    query.tolist(), limit, where, with_payload=True, with_vector=True
+                )
+                return [_point(disk, record, record.score) for record in shard.query(whole)]
+        return [
+            Point(id_, json.loads(cases[id_][0]), score, cases[id_][1])
+            for id_, score in scores.items()
+        ]
 
     def rank(
         self, collection: str, vectors: Vectors, limit: int, where: Where | None
@@ -111,12 +146,7 @@ class EdgeEngine(InProcess):
     def get(self, collection: str, ids: Sequence[str], *, vectors: bool = False) -> list[Point]:
         with self._using(collection) as (shard, disk):
             records = shard.retrieve(uuids(ids), True, vectors)
-            return [
-                disk.point(
-                    record, vector=np.asarray(record.vector, np.float32) if vectors else None
-                )
-                for record in records
-            ]
+            return [_point(disk, record) if vectors else disk.point(record) for record in records]
 
     def scroll(self, collection: str, where: Where | None) -> list[Point]:
         condition = edge_filter(where)
@@ -136,6 +166,7 @@ class EdgeEngine(InProcess):
             self._checked.discard(collection)
             if (shard := self._shards.pop(collection, None)) is not None:
                 disk.close(shard)
+            self._kept.pop(collection, None)
             disk.remove()
 
     def count(self, collection: str, where: Where | None) -> int:
@@ -205,7 +236,10 @@ class EdgeEngine(InProcess):
         with self.writing, using as (shard, disk), usable(self._folder):
             count = shard.info().points_count
             disk.write_count(count - fewer, count + more)
-            yield shard
+            try:
+                yield shard
+            finally:
+                self._kept.pop(collection, None)
             count = shard.info().points_count
             disk.write_count(count, count)
 
@@ -254,3 +288,7 @@ class EdgeEngine(InProcess):
 
     def _missing(self, collection: str) -> NoCollectionError:
         return NoCollectionError(f"The store at {self._folder} has no collection {collection!r}.")
+
+
+def _point(disk: ShardFolder, record: Any, score: float = 0.0) -> Point:
+    return disk.point(record, score, np.asarray(record.vector, dtype=np.float32))

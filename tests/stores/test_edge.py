@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 import qdrant_edge
 
-from casewright.errors import InputError, StoreError
+from casewright.errors import InputError, StoreDamagedError, StoreError
 from casewright.stores import Case, CaseStore
 from casewright.stores.engines.connections import open_folder
 from casewright.stores.engines.engine import Engine, NoCollectionError
@@ -148,6 +148,35 @@ def test_more_may_be_asked_for_than_there_is(edge: Engine, k: int) -> None:
     edge.create("c", 2, LAYOUT)
     edge.upsert("c", [number_id(1)], vectors([1, 2]), [{}])
     assert len(edge.search("c", vectors([1, 0])[0], k, None, exact=True)) == 1
+
+
+def test_case_that_a_search_has_found_is_found_as_it_is_now(edge: Engine) -> None:
+    edge.create("c", 2, LAYOUT)
+    edge.upsert("c", [number_id(1), number_id(2)], vectors([1, 0], [0, 1]), [{"n": 1}, {"n": 2}])
+
+    def found() -> list[tuple[Any, ...]]:
+        points = edge.search("c", vectors([2, 1])[0], 9, None, exact=True)
+        return [(point.payload["n"], point.score, *point.vector.tolist()) for point in points]
+
+    assert found() == found() == [(1, 2, 1, 0), (2, 1, 0, 1)]
+    edge.search("c", vectors([2, 1])[0], 9, None, exact=True)[0].payload.clear()
+    edge.upsert("c", [number_id(2)], vectors([2, 0]), [{"n": 3}])
+    assert found() == [(3, 4, 2, 0), (1, 2, 1, 0)]
+    edge.delete("c", [number_id(2)])
+    assert found() == [(1, 2, 1, 0)]
+
+
+def test_damage_to_a_case_that_a_search_has_found_is_damage(edge: Engine, tmp_path: Path) -> None:
+    edge.create("c", 2, LAYOUT)
+    edge.upsert("c", [number_id(1)], vectors([0.25, 0.75]), [{"n": 1}])
+    assert len(edge.search("c", vectors([1, 1])[0], 9, None, exact=True)) == 1
+    whole = vectors([0.25, 0.75]).tobytes()
+    (file,) = (f for f in tmp_path.rglob("*.mmap") if whole in f.read_bytes())
+    with file.open("r+b") as opened:
+        opened.seek(file.read_bytes().index(whole))
+        opened.write(vectors([0.25, 0.5]).tobytes())
+    with pytest.raises(StoreDamagedError, match="cannot be read"):
+        edge.search("c", vectors([1, 1])[0], 9, None, exact=True)
 
 
 def test_threads_that_use_a_collection_while_it_goes_are_told_so(edge: Engine) -> None:
