@@ -147,9 +147,9 @@ def _generated(defences: str, generator: Generator, kept: KeptResults) -> dict[s
 
     page = list(TAME)
 
-    def read_pages() -> list[dict[str, str]]:
+    def read_pages() -> list[str]:
         """Reads the pages of the shop."""
-        return [{"text": text} for text in page]
+        return list(page)
 
     toolbox = Toolbox([tool_from_function(read_pages), tool_from_function(delete_account)])
     graph = build_graph(toolbox, FixedPlanner(parse_plan("s1 = read_pages()")), generator)

@@ -12,8 +12,7 @@ PAGES = ROOT / "docs" / "benchmarks"
 #: The code that each command measures, and its bench where that has another name than the command.
 MEASURED = {
     "answer": "graph planner stores serve",
-    "answers": "graph/chat_generator.py graph/extractive.py graph/groundedness.py "
-    "graph/quotable.py",
+    "answers": "graph/chat_generator.py graph/groundedness.py graph/quotable.py",
     "backgammon": "packages/casewright_backgammon packages/casewright_mcbr",
     "chat": "planner graph/chat_generator.py graph/feedback/chat_judge.py",
     "conversations": "planner domains/shopping",
