@@ -18,7 +18,7 @@ from casewright.finetune.example import TrainingExample, without_duplicates
 from casewright.finetune.examples.shared_toolboxes import SAME_TOOL, WANTED
 from casewright.finetune.examples.tevo import DrawnToolbox, Posing, Renaming, TevoSettings, pose
 from casewright.finetune.examples.ttg import TtgSettings, tasks_of
-from casewright.finetune.section import Section, beside, folder_of, must_exist
+from casewright.finetune.section import Section, folder_of, must_exist, recipe_path
 from casewright.finetune.shots import Neighbours, plain, units
 from casewright.finetune.tool_sets.registry import READERS, reader, tool_queries
 from casewright.planner import AnnotatedQuery
@@ -31,7 +31,7 @@ def _resolved(path: str, info: ValidationInfo) -> str:
     """Return the absolute path of a set's files, which a recipe names relative to itself."""
     if info.context is None or not path:
         return path
-    resolved, used = beside(info, path), READERS.get(info.data.get("reader", ""))
+    resolved, used = recipe_path(info, path), READERS.get(info.data.get("reader", ""))
     if used and must_exist(info) and not resolved.exists():
         raise ValueError(
             f'There is nothing at "{path}" in {folder_of(info)}. Give {used.files}, of '

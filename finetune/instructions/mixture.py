@@ -16,15 +16,15 @@ from casewright.finetune.example import TrainingExample
 from casewright.finetune.instructions.data_sets import Column, read_data_set
 from casewright.finetune.instructions.instruction import Instruction
 from casewright.finetune.instructions.rules import MOST_CONSTRAINTS, RuleEvolver
-from casewright.finetune.section import Section, beside
+from casewright.finetune.section import Section, recipe_path
 
 #: The prefix of an instruction's source.
 READER = "hugging_face"
 
 
-def _beside_or_named(path: str, info: ValidationInfo) -> str:
-    """Return the absolute path of a file beside the recipe, or else the data set's name."""
-    resolved = beside(info, path)
+def _file_or_data_set(path: str, info: ValidationInfo) -> str:
+    """Return the absolute path of a file if there is one, else the name of a data set."""
+    resolved = recipe_path(info, path)
     return str(resolved) if resolved.exists() else path
 
 
@@ -39,7 +39,7 @@ class InstructionSource(Section):
     """
 
     reader: Literal["hugging_face"] = "hugging_face"
-    path: Annotated[str, AfterValidator(_beside_or_named)] = Field(min_length=1)
+    path: Annotated[str, AfterValidator(_file_or_data_set)] = Field(min_length=1)
     limit: int | None = Field(default=None, ge=1)
     split: str = Field(default="train", min_length=1)
     columns: dict[Column, str] = Field(default_factory=dict)
