@@ -1,7 +1,7 @@
-"""Contrastive training of an encoder on one's own cases (CBR-RAG's outlook, section 7).
+"""Contrastive training of an encoder on a user's cases (proposed in CBR-RAG, section 7).
 
-The shortest text of a case, such as its question or title, is to be nearer to the case's other
-texts than to those of other cases. No annotation is needed.
+The training brings the shortest text of a case, such as its question or title, nearer to the case's
+other texts than to those of other cases. It needs no annotation.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ from casewright.stores.encoders.onnx_export import quiet
 from casewright.stores.progress import note
 
 Pair = tuple[str, str]
-#: Hard negatives are drawn from this number of nearest texts of other cases. A text whose
-#: similarity exceeds that of the right text less this share is left out: it may be right too.
+#: Hard negatives are among this number of nearest texts of other cases. A text that is almost as
+#: similar as the positive, up to this relative margin, is no negative: it may be right too.
 NEAREST, MARGIN = 30, 0.05
-#: Fewest pairs: a batch needs others to compare with.
-FEWEST = 8
+#: Minimum number of pairs, so that a batch has other pairs to compare with.
+MIN_PAIRS = 8
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,10 +49,10 @@ class EncoderSettings:
 
 
 def case_pairs(schema: CaseSchema, cases: Iterable[Case]) -> Iterator[Pair]:
-    """Yield the shortest of a case's texts with each other one, by facets and solution."""
+    """Yield pairs of a case's shortest text and each other text, of its facets and solution."""
     for case in cases:
-        read = [facet for facet in schema.facets if facet.takes_text and facet.reads(case.problem)]
-        texts = [f.describe({n: case.problem[n] for n in f.components}) for f in read]
+        facets = [f for f in schema.facets if f.takes_text and f.reads(case.problem)]
+        texts = [f.describe({n: case.problem[n] for n in f.components}) for f in facets]
         texts += [case.solution] if isinstance(case.solution, str) else []
         first, *others = sorted(dict.fromkeys(filter(str.strip, texts)), key=len) or [""]
         yield from ((first, other) for other in others)
@@ -71,10 +71,10 @@ def train_encoder(
         DependencyError: The packaged encoder is not installed.
     """
     settings = settings or EncoderSettings()
-    if len(pairs) < FEWEST:
+    if len(pairs) < MIN_PAIRS:
         raise InputError(
-            f"The cases have {len(pairs)} pairs of texts, and {FEWEST} are needed: cases with two "
-            "texts each, such as a question and its support."
+            f"The cases have {len(pairs)} pairs of texts, and {MIN_PAIRS} are needed: cases with "
+            "two texts each, such as a question and its support."
         )
     from datasets import Dataset
     from sentence_transformers import (
@@ -88,13 +88,13 @@ def train_encoder(
 
     from casewright.finetune.training.log import reporting_callback
 
-    chosen = random.Random(settings.seed).sample(pairs, min(len(pairs), settings.pairs or 10**9))
-    columns = dict(zip(("anchor", "positive"), map(list, zip(*chosen, strict=True)), strict=True))
-    note(f"Training the encoder on {len(chosen):,} of {len(pairs):,} pairs of texts …")
+    sample = random.Random(settings.seed).sample(pairs, min(len(pairs), settings.pairs or 10**9))
+    columns = dict(zip(("anchor", "positive"), map(list, zip(*sample, strict=True)), strict=True))
+    note(f"Training the encoder on {len(sample):,} of {len(pairs):,} pairs of texts …")
     with TemporaryDirectory() as folder:
         with quiet():
             model = SentenceTransformer(str(packaged_minilm()), device="cpu")
-            longest, model.max_seq_length = model.max_seq_length, settings.tokens
+            max_length, model.max_seq_length = model.max_seq_length, settings.tokens
             data = mine_hard_negatives(
                 Dataset.from_dict(columns),
                 model,
@@ -125,7 +125,7 @@ def train_encoder(
         )
         trainer.remove_callback(PrinterCallback)
         result = trainer.train()
-        model.max_seq_length = longest
+        model.max_seq_length = max_length
         with quiet():
             model.save(str(target))
     return {

@@ -1,4 +1,4 @@
-"""The choice of the ensemble's constants on held-out toolboxes: plan parser and language model."""
+"""Fitting of the constants of the ensemble (plan parser, language model) on held-out toolboxes."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ from casewright.stores.progress import progress_bar
 
 #: Candidate weights of the model's log-probability.
 WEIGHTS = (0.5, 1.0, 1.5, 2.0, 3.0)
-#: Maximum share of a toolbox's messages that are asked back.
+#: Maximum share of a toolbox's messages for which the planner asks back.
 ASKED_BACK = 0.1
 
 
 @dataclass(frozen=True, slots=True)
 class Ranking:
-    """The candidates for a message, and the number of its toolbox."""
+    """The candidate plans for a message, and the number of the message's toolbox."""
 
     query: AnnotatedQuery
     candidates: Sequence[CandidatePlan]
@@ -41,7 +41,7 @@ class Ranking:
         return same_graph(self.query, plan, arguments=True)
 
     @property
-    def alone(self) -> float:
+    def parser_confidence(self) -> float:
         """The parser's confidence in its own plan."""
         return self.candidates[0].confidence or 0.0
 
@@ -65,7 +65,7 @@ def rankings(planner: EnsemblePlanner, boxes: Sequence[CorpusToolbox]) -> list[R
 
 
 def choose(rankings: Sequence[Ranking]) -> FittedCard:
-    """Return the weight with the most whole plans, the logistic curve, and both thresholds."""
+    """Return a card: the weight with the most right plans, the logistic curve, both thresholds."""
 
     def whole_plans(weight: float) -> int:
         return sum(each.right(ranked_by(each.candidates, weight)[0][0]) for each in rankings)
@@ -80,8 +80,8 @@ def choose(rankings: Sequence[Ranking]) -> FittedCard:
     by_toolbox: dict[int, list[float]] = {}
     for each, confidence in zip(rankings, confidences, strict=True):
         by_toolbox.setdefault(each.toolbox, []).append(confidence)
-    # One quantile of all messages would ask back far more messages of an unusual toolbox.
-    asks_below = min(float(np.quantile(part, ASKED_BACK)) for part in by_toolbox.values())
+    # With one quantile over all messages, those of an unusual toolbox would be asked back often.
+    asks_below = min(float(np.quantile(values, ASKED_BACK)) for values in by_toolbox.values())
     card = EnsembleCard(weight, _sure(rankings, right), intercept, score, margin_, asks_below)
     plans_of = {
         "parser": [each.candidates[0].plan for each in rankings],
@@ -95,16 +95,20 @@ def choose(rankings: Sequence[Ranking]) -> FittedCard:
         whole = np.mean([each.right(plan) for each, plan in pairs])
         figures[f"right tools, {name}"] = round(float(tools), 4)
         figures[f"whole plans, {name}"] = round(float(whole), 4)
-    alone = [each.alone >= card.sure for each in rankings]
-    figures["planned by the parser alone"] = round(float(np.mean(alone)), 4)
+    by_parser = [each.parser_confidence >= card.sure for each in rankings]
+    figures["planned by the parser alone"] = round(float(np.mean(by_parser)), 4)
     return FittedCard(card, figures)
 
 
 def _sure(rankings: Sequence[Ranking], right: Sequence[bool]) -> float:
-    """Return the parser's least confidence from which its plans are as often right as these."""
-    gain, least = 0, 1.0
-    for each, ours in sorted(zip(rankings, right, strict=True), key=lambda pair: -pair[0].alone):
-        gain += each.right(each.candidates[0].plan) - ours
+    """Return the lowest confidence above which the parser's plans are as often right as these.
+
+    ``right`` are the flags of the ensemble's plans.
+    """
+    gain, lowest = 0, 1.0
+    pairs = zip(rankings, right, strict=True)
+    for each, is_right in sorted(pairs, key=lambda pair: -pair[0].parser_confidence):
+        gain += each.right(each.candidates[0].plan) - is_right
         if gain >= 0:
-            least = each.alone
-    return least
+            lowest = each.parser_confidence
+    return lowest

@@ -19,7 +19,7 @@ SAME_GROUP = 0.9
 def similarity_groups(
     texts: Sequence[str], encoder: Encoder, *, threshold: float = SAME_GROUP
 ) -> list[int]:
-    """Return the group number of each text; similarities above the threshold join texts.
+    """Return the group number of each text: texts above the threshold are in one group.
 
     Memory grows with the number of pairs above the threshold.
     """

@@ -24,8 +24,8 @@ class LabelledSet:
     """A store of cases, and labelled questions about them.
 
     Attributes:
-        strategies: Searches of later rounds; the judge learns from the states of all of them.
-        settings: Facts of the set, stored with the judge.
+        strategies: The searches of later rounds; the judge is trained on the rounds of all.
+        settings: Facts about the set, which are stored with the judge.
     """
 
     name: str

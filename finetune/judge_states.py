@@ -1,4 +1,4 @@
-"""The rounds of feedback loops over labelled questions, and a judge's figures in them."""
+"""Rounds of feedback loops for labelled questions, and the figures of a judge in them."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ from casewright.stores.feedback import (
 )
 from casewright.stores.feedback.features import FIRST, LATER, feature_rows
 
-#: Cases of the first round and of later rounds, rounds, and characters of a case: the defaults of a
-#: loop.
+#: The defaults of a feedback loop: numbers of cases in the first and in later rounds, of rounds,
+#: and of characters of a case.
 FIRST_K, MORE_K, ROUNDS, CHARACTERS = 10, 5, 5, 4_000
 
 
@@ -40,7 +40,7 @@ class Round:
     labels: NDArray[np.bool_]
 
 
-#: A function that judges the candidates of a round: array (n,) of bool, true for relevant.
+#: Returns flags for the candidates of a round, array (n,): true for relevant.
 Marks = Callable[[Round], NDArray[np.bool_]]
 
 
@@ -50,7 +50,7 @@ def gold(state: Round) -> NDArray[np.bool_]:
 
 
 class Walker:
-    """The loops of one set with one strategy, with a cache of searches and features by state."""
+    """Runs the feedback loops of a set with a strategy; caches searches and features."""
 
     def __init__(self, labelled: LabelledSet, strategy: Strategy) -> None:
         self.name = labelled.name
@@ -161,8 +161,8 @@ class LoopScore:
     @property
     def f1(self) -> float:
         """Harmonic mean of the marks' recall and precision."""
-        both = self.marked_recall + self.precision
-        return 2 * self.marked_recall * self.precision / both if both else 0.0
+        total = self.marked_recall + self.precision
+        return 2 * self.marked_recall * self.precision / total if total else 0.0
 
 
 def loop_score(walker: Walker, questions: Sequence[LabelledQuestion], marks: Marks) -> LoopScore:
@@ -189,10 +189,10 @@ def judge_figures(
 ) -> dict[str, float]:
     """Return figures of a set and strategy on questions that the model was not trained on.
 
-    Probabilities are those in the states of the judge's loops. The controls are judges trained on
-    shuffled labels, at least one: the AUC is their mean, the gain that of the first control. They
-    know the share of relevant candidates in first and in later rounds, so their AUC may be above
-    0.5.
+    Probabilities are those in the rounds of the judge's loops. The controls, at least one, are
+    judges trained on shuffled labels. ``auc_control`` is their mean, ``gain_control`` is of the
+    first one. They learn the shares of relevant candidates in first and in later rounds, so their
+    AUC may exceed 0.5.
     """
     score, best, shuffled = (
         loop_score(walker, questions, marks)
@@ -200,7 +200,7 @@ def judge_figures(
     )
     states = [item for q in questions for item, _ in walker.rounds(q, by_model(model))]
     labels = np.concatenate([state.labels for state in states])
-    ours, *others = (
+    own, *others = (
         np.concatenate([probabilities(judge, state) for state in states])
         for judge in (model, *controls)
     )
@@ -213,17 +213,17 @@ def judge_figures(
         "gain_control": shuffled.gain,
         "marked_recall": score.marked_recall,
         "marked_precision": score.precision,
-        "auc": auc(ours, labels),
+        "auc": auc(own, labels),
         "auc_control": float(np.mean([auc(control, labels) for control in others])),
-        "brier": float(np.mean((ours - labels) ** 2)),
+        "brier": float(np.mean((own - labels) ** 2)),
         "brier_base_rate": float(labels.mean() * (1 - labels.mean())),
-        "ece": calibration_error(ours, labels),
+        "ece": calibration_error(own, labels),
     }
     return {"questions": len(questions), **{name: round(v, 4) for name, v in facts.items()}}
 
 
 def auc(scores: NDArray[np.float64], labels: NDArray[np.bool_]) -> float:
-    """Return the area under the ROC curve; 0.5 where all labels are equal."""
+    """Return the area under the ROC curve; 0.5 if all labels are equal."""
     from sklearn.metrics import roc_auc_score
 
     return float(roc_auc_score(labels, scores)) if labels.any() and not labels.all() else 0.5
@@ -235,5 +235,5 @@ def calibration_error(scores: NDArray[np.float64], labels: NDArray[np.bool_]) ->
     Source: Guo et al., "On calibration of modern neural networks" (2017), equation 3.
     """
     bins = np.minimum((scores * BINS).astype(int), BINS - 1)
-    parts = [bins == number for number in set(bins.tolist())]
-    return float(sum(p.mean() * abs(scores[p].mean() - labels[p].mean()) for p in parts))
+    masks = [bins == number for number in set(bins.tolist())]
+    return float(sum(m.mean() * abs(scores[m].mean() - labels[m].mean()) for m in masks))

@@ -28,21 +28,21 @@ from casewright.stores.feedback.features import FIRST, LATER
 from casewright.stores.feedback.offline_judge import Regression
 from casewright.stores.progress import progress_bar
 
-#: Significant digits of a weight. More are noise: the last digit of an embedding depends on its
-#: batch, so a cached embedding may differ from a new one.
+#: Number of significant digits of a weight. Further digits would be noise: the last digits of an
+#: embedding depend on its batch, so a cached embedding may differ from a new one.
 DIGITS = 4
 #: Inverse of the L2 penalty (scikit-learn's ``C``), on standardised features.
 INVERSE_PENALTY = 0.03
-#: Passes that add the states of the judge's loops to the states of the labels' loops
-#: (DAgger: Ross, Gordon and Bagnell 2011).
+#: Number of passes that add the rounds of loops with the judge to the rounds of loops with the
+#: labels (DAgger: Ross, Gordon and Bagnell 2011).
 PASSES = 1
-#: Thresholds of the first round and of later rounds in these passes.
+#: Thresholds for the first round and for later rounds in these passes.
 START = (0.25, 0.2)
 FIRST_THRESHOLDS = (0.2, 0.3, 0.4)
 LATER_THRESHOLDS = (0.1, 0.2, 0.3)
-#: Folds of the training questions, to choose thresholds.
+#: Number of folds of the training questions to choose thresholds.
 FOLDS = 3
-#: Points of gain within which the better F1 decides between thresholds.
+#: Thresholds whose gain is within this number of points of the best are compared by F1.
 SLACK = 0.5
 #: Number of controls: judges trained on shuffled labels.
 CONTROLS = 5
@@ -60,10 +60,10 @@ class _State:
 def train_judge(sets: Sequence[LabelledSet], *, progress: bool | None = None) -> JudgeModel:
     """Return a judge that is trained on the training questions, with figures of the test questions.
 
-    All sets have the same weight. Cross-validation over the training questions chooses the
-    thresholds: the highest mean gain over single searches for as many cases, and within the slack
-    the best F1 of the marks. Equal data makes an equal model. The model's ``training`` has the
-    figures of each set and strategy: see ``judge_figures``.
+    All sets have the same weight. Thresholds are chosen by cross-validation over the training
+    questions: by the gain over a single search for as many cases, and among the gains within
+    ``SLACK`` points of the best by the F1 of the marks. Equal data makes an equal model. The
+    model's ``training`` has the figures of each set and strategy, see ``judge_figures``.
 
     Args:
         progress: Show a bar on stderr; ``None`` shows it on a terminal.
@@ -187,8 +187,8 @@ def _thresholds(
         results = [_cross_validated(labelled, walker, marks) for labelled, walker in walkers]
         gain, f1 = np.mean(results, axis=0)
         scores[thresholds] = float(gain), float(f1)
-    least = max(scores.values())[0] - SLACK
-    return max(scores, key=lambda pair: (scores[pair][0] >= least, scores[pair][1]))
+    enough = max(scores.values())[0] - SLACK
+    return max(scores, key=lambda pair: (scores[pair][0] >= enough, scores[pair][1]))
 
 
 def _cross_validated(
@@ -197,11 +197,11 @@ def _cross_validated(
     """Return gain and F1, as means over the training questions with the marks of their folds."""
     scores, counts = [], []
     for number, fold_marks in enumerate(marks):
-        held = [q for q in labelled.training if _fold(labelled.name, q.id) == number]
-        if held:
-            score = loop_score(walker, held, fold_marks)
+        held_out = [q for q in labelled.training if _fold(labelled.name, q.id) == number]
+        if held_out:
+            score = loop_score(walker, held_out, fold_marks)
             scores.append((score.gain, score.f1))
-            counts.append(len(held))
+            counts.append(len(held_out))
     gain, f1 = np.average(scores, axis=0, weights=counts).tolist()
     return gain, f1
 

@@ -1,4 +1,4 @@
-"""Properties of a plan without its literals: its shape, its class, the sources of arguments."""
+"""Properties of a plan that do not depend on its literals."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def shape(plan: Plan) -> str:
 
 
 def plan_class(plan: Plan) -> str:
-    """Return the class of a plan: its only last tool, or ``multi_step`` for several."""
+    """Return the class of a plan: its last tool, or ``multi_step`` if it has several last tools."""
     last = last_tools(plan)
     return last[0] if len(last) == 1 else MULTI_STEP
 

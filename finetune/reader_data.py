@@ -16,7 +16,7 @@ from casewright.planner.sub_queries import SubQuery, sub_queries_of
 if TYPE_CHECKING:
     from tokenizers import Tokenizer
 
-#: Minimum number of sub-queries of a trained template: the examples teach as much as fewer.
+#: Minimum number of sub-queries of a trained template; a rarer one is not worth training.
 LEAST = 2
 
 
@@ -34,8 +34,8 @@ class Lesson:
 
     Attributes:
         templates: The number of each sub-query's template; ``None`` for an untrained template.
-        tools: The tool of each sub-query that only this record has; else an empty text.
-        spans: The words of each sub-query's literals; ``None`` for a literal without a span.
+        tools: For each sub-query, its tool that only this record has, or an empty text.
+        spans: For each sub-query, the words of its literals; ``None`` for one without a span.
         admitted: Numbers of the templates that the record's toolbox and context allow.
     """
 

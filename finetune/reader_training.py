@@ -24,16 +24,16 @@ if TYPE_CHECKING:
 
     from casewright.planner.reader_network import ReaderNetwork
 
-#: Number of batches whose questions are sorted by length together, for little padding.
+#: Number of batches whose questions are sorted by length together, to reduce padding.
 BUCKET = 16
-#: Epochs for thousands of queries.
+#: Number of epochs for thousands of queries.
 EPOCHS = 6
-#: Minimum number of steps: six epochs of 200 queries are 78 steps, and the warm-up takes 60.
+#: Minimum number of steps. Six epochs of 200 queries would be only 78 steps, 60 of them warm-up.
 STEPS = 200
 #: The target that the loss ignores, torch's default.
 IGNORED = -100
 #: The logit of options that are not allowed.
-OUT = -1e4
+EXCLUDED = -1e4
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,10 +41,10 @@ class ReaderSettings:
     """Settings of a training of a reader.
 
     Attributes:
-        epochs: Passes over the queries; ``None`` for the default of ``passes``.
+        epochs: Number of passes over the queries; ``None`` for the default of ``passes``.
         contrast: Weight of the contrastive loss of latents (Khosla et al. 2020).
         hidden: Share of previous sub-queries whose template is hidden from the decoder.
-        distracted: Share of queries with a tool of another record in addition.
+        distracted: Share of queries that get a tool of another record as a distractor.
     """
 
     epochs: int | None = None
@@ -93,19 +93,19 @@ def train_reader(
 
     from casewright.planner.reader_network import ReaderNetwork
 
-    chosen = settings or ReaderSettings()
+    settings = settings or ReaderSettings()
     templates = trained_templates(queries)
-    taught = lessons(queries, templates, reader_tokenizer())
-    if len(taught) < 20 or len(templates) < 2:
+    data = lessons(queries, templates, reader_tokenizer())
+    if len(data) < 20 or len(templates) < 2:
         raise InputError(
-            f"{len(taught)} queries with {len(templates)} plan templates are too few to train a "
+            f"{len(data)} queries with {len(templates)} plan templates are too few to train a "
             "reader. Annotate at least 20 queries, with at least two templates, twice each."
         )
     started = time.time()
-    torch.manual_seed(chosen.seed)
+    torch.manual_seed(settings.seed)
     adapter = LoraConfig(
-        r=chosen.rank,
-        lora_alpha=2 * chosen.rank,
+        r=settings.rank,
+        lora_alpha=2 * settings.rank,
         lora_dropout=0.05,
         target_modules=["query", "key", "value", "dense"],
     )
@@ -113,11 +113,11 @@ def train_reader(
         base: Any = AutoModel.from_pretrained(str(packaged_minilm()), attn_implementation="eager")
         base = get_peft_model(base, adapter)
     network = ReaderNetwork(base, len(templates))
-    _fit(network, taught, chosen, progress)
+    _fit(network, data, settings, progress)
     facts = {
-        **asdict(chosen),
-        "epochs": chosen.passes(len(taught)),
-        "queries": len(taught),
+        **asdict(settings),
+        "epochs": settings.passes(len(data)),
+        "queries": len(data),
         "forms": len(templates),
         "seconds": round(time.time() - started),
         "torch": torch.__version__,
@@ -126,28 +126,28 @@ def train_reader(
 
 
 def _fit(
-    network: ReaderNetwork, taught: Sequence[Lesson], chosen: ReaderSettings, progress: bool | None
+    network: ReaderNetwork, data: Sequence[Lesson], settings: ReaderSettings, progress: bool | None
 ) -> None:
     import torch
 
-    draw = random.Random(chosen.seed)
+    draw = random.Random(settings.seed)
     adapters = [p for n, p in network.named_parameters() if "lora_" in n]
     heads = [p for n, p in network.named_parameters() if not n.startswith("encoder.")]
-    groups = ((adapters, chosen.lora_rate), (heads, chosen.head_rate))
+    groups = ((adapters, settings.lora_rate), (heads, settings.head_rate))
     optimizer = torch.optim.AdamW(
         [{"params": parameters, "lr": rate} for parameters, rate in groups], weight_decay=0.01
     )
-    epochs = chosen.passes(len(taught))
-    total = epochs * (-(-len(taught) // chosen.batch))
+    epochs = settings.passes(len(data))
+    total = epochs * (-(-len(data) // settings.batch))
     schedule = torch.optim.lr_scheduler.LambdaLR(
-        optimizer, lambda step: min(1, (step + 1) / chosen.warm_up) * max(0, 1 - step / total)
+        optimizer, lambda step: min(1, (step + 1) / settings.warm_up) * max(0, 1 - step / total)
     )
-    tools = list({e.tool: e for lesson in taught for e in lesson.examples}.values())
+    tools = list({e.tool: e for lesson in data for e in lesson.examples}.values())
     network.train()
     with progress_bar("Training the plan reader", total, show=progress) as advance:
         for _ in range(epochs):
-            for batch in _batches(taught, chosen.batch, draw):
-                loss = _loss(network, batch, tools, chosen, draw)
+            for batch in _batches(data, settings.batch, draw):
+                loss = _loss(network, batch, tools, settings, draw)
                 optimizer.zero_grad()
                 loss.backward()
                 torch.nn.utils.clip_grad_norm_([*adapters, *heads], 1.0)
@@ -157,9 +157,9 @@ def _fit(
     network.eval()
 
 
-def _batches(taught: Sequence[Lesson], size: int, draw: random.Random) -> list[list[Lesson]]:
+def _batches(data: Sequence[Lesson], size: int, draw: random.Random) -> list[list[Lesson]]:
     """Return batches of lessons of similar length, in random order."""
-    order = draw.sample(taught, len(taught))
+    order = draw.sample(data, len(data))
     results = []
     for start in range(0, len(order), size * BUCKET):
         bucket = sorted(order[start : start + size * BUCKET], key=lambda item: len(item.read.ids))
@@ -172,56 +172,55 @@ def _loss(
     network: ReaderNetwork,
     batch: Sequence[Lesson],
     tools: Sequence[OwnToolExample],
-    chosen: ReaderSettings,
+    settings: ReaderSettings,
     draw: random.Random,
 ) -> Tensor:
-    """Return the sum of the losses of templates, of the contrast of latents, and of pointers."""
+    """Return the sum of the losses of templates, label smoothing, latents and pointers."""
     import torch
     from torch.nn import functional
 
     states, mask = _encoded(network, [lesson.read for lesson in batch])
     width, count = states.shape[1], network.unknown - 1
     positions = max(len(lesson.templates) for lesson in batch) + 1
-    before = torch.zeros((len(batch), positions), dtype=torch.long)
+    previous = torch.zeros((len(batch), positions), dtype=torch.long)
     target = torch.full((len(batch), positions), IGNORED)
-    covered = torch.zeros((len(batch), positions, width))
-    shown = [_shown(lesson, tools, chosen, draw) for lesson in batch]
+    literal_weights = torch.zeros((len(batch), positions, width))
+    shown = [_shown(lesson, tools, settings, draw) for lesson in batch]
     for row, lesson in enumerate(batch):
         names = [example.tool for example in shown[row]]
-        before[row, 0] = network.start
+        previous[row, 0] = network.start
         for index, (template, tool) in enumerate(zip(lesson.templates, lesson.tools, strict=True)):
             if tool:
                 target[row, index] = count + 1 + names.index(tool)
             elif template is not None:
                 target[row, index] = template
-            hidden = draw.random() < chosen.hidden
-            before[row, index + 1] = network.unknown if hidden or template is None else template
-            covered[row, index + 1] = torch.from_numpy(
-                lesson.read.coverage(lesson.spans[index], width)
-            )
+            hidden = draw.random() < settings.hidden
+            previous[row, index + 1] = network.unknown if hidden or template is None else template
+            weights = lesson.read.coverage(lesson.spans[index], width)
+            literal_weights[row, index + 1] = torch.from_numpy(weights)
         target[row, len(lesson.templates)] = 0
-    decoded = network.decode(states, mask, before, covered)
+    decoded = network.decode(states, mask, previous, literal_weights)
     latents = network.latents(decoded)
-    likeness, examples, owners = _examples(network, latents, shown)
-    logits = torch.cat([network.scores(latents), likeness], dim=-1)
+    example_scores, examples, owners = _examples(network, latents, shown)
+    logits = torch.cat([network.scores(latents), example_scores], dim=-1)
     for row, lesson in enumerate(batch):
-        barred = [n for n in range(1, count + 1) if n not in lesson.admitted]
-        logits[row, :, barred] = OUT
+        excluded = [n for n in range(1, count + 1) if n not in lesson.admitted]
+        logits[row, :, excluded] = EXCLUDED
     loss: Tensor = functional.cross_entropy(logits.flatten(0, 1), target.flatten())
-    if chosen.smoothing:
-        loss = loss + chosen.smoothing * _evenness(logits, target)
-    loss = loss + chosen.contrast * _contrast(
-        latents, target, shown, examples, owners, count, chosen.temperature
+    if settings.smoothing:
+        loss = loss + settings.smoothing * _smoothing_loss(logits, target)
+    loss = loss + settings.contrast * _contrast(
+        latents, target, shown, examples, owners, count, settings.temperature
     )
     return loss + _pointers(network, decoded, states, mask, batch)
 
 
 def _shown(
-    lesson: Lesson, tools: Sequence[OwnToolExample], chosen: ReaderSettings, draw: random.Random
+    lesson: Lesson, tools: Sequence[OwnToolExample], settings: ReaderSettings, draw: random.Random
 ) -> list[OwnToolExample]:
-    """Return a lesson's examples, and at random the example of another record."""
+    """Return a lesson's examples, with a random example of another record as a distractor."""
     shown = list(lesson.examples)
-    if tools and draw.random() < chosen.distracted:
+    if tools and draw.random() < settings.distracted:
         other = draw.choice(tools)
         if other.tool not in {example.tool for example in shown}:
             shown.append(other)
@@ -238,34 +237,33 @@ def _encoded(network: ReaderNetwork, read: Sequence[ReaderInput]) -> tuple[Tenso
 def _examples(
     network: ReaderNetwork, latents: Tensor, shown: Sequence[Sequence[OwnToolExample]]
 ) -> tuple[Tensor, Tensor, list[str]]:
-    """Return the logits (batch, positions, most shown), latents and tools of the examples."""
+    """Return the logits (batch, positions, examples), latents and tools of the examples."""
     import torch
 
     flat = list({id(example): example for example in chain(*shown)}.values())
-    most = max(map(len, shown))
-    likeness = torch.full((*latents.shape[:2], most), OUT)
+    scores = torch.full((*latents.shape[:2], max(map(len, shown))), EXCLUDED)
     if not flat:
-        return likeness, latents.new_zeros((0, latents.shape[-1])), []
+        return scores, latents.new_zeros((0, latents.shape[-1])), []
     states, mask = _encoded(network, [example.read for example in flat])
     start = torch.full((len(flat), 1), network.start)
-    nothing = torch.zeros((len(flat), 1, states.shape[1]))
-    points = network.latents(network.decode(states, mask, start, nothing))[:, 0]
+    no_literals = torch.zeros((len(flat), 1, states.shape[1]))
+    points = network.latents(network.decode(states, mask, start, no_literals))[:, 0]
     rows = {id(example): number for number, example in enumerate(flat)}
     for row, examples in enumerate(shown):
         if examples:
-            chosen = points[[rows[id(example)] for example in examples]]
-            likeness[row, :, : len(examples)] = network.example_scores(latents[row], chosen)
-    return likeness, points, [example.tool for example in flat]
+            own = points[[rows[id(example)] for example in examples]]
+            scores[row, :, : len(examples)] = network.example_scores(latents[row], own)
+    return scores, points, [example.tool for example in flat]
 
 
-def _evenness(logits: Tensor, target: Tensor) -> Tensor:
+def _smoothing_loss(logits: Tensor, target: Tensor) -> Tensor:
     """Return the loss of label smoothing over the admitted templates."""
     from torch.nn import functional
 
     flat = logits.flatten(0, 1)[target.flatten() != IGNORED]
-    admitted = flat > OUT / 2
-    likely = functional.log_softmax(flat, dim=-1).masked_fill(~admitted, 0.0)
-    return -(likely.sum(-1) / admitted.sum(-1)).mean()
+    admitted = flat > EXCLUDED / 2
+    log_probabilities = functional.log_softmax(flat, dim=-1).masked_fill(~admitted, 0.0)
+    return -(log_probabilities.sum(-1) / admitted.sum(-1)).mean()
 
 
 def _contrast(
@@ -277,7 +275,7 @@ def _contrast(
     count: int,
     temperature: float,
 ) -> Tensor:
-    """Return the contrastive loss: near latents for a template, and far from other templates."""
+    """Return the supervised contrastive loss of latents, whose classes are the templates."""
     import torch
 
     selected, labels = [], []
@@ -286,19 +284,20 @@ def _contrast(
         for index, number in enumerate(numbers):
             if number == IGNORED:
                 continue
-            own = number > count
+            is_example = number > count
             selected.append(latents[row, index])
-            labels.append(tools[shown[row][number - count - 1].tool] if own else number)
+            labels.append(tools[shown[row][number - count - 1].tool] if is_example else number)
     points = torch.cat([torch.stack(selected), examples])
     label = torch.tensor([*labels, *(tools[tool] for tool in owners)])
     diagonal = torch.eye(len(points), dtype=torch.bool)
-    likeness = (points @ points.T / temperature).masked_fill(diagonal, OUT)
-    likely = likeness - likeness.logsumexp(1, keepdim=True)
-    same = (label[:, None] == label[None]) & ~diagonal
-    some = same.any(1)
-    if not bool(some.any()):
+    similarities = (points @ points.T / temperature).masked_fill(diagonal, EXCLUDED)
+    log_shares = similarities.log_softmax(1)
+    positive = (label[:, None] == label[None]) & ~diagonal
+    has_positive = positive.any(1)
+    if not bool(has_positive.any()):
         return latents.new_zeros(())
-    return -((likely * same).sum(1)[some] / same.sum(1)[some]).mean()
+    sums = (log_shares * positive).sum(1)[has_positive]
+    return -(sums / positive.sum(1)[has_positive]).mean()
 
 
 def _pointers(
@@ -330,7 +329,7 @@ def _pointers(
     )
     padding = mask[rows] == 0
     first, last = (
-        functional.cross_entropy(logits.masked_fill(padding, OUT), torch.tensor(target))
+        functional.cross_entropy(logits.masked_fill(padding, EXCLUDED), torch.tensor(target))
         for logits, target in ((start, starts), (end, ends))
     )
     return 0.5 * (first + last)

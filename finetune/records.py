@@ -14,7 +14,7 @@ from casewright.finetune.queries.query_files import read_text
 
 
 class Record(BaseModel):
-    """The required fields of a record; texts are stripped."""
+    """Base class of records; texts are stripped."""
 
     model_config = ConfigDict(strict=True, str_strip_whitespace=True)
 
@@ -25,21 +25,22 @@ Model = TypeVar("Model", bound=BaseModel)
 
 
 def read_records(
-    path: Path, model: type[Model], mend: str = "Is this the file that the reader is for?"
+    path: Path, model: type[Model], advice: str = "Is this the file that the reader is for?"
 ) -> Iterator[tuple[int, Model]]:
     """Yield the records of a file of JSON Lines or with one JSON list, with their numbers from 1.
 
-    ``InputError`` for a file that cannot be read or is malformed names the record, and the mend.
+    Raises ``InputError`` if the file cannot be read; for a malformed record, with its location and
+    the advice.
     """
     for number, location, value in read_values(path):
         try:
             yield number, model.model_validate(value)
         except ValidationError as error:
-            raise InputError(f"{location}: {first_problem(error)} {mend}") from error
+            raise InputError(f"{location}: {first_problem(error)} {advice}") from error
 
 
 def read_values(path: Path) -> Iterator[tuple[int, str, Any]]:
-    """Yield number, location and decoded value of each record of a file; see ``read_records``."""
+    """Yield the number, location and decoded JSON of each record; see ``read_records``."""
     text = read_text(path)
     if text.lstrip().startswith("[") and path.suffix == ".json":
         values = _decoded(text, f"{path}", "The file must be one JSON list of objects.")
@@ -60,8 +61,8 @@ def first_problem(error: ValidationError) -> str:
     return f"{field}: {message}." if field else f"{message}."
 
 
-def _decoded(text: str, location: str, mend: str) -> Any:
+def _decoded(text: str, location: str, advice: str) -> Any:
     try:
         return json.loads(text)
     except (ValueError, RecursionError) as error:
-        raise InputError(f"{location} is no JSON: {error}. {mend}") from error
+        raise InputError(f"{location} is no JSON: {error}. {advice}") from error

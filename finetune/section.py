@@ -17,7 +17,7 @@ class Section(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
 
-#: Keys of the validation's context: the folder of relative paths, and whether files must exist.
+#: Keys of pydantic's validation context: folder of relative paths, and whether files must exist.
 FOLDER, MUST_EXIST = "folder", "must exist"
 
 
@@ -27,8 +27,8 @@ def folder_of(info: ValidationInfo) -> Path:
     return folder
 
 
-def beside(info: ValidationInfo, name: str | Path) -> Path:
-    """Return the absolute path of a file in a recipe."""
+def recipe_path(info: ValidationInfo, name: str | Path) -> Path:
+    """Return the absolute path of a file that a recipe names."""
     return (folder_of(info) / Path(name).expanduser()).absolute()
 
 
@@ -38,7 +38,7 @@ def must_exist(info: ValidationInfo) -> bool:
 
 
 def _existing(file: Path, info: ValidationInfo) -> Path:
-    path = beside(info, file)
+    path = recipe_path(info, file)
     if must_exist(info) and not path.exists():
         raise ValueError(
             f'There is no file "{file}" in {folder_of(info)}. Give one that is there, from the '
@@ -49,5 +49,5 @@ def _existing(file: Path, info: ValidationInfo) -> Path:
     return path
 
 
-#: A file of a recipe, as an absolute path.
+#: A file that a recipe names; becomes an absolute path.
 RecipeFile = Annotated[Path, AfterValidator(_existing)]

@@ -1,4 +1,4 @@
-"""Plan cases for training prompts: the nearest queries to a question, and random others."""
+"""Plan cases for training prompts: a question's nearest queries, and random other queries."""
 
 from __future__ import annotations
 
@@ -27,13 +27,18 @@ BLOCK = 1024
 
 @lru_cache(maxsize=1 << 16)
 def plain(text: str) -> str:
-    """Return the words of a question in one case: questions with equal words count as the same."""
+    """Return the case-folded words of a question; questions with equal words count as the same."""
     return " ".join(RUNS.findall(normalized(text)))
 
 
 @dataclass(frozen=True, slots=True)
 class _Need:
-    """The class, tools and context fields of a plan; many queries have the same."""
+    """What a toolbox and a context must have for a plan; many queries need the same.
+
+    Attributes:
+        plan_class: The plan's class, which does not limit where the plan can run.
+        fields: The plan's context fields.
+    """
 
     plan_class: str
     tools: frozenset[str]
@@ -41,14 +46,14 @@ class _Need:
 
 
 class Neighbours:
-    """Queries by their similarity, to show as plan cases.
+    """Finds the plan cases to show with a question: similar queries, and random queries.
 
-    A query whose record changes the toolbox has neighbours, but is no neighbour of others: its plan
-    is for other tools. A query with a history is no neighbour either: its plan is wrong without the
-    history.
+    Two kinds of queries are shown with no other question: those whose record changes the toolbox,
+    since their plans are for other tools, and those with a history, since their plans are wrong
+    without it.
 
     Args:
-        queries: Usually the training queries; all plan cases are from these.
+        queries: Usually the training queries; all plan cases come from them.
     """
 
     def __init__(
@@ -62,8 +67,9 @@ class Neighbours:
         self._encoder = encoder
         self._nearest = nearest
         self._plain = [plain(query.query) for query in self._cases]
-        self._word_numbers = {words: n for n, words in enumerate(dict.fromkeys(self._plain))}
-        self._words = np.array([self._word_numbers[words] for words in self._plain], np.int64)
+        self._same: dict[str, list[int]] = defaultdict(list)
+        for number, words in enumerate(self._plain):
+            self._same[words].append(number)
         self._needs = [
             _Need(plan_class(q.plan), frozenset(q.plan.tools), frozenset(context_fields(q.plan)))
             for q in self._cases
@@ -77,7 +83,7 @@ class Neighbours:
         self._near = dict(zip(rows, self._search(list(rows), vectors), strict=True))
 
     def near(self, question: str) -> list[AnnotatedQuery]:
-        """Return the nearest queries to a question, the best first, without its own words."""
+        """Return the nearest queries, the best first, without queries of the question's words."""
         return [self._cases[number] for number in self._numbers(question)]
 
     def shots(
@@ -85,11 +91,12 @@ class Neighbours:
     ) -> list[AnnotatedQuery]:
         """Draw plan cases that a request can run, neighbours of its question first.
 
+        No plan case has the words of the question.
+
         Args:
-            request: The tools, by their original names, and the context; no plan case has the words
-                of the request's question.
+            request: Its tools have their original names.
             count: Maximum number of plan cases.
-            random_share: The probability of each plan case to be a random query.
+            random_share: The probability that a plan case is a random query.
         """
         if not count:
             return []
@@ -102,7 +109,7 @@ class Neighbours:
         numbers = self._numbers(request.question)
         usable_numbers = (number for number in numbers if usable(self._needs[number]))
         alike = sum(rng.random() >= random_share for _ in range(count))
-        # Drawn from a few more: a model could learn fixed neighbours by heart.
+        # Drawn from twice as many: a model could learn fixed neighbours by heart.
         near = list(islice(usable_numbers, 2 * alike + 1))
         indices = sorted(rng.sample(range(len(near)), min(alike, len(near))))
         picks = [int(near[index]) for index in indices]
@@ -116,9 +123,11 @@ class Neighbours:
     def example(
         self, tool: str, toolbox: Toolbox, avoid: Container[str], rng: random.Random
     ) -> AnnotatedQuery | None:
-        """Draw a query whose class is ``tool``, and whose plan needs no tool outside a toolbox.
+        """Draw a query of the class ``tool`` whose plan the tools of a toolbox can run.
 
-        The toolbox has original names; ``avoid`` are questions of other queries as ``plain`` texts.
+        Args:
+            toolbox: Its tools have their original names.
+            avoid: The questions not to draw, as ``plain`` texts.
         """
         tools = set(toolbox.names)
 
@@ -143,7 +152,7 @@ class Neighbours:
             number = rng.choice(members)
             if number not in picked and self._plain[number] not in avoid:
                 return number
-        # Nearly all queries may be picked already, or have a question to avoid.
+        # Nearly all usable queries are picked, or have a question to avoid.
         return None
 
     def _numbers(self, question: str) -> NDArray[np.int32]:
@@ -155,7 +164,7 @@ class Neighbours:
     def _search(
         self, texts: Sequence[str], vectors: NDArray[np.float32]
     ) -> Iterator[NDArray[np.int32]]:
-        """Yield the numbers of each text's neighbours, (at most ``nearest``,)."""
+        """Yield the numbers of each text's neighbours, at most ``nearest``, the best first."""
         keep = min(self._nearest, len(self._cases))
         if not keep:
             yield from (np.zeros(0, np.int32) for _ in texts)
@@ -163,7 +172,7 @@ class Neighbours:
         for start in range(0, len(texts), BLOCK):
             similarity = vectors[start : start + BLOCK] @ self._vectors.T
             for row, text in zip(similarity, texts[start : start + BLOCK], strict=True):
-                row[self._words == self._word_numbers.get(plain(text), -1)] = -np.inf
+                row[self._same.get(plain(text), [])] = -np.inf
                 best = np.argpartition(-row, keep - 1)[:keep]
                 best = best[np.isfinite(row[best])]
                 # Rounded, since equal similarities may differ in their last digits.

@@ -21,10 +21,10 @@ from casewright.stores.case import check_text
 from casewright.tools import NO_EVIDENCE, Toolbox
 from casewright.tools.alias import NAME
 
-#: Words with a meaning in the plan language.
+#: Words of the plan language.
 _RESERVED = re.compile(r"question|context|true|false|s[0-9]+")
-#: A name with an underscore or a capital letter inside, which is no ordinary word.
-_CODED = re.compile(r"\w_\w|[a-z][A-Z]")
+#: An underscore or a capital letter inside a name, which is then no ordinary word.
+_NO_WORD = re.compile(r"\w_\w|[a-z][A-Z]")
 
 
 def _name(name: str) -> str:
@@ -48,7 +48,7 @@ def _line(text: str) -> str:
     return text
 
 
-#: Names for a tool, parameter or field, and descriptions of one line.
+#: Valid names of tools, parameters or fields, and valid descriptions.
 Names = tuple[Annotated[str, AfterValidator(_name)], ...]
 Lines = tuple[Annotated[str, AfterValidator(_line)], ...]
 
@@ -78,10 +78,10 @@ _POOLS: TypeAdapter[dict[str, ToolPool]] = TypeAdapter(dict[str, ToolPool])
 
 
 def read_pools(path: str | Path, toolbox: Toolbox | None = None) -> dict[str, ToolPool]:
-    """Return the pools in a JSON file: tool name to ``names, descriptions, parameters, results``.
+    """Return the pools in a JSON file by the names of their tools.
 
     Args:
-        toolbox: The toolbox whose tools, parameters and result fields the file may name.
+        toolbox: If given, the pools may be only of its tools, parameters and result fields.
 
     Raises:
         InputError: The file cannot be read or is malformed; a name is no identifier, fits two
@@ -102,9 +102,9 @@ def read_pools(path: str | Path, toolbox: Toolbox | None = None) -> dict[str, To
 
 
 def named_tools(text: str, tools: Iterable[str]) -> Iterator[str]:
-    """Yield the tools that a text names; names that can be ordinary words do not count."""
+    """Yield the tools that a text names, without tools whose name can be an ordinary word."""
     for tool in tools:
-        if tool in text and _CODED.search(tool) and re.search(rf"\b{re.escape(tool)}\b", text):
+        if tool in text and _NO_WORD.search(tool) and re.search(rf"\b{re.escape(tool)}\b", text):
             yield tool
 
 

@@ -33,7 +33,7 @@ def cached_classifiers(queries: Sequence[AnnotatedQuery], encoder: Encoder) -> C
     See ``train_classifiers``. A cache folder that cannot be written to is ignored.
     """
     file = cache_folder() / "classifiers" / f"{_digest(queries, encoder)}.npz"
-    # Pickles could run code.
+    # A pickle in the file could run code, so pickles are not allowed.
     with (
         suppress(InputError, OSError, ValueError, KeyError, EOFError, BadZipFile),
         np.load(file, allow_pickle=False) as weights,

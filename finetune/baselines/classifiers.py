@@ -1,10 +1,9 @@
 """The classifiers planner: an ensemble chooses a plan's shape, and a second step its arguments.
 
-In REAPER's status quo (Joshi et al. 2024) classifiers choose where to look things up, and each
-choice is a fixed plan. Binary classifiers of the question vote for the plan shapes of the training
-queries; a combination without a training query, or a tool that only the request has, cannot be
-chosen. The second step fills each open literal with the likeliest run of the question's words, by a
-logistic regression of each word.
+It is the baseline of REAPER (Joshi et al. 2024), in which classifiers choose among fixed plans.
+Binary classifiers of the question vote for the plan shapes of the training queries, so a shape or a
+tool without a training query is never chosen. The second step fills each open literal with words of
+the question: a logistic regression scores each word, and the best run of words is the literal.
 """
 
 from __future__ import annotations
@@ -46,9 +45,9 @@ from casewright.tools import alias
 
 #: Number of columns of hashed features.
 COLUMNS = 1 << 17
-#: Parts of a question: a word's part is a feature of its position.
+#: Number of equal parts of a question; the part in which a word stands is one of its features.
 _PARTS = 6
-#: Plan shapes that the planner tries before the fallback plan.
+#: Number of plan shapes that the planner tries before the fallback plan.
 ATTEMPTS = 8
 #: Weight of the logarithm of the number of queries with a plan shape.
 PRIOR = 1.0
@@ -56,7 +55,7 @@ PRIOR = 1.0
 
 @dataclass(frozen=True, slots=True)
 class Slot:
-    """An open literal: its tool and argument, its index in the plan, and the number of literals."""
+    """An open literal: ``tool.argument``, its index among the plan's literals, and their number."""
 
     name: str
     index: int
@@ -111,19 +110,19 @@ class ArgumentFinder:
         for query in queries:
             words = words_of(query.query)
             for (*_, text), slot in zip(text_literals(query.plan), _slots(query.plan), strict=True):
-                inside = _covered(words, text, query.query)
-                if any(inside):
+                in_literal = _in_literal(words, text, query.query)
+                if any(in_literal):
                     rows.append(word_rows(words, slot))
-                    labels += inside
+                    labels += in_literal
         if all(labels) or not any(labels):
-            # No plan has a literal, or no question has another word.
+            # A regression needs words inside and words outside of literals.
             return cls(np.zeros(COLUMNS + 1, np.float32))
         return cls(fit_regression(vstack(rows, format="csr"), labels))
 
     def filled(self, plan: Plan, question: str) -> Plan:
-        """Return the plan with words of the question as its literals, each word used once.
+        """Return the plan with words of the question as its literals; no word is used twice.
 
-        Several literals of one argument are in the question's order. Literals stay open if the
+        The literals of one argument are in the order of the question. Literals stay open if the
         question has too few words.
         """
         words = words_of(question)
@@ -134,7 +133,7 @@ class ArgumentFinder:
             if run := _best_run(words, scores, free):
                 free[run[0] : run[1] + 1] = False
                 runs[slot.name].append(run)
-        ordered = {name: iter(sorted(several)) for name, several in runs.items()}
+        ordered = {name: iter(sorted(of_argument)) for name, of_argument in runs.items()}
         texts: dict[tuple[int, str], str] = {}
         for (index, name, _), slot in zip(text_literals(plan), _slots(plan), strict=True):
             if run := next(ordered.get(slot.name, iter(())), None):
@@ -148,8 +147,8 @@ def _slots(plan: Plan) -> Iterator[Slot]:
         yield Slot(f"{plan.steps[index].tool}.{name}", position, len(literals))
 
 
-def _covered(words: Sequence[Word], text: str, question: str) -> list[bool]:
-    """Return a flag for each word of a question: the first occurrence of a text covers it."""
+def _in_literal(words: Sequence[Word], text: str, question: str) -> list[bool]:
+    """Return a flag for each word of a question: true in the first occurrence of the text."""
     target = [normalized(word.text) for word in words_of(text)]
     texts = [normalized(word.text) for word in words]
     for start in range(len(texts) - len(target) + 1):
@@ -177,11 +176,11 @@ def _best_run(
 
 
 def plan_labels(plan: Plan) -> frozenset[str]:
-    """Return the labels of a plan, for one binary classifier each.
+    """Return the labels of a plan; each label has a binary classifier.
 
-    A tool is used, or used more than once. An argument has a source: the question, words of the
-    question, a context field, or another tool's result. A plan has a number of steps whose results
-    no other step needs.
+    Labels say that a tool is used, or used more than once; that an argument's source is the
+    question, words of the question, a context field, or another tool's result; and the number of
+    steps whose results no other step needs.
     """
     counts = Counter(plan.tools)
     labels = {f"uses {tool}" for tool in counts} | {*feeds(plan), f"asks {len(last_tools(plan))}"}
@@ -199,9 +198,9 @@ class PlanEnsemble:
     """Binary classifiers, and the plan shapes that they vote for.
 
     Attributes:
-        labels: The classifiers' labels, which some but not all of the queries' plans have; see
-            ``plan_labels``.
-        described: A flag for each shape and label, array (shapes, labels).
+        labels: The classifiers' labels, see ``plan_labels``; some of the plans have a label, and
+            some do not.
+        described: True if a shape has a label, array (shapes, labels).
         counts: The number of queries of each shape, array (shapes,).
         weights: The classifiers' weights and intercepts, array (labels, columns + 1).
     """
@@ -219,15 +218,15 @@ class PlanEnsemble:
         contexts = [query.record.context for query in queries]
         features = QuestionFeatures.of([query.query for query in queries], contexts)
         counts = Counter(label for query in queries for label in plan_labels(query.plan))
-        most = len(queries) - LEAST
-        labels = sorted(name for name, count in counts.items() if LEAST <= count <= most)
-        counted = Counter(shape(query.plan) for query in queries)
-        shapes = tuple(parse_plan(text) for text in counted)
+        highest = len(queries) - LEAST
+        labels = sorted(name for name, count in counts.items() if LEAST <= count <= highest)
+        shape_counts = Counter(shape(query.plan) for query in queries)
+        shapes = tuple(parse_plan(text) for text in shape_counts)
         described = [[name in plan_labels(plan) for name in labels] for plan in shapes]
         return cls(
             *(features, tuple(labels), shapes),
             np.array(described, bool),
-            np.array(list(counted.values())),
+            np.array(list(shape_counts.values())),
             np.zeros((len(labels), dimension + features.width + 1), np.float32),
         )
 
@@ -242,10 +241,10 @@ class PlanEnsemble:
         return np.stack(weights) if weights else self.weights
 
     def ranked(self, request: PlanRequest, vector: Floats) -> Iterator[Plan]:
-        """Yield the shapes whose tools and context fields the request has, the likeliest first.
+        """Yield the shapes that the request's tools and context allow, the likeliest first.
 
-        The classifiers count as independent, as in naive Bayes; ``vector`` (dimension,) is the
-        embedding of the question.
+        The classifiers are treated as independent, as in naive Bayes; ``vector`` (dimension,) is
+        the embedding of the question.
         """
         row = self.features.matrix([request.question], vector[None], [request.context])
         logits = row @ self.weights[:, :-1].T + self.weights[:, -1]
@@ -258,7 +257,7 @@ class PlanEnsemble:
 
 
 class ClassifierPlanner:
-    """A planner by classifiers, with the tools and plan shapes of their training queries only."""
+    """A planner with classifiers, limited to the tools and plan shapes of the training queries."""
 
     name = "classifiers"
 
@@ -299,23 +298,23 @@ def train_classifiers(
 ) -> ClassifierPlanner:
     """Return a planner that is trained on queries; equal queries give equal planners.
 
-    Queries that add a tool which their plan uses, or that remove a tool, are left out. ``weights``
-    are the weights ``ensemble`` and ``words`` of a previous training on these queries.
+    Queries that remove a tool, or add a tool that their plan uses, are left out. ``weights`` are
+    the weights ``ensemble`` and ``words`` of a previous training on these queries.
 
     Raises:
         InputError: The remaining queries have fewer than two plans, or the weights do not fit.
         DependencyError: scikit-learn is not installed.
     """
-    known = [query for query in queries if _uses_common_tools(query)]
-    if len({query.plan.tools for query in known}) < 2:
+    usable = [query for query in queries if _uses_common_tools(query)]
+    if len({query.plan.tools for query in usable}) < 2:
         raise InputError(
-            f"Classifiers cannot be trained: of {len(queries)} queries, {len(known)} use the "
+            f"Classifiers cannot be trained: of {len(queries)} queries, {len(usable)} use the "
             "toolbox as it is, and these have fewer than two different plans. Give more queries."
         )
-    ensemble = PlanEnsemble.untrained(known, encoder.dimension)
+    ensemble = PlanEnsemble.untrained(usable, encoder.dimension)
     if weights is None:
-        trained = ensemble.fitted(known, encoder.embed([query.query for query in known]))
-        arguments = ArgumentFinder.fit(known)
+        trained = ensemble.fitted(usable, encoder.embed([query.query for query in usable]))
+        arguments = ArgumentFinder.fit(usable)
     else:
         trained, arguments = weights["ensemble"], ArgumentFinder(weights["words"])
     if trained.shape != ensemble.weights.shape:

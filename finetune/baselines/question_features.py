@@ -55,7 +55,7 @@ _LENGTHS = ((re.compile(r"\?"), 3), (re.compile(r"[,.;!?]"), 6), (re.compile(r"\
 
 @dataclass(frozen=True, slots=True)
 class QuestionFeatures:
-    """Features of requests: the IDF of each word and bigram, and context fields."""
+    """Features of requests: ``rarity`` is the IDF of each word and bigram; context fields."""
 
     rarity: Mapping[str, float]
     fields: tuple[str, ...]
@@ -83,12 +83,12 @@ class QuestionFeatures:
     def matrix(
         self, questions: Sequence[str], vectors: Floats, contexts: Sequence[Mapping[str, Any]]
     ) -> csr_array:
-        """Return embeddings, words, lengths and fields of requests as a sparse float32 array.
+        """Return the features of n requests, a sparse float32 array (n, dimension + ``width``).
 
-        ``vectors`` (n, dimension) are the embeddings; the array is (n, dimension + ``width``).
+        Its columns are the embedding (``vectors`` (n, dimension)), words, lengths and fields.
         """
         norms = np.linalg.norm(vectors, axis=1, keepdims=True)
-        # An encoder may return vectors of other lengths, also zero vectors.
+        # Not all encoders return unit vectors, and a vector may be zero.
         units = EMBEDDING_SCALE * vectors / np.where(norms > 0, norms, 1)
         columns = {word: index for index, word in enumerate(self.rarity)}
         rows = [sorted(columns.keys() & _tokens(question)) for question in questions]

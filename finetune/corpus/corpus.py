@@ -1,4 +1,4 @@
-"""The corpus: one JSON file for each toolbox, and the second reading of its plans."""
+"""The corpus: one JSON file for each toolbox, and the review of its plans by a second reader."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from casewright.tools.from_file import read_tool, toolbox_to_records
 
 Split = Literal["training", "validation", "measuring"]
 SPLITS: tuple[Split, ...] = get_args(Split)
-#: The packaged corpus and its second reading.
+#: The packaged corpus, and the file of its second reading: a review by a second reader.
 FOLDER = Path(__file__).parent / "data"
 SECOND_READING = Path(__file__).parent / "second_reading.jsonl"
 
@@ -32,8 +32,8 @@ class CorpusToolbox:
     Attributes:
         field: The owners and users of the tools.
         writer: The author; the messages of one author have one style.
-        split: Toolboxes for ``measuring`` are not used in training or tuning.
-        pools: Other names and descriptions, by tool.
+        split: ``measuring`` toolboxes are the test set; no training or tuning uses them.
+        pools: Alternative names and descriptions, by tool.
         queries: Annotated messages with valid plans.
     """
 
@@ -80,19 +80,14 @@ def training_toolboxes(folder: Path = FOLDER, *, follow_ups: bool = True) -> lis
         follow_ups: Include the messages that need the history of a conversation.
     """
     boxes = read_corpus(folder=folder)
-    held = {plain(q.query) for box in boxes if box.split != "training" for q in box.queries}
-    return [
-        replace(
-            box,
-            queries=tuple(
-                q
-                for q in box.queries
-                if plain(q.query) not in held and (follow_ups or not q.record.history)
-            ),
-        )
-        for box in boxes
-        if box.split == "training"
-    ]
+    held_out = {plain(q.query) for box in boxes if box.split != "training" for q in box.queries}
+
+    def usable(query: AnnotatedQuery) -> bool:
+        is_included = follow_ups or not query.record.history
+        return is_included and plain(query.query) not in held_out
+
+    training = [box for box in boxes if box.split == "training"]
+    return [replace(box, queries=tuple(filter(usable, box.queries))) for box in training]
 
 
 def _load(path: Path) -> _File:
@@ -162,11 +157,11 @@ def _json(value: Any, indent: int | None = None) -> str:
 
 
 class Reading(BaseModel):
-    """The second reading of a message.
+    """The review of a message's plan by a second reader.
 
     Attributes:
         id: The message's id.
-        verdict: The plan was right, the plan was corrected, or the message was removed.
+        verdict: The plan was right, was corrected (``mended``), or was removed (``dropped``).
         why: The reason of the verdict.
         plan: The plan before its correction.
     """

@@ -1,4 +1,4 @@
-"""Counts of the corpus by split, and the class of a message by its gold plan."""
+"""Counts of the corpus by split, and the classes of messages by their gold plans."""
 
 from __future__ import annotations
 
@@ -18,10 +18,13 @@ ONE, CHAIN, SEVERAL, NOTHING = "one look-up", "chain of look-ups", "several asks
 CLASSES: Final = (ONE, CHAIN, SEVERAL, NOTHING)
 USED, DECOY = "open page used", "open page as decoy"
 FOLLOW_UP = "follow-ups of a conversation"
+CHAINS, OPTIONAL = "plans with a reference to a step", "optional arguments given"
+CHOICES, NUMBERS = "choices", "numbers"
+SHARES = ("mended, share", "mended, low", "mended, high")
 
 
 def class_of(query: AnnotatedQuery) -> str:
-    """Return a message's class; a chain has one sub-query, whose last step needs the others."""
+    """Return a message's class; in a chain, the one last step needs all other steps."""
     if NO_EVIDENCE.name in query.plan.tools:
         return NOTHING
     if plan_class(query.plan) == MULTI_STEP:
@@ -30,15 +33,10 @@ def class_of(query: AnnotatedQuery) -> str:
 
 
 def page_of(query: AnnotatedQuery) -> str:
-    """Return ``USED`` or ``DECOY`` for a message with an open page, else an empty text."""
+    """Return whether the gold plan uses the open page; an empty text without an open page."""
     if not query.record.context:
         return ""
     return USED if context_fields(query.plan) else DECOY
-
-
-CHAINS, OPTIONAL = "plans with a reference to a step", "optional arguments given"
-CHOICES, NUMBERS = "choices", "numbers"
-SHARES = ("mended, share", "mended, low", "mended, high")
 
 
 def corpus_counts(
@@ -46,9 +44,9 @@ def corpus_counts(
 ) -> dict[str, dict[str, Any]]:
     """Return the counts of each split and of ``all``.
 
-    Optional arguments, choices and numbers are arguments of gold plans. ``mended, share`` is the
-    share of corrected plans among the messages with a second reading, with its 95 % interval
-    (Wilson); ``None`` without such messages.
+    ``mended, share`` is the share of messages whose plan a second reading corrected, among the
+    messages with a second reading. ``low`` and ``high`` are its 95 % interval (Wilson). All three
+    are ``None`` without second readings.
     """
     groups: dict[str, Sequence[CorpusToolbox]] = {
         split: [box for box in boxes if box.split == split] for split in SPLITS
@@ -57,32 +55,33 @@ def corpus_counts(
 
 
 def _counts(boxes: Sequence[CorpusToolbox], readings: Sequence[Reading]) -> dict[str, Any]:
-    results: Counter[str] = Counter()
+    features: Counter[str] = Counter()
     for box in boxes:
         for query in box.queries:
-            results.update(_features(query, box.toolbox))
+            features.update(_features(query, box.toolbox))
     names = {box.name for box in boxes}
     verdicts = Counter(reading.verdict for reading in readings if reading.toolbox in names)
     read, mended = verdicts.total(), verdicts["mended"]
-    figures: dict[str, float | None] = dict.fromkeys(SHARES)
+    shares: dict[str, float | None] = dict.fromkeys(SHARES)
     if read:
-        shares = (mended / read, *wilson(mended, read))
-        figures = {n: round(share, 4) for n, share in zip(SHARES, shares, strict=True)}
+        values = (mended / read, *wilson(mended, read))
+        shares = {name: round(value, 4) for name, value in zip(SHARES, values, strict=True)}
     return {
         "toolboxes": len(boxes),
         "writers": len({box.writer for box in boxes}),
         "tools": sum(tool.name != NO_EVIDENCE.name for box in boxes for tool in box.toolbox),
         "messages": sum(len(box.queries) for box in boxes),
-        **{name: results[name] for name in (*CLASSES, CHAINS, USED, DECOY, FOLLOW_UP)},
-        **{name: results[name] for name in (OPTIONAL, CHOICES, NUMBERS)},
+        **{name: features[name] for name in (*CLASSES, CHAINS, USED, DECOY, FOLLOW_UP)},
+        **{name: features[name] for name in (OPTIONAL, CHOICES, NUMBERS)},
         "read again": read,
         "mended": mended,
         "dropped": verdicts["dropped"],
-        **figures,
+        **shares,
     }
 
 
 def _features(query: AnnotatedQuery, toolbox: Toolbox) -> Counter[str]:
+    """Return the features of a message, and the counts of three kinds of its plan's arguments."""
     results = Counter([class_of(query), page_of(query)])
     results[FOLLOW_UP] = bool(query.record.history)
     results[CHAINS] = any(True for step in query.plan.steps for _ in step.references())

@@ -18,15 +18,16 @@ if TYPE_CHECKING:
 
 #: For each question, for each of its answers, the log-probabilities of its tokens.
 Logprobs = list[list[list[float]]]
-#: Largest difference between two ways to compute a number in float32; other types are coarser.
+#: Allowed relative difference of log-probabilities computed in one row and in separate rows.
 _NEAR = 1e-2
 
 
 class AnswerNetwork:
     """Reads contexts and their answers with a causal language model.
 
-    All answers follow their context's KV cache in one row, under a mask that lets each see only the
-    context and itself. Networks that accept no such mask read the context again with each answer.
+    All answers to a question form one row after the context's KV cache. A mask lets each answer see
+    only the context and itself. Networks that accept no such mask, or whose sliding window is too
+    short, read the context again with each answer.
     """
 
     def __init__(self, model: LanguageModel) -> None:
@@ -82,7 +83,7 @@ class AnswerNetwork:
         return [[next(flat) for _ in question.answers] for question in questions]
 
     def _packed(self, questions: Sequence[AnswerTokens], cache: Any, mask: Tensor) -> Logprobs:
-        """Return the log-probabilities from each answer's second token on, a row a question."""
+        """Return the log-probabilities of each question's answers, without their first tokens."""
         ids, owners, offsets, targets = [], [], [], []
         for question in questions:
             lengths = [len(answer) - 1 for answer in question.answers]
@@ -94,8 +95,8 @@ class AnswerNetwork:
         owner, offset = self._padded(owners, "right")[0], self._padded(offsets, "right")[0]
         if not owner.shape[1]:
             return [[[] for _ in question.answers] for question in questions]
-        same = (owner[:, :, None] == owner[:, None, :]) & (offset[:, :, None] >= offset[:, None, :])
-        visible = torch.cat([mask.bool()[:, None, :].expand(-1, same.shape[1], -1), same], dim=2)
+        own = (owner[:, :, None] == owner[:, None, :]) & (offset[:, :, None] >= offset[:, None, :])
+        visible = torch.cat([mask.bool()[:, None, :].expand(-1, own.shape[1], -1), own], dim=2)
         output = self._network(
             input_ids=self._padded(ids, "right")[0],
             attention_mask=self._bias(visible),
@@ -112,9 +113,9 @@ class AnswerNetwork:
 
     @torch.inference_mode()
     def _takes_masks(self, vocabulary: int) -> bool:
-        """Return whether answers in one row get the same numbers as in rows of their own."""
-        some = [token % vocabulary for token in (7, 11, 13, 17, 19, 23)]
-        sample = AnswerTokens(tuple(some[:2]), (tuple(some[2:5]), tuple(some[3:])), (0, 0))
+        """Return whether answers in one row get the same log-probabilities as in separate rows."""
+        tokens = [token % vocabulary for token in (7, 11, 13, 17, 19, 23)]
+        sample = AnswerTokens(tuple(tokens[:2]), (tuple(tokens[2:5]), tuple(tokens[3:])), (0, 0))
         self._packs = True
         try:
             packed, apart = self.shared([sample])[0], self.apart([sample])[0]
@@ -126,9 +127,8 @@ class AnswerNetwork:
     def _bias(self, visible: Tensor) -> Tensor:
         """Return a mask as an additive bias of attention scores, array (rows, 1, new, all)."""
         dtype = self._network.dtype
-        hidden = torch.full((), torch.finfo(dtype).min, dtype=dtype, device=self._device)
-        shown = torch.zeros((), dtype=dtype, device=self._device)
-        return torch.where(visible, shown, hidden)[:, None]
+        bias = torch.zeros(visible.shape, dtype=dtype, device=self._device)
+        return bias.masked_fill(~visible, torch.finfo(dtype).min)[:, None]
 
     def _padded(self, rows: Sequence[Sequence[int]], side: str = "left") -> tuple[Tensor, Tensor]:
         """Return rows padded on one side, and the mask of what is not padding."""

@@ -17,8 +17,8 @@ class AnswerTokens:
     Attributes:
         context: Tokens that all answers share; at least one.
         answers: The tokens after the context, a non-empty sequence for each answer.
-        lead: For each answer, the number of its first tokens that belong to the context. They are
-            not in ``context`` because another answer has other tokens there.
+        lead: For each answer, how many of its first tokens belong to the context. ``context`` lacks
+            them because another answer has other tokens there.
     """
 
     context: tuple[int, ...]
@@ -43,18 +43,19 @@ class AnswerTokenizer:
     def __init__(self, tokenizer: Any) -> None:
         self._plain = PlainText.of(tokenizer.backend_tokenizer.to_str())
         bos = tokenizer.bos_token_id
-        # If only the chat template adds the token, the model was still trained with it.
+        # A model whose chat template alone adds the first token was still trained with it.
         template = tokenizer.chat_template
         starts_with_bos = bos in tokenizer("")["input_ids"][:1] or "bos_token" in str(template)
         self._before = (bos,) if starts_with_bos and bos is not None else ()
         word = tokenizer("Q", add_special_tokens=False)["input_ids"]
         spaced = word != self._plain.encode("Q") and word == self._plain.encode(" Q")
-        self._lead = " " if spaced else ""
+        # The library's tokenizer puts a space before a text; the plain one does not.
+        self._space = " " if spaced else ""
 
     def answers(self, context: str, answers: Sequence[str]) -> AnswerTokens:
         """Return the tokens of a context with its answers; ``InputError`` if an answer is blank."""
-        boundary = len(self._lead + context)
-        texts = [self._lead + context + answer for answer in answers]
+        boundary = len(self._space + context)
+        texts = [self._space + context + answer for answer in answers]
         # Lone surrogates cannot be encoded; the library would raise.
         plain = [text.encode("utf-8", "replace").decode() for text in texts]
         encodings = self._plain.tokenizer.encode_batch(plain, add_special_tokens=False)

@@ -1,7 +1,7 @@
-"""Calibration: which shares of relevance, diversity and quality help a model most.
+"""Calibration: a search for the shares of relevance, diversity and quality that help a model most.
 
-RAGSys, section 5.3 and Figure 1: the benefit of the selected demonstrations over λ_d, beside their
-similarity. Every setting selects from the store by the same object that a planner uses.
+As in RAGSys (section 5.3, Figure 1), the benefit of the selected demonstrations is measured over
+λ_d. Each setting selects with the same class as a planner.
 """
 
 from __future__ import annotations
@@ -33,17 +33,17 @@ from casewright.stores.select import check_bias, check_share
 
 #: A setting: λ_d and λ_b.
 Setting = tuple[float, float]
-#: λ_d = λ_b = 1: the nearest cases.
-PLAIN: Setting = (1.0, 1.0)
-#: Default λ_d, and λ_b where quality can be measured.
+#: λ_d = λ_b = 1, which selects the nearest cases.
+NEAREST: Setting = (1.0, 1.0)
+#: Default values of λ_d, and of λ_b if quality can be measured.
 LAMBDAS_D = tuple(round(step / 10, 1) for step in range(11))
 LAMBDAS_B = (0.9, 0.95, 1.0)
-#: Folds of the questions, each held out once.
+#: Number of folds of the questions; each is held out once.
 FOLDS = 5
-#: Prompts that are scored to estimate the time of all.
-_TRIED = 8
+#: Number of prompts that are scored to estimate the time for all.
+_SAMPLE = 8
 
-#: What a calibration can optimise, as a number of a question's measures.
+#: The measures that a calibration can optimise.
 MEASURES: dict[str, Callable[[AnswerMeasures], float]] = {
     "margin": lambda verdict: verdict.margin,
     "dpo": lambda verdict: verdict.preference,
@@ -58,9 +58,9 @@ class SettingChoice:
 
     Attributes:
         benefit: Its mean benefit; optimistic, since the setting was chosen by this figure.
-        gain: Its benefit above that of λ_d = λ_b = 1, with the 95 % interval.
-        lambda_d_interval: The values that 95 % of resamples of the questions choose.
-        as_good: The settings whose benefit is not lower by a paired 95 % interval.
+        gain: Its benefit minus that of λ_d = λ_b = 1, with the 95 % interval.
+        lambda_d_interval: The range of the best λ_d in 95 % of bootstrap samples of the questions.
+        as_good: The settings that are not significantly worse, by a paired 95 % interval.
     """
 
     lambda_d: float
@@ -91,7 +91,7 @@ class SettingResult:
         lambda_b: Share of the similarity in the relevance; the rest is quality's.
         interval: 95 % interval of the benefit.
         dpo: Mean over the questions of the mean of log σ(Δ).
-        cosine: Mean cosine of the pairs that were shown.
+        cosine: Mean cosine of the pairs of demonstrations in a prompt.
     """
 
     lambda_d: float
@@ -107,8 +107,8 @@ class Calibration:
     """The result of a sweep.
 
     Attributes:
-        held_out: Benefit with its 95 % interval on questions that did not choose: of ``chosen`` (by
-            the other questions), ``nearest`` (λ_d = λ_b = 1) and ``random`` (random cases).
+        held_out: Benefits with 95 % intervals of ``chosen`` (the setting that is best on the other
+            folds), ``nearest`` (λ_d = λ_b = 1) and ``random`` (random cases).
     """
 
     model: str
@@ -122,7 +122,7 @@ class Calibration:
 
     @property
     def selector(self) -> MarginalSelector:
-        """The chosen selection: what a planner takes as ``selection``."""
+        """The selector with the best setting, for a planner's argument ``selection``."""
         return MarginalSelector(self.choice.lambda_d, self.choice.lambda_b)
 
     def to_json(self) -> dict[str, Any]:
@@ -136,10 +136,10 @@ class Sweep:
 
     Attributes:
         lambdas_d: Values of λ_d, from 0 to 1.
-        lambdas_b: Values of λ_b; other than 1 they weigh the store's quality (``measure_quality``),
-            above 1 against a case.
-        measure: What to optimise: a key of ``MEASURES``.
-        limit: Most questions, drawn at random.
+        lambdas_b: Values of λ_b. Below 1, a high quality (``measure_quality``) counts for a case,
+            above 1 against it.
+        measure: The measure to optimise: a key of ``MEASURES``.
+        limit: Maximum number of questions, which are drawn at random.
     """
 
     k: int = 6
@@ -161,15 +161,15 @@ class Sweep:
 
     @property
     def settings(self) -> list[Setting]:
-        """All combinations of λ_d and λ_b, with (1, 1) always among them."""
-        return sorted(set(itertools.product(self.lambdas_d, self.lambdas_b)) | {PLAIN})
+        """All combinations of λ_d and λ_b, and (1, 1)."""
+        return sorted(set(itertools.product(self.lambdas_d, self.lambdas_b)) | {NEAREST})
 
 
 @dataclass(frozen=True, slots=True)
 class PreparedCalibration:
-    """A calibration whose demonstrations are selected.
+    """A calibration after the selection of demonstrations, before the scoring.
 
-    ``shown`` has for each setting, and last for a random draw, the demonstrations of each question.
+    ``shown`` has the questions' demonstrations: a row for each setting, and one at random.
     """
 
     sweep: Sweep
@@ -191,12 +191,12 @@ def calibrate(
 
     Args:
         scorer: The model; a ``RecordedScorer`` resumes an interrupted run.
-        questions: By default the store's own cases, each asked without those of its group.
-        progress: Whether bars are shown; see ``progress_bar``.
+        questions: By default the store's own cases; cases of a question's group are not shown.
+        progress: Show progress bars; see ``progress_bar``.
 
     Raises:
-        InputError: A case is no demonstration, there are fewer than two questions, or they lack
-            the wrong answers that the measure needs.
+        InputError: A case is not a demonstration, there are fewer than two questions, or questions
+            lack the wrong answers that the measure needs.
     """
     prepared = prepare(store, scorer, questions, sweep, reading=reading, progress=progress)
     return run(prepared, scorer, progress=progress)
@@ -211,18 +211,21 @@ def prepare(
     reading: CaseReading | None = None,
     progress: bool | None = None,
 ) -> PreparedCalibration:
-    """Select for every setting, and estimate the cost of scoring; see ``calibrate``."""
+    """Select demonstrations for every setting, and estimate the cost of scoring.
+
+    See ``calibrate`` for the arguments.
+    """
     sweep, reading = sweep or Sweep(), reading or CaseReading.of(store)
-    chosen = list(questions) if questions is not None else reading.questions(store.all())
-    if sweep.limit is not None and sweep.limit < len(chosen):
-        chosen = random.Random(sweep.seed).sample(chosen, sweep.limit)
-    _check(chosen, sweep.measure)
+    sample = list(questions) if questions is not None else reading.questions(store.all())
+    if sweep.limit is not None and sweep.limit < len(sample):
+        sample = random.Random(sweep.seed).sample(sample, sweep.limit)
+    _check(sample, sweep.measure)
     shown = [
-        shown_by(store, MarginalSelector(d, b), chosen, sweep.k, reading, progress=progress)
+        shown_by(store, MarginalSelector(d, b), sample, sweep.k, reading, progress=progress)
         for d, b in sweep.settings
     ]
-    shown.append(shown_at_random(store, chosen, sweep.k, reading, sweep.seed))
-    return PreparedCalibration(sweep, chosen, shown, _cost(scorer, chosen, shown))
+    shown.append(shown_at_random(store, sample, sweep.k, reading, sweep.seed))
+    return PreparedCalibration(sweep, sample, shown, _cost(scorer, sample, shown))
 
 
 def run(
@@ -233,7 +236,7 @@ def run(
     measured = verdicts(scorer, questions, prepared.shown, progress=progress)
     value = MEASURES[sweep.measure]
     benefit = np.array([[value(verdict) for verdict in row] for row in measured])
-    # Questions of one group are weighed, and held out, together.
+    # Questions of one group are resampled and held out together.
     numbers: dict[Any, int] = {}
     groups = [numbers.setdefault(q.group or q.question, len(numbers)) for q in questions]
     resamples = Resamples(len(questions), groups=groups, seed=sweep.seed)
@@ -252,14 +255,14 @@ def run(
 def _check(questions: Sequence[JudgedQuestion], measure: str) -> None:
     if len(questions) < 2:
         raise InputError(
-            f"A calibration has {len(questions)} questions. Give at least two; it takes some "
-            "hundred to tell one setting from another."
+            f"A calibration has {len(questions)} questions. Give at least two; some hundred are "
+            "needed to tell settings apart."
         )
     with_wrong = {bool(question.wrong) for question in questions}
     if len(with_wrong) > 1:
         raise InputError(
-            "Some questions have wrong answers and some have none, so that their margins are of "
-            "two kinds. Give wrong answers to all of them, or to none."
+            "Some questions have wrong answers and some have none, so their margins cannot be "
+            "compared. Give wrong answers for all of them, or for none."
         )
     if measure in ("mass", "mc1") and False in with_wrong:
         raise InputError(
@@ -271,7 +274,7 @@ def _check(questions: Sequence[JudgedQuestion], measure: str) -> None:
 def _cost(
     scorer: AnswerScorer, questions: Sequence[JudgedQuestion], shown: Sequence[Sequence[Shown]]
 ) -> Cost:
-    """Return the number of prompts to score, and the time by a sample of them."""
+    """Return the cost of scoring; the time is estimated from a sample of the prompts."""
     rows = ([Shown()] * len(questions), *shown)
     pairs = [pair for row in rows for pair in zip(row, questions, strict=True)]
     prompts = list(dict.fromkeys(item.asked(question) for item, question in pairs))
@@ -279,10 +282,10 @@ def _cost(
     missing = prompts if recorded is None else recorded.missing(prompts)
     tokens = scorer.tokens(missing)
     seconds = None
-    # Without a record, the sample would be scored again.
+    # Without a record, the sample would be scored twice.
     if recorded and missing:
-        # Spread out, since prompts of different settings have different lengths.
-        sample = missing[:: max(1, len(missing) // _TRIED)][:_TRIED]
+        # An even sample, since prompts of different settings have different lengths.
+        sample = missing[:: max(1, len(missing) // _SAMPLE)][:_SAMPLE]
         share = tokens / max(1, scorer.tokens(sample))
         started = time.perf_counter()
         score_all(scorer, sample, progress=False)
@@ -308,7 +311,7 @@ def _rows(
 
 
 def _best_of(settings: Sequence[Setting], means: Floats) -> int:
-    """Return the index of the highest mean; of equal ones, the nearest to plain similarity."""
+    """Return the index of the highest mean; of equal means, that with the highest λ_d and λ_b."""
     return max(range(len(settings)), key=lambda s: (round(float(means[s]), 12), *settings[s]))
 
 
@@ -316,9 +319,9 @@ def _choose(settings: Sequence[Setting], benefit: Floats, resamples: Resamples) 
     """Return the setting with the highest mean benefit, of array (settings, questions)."""
     means = _means(benefit, resamples)
     best = _best_of(settings, benefit.mean(axis=1))
-    plain = settings.index(PLAIN)
-    drawn = [settings[_best_of(settings, row)] for row in means]
-    gain = means[:, best] - means[:, plain]
+    nearest = settings.index(NEAREST)
+    bootstrap_best = [settings[_best_of(settings, row)] for row in means]
+    gain = means[:, best] - means[:, nearest]
     as_good = [
         setting
         for number, setting in enumerate(settings)
@@ -327,9 +330,9 @@ def _choose(settings: Sequence[Setting], benefit: Floats, resamples: Resamples) 
     return SettingChoice(
         *settings[best],
         benefit=float(benefit[best].mean()),
-        gain=(float((benefit[best] - benefit[plain]).mean()), *percentile_interval(gain)),
-        lambda_d_interval=percentile_interval(np.array([d for d, _ in drawn])),
-        lambda_b_interval=percentile_interval(np.array([b for _, b in drawn])),
+        gain=(float((benefit[best] - benefit[nearest]).mean()), *percentile_interval(gain)),
+        lambda_d_interval=percentile_interval(np.array([d for d, _ in bootstrap_best])),
+        lambda_b_interval=percentile_interval(np.array([b for _, b in bootstrap_best])),
         as_good=as_good,
     )
 
@@ -343,16 +346,16 @@ def _held_out(
     fold_of = np.random.default_rng(seed).permutation(int(groups.max()) + 1)[groups] % FOLDS
     chosen = np.empty(questions)
     for fold in set(fold_of.tolist()):
-        out = fold_of == fold
-        # A few questions may all be in one fold; then all of them choose.
-        known = benefit[:-1, ~out] if (~out).any() else benefit[:-1]
-        chosen[out] = benefit[_best_of(settings, known.mean(axis=1)), out]
-    rows = {"chosen": chosen, "nearest": benefit[settings.index(PLAIN)], "random": benefit[-1]}
+        held_out = fold_of == fold
+        # A few questions may all be in one fold, which then is not held out.
+        others = benefit[:-1, ~held_out] if (~held_out).any() else benefit[:-1]
+        chosen[held_out] = benefit[_best_of(settings, others.mean(axis=1)), held_out]
+    rows = {"chosen": chosen, "nearest": benefit[settings.index(NEAREST)], "random": benefit[-1]}
     return {name: (float(row.mean()), *interval_of(row, resamples)) for name, row in rows.items()}
 
 
 def interval_of(values: Floats, resamples: Resamples) -> tuple[float, float]:
-    """Return the 95 % interval of the mean of one number a question."""
+    """Return the 95 % interval of the mean of values, one for each question."""
     return percentile_interval(_means(values[None, :], resamples)[:, 0])
 
 
@@ -366,27 +369,13 @@ def draw_calibration(axes: Any, calibration: Calibration) -> None:
     """Draw the benefit of each setting over the mean cosine of its demonstrations."""
     for lambda_b in sorted({row.lambda_b for row in calibration.rows}):
         rows = [r for r in calibration.rows if r.lambda_b == lambda_b and r.cosine is not None]
-        errors = [
-            [row.benefit - row.interval[0] for row in rows],
-            [row.interval[1] - row.benefit for row in rows],
-        ]
-        axes.errorbar(
-            [row.cosine for row in rows],
-            [row.benefit for row in rows],
-            yerr=errors,
-            marker="o",
-            capsize=2,
-            linewidth=1,
-            label=f"λ_b = {lambda_b:g}",
-        )
+        benefits = [row.benefit for row in rows]
+        errors = np.abs(np.array([row.interval for row in rows]).T - benefits)
+        style = {"marker": "o", "capsize": 2, "linewidth": 1, "label": f"λ_b = {lambda_b:g}"}
+        axes.errorbar([row.cosine for row in rows], benefits, yerr=errors, **style)
+        style = {"textcoords": "offset points", "xytext": (4, 4), "fontsize": 7}
         for row in rows:
-            axes.annotate(
-                f"{row.lambda_d:g}",
-                (row.cosine, row.benefit),
-                textcoords="offset points",
-                xytext=(4, 4),
-                fontsize=7,
-            )
+            axes.annotate(f"{row.lambda_d:g}", (row.cosine, row.benefit), **style)
     random_benefit = calibration.held_out["random"][0]
     axes.axhline(random_benefit, color="grey", linestyle=":", label="random cases")
     axes.set_xlabel("mean cosine of the pairs shown (left: more diverse)")

@@ -35,16 +35,17 @@ class _Question(_Line):
 
 def demonstration_schema(encoder: Encoder) -> CaseSchema:
     """Return the schema of questions with answers: one facet, and quality as a log-probability."""
-    # Questions are compared with questions: CBR-RAG's f, without a cue.
+    # Questions are compared with questions, so the encoder needs no cue (CBR-RAG's f).
     facets = (text_facet("question", encoder, inter=False),)
     return CaseSchema("demonstrations", facets, quality_range=QUALITY_RANGE)
 
 
 def read_demonstrations(path: Path) -> list[Case]:
-    """Read demonstrations, JSON Lines with ``question``, ``answer``, optional ``wrong``, ``group``.
+    """Return the demonstrations in a JSON Lines file as cases.
 
-    ``wrong`` is a list of wrong answers. Lines of the same ``group`` (the question by default) are
-    not shown before each other. ``InputError`` names a line of another form.
+    Fields: ``question``, ``answer``, and optionally ``wrong`` (a list of wrong answers) and
+    ``group`` (by default the question). A prompt's question and demonstrations have different
+    groups. ``InputError`` names a line of another form.
     """
     return [
         Case(
@@ -57,10 +58,11 @@ def read_demonstrations(path: Path) -> list[Case]:
 
 
 def read_judged(path: Path) -> list[JudgedQuestion]:
-    """Read questions, JSON Lines with ``question``, ``right``, optional ``wrong`` and ``group``.
+    """Return the questions in a JSON Lines file.
 
-    ``right`` lists right answers, the best one first. Demonstrations of the same ``group`` are not
-    shown before it. ``InputError`` names a line of another form.
+    Fields: ``question``, ``right`` (a list of right answers, the best one first), and optionally
+    ``wrong`` and ``group`` as in ``read_demonstrations``. ``InputError`` names a line of another
+    form.
     """
     return [
         JudgedQuestion(line.question, tuple(line.right), tuple(line.wrong), ("group", line.key))
@@ -69,8 +71,7 @@ def read_judged(path: Path) -> list[JudgedQuestion]:
 
 
 def _lines(path: Path, model: type[Model]) -> list[Model]:
-    mend = "The command's help lists its fields."
-    lines = [line for _, line in read_records(path, model, mend)]
+    lines = [line for _, line in read_records(path, model, "The command's help lists its fields.")]
     if not lines:
         raise InputError(f"{path} is empty. Give one JSON object a line.")
     return lines

@@ -66,7 +66,7 @@ class JudgedQuestion:
 
     Attributes:
         right: Right answers, the best one first; at least one.
-        group: Metadata field and value of the cases that must not be shown before this question.
+        group: Metadata field and value of the cases that may not be demonstrations for it.
     """
 
     question: str
@@ -81,11 +81,11 @@ class JudgedQuestion:
 
     @property
     def where(self) -> Mapping[str, Any]:
-        """The filter of the cases that may be shown, for ``CaseStore.search``."""
+        """The filter for ``CaseStore.search`` of the cases that may be demonstrations."""
         return {} if self.group is None else {self.group[0]: {"not": self.group[1]}}
 
     def may_see(self, case: Case) -> bool:
-        """Return whether a case may be shown before this question."""
+        """Return True if a case may be a demonstration for this question."""
         return self.group is None or case.metadata.get(self.group[0]) != self.group[1]
 
 
@@ -95,7 +95,7 @@ class CaseReading:
 
     Attributes:
         component: The component of the problem that is the question.
-        group: Metadata field that cases of one question share; none is shown before it.
+        group: Metadata field with the group of a case, see ``JudgedQuestion``.
     """
 
     component: str
@@ -126,17 +126,16 @@ class CaseReading:
         """
         answers: dict[tuple[str | int, str], tuple[dict[str, None], dict[str, None]]] = {}
         for case in cases:
-            shown = self.demonstration(case)
+            pair = self.demonstration(case)
             group = case.metadata.get(self.group)
             if not isinstance(group, (str, int)):
                 raise InputError(
                     f"Case {case.id} has {group!r:.80} as {self.group!r} in its metadata, which "
-                    "must be a text or a whole number: cases of the same group are left out when "
-                    "their question is asked. Set it (CaseStore.update), or give a file of "
-                    "questions."
+                    "must be a text or a whole number: a prompt has no cases of its question's "
+                    "group. Set it (CaseStore.update), or give a file of questions."
                 )
-            right, wrong = answers.setdefault((group, shown.question), ({}, {}))
-            right[shown.answer] = None
+            right, wrong = answers.setdefault((group, pair.question), ({}, {}))
+            right[pair.answer] = None
             wrong.update(dict.fromkeys(_wrong_answers(case)))
         return [
             JudgedQuestion(question, tuple(right), tuple(wrong), (self.group, group))

@@ -1,23 +1,24 @@
-"""RAGSys's measures of what demonstrations do to a model (Contal and McGoldrick 2024, section 5).
+"""RAGSys's measures of the effect of demonstrations (Contal and McGoldrick 2024, section 5).
 
-Its names and those of TruthfulQA (Lin et al. 2022) differ:
+RAGSys and TruthfulQA (Lin et al. 2022) have different names for them:
 
-- ``mc1``: 1 if the best answer is likelier than every wrong one; TruthfulQA's MC1 too.
-- ``share_above``: the share of right answers that are likelier than every wrong one. The paper's
-  MC2, TruthfulQA's MC3.
-- ``mass_ratio``: Σp(a) / Σp(ā) over right and wrong answers, as the paper prints its MC3.
-- ``mass``: Σp(a) / (Σp(a) + Σp(ā)), from 0 to 1. It is what the paper's tables of MC3 look like;
+- ``mc1``: 1 if the best answer is likelier than every wrong one. MC1 in both.
+- ``share_above``: the share of right answers that are likelier than every wrong one. RAGSys's MC2,
+  TruthfulQA's MC3.
+- ``mass_ratio``: Σp(a) / Σp(ā) over right and wrong answers. RAGSys's formula of MC3.
+- ``mass``: Σp(a) / (Σp(a) + Σp(ā)), from 0 to 1. RAGSys's tables of MC3 probably have these values;
   TruthfulQA's MC2.
 - ``margins``: Δ = log p(a|q,C)/p(a|q) − log p(ā|q,C)/p(ā|q) of each right and each wrong answer,
-  above 0 where demonstrations help. The paper's DPO is log σ(Δ) with β = 1, always below 0.
+  above 0 where demonstrations help. RAGSys's DPO is log σ(Δ) with β = 1, always below 0.
 
-All numbers are float64; probabilities are kept as natural logarithms.
+All numbers are float64; probabilities are natural logarithms.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import islice
 
 import numpy as np
 from numpy.typing import NDArray
@@ -79,28 +80,23 @@ def shown_at_random(
 ) -> list[Shown]:
     """Return demonstrations drawn at random for each question, as a control."""
     cases = store.all()
-    draw = np.random.default_rng(seed)
+    rng = np.random.default_rng(seed)
     rows = []
     for question in questions:
-        chosen: list[Demonstration] = []
-        # Most cases may be shown, so the loop ends early.
-        for index in draw.permutation(len(cases)):
-            if len(chosen) == k:
-                break
-            if question.may_see(cases[index]):
-                chosen.append(reading.demonstration(cases[index]))
-        rows.append(Shown(tuple(chosen)))
+        order = (cases[index] for index in rng.permutation(len(cases)))
+        allowed = islice(filter(question.may_see, order), k)
+        rows.append(Shown(tuple(map(reading.demonstration, allowed))))
     return rows
 
 
 def _mean_cosine(hits: Sequence[Hit], store: CaseStore, selector: MarginalSelector) -> float | None:
-    """Return the mean cosine of the pairs of hits, weighted as in the selection's redundancy."""
+    """Return the mean cosine of the pairs of hits, with the selector's facet weights."""
     if len(hits) < 2:
         return None
     weights = store.schema.weights(selector.weights)
-    spread = np.repeat(weights, [facet.dimension for facet in store.schema.facets])
+    by_dimension = np.repeat(weights, [facet.dimension for facet in store.schema.facets])
     vectors = np.stack([hit.vector for hit in hits]).astype(np.float64)
-    cosines = (vectors * spread) @ vectors.T
+    cosines = (vectors * by_dimension) @ vectors.T
     return float(cosines[np.triu_indices(len(hits), 1)].mean())
 
 
@@ -148,9 +144,9 @@ def measure(
     """Return the measures of one question from its answers' log-probabilities.
 
     Args:
-        right: Of right answers, the best one first, given the question and its demonstrations.
+        right: Of right answers, the best one first, after the question with demonstrations.
         wrong: The same of wrong answers; may be empty.
-        right_alone: Of right answers, given the question alone.
+        right_alone: Of right answers, after the question without demonstrations.
         wrong_alone: The same of wrong answers.
 
     Raises:
@@ -170,17 +166,16 @@ def measure(
         raise InputError("A log-probability is not finite. Score the answers again.")
     if not len(w):
         return AnswerMeasures((r - r0)[:, None], None, None, None, None)
-    above = w.max()
-    apart = np.logaddexp.reduce(r) - np.logaddexp.reduce(w)
+    log_ratio = np.logaddexp.reduce(r) - np.logaddexp.reduce(w)
     with np.errstate(over="ignore"):
-        ratio = float(np.exp(apart))
+        ratio = float(np.exp(log_ratio))
     return AnswerMeasures(
         margins=(r - r0)[:, None] - (w - w0)[None, :],
-        mc1=float(r[0] > above),
-        share_above=float((r > above).mean()),
+        mc1=float(r[0] > w.max()),
+        share_above=float((r > w.max()).mean()),
         mass_ratio=ratio,
-        # The share is σ of the difference of the logarithms, which cannot overflow.
-        mass=float(np.exp(_log_sigmoid(np.asarray(apart)))),
+        # The mass is σ of the difference of the logarithms, which cannot overflow.
+        mass=float(np.exp(_log_sigmoid(np.asarray(log_ratio)))),
     )
 
 

@@ -1,4 +1,4 @@
-"""The probability of answers under a causal language model, with shared contexts read once."""
+"""The probability of answers under a causal language model, which reads each context only once."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ if TYPE_CHECKING:
     from casewright.planner.language_model import LanguageModel
 
 
-#: Tokens of one forward pass, padding included. More would not fit into a CPU's caches.
+#: Maximum number of tokens of a forward pass, padding included; more exceed a CPU's caches.
 CPU_TOKENS, GPU_TOKENS = 1024, 16_384
-#: Questions that are sorted by length together, so that those of a batch are alike.
+#: Number of questions that are sorted by length together, so that a batch has similar lengths.
 WINDOW = 256
-#: Numbers of each weight that the fingerprint covers.
+#: Number of values of each weight tensor in the fingerprint.
 _SAMPLED = 64
-#: Before a folder's name, as in the names of planners.
+#: The prefix of a folder's name, as in the names of planners.
 _LOCAL = "local:"
 
 
@@ -100,11 +100,11 @@ class ModelScorer:
             raise InputError(f"The question {question.question!r:.200} has no answers to score.")
         context = context_of(question.question, question.demonstrations)
         tokens = self._tokenizer.answers(context, [f" {answer}" for answer in question.answers])
-        most = self._model.positions
-        if most is not None and tokens.longest > most:
+        limit = self._model.positions
+        if limit is not None and tokens.longest > limit:
             raise InputError(
                 f"A prompt with its answer has {tokens.longest} tokens, and {self.name!r} reads "
-                f"{most}. Show fewer demonstrations, or leave out long cases."
+                f"{limit}. Show fewer demonstrations, or leave out long cases."
             )
         return tokens
 
@@ -124,12 +124,12 @@ class ModelScorer:
         rows = 0
         lengths = [self._row_length(tokens) for tokens in window]
         for index in sorted(range(len(window)), key=lengths.__getitem__):
-            more = 1 if self._reuse else len(window[index].answers)
-            if batch and (rows + more) * lengths[index] > self._batch_tokens:
+            new_rows = 1 if self._reuse else len(window[index].answers)
+            if batch and (rows + new_rows) * lengths[index] > self._batch_tokens:
                 yield batch
                 batch, rows = [], 0
             batch.append(index)
-            rows += more
+            rows += new_rows
         if batch:
             yield batch
 
@@ -141,14 +141,14 @@ class ModelScorer:
 
 
 def _fingerprint(model: LanguageModel) -> str:
-    """Return a digest of a sample of each weight, all of which a training changes."""
+    """Return a digest of sampled values of each weight tensor; a training changes all tensors."""
     import torch
 
     digest = hashlib.sha256()
     for name, weight in sorted(model.network.state_dict().items()):
         flat = weight.detach().reshape(-1)
         last, count = max(len(flat) - 1, 0), min(_SAMPLED, len(flat))
-        # float32 would round indices above 2^24, beyond the last one too.
+        # float32 would round indices above 2^24, and might exceed the last one.
         indices = torch.linspace(0, last, count, dtype=torch.float64).long()
         sampled: torch.Tensor = flat[indices.to(flat.device)].float().cpu()
         digest.update(f"{name} {tuple(weight.shape)} {weight.dtype}".encode())
@@ -178,13 +178,12 @@ def open_scorer(
     """
     if ":" in name and not name.startswith(_LOCAL) and not Path(name).is_dir():
         raise InputError(
-            f"{name!r} is a chat model: its API returns no probabilities of given answers. Take a "
+            f"{name!r} is a chat model: its API returns no probabilities of given answers. Give a "
             "local model."
         )
     from casewright.planner.language_model import load_language_model
 
-    ships = name == SHIPPED
-    source = shipped_planner() if ships else name.removeprefix(_LOCAL)
+    is_shipped = name == SHIPPED
+    source = shipped_planner() if is_shipped else name.removeprefix(_LOCAL)
     options = {"adapter": adapter, "device": device, "dtype": dtype}
-    model = load_language_model(source, **options, title=name if ships else None)
-    return ModelScorer(model)
+    return ModelScorer(load_language_model(source, **options, title=name if is_shipped else None))

@@ -1,8 +1,8 @@
 """The quality of a demonstration: how likely its answer is under a model (RAGSys, 3.3.3).
 
 It is the mean log-probability of the answer's tokens given the question: the negative
-log-perplexity. What a model writes easily it follows easily (Gonen et al. 2023); that surprising
-answers teach it more is the paper's section 4.3, and a λ_b above 1.
+log-perplexity. Models follow demonstrations better that are likely under the model (Gonen et al.
+2023). For the opposite preference (the paper's section 4.3), set λ_b above 1.
 """
 
 from __future__ import annotations
@@ -12,9 +12,9 @@ from casewright.finetune.demonstrations.judged import AnswerScorer, Asked, CaseR
 from casewright.stores import CaseStore, Change
 from casewright.stores.progress import progress_bar
 
-#: Lowest and highest quality of a schema for it.
+#: The quality range of a schema for log-probabilities.
 QUALITY_RANGE = (-20.0, 0.0)
-#: Cases of one write to the store.
+#: Minimum number of cases in one write to the store.
 _WRITTEN = 256
 
 
@@ -27,11 +27,11 @@ def measure_quality(
 ) -> int:
     """Measure the quality of a store's cases, write it to the store, and return their number.
 
-    Cases that the same model has measured (``quality_by``) are skipped, so that an interrupted run
+    Cases with a quality by the same model (``quality_by``) are skipped, so that an interrupted run
     resumes.
 
     Raises:
-        InputError: The schema's ``quality_range`` does not reach below 0, or a case is no
+        InputError: The schema's ``quality_range`` does not reach below 0, or a case is not a
             demonstration.
     """
     low, high = store.schema.quality_range
@@ -46,8 +46,8 @@ def measure_quality(
     # The answers of one question share its context.
     answers: dict[str, dict[str, str]] = {}
     for case in cases:
-        shown = reading.demonstration(case)
-        answers.setdefault(shown.question, {})[case.id] = shown.answer
+        pair = reading.demonstration(case)
+        answers.setdefault(pair.question, {})[case.id] = pair.answer
     questions = [Asked(question, tuple(by_id.values())) for question, by_id in answers.items()]
     ids = [tuple(by_id) for by_id in answers.values()]
     changes: dict[str, Change] = {}
@@ -65,5 +65,5 @@ def measure_quality(
 
 
 def can_hold_quality(store: CaseStore) -> bool:
-    """Return whether a store's quality range includes log-probabilities."""
+    """Return True if a store's quality range includes log-probabilities."""
     return store.schema.quality_range[0] <= -1

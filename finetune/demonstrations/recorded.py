@@ -1,4 +1,4 @@
-"""A record of likelihoods, by which an interrupted run resumes."""
+"""A file of likelihoods, with which an interrupted run resumes."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from casewright.finetune.demonstrations.judged import AnswerScorer, Asked, Likel
 
 
 class RecordedScorer:
-    """A scorer that keeps its likelihoods in a SQLite file, and scores no prompt twice.
+    """A scorer that stores its likelihoods in a SQLite file, and scores no prompt twice.
 
-    A question's likelihoods are in the file before they are yielded. The keys cover the model's
-    weights and the whole prompt, so that several models may share a file. ``InputError`` if it
+    It writes a question's likelihoods to the file before it yields them. Keys depend on the model's
+    weights and the whole prompt, so several models may use one file. ``InputError`` if the file
     cannot be opened or created.
     """
 
@@ -55,7 +55,7 @@ class RecordedScorer:
         return [question for key, question in by_key.items() if key not in known]
 
     def score(self, questions: Sequence[Asked]) -> Iterator[tuple[int, Sequence[Likelihood]]]:
-        """Yield each question's index and its answers' likelihoods; known ones come first."""
+        """Yield each question's index and its answers' likelihoods; stored ones come first."""
         keys = [self.key(question) for question in questions]
         known = self._known(keys)
         # The indices of equal questions, by their key.
@@ -95,5 +95,5 @@ class RecordedScorer:
         except (sqlite3.Error, OSError) as error:
             raise InputError(
                 f"The scores in {self._path} cannot be read or written: {told(error)}. Choose "
-                "another file, or move that one away; a new one is then created."
+                "another file, or move this file away to start a new one."
             ) from error

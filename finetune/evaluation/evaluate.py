@@ -1,4 +1,4 @@
-"""Planners side by side on the same questions."""
+"""Evaluation of several planners on the same questions."""
 
 from __future__ import annotations
 
@@ -84,13 +84,13 @@ def evaluate(
     """Return the figures of every planner's plans for every question.
 
     Args:
-        planners: Label in tables to planner; the others are compared with the first.
-        constrained: Labels of planners that a grammar or a check keeps from naming tools outside
-            the toolbox; the figures that follow from that get the note "by construction".
-        removal: Label to the planner, not ``constrained``, to ask with a needed tool removed;
-            ``None`` omits this figure.
+        planners: Planners by their labels in tables; the others are compared with the first.
+        constrained: Labels of planners that, by a grammar or a check, cannot name tools outside the
+            toolbox; figures that follow from this get the note "by construction".
+        removal: By label, planners without such a constraint, which also plan with a needed tool
+            removed; ``None`` omits this figure.
         groups: One number for each item; the bootstrap gives items of one group equal weights.
-        seed: The seed of the resamples and of the removed tools.
+        seed: The seed of the bootstrap and of the removed tools.
 
     Raises:
         InputError: There is no item or no planner, ``removal`` names an unknown planner, or the

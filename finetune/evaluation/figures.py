@@ -40,7 +40,7 @@ class ClassScore:
 def score_classes(verdicts: Sequence[Verdict]) -> list[ClassScore]:
     """Return the scores of every gold class and of ``all``.
 
-    ``all`` averages accuracies over plans; precision, recall and F1 over classes.
+    In ``all``, accuracies are means over plans; precision, recall and F1 are means over classes.
     """
     scores = []
     for name in sorted({verdict.gold for verdict in verdicts}):
@@ -86,8 +86,8 @@ def class_rows(
 ) -> list[dict[str, Any]]:
     """Return one row for each gold class and for ``all``, with 95 % intervals.
 
-    ``…_low`` and ``…_high`` are Wilson's interval for shares and for a class's F1, and percentiles
-    of the bootstrap for the mean F1.
+    The intervals ``…_low`` to ``…_high`` are Wilson's for shares and for a class's F1, and those of
+    the bootstrap for the mean F1.
     """
     verdicts = [o.verdict for o in outcomes]
     gold, predicted = [v.gold for v in verdicts], [v.predicted for v in verdicts]
@@ -147,7 +147,7 @@ def _compared(
 #: The note of a figure that a grammar or a check determines.
 BY_CONSTRUCTION = "by construction"
 
-#: Figures' names to their titles, in the order of a table.
+#: Titles of figures by their names, in the order of a table.
 FIGURES: Mapping[str, str] = {
     "tools": "tool sequence right",
     "tools_own": "tool sequence right, fallback plans counted as wrong",

@@ -10,11 +10,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 Floats = NDArray[np.float64]
-#: The normal distribution's quantile of an interval of 95 %.
+#: The quantile of the normal distribution for a 95 % interval.
 Z = 1.959963984540054
 #: Number of resamples of a bootstrap.
 RESAMPLES = 2000
-#: Maximum size of a matrix of weights.
+#: Maximum number of weights in one array.
 _WEIGHTS = 2_000_000
 
 
@@ -25,7 +25,7 @@ def wilson(right: int, count: int) -> tuple[float, float]:
     share, square = right / count, Z * Z / count
     middle = (share + square / 2) / (1 + square)
     half = Z / (1 + square) * math.sqrt(share * (1 - share) / count + square / (4 * count))
-    # Where none or all are right, an end is exactly 0 or 1, which sums of floats miss.
+    # If none or all are right, an end is 0 or 1, which sums of floats would not be exactly.
     return (
         0.0 if right == 0 else max(0.0, middle - half),
         1.0 if right == count else min(1.0, middle + half),
@@ -37,7 +37,7 @@ def f1_interval(name: str, gold: Sequence[str], predicted: Sequence[str]) -> tup
 
     Among the items with this gold or predicted class, the share of right items is
     ``F* = F1 / (2 - F1)`` (Hand, Christen and Kirielle 2021). Wilson's interval for that share
-    stays wide if all or none of a few items are right; a bootstrap's has no width then.
+    stays wide if all or none of a few items are right; that of a bootstrap would have no width.
     """
     pairs = [pair for pair in zip(gold, predicted, strict=True) if name in pair]
     low, high = (2 * end / (1 + end) for end in wilson(pairs.count((name, name)), len(pairs)))
@@ -46,10 +46,10 @@ def f1_interval(name: str, gold: Sequence[str], predicted: Sequence[str]) -> tup
 
 @dataclass(frozen=True, slots=True)
 class Resamples:
-    """Weights of the Bayesian bootstrap (Rubin 1981), the same at every call.
+    """Weights of the Bayesian bootstrap (Rubin 1981), equal at every call.
 
-    Every item has a random weight above 0 in every resample, so that no resample lacks a rare
-    class. Figures of two planners over the same resamples are paired.
+    Every item has a random weight above 0 in every resample, so no resample lacks a rare class. Two
+    planners' figures over the same resamples are paired.
 
     Attributes:
         groups: One number for each item: items of one group, such as near-duplicates, have equal
@@ -64,12 +64,12 @@ class Resamples:
     def weights(self) -> Iterator[Floats]:
         """Yield the items' weights, on average about 1, in arrays (resamples, items)."""
         group_of = np.unique(self.groups, return_inverse=True)[1] if len(self.groups) else None
-        drawn = self.items if group_of is None else int(group_of.max()) + 1
-        draw = np.random.default_rng(self.seed)
+        groups = self.items if group_of is None else int(group_of.max()) + 1
+        rng = np.random.default_rng(self.seed)
         step = max(1, _WEIGHTS // max(1, self.items))
         for start in range(0, self.count, step):
             size = min(step, self.count - start)
-            result = draw.dirichlet(np.ones(drawn), size=size) * drawn
+            result = rng.dirichlet(np.ones(groups), size=size) * groups
             yield result if group_of is None else result[:, group_of]
 
 

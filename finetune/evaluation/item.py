@@ -61,7 +61,7 @@ def items_of(queries: Iterable[AnnotatedQuery], toolbox: Toolbox) -> list[Evalua
 
 
 class ShuffledPlans:
-    """A planner that answers each item's question with a random item's gold plan, valid or not."""
+    """A control: a planner that answers each question with the gold plan of a random item."""
 
     name = "shuffled"
 

@@ -1,4 +1,4 @@
-"""Planners' answers, each compared with its gold plan."""
+"""Answers of planners, and their comparison with gold plans."""
 
 from __future__ import annotations
 
@@ -16,17 +16,17 @@ from casewright.planner import Planner, PlanRequest, PlanResult, parse_plan
 from casewright.planner.request import BatchPlanner
 from casewright.stores.progress import progress_bar
 
-#: Batches in one call of a batch planner, which groups the questions of a call itself.
+#: Number of batches in one call of a batch planner; it forms the batches itself.
 _BATCHES = 8
-#: A planner's plan, or the error that it raised, in one line.
+#: A planner's result, or the error that it raised, in one line.
 Answer = PlanResult | str
 
 
 def ask_all(planner: Planner, requests: Sequence[PlanRequest], label: str) -> list[Answer]:
     """Return a planner's answers in the order of the requests.
 
-    A batch planner plans several questions together; each plan has an equal share of the time. An
-    extra first call loads the planner, so that no plan's time includes loading.
+    A batch planner plans several questions together, and each plan gets an equal share of the time.
+    A first call loads the planner; its time does not count.
     """
     if requests:
         with suppress(Exception):
@@ -43,7 +43,7 @@ def ask_all(planner: Planner, requests: Sequence[PlanRequest], label: str) -> li
 
 def _ask(planner: Planner, requests: Sequence[PlanRequest]) -> list[Answer]:
     if isinstance(planner, BatchPlanner) and len(requests) > 1:
-        # One question may have made the batch fail: then each question is asked by itself.
+        # If one question makes the batch fail, the questions are planned one by one.
         with suppress(Exception):
             results = planner.plan_many(requests)
             if len(results) == len(requests):
@@ -83,18 +83,19 @@ def with_a_tool_removed(items: Sequence[EvaluationItem], seed: int = 0) -> list[
 
 
 def only_provided(item: EvaluationItem, answer: Answer) -> bool:
-    """Return whether a planner named tools, all of them of the toolbox.
+    """Return True if a planner named at least one tool, and only tools of the toolbox.
 
-    Source: instruction following in REAPER (Joshi et al. 2024, section 5.3). A grammar of the
-    toolbox, or a check of every plan, makes the score 1.00 by construction; planners with a
-    language model are therefore asked without the grammar.
+    Source: instruction following in REAPER (Joshi et al. 2024, section 5.3). With a grammar of the
+    toolbox, or a check of every plan, this is always true; so language models plan without the
+    grammar for this figure.
     """
     names = () if isinstance(answer, str) else _named_tools(answer)
     return bool(names) and all(tool in item.request.toolbox for tool in names)
 
 
-#: A tool that no toolbox has; a tool of other toolboxes only; an argument that the tool does not
-#: declare, from a source that it does not admit, or that refers to a missing result.
+#: Kinds of inventions: a tool that no toolbox has; a tool that only other toolboxes have; an
+#: argument that the tool does not declare, whose source it does not admit, or that refers to a
+#: missing result.
 STEP, ABSENT, ARGUMENT = "step", "absent", "argument"
 
 
@@ -106,9 +107,9 @@ class PlanOutcome:
         result: The planner's result; ``None`` after an error.
         error: The error, in one line.
         graph: The plan has the gold plan's graph of tools and references.
-        graph_arguments: The same with arguments.
+        graph_arguments: The plan also has the gold plan's arguments.
         unknown: Tools that the planner named and the toolbox lacks.
-        own: The plan is valid and no fallback's.
+        own: The plan is valid, and not that of a fallback.
     """
 
     item: EvaluationItem

@@ -1,7 +1,7 @@
-"""Messages with several sub-queries, joined from messages of one toolbox.
+"""Messages with several sub-queries, which are joined from messages of one toolbox.
 
-Most hand-written messages have one sub-query. A model that learns from recombined examples
-generalises to compositions (compare GECA, Andreas 2020, and COG, Qiu et al. 2022).
+Most hand-written messages have one sub-query. Training on recombined examples lets a model
+generalise to compositions (compare GECA, Andreas 2020, and COG, Qiu et al. 2022).
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ _ORDINARY = frozenset(_WORDS.split())
 def composed(
     queries: Sequence[AnnotatedQuery], share: float, rng: random.Random
 ) -> list[AnnotatedQuery]:
-    """Return messages of one toolbox; a share of them occurs only joined, in twos and threes."""
+    """Return messages of one toolbox; a share of them is joined, in twos and threes."""
     order = rng.sample(queries, len(queries))
     free = [query for query in order if _composable(query)][: round(share * len(queries))]
     used = {id(query) for query in free}
@@ -64,9 +64,9 @@ def joined(
 ) -> list[AnnotatedQuery]:
     """Return the joined messages of ``count`` random messages of one toolbox."""
     free = [query for query in queries if _composable(query)]
-    chosen = rng.sample(free, min(count, len(free)))
-    alone = {id(query) for query in chosen}
-    return [query for query in _in_groups(chosen, rng) if id(query) not in alone]
+    sample = rng.sample(free, min(count, len(free)))
+    single = {id(query) for query in sample}
+    return [query for query in _in_groups(sample, rng) if id(query) not in single]
 
 
 def _in_groups(free: list[AnnotatedQuery], rng: random.Random) -> Iterator[AnnotatedQuery]:
@@ -82,24 +82,24 @@ def _in_groups(free: list[AnnotatedQuery], rng: random.Random) -> Iterator[Annot
 
 
 def _composable(query: AnnotatedQuery) -> bool:
-    """Return whether the plan stays correct as a part of a joined message's plan."""
+    """Return True if the plan stays correct as a part of a joined message's plan."""
     values = [value for step in query.plan.steps for _, value in step.arguments]
     whole_question = any(isinstance(value, QuestionRef) for value in values)
     return not (whole_question or query.record.history or NO_EVIDENCE.name in query.plan.tools)
 
 
 def _joinable(first: AnnotatedQuery, second: AnnotatedQuery) -> bool:
-    """Return whether two messages have compatible contexts, and are short enough together."""
-    ours, theirs = _known(first.record.context), _known(second.record.context)
+    """Return True if two messages have compatible contexts, and are short enough together."""
+    contexts = [_fields(message.record.context) for message in (first, second)]
     return (
-        # Further fields of one message's context would be decoys for the other message.
-        (ours == theirs or not ours or not theirs)
+        # Context fields of only one message would be decoys for the other one.
+        (contexts[0] == contexts[1] or not all(contexts))
         and len(first.plan.steps) + len(second.plan.steps) <= STEPS
         and len(first.query) + len(second.query) <= CHARACTERS
     )
 
 
-def _known(context: Mapping[str, Any]) -> dict[str, Any]:
+def _fields(context: Mapping[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in context.items() if value is not None}
 
 
@@ -113,10 +113,10 @@ def _join(first: AnnotatedQuery, second: AnnotatedQuery, join: str) -> Annotated
         update={
             "id": f"{first.record.id}+{second.record.id}",
             "query": join.format(*parts, a=start, b=end),
-            "context": {**_known(first.record.context), **_known(second.record.context)},
+            "context": _fields(first.record.context) | _fields(second.record.context),
         }
     )
-    # A step of both plans occurs once.
+    # A step that both plans have occurs once.
     steps: list[Step] = list(first.plan.steps)
     numbers: dict[int, int] = {}
     for number, step in enumerate(second.plan.steps, 1):

@@ -58,21 +58,24 @@ def strangers(
     encoder: Encoder,
     rng: random.Random,
 ) -> list[AnnotatedQuery]:
-    """Draw messages of other toolboxes unlike all tools of the host, with the plan no_evidence."""
+    """Draw messages of other toolboxes that no tool of the host answers; their plan is no_evidence.
+
+    A message is excluded if its embedding is similar to that of a tool.
+    """
     pool = [
         query
         for box in others
         for query in box.queries
         if NO_EVIDENCE.name not in query.plan.tools and not query.record.history
     ]
-    drawn = rng.sample(pool, min(len(pool), 3 * count))
+    sample = rng.sample(pool, min(len(pool), 3 * count))
     tools = [f"{tool.name}: {tool.description}" for tool in host if tool.name != NO_EVIDENCE.name]
-    likeness = units(encoder, [query.query for query in drawn]) @ units(encoder, tools).T
-    unlike = [query for query, row in zip(drawn, likeness, strict=True) if np.max(row) < WANTED]
+    cosines = units(encoder, [query.query for query in sample]) @ units(encoder, tools).T
+    unanswered = [query for query, row in zip(sample, cosines, strict=True) if np.max(row) < WANTED]
     plan, label = f"s1 = {NO_EVIDENCE.name}()", NO_EVIDENCE.name
     return [
         AnnotatedQuery.read({**_record(query, "stranger"), "plan": plan, "class": label})
-        for query in unlike[:count]
+        for query in unanswered[:count]
     ]
 
 
@@ -81,10 +84,10 @@ def with_decoys(
 ) -> list[AnnotatedQuery]:
     """Draw messages that need no history, each with the history of another message.
 
-    Messages with a context are omitted: their pronouns could mean the history.
+    Messages with a context are omitted, since their pronouns could refer to the history.
     """
     histories = [query.record.history for query in queries if query.record.history]
-    alone = [query for query in queries if not (query.record.history or query.record.context)]
+    complete = [query for query in queries if not (query.record.history or query.record.context)]
     if not histories:
         return []
     return [
@@ -94,7 +97,7 @@ def with_decoys(
                 update={"id": f"{query.record.id}~after", "history": rng.choice(histories)}
             ),
         )
-        for query in rng.sample(alone, min(count, len(alone)))
+        for query in rng.sample(complete, min(count, len(complete)))
     ]
 
 
@@ -172,18 +175,20 @@ def _examples(
 
 
 class CorpusSettings(Section):
-    """``[data.corpus]``: toolboxes of other fields, beside the domain's own toolbox.
+    """``[data.corpus]``: toolboxes of other fields, in addition to the domain's toolbox.
+
+    All but ``copies`` are numbers of messages for each toolbox.
 
     Attributes:
         copies: Number of prompts for each message; 0 omits the corpus.
-        guests: Messages of other toolboxes for each toolbox, with their tools.
-        strangers: Messages of other toolboxes for each toolbox that none of its tools answers.
-        composed: Messages of each toolbox that are joined to longer messages.
-        decoys: Messages of each toolbox with follow-ups that need no history, but get the history
-            of another message.
+        guests: Messages of other toolboxes, with their tools.
+        strangers: Messages of other toolboxes that none of the toolbox's tools answers.
+        composed: Messages that are joined to longer messages.
+        decoys: In toolboxes with follow-ups, messages that need no history, but get that of another
+            message.
         domain_guests: Guests of the domain's toolbox.
         domain_strangers: Strangers of the domain's toolbox.
-        validation: Messages of each validation toolbox.
+        validation: Messages of a validation toolbox.
     """
 
     copies: int = Field(default=0, ge=0, le=1000)
@@ -237,7 +242,7 @@ def corpus_examples(
         neighbours = Neighbours([*box.queries, *queries], encoder)
         posing = Posing(box.toolbox, tevo, box.pools, neighbours)
         return without_duplicates(
-            # The toolbox's name: guests of two toolboxes may be the same message.
+            # Guests of two toolboxes may be the same message, so ids begin with the toolbox's name.
             replace(example, id=f"{box.name}:{example.id}@{copy}")
             for copy, group, rng in pose_queries(queries, posing, encoder, seed=seed, copies=copies)
             for evolved in group

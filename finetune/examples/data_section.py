@@ -21,14 +21,14 @@ DOMAINS = "domains"
 
 
 class DataSection(Section):
-    """``[data]``: the way from annotated queries and a toolbox to a training set.
+    """``[data]``: how annotated queries and a toolbox become a training set.
 
     Attributes:
         domain: The domain with the tools, queries and pools.
         queries: JSON Lines of annotated queries, instead of the domain's queries.
         toolbox: A JSON file of tools, instead of a domain.
-        pools: A JSON file of other names and descriptions for the tools, instead of the domain's.
-        distractors: A JSON file of tools that no plan needs, for TEvo to add.
+        pools: A JSON file of alternative names and descriptions, instead of the domain's.
+        distractors: A JSON file of tools that no plan needs, which TEvo adds.
         copies: Number of prompts for each query.
         validation: Share of the queries and of the instructions for validation; similar queries
             stay together.
@@ -63,8 +63,8 @@ class DataSection(Section):
         if domain is None or names is None or domain in names:
             return domain
         near = get_close_matches(domain, names, 1)
-        mend = f"Did you mean {near[0]}?" if near else f"Domains are {', '.join(sorted(names))}."
-        raise ValueError(f"There is no domain {domain!r}. {mend}")
+        advice = f"Did you mean {near[0]}?" if near else f"Domains are {', '.join(sorted(names))}."
+        raise ValueError(f"There is no domain {domain!r}. {advice}")
 
     @model_validator(mode="after")
     def _has_examples_and_one_toolbox(self) -> Self:

@@ -85,8 +85,8 @@ def make_training_set(data: DataSection, inputs: TrainingInputs, encoder: Encode
 
     The same arguments give the same set, byte for byte. The draw for a query depends on the seed,
     its id and the queries with the same toolbox, not on its position. All examples of a query and
-    of similar queries are on one side, training or validation; plan cases in prompts are queries
-    for training. Queries of public tool-use sets are for training only.
+    of similar queries are in one split, training or validation. Plan cases in prompts are training
+    queries. Queries of public tool-use sets are only for training.
 
     Args:
         encoder: Embeds questions for neighbours, validation and sampling.
@@ -102,15 +102,15 @@ def make_training_set(data: DataSection, inputs: TrainingInputs, encoder: Encode
     mixed = [*planning, *generic.examples]
     random.Random(f"{data.seed}:mixture").shuffle(mixed)
     planning_ids = {example.id for example in planning}
-    sides: dict[str, list[TrainingExample]] = {TRAIN: [], VALIDATION: []}
+    splits: dict[str, list[TrainingExample]] = {TRAIN: [], VALIDATION: []}
     for example in mixed:
         validates = example.id in facts.validation
         if example.id not in planning_ids:
-            # By the source: an instruction and its evolution stay on one side.
+            # The source decides, so that an instruction and its evolution are in one split.
             validates = in_validation(example.source, data.validation, seed=data.seed)
-        sides[VALIDATION if validates else TRAIN].append(example)
-    manifest = _manifest(sides, facts, data, inputs)
-    return TrainingSet(tuple(sides[TRAIN]), tuple(sides[VALIDATION]), manifest)
+        splits[VALIDATION if validates else TRAIN].append(example)
+    manifest = _manifest(splits, facts, data, inputs)
+    return TrainingSet(tuple(splits[TRAIN]), tuple(splits[VALIDATION]), manifest)
 
 
 def _planning(
@@ -145,34 +145,34 @@ def _query_examples(
         groups = similarity_groups([query.query for query in facts.chosen], encoder)
         validation = validation_items(groups, data.validation, seed=data.seed)
     facts.validation_queries = len(validation)
-    sides: tuple[list[AnnotatedQuery], list[AnnotatedQuery]] = [], []
+    splits: tuple[list[AnnotatedQuery], list[AnnotatedQuery]] = [], []
     for index, query in enumerate(facts.chosen):
-        sides[index in validation].append(query)
-    neighbours = Neighbours(sides[0], encoder) if data.tevo.samples_queries else None
+        splits[index in validation].append(query)
+    neighbours = Neighbours(splits[0], encoder) if data.tevo.samples_queries else None
     posing = Posing(inputs.toolbox, data.tevo, inputs.pools, neighbours, inputs.distractors)
     by_query: dict[str, list[TrainingExample]] = {str(q.record.id): [] for q in facts.chosen}
     with progress_bar("Making examples of queries", len(facts.chosen) * data.copies) as advance:
-        # Each side by itself: no prompt head of the validation is in training.
-        for side, queries in enumerate(sides):
+        # Splits do not share toolboxes, so no prompt head of the validation is in training.
+        for is_validation, queries in enumerate(splits):
             for copy, evolved, rng in pose_queries(
                 queries, posing, encoder, seed=data.seed, copies=data.copies
             ):
                 for item in evolved:
                     examples = tasks_of(item, data.ttg, rng, copy)
                     by_query[str(item.query.record.id)] += examples
-                    facts.validation.update(example.id for example in examples if side)
+                    facts.validation.update(example.id for example in examples if is_validation)
                 advance(len(evolved))
     return without_duplicates(example for group in by_query.values() for example in group)
 
 
 def _manifest(
-    sides: Mapping[str, Sequence[TrainingExample]],
+    splits: Mapping[str, Sequence[TrainingExample]],
     facts: _Facts,
     data: DataSection,
     inputs: TrainingInputs,
 ) -> dict[str, Any]:
     """Return the manifest, JSON-plain; without times and paths it is the same for equal sets."""
-    examples = [example for side in sides.values() for example in side]
+    examples = [example for split in splits.values() for example in split]
     generic = [example for example in examples if _is_instruction(example)]
     planning = len(examples) - len(generic)
     sets, box = {entry["reader"] for entry in facts.toolsets}, inputs.toolbox
@@ -194,11 +194,11 @@ def _manifest(
         "pools": hashlib.sha256(json.dumps(pools, sort_keys=True).encode()).hexdigest(),
         "examples": {
             name: {
-                "all": len(side),
-                "tasks": _counts(example.task for example in side),
-                "sources": _counts(_source_kind(example, sets) for example in side),
+                "all": len(split),
+                "tasks": _counts(example.task for example in split),
+                "sources": _counts(_source_kind(example, sets) for example in split),
             }
-            for name, side in sides.items()
+            for name, split in splits.items()
         },
         **({"toolsets": list(facts.toolsets)} if facts.toolsets else {}),
         **({"corpus": dict(facts.corpus)} if facts.corpus else {}),
@@ -215,7 +215,7 @@ def _manifest(
             "refused": dict(sorted(facts.refused.items())),
         },
         "data": _json_plain(data.model_dump(mode="python")),
-        "files": {name: file_entry(side) for name, side in sides.items()},
+        "files": {name: file_entry(split) for name, split in splits.items()},
     }
 
 

@@ -1,4 +1,4 @@
-"""The queries of a training set, without those of evaluations, and the split for validation."""
+"""The queries of a training set, without test questions, and the split for validation."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from casewright.tools import Toolbox
 
 @dataclass(frozen=True, slots=True)
 class QueryPool:
-    """Queries for a training set with unique texts as ids, and the number of excluded queries."""
+    """Queries for a training set, with unique texts as ids; the number of excluded queries."""
 
     queries: tuple[AnnotatedQuery, ...]
     excluded: int
@@ -27,7 +27,7 @@ class QueryPool:
 def query_pool(
     queries: Iterable[AnnotatedQuery], toolbox: Toolbox, measuring: Iterable[str] = ()
 ) -> QueryPool:
-    """Return checked annotated queries without the questions of evaluations, ``measuring``.
+    """Return checked annotated queries without the test questions ``measuring``.
 
     Raises ``InputError`` if two queries have one id, an id or class is not Unicode, a gold plan is
     not valid for its request, or no query is left; the message names the query.
@@ -104,6 +104,6 @@ def validation_items(groups: Sequence[Hashable], share: float, *, seed: int = 0)
 
 
 def in_validation(key: str, share: float, *, seed: int = 0) -> bool:
-    """Return whether a key is for validation; the hash of a key decides, for a share of keys."""
+    """Return True if a key is for validation, by its hash; this holds for a share of all keys."""
     digest = hashlib.blake2b(f"{seed}:{key}".encode(), digest_size=8).digest()
     return int.from_bytes(digest, "big") < share * 2**64

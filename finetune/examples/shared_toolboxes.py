@@ -16,17 +16,17 @@ from casewright.stores import Encoder
 from casewright.tools import tool_from_record
 
 #: Cosines above which two tools may do the same, a question may need a tool, and two questions may
-#: need the same tool. Chosen by hand on the shop's queries with the packaged encoder: nearly all
-#: conflicting pairs are above them, but few random pairs.
+#: need the same tool. They were chosen by hand on the shop's queries with the packaged encoder:
+#: nearly all conflicting pairs exceed them, and few random pairs.
 SAME_TOOL, WANTED, SAME_QUESTION = 0.35, 0.2, 0.25
 
 
 class AddedTools:
     """The tools that records add, and the queries whose prompts must not show these tools.
 
-    A gold plan is correct for the toolbox of its annotation, but may be wrong beside a tool that
-    another query adds: a question about the basket has the plan ``customer_support`` as long as no
-    tool shows the basket.
+    A gold plan is correct for the toolbox of its annotation, but may be wrong if another query adds
+    a tool: a question about the basket has the plan ``customer_support`` only if no tool shows the
+    basket.
     """
 
     def __init__(self, queries: Sequence[AnnotatedQuery], encoder: Encoder) -> None:
@@ -50,13 +50,13 @@ class AddedTools:
             self._alike[owner, owners[same[number]]] = True
 
     def may_see(self, query: AnnotatedQuery, founders: Sequence[AnnotatedQuery]) -> bool:
-        """Return whether a query needs none of the tools that the founders of a toolbox add."""
+        """Return True if a query needs none of the tools that the founders of a toolbox add."""
         row = self._rows[query.record.id]
         columns = (self._columns.get(founder.record.id) for founder in founders)
         return all(column is None or not self._wants[row, column] for column in columns)
 
     def may_join(self, query: AnnotatedQuery, founders: Sequence[AnnotatedQuery]) -> bool:
-        """Return whether a query that adds tools may become a founder of a toolbox.
+        """Return True if a query that adds tools may become a founder of a toolbox.
 
         The added tools must have different purposes, and no question may need another's tools.
         """
@@ -85,7 +85,7 @@ def pose_queries(
     for copy in range(1, copies + 1):
         deal.shuffle(random.Random(f"{seed}:{copy}:toolboxes"))
         while founders := deal.founders():
-            # Seeds of texts are the same in every process.
+            # A text is a seed that is the same in every process, unlike its hash.
             rng = random.Random(f"{seed}:{founders[0].record.id}:{copy}")
             drawn = draw_toolbox(founders, posing, rng)
             members = [*founders, *deal.joining(founders, drawn)]
@@ -93,7 +93,7 @@ def pose_queries(
 
 
 class _Deal:
-    """The queries of a copy without a toolbox, in two queues: with added tools, and without."""
+    """The queries of a copy that have no toolbox yet, in two queues: with added tools, without."""
 
     def __init__(self, queries: Sequence[AnnotatedQuery], posing: Posing, encoder: Encoder) -> None:
         self._size = posing.settings.queries_per_toolbox
@@ -118,7 +118,7 @@ class _Deal:
         """Remove and return the queries to draw the next toolbox for; empty without queries."""
         most = min(FOUNDERS, self._size)
         remaining = len(self._adding) + len(self._waiting)
-        # At this probability both queues run empty together.
+        # With this probability, both queues become empty at the same time.
         share = -(-len(self._adding) // most) / max(1, -(-remaining // self._size))
         if not self._adding or (self._waiting and self._rng.random() >= share):
             return [self._waiting.popleft()] if self._waiting else []

@@ -1,8 +1,8 @@
-"""Tool Evolve (TEvo): a query's planning prompt with other tools, names and words.
+"""Tool Evolve (TEvo): random variations of the tools in a query's planning prompt.
 
-REAPER (Joshi et al. 2024, section on Tool Evolve): a prompt has the tools that the plan needs and a
-random subset of the others, names and descriptions from a pool, and sampled examples. The gold plan
-gets the names of its prompt, and stays valid for it.
+As in REAPER (Joshi et al. 2024, section on Tool Evolve), a prompt has the tools that the plan needs
+and a random subset of the others, with names and descriptions from a pool, and sampled examples.
+The gold plan has the names of its prompt, so it is valid for it.
 """
 
 from __future__ import annotations
@@ -30,18 +30,18 @@ class TevoSettings(Section):
     Attributes:
         enabled: If false, only the plan cases in the prompt's tail vary.
         unchanged: Share of prompts with the toolbox of serving.
-        drop_tools: Share of changed prompts with a random subset of the tools not needed.
+        drop_tools: Share of changed prompts that have only a random subset of the other tools.
         rename_tools: Share of tools with another name.
         rename_parameters: Share of parameters with another name.
-        rename_results: Share of result fields with another name, the same in all tools.
+        rename_results: Share of result fields with another name, which is the same in all tools.
         reword: Share of descriptions from the pool.
-        examples: Share of tools whose example is a sampled query of that tool.
+        examples: Share of tools whose example is a sampled query that uses the tool.
         no_example: Share of tools without an example.
         distractors: Maximum number of tools of other domains.
         shots: Maximum number of plan cases in the tail; the number is drawn.
         random_shots: Share of plan cases from all queries instead of the most similar.
-        queries_per_toolbox: Maximum number of queries with one toolbox, and so one prompt head,
-            which a training computes once.
+        queries_per_toolbox: Maximum number of queries with one toolbox and so one prompt head; a
+            training with ``shared_heads`` computes the head once for them.
     """
 
     enabled: bool = True
@@ -66,9 +66,10 @@ class TevoSettings(Section):
 
 @dataclass(frozen=True, slots=True)
 class Posing:
-    """The toolbox, settings and sources of variation of queries' prompts.
+    """The toolbox, settings and sources of variation for prompts.
 
-    ``pools`` are other names and descriptions by tool, ``distractors`` tools that no plan needs.
+    ``pools`` are alternative names and descriptions by tool, ``distractors`` tools that no plan
+    needs.
     """
 
     toolbox: Toolbox
@@ -80,7 +81,7 @@ class Posing:
 
 @dataclass(frozen=True, slots=True)
 class ToolNames:
-    """The drawn name of a tool; the drawn names of parameters and result fields by their names."""
+    """The new name of a tool, and new names by old names of parameters and result fields."""
 
     tool: str
     parameters: Mapping[str, str] = field(default_factory=dict)
@@ -89,18 +90,19 @@ class ToolNames:
 
 @dataclass(frozen=True, slots=True)
 class Renaming:
-    """The drawn names of tools by their names; other tools keep their names."""
+    """The new names of tools by their old names; other tools keep their names."""
 
     tools: Mapping[str, ToolNames] = field(default_factory=dict)
 
     def plan(self, plan: Plan) -> Plan:
-        """Return the plan with the drawn names; the user's words in literals do not change."""
+        """Return the plan with the new names; literals do not change."""
         return Plan(tuple(self._step(step, plan.tools) for step in plan.steps))
 
     def spec(self, tool: ToolSpec) -> ToolSpec:
-        """Return the tool with the drawn names and without its example.
+        """Return the tool with the new names and without its example.
 
-        A renamed parameter keeps its sources, choices and type, even if inferred from its name.
+        A renamed parameter keeps its sources, choices and type, even if these were inferred from
+        its old name.
         """
         names = self._names(tool.name)
         parameters = (
@@ -117,7 +119,7 @@ class Renaming:
         names = self._names(step.tool)
 
         def renamed(value: Scalar) -> Scalar:
-            # A plan that is not valid may refer to a missing step.
+            # An invalid plan may refer to a step that does not exist.
             if isinstance(value, StepRef) and 1 <= value.step <= len(tools):
                 results = self._names(tools[value.step - 1]).results
                 return replace(value, field=results.get(value.field, value.field))
@@ -137,8 +139,8 @@ def draw_renaming(
 ) -> Renaming:
     """Draw names for the tools of a prompt, distinct among the tools and within each tool.
 
-    A field that several tools return gets the same name in all of them if their pools have a common
-    name. A tool without a pool keeps all names, a tool of ``fixed`` keeps its tool name.
+    If several tools return a field and their pools have a common name for it, it is renamed equally
+    in all of them. A tool without a pool keeps all names; a tool in ``fixed`` keeps its own name.
     """
     taken = {key_of(tool.name) for tool in tools}
     results = _draw_results(tools, pools, settings.rename_results, rng)
@@ -150,11 +152,12 @@ def draw_renaming(
         if name not in {*fixed, NO_EVIDENCE.name} and rng.random() < settings.rename_tools:
             name = _draw(pool.names, taken, rng) or tool.name
         parameters: dict[str, str] = {}
-        inner = {key_of(parameter.name) for parameter in tool.parameters}
+        taken_parameters = {key_of(parameter.name) for parameter in tool.parameters}
         for parameter in tool.parameters:
             offer = pool.parameters.get(parameter.name)
             if offer is not None and rng.random() < settings.rename_parameters:
-                parameters[parameter.name] = _draw(offer.names, inner, rng) or parameter.name
+                new = _draw(offer.names, taken_parameters, rng)
+                parameters[parameter.name] = new or parameter.name
         names[tool.name] = ToolNames(name, parameters, results[tool.name])
     return Renaming(names)
 
@@ -184,7 +187,7 @@ def _draw_results(
 
 
 def _draw(names: Sequence[str], taken: set[str], rng: random.Random) -> str:
-    """Draw a name that is not taken, and add it to ``taken``; empty without such a name."""
+    """Return a random name that is not in ``taken``, and add it there; empty if all are taken."""
     free = [name for name in names if key_of(name) not in taken]
     name = rng.choice(free) if free else ""
     taken.add(key_of(name))
@@ -193,7 +196,7 @@ def _draw(names: Sequence[str], taken: set[str], rng: random.Random) -> str:
 
 @dataclass(frozen=True, slots=True)
 class DrawnToolbox:
-    """A drawn toolbox before its renaming; ``changed`` is false for the toolbox of serving."""
+    """A random toolbox before its renaming; ``changed`` is false for the toolbox of serving."""
 
     toolbox: Toolbox
     names: Renaming
@@ -203,7 +206,7 @@ class DrawnToolbox:
 def draw_toolbox(
     founders: Sequence[AnnotatedQuery], posing: Posing, rng: random.Random
 ) -> DrawnToolbox:
-    """Draw a toolbox with all tools that one or several queries need.
+    """Return a random toolbox with all tools that the founders (one or several queries) need.
 
     The first query's record may change the toolbox in any way, the other records may add tools.
 
@@ -222,9 +225,9 @@ def draw_toolbox(
     free = [t for t in posing.distractors if t.name not in posing.toolbox and t.name not in box]
     tools += rng.sample(free, rng.randint(0, min(settings.distractors, len(free))))
     rng.shuffle(tools)
-    # Last, as in serving.
+    # As in serving, this tool is last.
     tools.append(box[NO_EVIDENCE.name])
-    # A tool that a description names keeps its name, since the description does not change.
+    # A tool keeps its name if a description names it, because the description does not change.
     fixed = {name for tool in tools for name in _mentioned(tool, box.names)}
     names = draw_renaming(tools, posing.pools, settings, rng, fixed=fixed)
     return DrawnToolbox(Toolbox(tools), names, changed=True)
@@ -239,7 +242,7 @@ def _subset(
     if rng.random() < settings.drop_tools:
         others = rng.sample(others, rng.randint(0, len(others)))
     names, missing = set[str](), {*needed, *others}
-    # A tool needs the tools that its description names.
+    # A tool is only included with the tools that its description names.
     while missing:
         names |= missing
         tools = [tool for tool in toolbox if tool.name in names]
@@ -255,7 +258,7 @@ def _mentioned(tool: ToolSpec, names: Sequence[str]) -> list[str]:
 
 @dataclass(frozen=True, slots=True)
 class Evolved:
-    """A query with its drawn request, and with its plan and plan cases in the drawn names."""
+    """A query with its varied request; plan and plan cases have the request's names."""
 
     query: AnnotatedQuery
     request: PlanRequest
@@ -266,9 +269,9 @@ class Evolved:
 def pose(
     queries: Sequence[AnnotatedQuery], drawn: DrawnToolbox, posing: Posing, rng: random.Random
 ) -> list[Evolved]:
-    """Return queries with one drawn toolbox that has all their tools: their prompts share a head.
+    """Return queries with one random toolbox that has all their tools, so one prompt head.
 
-    No tool's example has a question of these queries or of their plan cases.
+    The tools' examples contain no question of these queries or of their plan cases.
     """
     settings, neighbours = posing.settings, posing.neighbours
     requests = [
@@ -282,13 +285,13 @@ def pose(
             for request in requests
         ]
     questions = {plain(query.query) for query in queries}
-    avoid = questions | {plain(case.query) for cases in shots for case in cases}
+    excluded = questions | {plain(case.query) for cases in shots for case in cases}
     tools = []
     for tool in drawn.toolbox:
         spec = drawn.names.spec(tool)
         if drawn.changed:
             spec = _reword(spec, tool, posing.pools.get(tool.name), settings.reword, rng)
-        example = _example(tool, drawn, posing, questions, avoid, rng)
+        example = _example(tool, drawn, posing, questions, excluded, rng)
         if example is not None:
             question, plan = example
             spec = replace(spec, example=ToolExample(question, str(drawn.names.plan(plan))))
@@ -317,16 +320,16 @@ def _reword(
     if pool is None:
         return spec
 
-    def drawn(text: str, others: Sequence[str]) -> str:
+    def reworded(text: str, others: Sequence[str]) -> str:
         return rng.choice(others) if rng.random() < share and others else text
 
     parameters = []
     for renamed, parameter in zip(spec.parameters, tool.parameters, strict=True):
         offer = pool.parameters.get(parameter.name)
-        text = drawn(parameter.description, offer.descriptions if offer else ())
-        reworded = text != parameter.description
-        parameters.append(replace(renamed, description=text) if reworded else renamed)
-    text = drawn(tool.description, pool.descriptions)
+        text = reworded(parameter.description, offer.descriptions if offer else ())
+        is_new = text != parameter.description
+        parameters.append(replace(renamed, description=text) if is_new else renamed)
+    text = reworded(tool.description, pool.descriptions)
     return replace(spec, description=text, parameters=tuple(parameters))
 
 
@@ -335,10 +338,14 @@ def _example(
     drawn: DrawnToolbox,
     posing: Posing,
     questions: Container[str],
-    avoid: Container[str],
+    excluded: Container[str],
     rng: random.Random,
 ) -> tuple[str, Plan] | None:
-    """Return question and plan of a tool's example, in a changed toolbox possibly a query's."""
+    """Return question and plan of a tool's example: its own one, or that of a sampled query.
+
+    The toolbox of serving has only the tools' own examples. ``questions`` are excluded as own
+    examples, ``excluded`` as sampled ones.
+    """
     settings, neighbours = posing.settings, posing.neighbours
     declared: tuple[str, Plan] | None = None
     if tool.example is not None and plain(tool.example.query) not in questions:
@@ -350,7 +357,7 @@ def _example(
     if rng.random() < settings.no_example:
         return None
     if neighbours is not None and (declared is None or rng.random() < settings.examples):
-        query = neighbours.example(tool.name, drawn.toolbox, avoid, rng)
+        query = neighbours.example(tool.name, drawn.toolbox, excluded, rng)
         if query is not None:
             return query.query, query.plan
     return declared

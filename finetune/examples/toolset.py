@@ -18,7 +18,7 @@ from casewright.finetune.example import TrainingExample, without_duplicates
 from casewright.finetune.examples.shared_toolboxes import SAME_TOOL, WANTED
 from casewright.finetune.examples.tevo import DrawnToolbox, Posing, Renaming, TevoSettings, pose
 from casewright.finetune.examples.ttg import TtgSettings, tasks_of
-from casewright.finetune.section import Section, beside, folder_of, must_exist
+from casewright.finetune.section import Section, folder_of, must_exist, recipe_path
 from casewright.finetune.shots import Neighbours, plain, units
 from casewright.finetune.tool_sets.registry import READERS, reader, tool_queries
 from casewright.planner import AnnotatedQuery
@@ -31,11 +31,11 @@ def _resolved(path: str, info: ValidationInfo) -> str:
     """Return the absolute path of a set's files, which a recipe names relative to itself."""
     if info.context is None or not path:
         return path
-    resolved, used = beside(info, path), READERS.get(info.data.get("reader", ""))
+    resolved, used = recipe_path(info, path), READERS.get(info.data.get("reader", ""))
     if used and must_exist(info) and not resolved.exists():
         raise ValueError(
             f'There is nothing at "{path}" in {folder_of(info)}. Give {used.files}, of '
-            f"{used.origin}: beside the recipe, or in the folder of --sets."
+            f"{used.origin}, in the recipe's folder or in the folder of --sets."
         )
     return str(resolved)
 
@@ -51,8 +51,8 @@ class ToolsetSource(Section):
         path: The set's file or folder.
         limit: Maximum number of queries, drawn by the seed.
         copies: Number of prompts for each query, each with other tools.
-        measuring: A file or folder of an evaluation set for the same reader: its questions and
-            tools are omitted.
+        measuring: The file or folder of a test set for the same reader; its questions and tools
+            are omitted.
     """
 
     reader: str
@@ -97,21 +97,21 @@ class Toolset:
         evaluated = []
         if source.measuring:
             evaluated = tool_queries(source.reader, Path(source.measuring))
-        held_questions = {*measuring, *(plain(query.query) for query, _ in evaluated)}
-        held_tools = {name for _, toolbox in evaluated for name in _tool_names(toolbox)}
+        test_questions = {*measuring, *(plain(query.query) for query, _ in evaluated)}
+        test_tools = {name for _, toolbox in evaluated for name in _tool_names(toolbox)}
         tools: dict[str, ToolSpec] = {}
         usable: list[tuple[AnnotatedQuery, list[str]]] = []
         for query, toolbox in records:
-            shown = [name for name in _tool_names(toolbox) if name not in held_tools]
+            shown = [name for name in _tool_names(toolbox) if name not in test_tools]
             words, why = plain(query.query), ""
-            if not held_tools.isdisjoint(query.plan.tools):
+            if not test_tools.isdisjoint(query.plan.tools):
                 why = "a tool for measuring"
-            elif words in held_questions:
+            elif words in test_questions:
                 why = "for measuring"
             elif words in seen:
                 why = "a question that was there before"
             elif any(tools.get(name, toolbox[name]) != toolbox[name] for name in shown):
-                # Plan cases and examples come from other queries, by the names of tools.
+                # Plan cases and examples are found by the names of tools.
                 why = "a tool whose name another has"
             if why:
                 refused[f"{source.reader}: {why}"] += 1
@@ -122,7 +122,7 @@ class Toolset:
         if not usable:
             raise InputError(
                 f"{source.path} has no query to plan for"
-                + "".join(f": {n:,} left out, {why}" for why, n in refused.most_common(1))
+                + "".join(f": {n:,} rejected, {why}" for why, n in refused.most_common(1))
                 + ". Give another set, or remove it from data.toolsets."
             )
         if source.limit is not None and source.limit < len(usable):
@@ -137,15 +137,15 @@ def _tool_names(toolbox: Toolbox) -> list[str]:
 
 #: Maximum number of tools of a toolbox, without ``no_evidence``, unless a query needs more.
 MOST_TOOLS = 8
-#: Number of queries that may add tools to a toolbox.
-LOOKED_AT = 64
+#: Number of queries that are candidates to join a group with their own tools.
+CANDIDATES = 64
 
 
 class ToolsetGroups:
-    """A set's queries in groups of at most ``together``, each with one toolbox.
+    """Groups of at most ``together`` queries of a set, each with one toolbox.
 
-    A query's toolbox has tools of its annotation, and tools of other queries that are unlike the
-    question and unlike the tools that the query needs. The encoder serves these comparisons only.
+    Besides the tools of a query's own annotation, its toolbox has only tools that are similar
+    neither to the question nor to the tools that the query needs, by embeddings of ``encoder``.
     """
 
     def __init__(self, toolset: Toolset, encoder: Encoder, together: int) -> None:
@@ -170,7 +170,7 @@ class ToolsetGroups:
         for name in waiting:
             by_need[self._needs[name]].append(name)
         while waiting:
-            leader, *others = islice(waiting, 1 + LOOKED_AT)
+            leader, *others = islice(waiting, 1 + CANDIDATES)
             tools = self._tools_for(leader, rng)
             members = [leader]
             if self._together > 1:
@@ -184,7 +184,7 @@ class ToolsetGroups:
         needed = sorted(self._needs[leader])
         others = [name for name in self._set.shown[leader] if name not in self._needs[leader]]
         free = min(len(others), max(0, MOST_TOOLS - len(needed)))
-        # With fewer of its own tools, other queries can add theirs.
+        # Fewer tools of its own leave room for those of other queries.
         count = free if self._together == 1 or not needed else rng.randint(0, free)
         return [*needed, *rng.sample(others, count)]
 
@@ -210,7 +210,7 @@ class ToolsetGroups:
         by_need: dict[frozenset[str], list[str]],
         waiting: dict[str, AnnotatedQuery],
     ) -> None:
-        """Add queries that need no other tools, in turn from the queries of each need."""
+        """Add queries that need no further tools, in turn from the queries with the same needs."""
         needs = [need for need in by_need if need <= set(tools)]
 
         def usable(name: str) -> bool:
@@ -228,7 +228,7 @@ class ToolsetGroups:
             by_need[need] = [n for n in by_need[need] if n in waiting and n not in members]
 
     def _fits(self, name: str, tools: Sequence[str]) -> bool:
-        """Return whether a query's plan stays correct beside these tools."""
+        """Return True if none of the tools would be a right choice instead of the query's plan."""
         foreign = [tool for tool in tools if tool not in self._declared[name]]
         if not foreign:
             return True
@@ -251,8 +251,8 @@ def toolset_examples(
     """Return the examples of all sets, and each set's entry in the manifest.
 
     TEvo varies only examples and plan cases, which are queries of the same set. ``measuring`` are
-    questions to omit, as ``plain`` returns them. Raises ``InputError`` if a set cannot be read, or
-    has no usable query.
+    test questions, which are omitted, as ``plain`` returns them. Raises ``InputError`` if a set
+    cannot be read, or has no usable query.
     """
 
     def examples_of(toolset: Toolset, copies: int, rng: random.Random) -> Iterator[TrainingExample]:
@@ -278,7 +278,7 @@ def toolset_examples(
         examples = without_duplicates(examples_of(toolset, source.copies, rng))
         results += examples
         origin = READERS[source.reader]
-        # An evaluation set whose questions and tools are omitted is not contaminated.
+        # A test set is not contaminated if its questions and tools are omitted.
         exception = f" but {Path(source.measuring).name}" if source.measuring else ""
         facts.append(
             {

@@ -19,7 +19,7 @@ from casewright.stores.case import check_text
 FORMAT = 1
 MANIFEST, TRAIN, VALIDATION = "manifest.json", "train.jsonl", "validation.jsonl"
 _FILES = frozenset({MANIFEST, TRAIN, VALIDATION})
-_HINT = "Make the set anew: casewright finetune data"
+_HINT = "Make the set again: casewright finetune data"
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,14 +35,14 @@ class TrainingSet:
         cls, train: Iterable[TrainingExample], validation: Iterable[TrainingExample] = ()
     ) -> TrainingSet:
         """Return a set of these examples; its manifest describes nothing but the files."""
-        sides = {TRAIN: tuple(train), VALIDATION: tuple(validation)}
-        files = {name: file_entry(side) for name, side in sides.items()}
+        splits = {TRAIN: tuple(train), VALIDATION: tuple(validation)}
+        files = {name: file_entry(split) for name, split in splits.items()}
         manifest = {"format": FORMAT, "prompt_hash": prompt_hash(), "files": files}
-        return cls(sides[TRAIN], sides[VALIDATION], manifest)
+        return cls(splits[TRAIN], splits[VALIDATION], manifest)
 
     @property
     def examples(self) -> tuple[TrainingExample, ...]:
-        """The examples of both sides."""
+        """The examples of both splits."""
         return self.train + self.validation
 
 

@@ -1,7 +1,8 @@
-"""Tool-Task Generator (TTG): secondary tasks about a query's plan, beside planning itself.
+"""Tool-Task Generator (TTG): training tasks about a query's plan, in addition to planning.
 
-REAPER (Joshi et al. 2024, section on the Tool-Task Generator). The answer of a task about a plan is
-the complete plan; the prompt has the planner's role in its head, and the instruction in its tail.
+It follows REAPER (Joshi et al. 2024, section on the Tool-Task Generator). The answer of most tasks
+is the complete plan; their prompts have the planner's role in the head, and the instruction in the
+tail.
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ Posed = tuple[Prompt, str]
 
 @dataclass(frozen=True, slots=True)
 class Subject:
-    """A query, and the planner's prompt for the query without plan cases."""
+    """The query of a task, and the planner's prompt for it without plan cases."""
 
     evolved: Evolved
     prompt: Prompt
@@ -151,9 +152,9 @@ TRIES = 20
 def order_steps(subject: Subject, rng: random.Random) -> Posed | None:
     """Put shuffled steps in order.
 
-    References leave the order of independent steps open. The prompt therefore states a rule: of the
-    steps that could come next, the first in the list comes next. By this rule the list gives the
-    annotated plan.
+    References do not determine the order of independent steps. So the prompt states a rule: of the
+    steps that could come next, the first one in the list comes next. The list is shuffled so that
+    this rule gives the annotated plan.
     """
     plan = subject.evolved.plan
     order = _listing(plan, rng)
@@ -166,10 +167,10 @@ def order_steps(subject: Subject, rng: random.Random) -> Posed | None:
 def _run_order(plan: Plan, listing: Sequence[int]) -> list[int]:
     """Return the steps, from 0, in run order: always the first listed step that can run."""
     needs = [{ref.step - 1 for ref in step.references()} for step in plan.steps]
-    done: list[int] = []
-    while len(done) < len(listing):
-        done.append(next(n for n in listing if n not in done and needs[n].issubset(done)))
-    return done
+    order: list[int] = []
+    while len(order) < len(listing):
+        order.append(next(n for n in listing if n not in order and needs[n].issubset(order)))
+    return order
 
 
 def _listing(plan: Plan, rng: random.Random) -> list[int] | None:
@@ -182,7 +183,7 @@ def _listing(plan: Plan, rng: random.Random) -> list[int] | None:
         order = rng.sample(steps, len(steps))
         if order != steps and _run_order(plan, order) == steps:
             return order
-    # A step directly before its only open need runs directly after that need.
+    # A step that the list has directly before the step it needs still runs directly after it.
     later = rng.choice(dependent)
     steps[later - 1], steps[later] = later, later - 1
     return steps

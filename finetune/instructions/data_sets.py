@@ -10,10 +10,10 @@ from typing import Any, Literal
 from casewright.errors import DependencyError, InputError, told
 from casewright.finetune.instructions.instruction import Instruction
 
-#: Kinds of columns; an ``input`` is the text that an instruction is about.
+#: Kinds of columns; the ``input`` is the text to which an instruction applies.
 Column = Literal["prompt", "input", "answer", "messages"]
-#: Usual columns of prompts and of their answers, in order of preference: Alpaca, Dolly, TRL's
-#: prompt/completion, question answering.
+#: Usual names of prompt columns, and of their answer columns in order of preference: Alpaca, Dolly,
+#: TRL's prompt/completion, question answering.
 _ANSWERS = {
     "instruction": ("output", "response", "answer"),
     "prompt": ("completion", "response"),
@@ -49,8 +49,8 @@ def columns_of(names: Collection[str], columns: Mapping[Column, str]) -> Mapping
             return {"messages": name}
     for prompt, answers in _ANSWERS.items():
         if prompt in names and (answer := next((a for a in answers if a in names), None)):
-            about = next((n for n in _INPUTS if n in names and n not in (prompt, answer)), None)
-            return {"prompt": prompt, "answer": answer, **({"input": about} if about else {})}
+            input_ = next((n for n in _INPUTS if n in names and n not in (prompt, answer)), None)
+            return {"prompt": prompt, "answer": answer, **({"input": input_} if input_ else {})}
     raise InputError(
         f"No usual columns are among {sorted(names)}. Map them, for example "
         'columns = {prompt = "…", answer = "…"}.'
@@ -62,8 +62,8 @@ def pair_of(row: Mapping[str, Any], columns: Mapping[Column, str]) -> tuple[str,
     if "messages" in columns:
         return _first_exchange(row.get(columns["messages"]))
     prompt, answer = _text(row.get(columns["prompt"])), _text(row.get(columns["answer"]))
-    about = _text(row.get(columns["input"])) if "input" in columns else ""
-    return (f"{prompt}\n\n{about}" if prompt and about else prompt, answer)
+    input_ = _text(row.get(columns["input"])) if "input" in columns else ""
+    return (f"{prompt}\n\n{input_}" if prompt and input_ else prompt, answer)
 
 
 def _first_exchange(messages: Any) -> tuple[str, str]:
@@ -76,7 +76,7 @@ def _first_exchange(messages: Any) -> tuple[str, str]:
         if role in _MODELS:
             return "\n\n".join(prompts), content
         if role not in _ASKING:
-            # After a tool call, the answer is no text.
+            # The next message is a tool's, so the answer would be a call instead of a text.
             break
         prompts.append(content)
     return "", ""
@@ -93,7 +93,7 @@ def read_data_set(
     split: str = "train",
     columns: Mapping[Column, str] | None = None,
 ) -> Iterator[Instruction]:
-    """Yield the rows of a data set as a stream, without running code of its repository.
+    """Yield the rows of a data set as a stream; no code of its repository is run.
 
     Args:
         path: A name on the hub such as ``tatsu-lab/alpaca``, a folder, or a file of JSON Lines,
@@ -106,7 +106,7 @@ def read_data_set(
         DependencyError: The library is not installed.
     """
     name = Path(path).name if Path(path).exists() else str(path)
-    used: Mapping[Column, str] | None = None
+    mapping: Mapping[Column, str] | None = None
     logger = logging.getLogger("datasets")
     before = logger.level
     # The library logs the errors that it raises.
@@ -114,8 +114,8 @@ def read_data_set(
     try:
         for number, row in enumerate(_load(str(path), split), 1):
             try:
-                used = used or columns_of(row, columns or {})
-                prompt, answer = pair_of(row, used)
+                mapping = mapping or columns_of(row, columns or {})
+                prompt, answer = pair_of(row, mapping)
             except InputError as error:
                 raise InputError(f"{path}, row {number}: {error}") from error
             id_ = f"hugging_face:{name}:{split}:{number}"

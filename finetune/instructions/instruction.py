@@ -11,7 +11,7 @@ from casewright.finetune.example import TrainingExample
 from casewright.planner import Prompt
 from casewright.planner.spans import normalized
 
-#: The tasks' names in training sets.
+#: The names of these two tasks in training sets.
 TASK, EVOLVED_TASK = "instruction", "instruction:evolved"
 #: Control characters other than white space, and lone surrogates.
 _UNREADABLE = re.compile(r"[\x00-\x08\x0b\x0e-\x1f\ud800-\udfff]")
@@ -31,9 +31,9 @@ class Instruction:
     """An instruction and its answer.
 
     Attributes:
-        id: Unique in the data set; the id of an evolved instruction names its constraints.
+        id: Unique in the data set; for an evolved instruction, with the names of its constraints.
         source: The data set and the position in it.
-        original: The prompt before the evolution; empty without one.
+        original: The prompt before constraints were added; empty if none were.
     """
 
     id: str

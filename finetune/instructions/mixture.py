@@ -16,15 +16,15 @@ from casewright.finetune.example import TrainingExample
 from casewright.finetune.instructions.data_sets import Column, read_data_set
 from casewright.finetune.instructions.instruction import Instruction
 from casewright.finetune.instructions.rules import MOST_CONSTRAINTS, RuleEvolver
-from casewright.finetune.section import Section, beside
+from casewright.finetune.section import Section, recipe_path
 
 #: The prefix of an instruction's source.
 READER = "hugging_face"
 
 
-def _beside_or_named(path: str, info: ValidationInfo) -> str:
-    """Return the absolute path of a file beside the recipe, or else the data set's name."""
-    resolved = beside(info, path)
+def _file_or_data_set(path: str, info: ValidationInfo) -> str:
+    """Return the absolute path of a file if there is one, else the name of a data set."""
+    resolved = recipe_path(info, path)
     return str(resolved) if resolved.exists() else path
 
 
@@ -39,7 +39,7 @@ class InstructionSource(Section):
     """
 
     reader: Literal["hugging_face"] = "hugging_face"
-    path: Annotated[str, AfterValidator(_beside_or_named)] = Field(min_length=1)
+    path: Annotated[str, AfterValidator(_file_or_data_set)] = Field(min_length=1)
     limit: int | None = Field(default=None, ge=1)
     split: str = Field(default="train", min_length=1)
     columns: dict[Column, str] = Field(default_factory=dict)
@@ -47,12 +47,12 @@ class InstructionSource(Section):
 
 
 class InstructionSettings(Section):
-    """The generic instructions beside the plans.
+    """The generic instructions of a training set.
 
     Attributes:
         share: The share of the sources' instructions to use, as in the paper's Table 3 (60,000 of
             147,000 are 40 %).
-        evolved: The share of these that gets constraints.
+        evolved: The share of the used instructions that get constraints.
         constraints: Maximum number of constraints in one instruction.
         max_characters: Maximum length of prompt and answer together.
     """
@@ -88,10 +88,10 @@ class Taken:
 def instructions(
     settings: InstructionSettings, seed: int, *, refused: Counter[str] | None = None
 ) -> Taken:
-    """Return a share of the sources' instructions, the same for the same settings, files and seed.
+    """Return a share of the sources' instructions; equal arguments and files give equal results.
 
-    If there are enough, no evolved instruction comes from a plain one. The share is as in REAPER
-    (Joshi et al. 2024, Table 3).
+    If the sources have enough instructions, none is used both evolved and unchanged. The share is
+    as in REAPER (Joshi et al. 2024, Table 3).
 
     Args:
         refused: Counter of the reasons for omitted records; updated.
@@ -110,16 +110,16 @@ def instructions(
             "share = 0." + "".join(f" Left out: {n:,}, {why}." for why, n in refused.most_common(1))
         )
     count = round(settings.share * len(pool))
-    wanted = round(count * settings.evolved)
+    evolved_count = round(count * settings.evolved)
     rng.shuffle(pool)
-    plain, rest = pool[: count - wanted], pool[count - wanted :]
-    chosen: dict[str, Instruction] = {}
-    repeated: Counter[str] = Counter()
-    for item in (*plain, *_evolved(settings, [*rest, *plain], wanted, rng)):
-        repeated[item.id] += 1
-        id_ = item.id if item.id not in chosen else f"{item.id}#{repeated[item.id]}"
-        chosen[id_] = replace(item, id=id_)
-    examples = [item.to_example() for item in chosen.values()]
+    plain, rest = pool[: count - evolved_count], pool[count - evolved_count :]
+    taken: dict[str, Instruction] = {}
+    occurrences: Counter[str] = Counter()
+    for item in (*plain, *_evolved(settings, [*rest, *plain], evolved_count, rng)):
+        occurrences[item.id] += 1
+        id_ = item.id if item.id not in taken else f"{item.id}#{occurrences[item.id]}"
+        taken[id_] = replace(item, id=id_)
+    examples = [item.to_example() for item in taken.values()]
     rng.shuffle(examples)
     return Taken(examples, len(pool))
 
@@ -166,7 +166,7 @@ def _evolved(
             evolved.setdefault(item.key, item)
     if len(evolved) < count:
         raise InputError(
-            f"{count:,} evolved instructions are asked for, and {len(evolved):,} could be made. "
+            f"{count:,} evolved instructions are needed, and only {len(evolved):,} could be made. "
             "Lower share or evolved, or add sources."
         )
     return list(evolved.values())

@@ -1,9 +1,9 @@
-"""Evolution by rules: one to three compatible constraints, and an answer that keeps all of them.
+"""Evolution of instructions by rules: one to three constraints, which the answer satisfies.
 
 In Evol-Instruct (Xu et al. 2023, arXiv:2304.12244, section 3.2) a model adds constraints and writes
-a new answer. A rule adds a constraint that the present answer keeps, or keeps after a change that
-does not reword it. As in IFEval (Zhou et al. 2023, arXiv:2311.07911, section 2 and table 1) the
-wording of a constraint is free, and a program verifies the constraint.
+a new answer. A rule adds a constraint that the existing answer satisfies, if necessary after a
+change that does not reword it. As in IFEval (Zhou et al. 2023, arXiv:2311.07911, section 2 and
+table 1) the wording of a constraint varies, and a program verifies it.
 """
 
 from __future__ import annotations
@@ -28,17 +28,17 @@ WORDINGS: Mapping[str, Any] = tomllib.loads(_FILE.read_text(encoding="utf-8"))
 
 #: Maximum number of constraints of an instruction.
 MOST_CONSTRAINTS = 3
-#: A constraint's parameters and the answer that keeps it; ``None`` if a rule does not apply.
+#: A constraint's parameters and the answer that satisfies it; ``None`` if a rule does not apply.
 Proposal = tuple[Mapping[str, Any], str] | None
 #: Returns the proposal for a question and its answer.
 Propose = Callable[[str, str, random.Random], Proposal]
-#: Returns whether an answer keeps a constraint of these parameters.
+#: Returns true if an answer satisfies a constraint with these parameters.
 Check = Callable[[Mapping[str, Any], str], bool]
 #: Ends of prompts that the answer completes; a constraint must precede such a prompt.
 _CUE = (":", "=", ">", "-", "…", "...", ",", '"')
 #: Share of constraints that precede a question, if they may follow it.
 _BEFORE = 0.25
-#: The longest answer with a limited length, and the shortest with constrained words, in words.
+#: Maximum words of an answer whose length is limited; minimum words of one with constrained words.
 _MOST_WORDS, _SOME_WORDS = 150, 8
 #: Requests about the form of a text or an answer, which a constraint could contradict.
 _ABOUT_FORM = re.compile(
@@ -100,7 +100,7 @@ def _is_prose(answer: str, least: int = _SOME_WORDS) -> bool:
 
 
 def has_word(answer: str, word: str) -> bool:
-    """Return whether a text has a word in any case; hyphens and apostrophes are parts of words."""
+    """Return True if a text has a word in any case; hyphens and apostrophes are parts of words."""
     pattern = rf"(?<![\w'’\-]){re.escape(word.casefold())}(?![\w'’\-])"
     return bool(re.search(pattern, answer.casefold()))
 
@@ -157,7 +157,7 @@ def _excludes(question: str, answer: str, rng: random.Random) -> Proposal:
 
 
 def _new_words(text: str, other: str) -> list[str]:
-    """Return a text's words of four letters or more that are in no form in the other text."""
+    """Return a text's words of four letters or more that the other text has in no form."""
     other_forms = content_words(other)
     words = {word for word in _LETTERS.findall(text.lower()) if has_word(text, word)}
     return sorted(w for w in words if (forms := content_words(w)) and not forms & other_forms)
@@ -188,7 +188,7 @@ RULES: Mapping[str, Rule] = {
 
 
 def holds(constraint: Constraint, answer: str) -> bool:
-    """Return whether an answer keeps a constraint; an empty answer keeps none."""
+    """Return True if an answer satisfies a constraint; an empty answer satisfies none."""
     return bool(answer.strip() and RULES[constraint.kind].check(constraint.parameters, answer))
 
 
@@ -213,7 +213,7 @@ class RuleEvolver:
         return None if evolved is instruction else evolved
 
     def _pick(self, instruction: Instruction, count: int) -> list[Rule]:
-        # A random generator for each rule: the draws of one rule do not change another's.
+        # Each rule has its own random generator, so that rules do not affect each other.
         fitting = [r for r in RULES.values() if r.evolved(instruction, random.Random(0))]
         picked: list[Rule] = []
         for rule in sorted(fitting, key=lambda r: (1 + self.used[r.kind]) * self._rng.random()):

@@ -1,13 +1,13 @@
 """Code of installed packages, and two sets of questions for whole functions.
 
-Files are read and split as by ``ingest``. All chunks of the function's symbol in its file are
-relevant: the splitter decides, and not a search or judge. Questions ask for functions and methods
-only, since "all of class C" is ambiguous.
+Files are read and split as by ``ingest``. The relevant cases of a question are all chunks of its
+function, so the splitter determines the labels, not a search or a judge. Questions ask only for
+functions and methods, because "all of class C" is ambiguous.
 
-The questions of the first set name their function. The questions of the second set describe the
-function without its name: a search then finds mostly the part that is similar to the question, such
-as the head, and a filter by names does not help. They were written by hand from the code, in other
-words than its docstrings.
+The questions of the first set name their function. Those of the second set describe it without its
+name, so a filter by names does not help, and a search mostly finds the part that is similar to the
+question, such as the signature. They were written by hand from the code, in other words than its
+docstrings.
 """
 
 from __future__ import annotations
@@ -32,8 +32,8 @@ from casewright.stores.documents.file_walk import kind_of, walk
 from casewright.stores.documents.reader import read_document
 from casewright.stores.documents.splitter import split
 
-#: Pure Python distributions of an installation with documents and benches, and their packages;
-#: together they have some 4,700 chunks.
+#: Pure Python distributions that an installation with documents and benches has, and their
+#: packages; together they have about 4,700 chunks.
 PACKAGES = (
     ("beautifulsoup4", "bs4"),
     ("click", "click"),
@@ -43,9 +43,9 @@ PACKAGES = (
     ("requests", "requests"),
     ("tenacity", "tenacity"),
 )
-#: Omitted files and folders: tests call all functions.
+#: Omitted files and folders; tests would name all functions.
 EXCLUDED = ("test", "tests", "test_*", "testing", "_vendor")
-#: Seed of the choice of functions and of the words.
+#: Random seed for the functions and the wordings.
 SEED = 0
 #: Maximum number of questions of a package, and of chunks of a function.
 PER_PACKAGE, MOST_CHUNKS = 50, 10
@@ -165,20 +165,20 @@ def ask_about(functions: Sequence[Function]) -> list[LabelledQuestion]:
     Functions and words are drawn with a seed. The question for a symbol of several files names the
     file.
     """
-    times = Counter(function.symbol for function in functions)
-    chosen: list[Function] = []
+    counts = Counter(function.symbol for function in functions)
+    sample: list[Function] = []
     for package in sorted({function.package for function in functions}):
         cut = [item for item in functions if item.package == package and item.is_cut]
         cut.sort(key=lambda function: (function.source, function.symbol))
         random.Random(f"{SEED} {package}").shuffle(cut)
-        chosen += cut[:PER_PACKAGE]
-    # The first questions are from all packages.
-    random.Random(SEED).shuffle(chosen)
-    return [_question(function, unique=times[function.symbol] == 1) for function in chosen]
+        sample += cut[:PER_PACKAGE]
+    # After this, the first questions are from all packages.
+    random.Random(SEED).shuffle(sample)
+    return [_question(function, unique=counts[function.symbol] == 1) for function in sample]
 
 
 def _question(function: Function, *, unique: bool) -> LabelledQuestion:
-    # A generator for each function: other packages do not change the words.
+    # Each function has its own generator, so that its wording does not depend on other packages.
     rng = random.Random(f"{SEED} {function.key}")
     owner, _, name = function.symbol.rpartition(".")
     words = rng.choice(METHOD_WORDS if function.is_method else FUNCTION_WORDS)
@@ -202,7 +202,7 @@ def read_code(packages: Iterable[tuple[str, str]] = PACKAGES) -> CodeCorpus:
     missing: list[str] = []
     cases: list[Case] = []
     functions: list[Function] = []
-    # The store makes the ids of the cases, and stays empty.
+    # The store computes the ids of the cases; it stays empty.
     with CaseStore(schema_of(CODE, "code", default_encoder())) as store:
         for name, folder in packages:
             try:

@@ -21,7 +21,7 @@ from casewright.finetune.judge_sets.sets import CODE, DESCRIBED, SCIFACT, Feedba
 Readers = dict[str, Callable[[], FeedbackSet]]
 _USAGE = (
     "Give a folder with hotpotqa-dev.jsonl, 2wikimultihop-dev.jsonl or musique-dev.jsonl, or with "
-    "SciFact's corpus.jsonl and claims, or one with these in multihop and scifact, or one with "
+    "SciFact's corpus.jsonl and claims, or with these in subfolders multihop and scifact, or with "
     "cases.jsonl and questions.jsonl; without --data only the sets of code are read."
 )
 
@@ -32,9 +32,9 @@ def find_sets(
     """Return the sets of a folder and the sets of code, or the labelled set of a user's folder.
 
     Args:
-        data: A folder with some of the three multi-hop files or the files of SciFact, or with
-            folders ``multihop`` and ``scifact`` that have these files, or a folder for
-            ``labelled_set``; ``None`` for the sets of code only.
+        data: A folder with some of the three multi-hop files or the files of SciFact, also in
+            subfolders ``multihop`` and ``scifact``; or a folder for ``labelled_set``; ``None`` for
+            only the sets of code.
         only: The name of the only set to return.
         limit: Maximum number of questions of each set, equally many of both halves.
 
@@ -46,14 +46,14 @@ def find_sets(
         sets: Readers = {data.resolve().name: partial(labelled_set, data)}
     else:
         sets = _public_sets(data, only)
-    chosen = [read().limited(limit) for name, read in sets.items() if only in (None, name)]
-    if not chosen:
+    results = [read().limited(limit) for name, read in sets.items() if only in (None, name)]
+    if not results:
         raise InputError(
             f"There is no set {only!r} here. There are: {', '.join(sets)}. "
             f"Sets are: {', '.join([*FILES, SCIFACT, CODE, DESCRIBED])}; all but the last two are "
             "read from --data."
         )
-    for item in chosen:
+    for item in results:
         size = item.size()
         if not (size["questions_training"] and size["questions_test"]):
             raise InputError(
@@ -61,7 +61,7 @@ def find_sets(
                 f"{size['questions_test']} to test with. It needs one of each at least: give a "
                 "larger --limit, or a file with more questions."
             )
-    return chosen
+    return results
 
 
 def _public_sets(data: Path | None, only: str | None) -> Readers:

@@ -34,11 +34,11 @@ class _Question(Record):
 
 
 def labelled_set(folder: Path) -> FeedbackSet:
-    """Return the set in ``cases.jsonl`` and ``questions.jsonl``: one JSON object a line.
+    """Return the set in ``cases.jsonl`` and ``questions.jsonl``, which hold one JSON object a line.
 
     A case has ``id``, ``text`` and optionally ``title``; a question has ``id``, ``question`` and
-    ``relevant``, a list of case ids. A case's metadata has its id in the file as ``key``.
-    ``InputError`` if a file is missing, or names the number of a malformed line.
+    ``relevant``, a list of case ids. The ``key`` in a returned case's metadata is its id in the
+    file. Raises ``InputError`` if a file is missing, or a line is malformed.
     """
     cases: dict[str, Case] = {}
     for _, case in _lines(folder / CASES, _Case):
@@ -55,7 +55,7 @@ def labelled_set(folder: Path) -> FeedbackSet:
 
 
 def _lines(file: Path, model: type[Labelled]) -> Iterator[tuple[str, Labelled]]:
-    """Yield the locations of a file's records, and the records."""
+    """Yield each record of a file after its location; raise ``InputError`` for a repeated id."""
     seen: set[str] = set()
     for number, record in read_records(file, model, f"See {CASES} and {QUESTIONS} in the docs."):
         location = f"{file}, line {number}"

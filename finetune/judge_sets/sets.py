@@ -1,4 +1,4 @@
-"""Cases, and questions with all their relevant cases, in halves for training and testing."""
+"""Sets of cases and questions with labels of all relevant cases, in a training and a test half."""
 
 from __future__ import annotations
 
@@ -35,7 +35,8 @@ class FeedbackSet:
     Attributes:
         name: The set's name in tables.
         cases: All cases with their ids, also those that are relevant to no question.
-        questions: Both halves. Questions of several sets about one function have the same id.
+        questions: The questions of both halves. Questions of several sets about one function have
+            the same id.
         settings: The set's origin, printed with the figures.
     """
 

@@ -1,4 +1,4 @@
-"""Annotated queries of an annotation sheet.
+"""Check of an annotation sheet: its correct lines become annotated queries.
 
 Correct lines are added to the output. All other lines go unchanged to a second file, which a person
 can complete and use as the next sheet.
@@ -45,7 +45,7 @@ def checked_record(
     """Return a record as an annotated query, with a canonical plan and a class.
 
     Args:
-        classes: The valid classes beside the tools' names.
+        classes: The valid classes in addition to the tools' names.
 
     Raises:
         PlanError: The plan is not in the plan language, or not valid for its request.
@@ -114,7 +114,7 @@ def annotate(
     Args:
         lines: The result of ``sheet_lines``.
         output: Annotated queries; lines with a query of the output are skipped.
-        classes: The valid classes beside the tools' names.
+        classes: The valid classes in addition to the tools' names.
     """
     report = AnnotationReport()
     known = {_key(record) for record in output.records}

@@ -1,7 +1,7 @@
 """Similarities of pools of queries, methods that sample a pool, and the queries of a recipe.
 
-Similarities are computed block by block, so that memory does not grow with the pools. Sums are in
-double precision and compared to six decimals, so that the size of a block does not change a result.
+Similarities are computed block by block, to limit memory. Sums are in double precision and compared
+to six decimals, so that results do not depend on the size of a block.
 """
 
 from __future__ import annotations
@@ -67,18 +67,18 @@ def units(vectors: Vectors) -> Floats:
 def best_similarity(rows: Vectors, columns: Vectors, *, others: bool = False) -> Floats:
     """Return the highest cosine of each row (n, d) to the columns (m, d), array (n).
 
-    ``others`` says that the columns are the rows; no row is then compared with itself.
+    With ``others``, rows and columns are the same vectors, and no vector is compared with itself.
     """
     best = np.full(len(rows), -np.inf)
     for part in blocks(len(rows), ROWS):
         block = units(rows[part])
         for index in blocks(len(columns), COLUMNS):
-            near = block @ units(columns[index]).T
+            cosines = block @ units(columns[index]).T
             if others:
                 same = np.arange(part.start, part.stop)
                 inside = (same >= index.start) & (same < index.stop)
-                near[inside, same[inside] - index.start] = -np.inf
-            np.maximum(best[part], near.max(axis=1), out=best[part])
+                cosines[inside, same[inside] - index.start] = -np.inf
+            np.maximum(best[part], cosines.max(axis=1), out=best[part])
     return best
 
 
@@ -102,29 +102,29 @@ def facility_location(vectors: Vectors, size: int, *, chosen: Vectors | None = N
     covered = np.zeros(count)
     if len(earlier) and count:
         covered = np.maximum(best_similarity(vectors, earlier), 0.0)
-    # A candidate's first gain is its loss when every query is covered completely.
+    # A candidate's first gain is the gain that it would lose if every query were covered fully.
     gains = _losses(vectors, np.arange(count), covered, np.full(count, np.inf))
     picks: list[int] = []
     while len(picks) < size:
         best = int(np.argmax(np.round(gains, DECIMALS)))
         picks.append(best)
-        near = np.maximum(best_similarity(vectors, vectors[best : best + 1]), covered)
-        changed = np.flatnonzero(near > covered)
-        gains -= _losses(vectors, changed, covered[changed], near[changed])
+        coverage = np.maximum(best_similarity(vectors, vectors[best : best + 1]), covered)
+        changed = np.flatnonzero(coverage > covered)
+        gains -= _losses(vectors, changed, covered[changed], coverage[changed])
         gains[best] = -np.inf
-        covered = near
+        covered = coverage
     return picks
 
 
 def _losses(vectors: Vectors, rows: NDArray[np.int64], before: Floats, after: Floats) -> Floats:
-    """Return the decrease of each candidate's gain when these rows are covered better."""
+    """Return the decrease of each candidate's gain if the coverage of ``rows`` rises."""
     losses = np.zeros(len(vectors))
     for part in blocks(len(rows), ROWS):
         block = units(vectors[rows[part]])
         low, high = before[part, None], after[part, None]
         for index in blocks(len(vectors), COLUMNS):
-            near = block @ units(vectors[index]).T
-            losses[index] += np.clip(near, low, high, out=near).sum(axis=0) - low.sum()
+            cosines = block @ units(vectors[index]).T
+            losses[index] += np.clip(cosines, low, high, out=cosines).sum(axis=0) - low.sum()
     return losses
 
 
@@ -281,10 +281,10 @@ def _draw(count: int, size: int, seed: int | list[int]) -> list[int]:
 
 
 def _check_size(
-    size: int, count: int, pool: str = "large", mend: str = "Give a larger pool"
+    size: int, count: int, pool: str = "large", advice: str = "Give a larger pool"
 ) -> None:
     if size > count:
         raise InputError(
-            f"{size:,} queries cannot be drawn: the {pool} pool has {count:,}. {mend}, or ask for "
-            "fewer."
+            f"{size:,} queries cannot be drawn: the {pool} pool has {count:,}. {advice}, or ask "
+            "for fewer."
         )

@@ -1,4 +1,4 @@
-"""Corrected plans: annotated messages that extend a file, or replace a message in the file."""
+"""Corrected plans, kept as annotated messages in a file."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from casewright.stores.whole_file import write_whole
 from casewright.tools import Toolbox
 
 Outcome = Literal["added", "replaced", "unchanged"]
-#: Deadline for the file's lock.
+#: How long to wait for the file's lock.
 SECONDS = 10.0
 
 
@@ -35,7 +35,7 @@ def corrected(
     Args:
         plan: The plan's text.
         history: The turns before the question.
-        tenant: The author, or empty; a message replaces no message of another tenant.
+        tenant: The author, or empty. A correction replaces only messages of its own tenant.
     """
     record: dict[str, Any] = {"query": question, "context": dict(context or {})}
     record |= {"history": [dict(turn) for turn in history]} if history else {}
@@ -49,11 +49,12 @@ def corrected(
 def keep_correction(file: Path, record: Mapping[str, Any], most: int | None = None) -> Outcome:
     """Add an annotated message to a file, or replace the message with the same ``message_key``.
 
-    Raises ``InputError`` if the file cannot be read or written, has other lines, or is full.
+    Raises ``InputError`` if the file cannot be read or written, is full, or has a line that is no
+    annotated message.
 
     Args:
         file: JSON Lines of annotated messages; created if missing.
-        most: Limit on the file's bytes.
+        most: Largest size of the file, in bytes.
     """
     try:
         with Lock(file.with_name(f".{file.name}.lock"), timeout=SECONDS):

@@ -19,10 +19,10 @@ MAX_BYTES = 1 << 30
 def read_queries(path: Path) -> list[dict[str, Any]]:
     """Return the queries of a file as records with a unique ``id`` and a ``query``.
 
-    The file is a JSON list or JSON Lines of texts or records, or text with one query a line.
-    Records keep their other fields; the file's name and the line number replace a missing id and
-    extend a repeated id. Raises ``InputError`` if the file cannot be read or has no query, or a
-    query is not valid; the message names the line.
+    The file is a JSON list or JSON Lines of texts or records, or plain text with one query a line.
+    Records keep their other fields. A missing id becomes the file's name with the line number; a
+    repeated id gets both as a suffix. Raises ``InputError`` if the file cannot be read or has no
+    query, or a query is not valid.
     """
     results = []
     taken: set[str] = set()
@@ -44,7 +44,7 @@ def read_queries(path: Path) -> list[dict[str, Any]]:
 
 
 def _values(path: Path) -> Iterator[tuple[str, int, Any]]:
-    """Yield "entry" or "line", its number from 1, and the decoded text or record."""
+    """Yield each text or record after its number from 1 and what is counted: entries or lines."""
     text = read_text(path)
     start = text.lstrip()[:1]
     if start == "[":
@@ -125,18 +125,18 @@ class ResumedLines:
     def __init__(self, path: Path) -> None:
         self.path = path
         self.records: list[dict[str, Any]] = []
-        *whole, torn = (read_text(path) if path.exists() else "").split("\n")
-        for number, line in enumerate((*whole, torn), 1):
+        *complete, last = (read_text(path) if path.exists() else "").split("\n")
+        for number, line in enumerate((*complete, last), 1):
             record = _decoded(line)
             if isinstance(record, dict) and isinstance(record.get("query"), str):
                 self.records.append(record)
-            elif line.strip() and (number <= len(whole) or record or not line.startswith("{")):
+            elif line.strip() and (number <= len(complete) or record or not line.startswith("{")):
                 raise InputError(
                     f"{path}, line {number}: no annotated query. Choose another file: this command "
                     "adds only to files that it wrote."
                 )
-        if torn.strip():
-            self._write("\n" if _decoded(torn) else "", cut=not _decoded(torn))
+        if last.strip():
+            self._write("\n" if _decoded(last) else "", cut=not _decoded(last))
         self._bytes = self._size()
 
     def append(self, record: Mapping[str, Any]) -> None:
@@ -153,7 +153,7 @@ class ResumedLines:
         return self.path.stat().st_size if self.path.exists() else 0
 
     def _write(self, text: str, *, cut: bool = False) -> None:
-        """Append a text; ``cut`` removes the incomplete last line before."""
+        """Append a text; with ``cut``, first remove the incomplete last line."""
         try:
             self.path.parent.mkdir(parents=True, exist_ok=True)
             with self.path.open("a+b") as file:

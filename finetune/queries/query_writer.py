@@ -1,7 +1,7 @@
-"""New queries by a chat model, for each shape of plan and each unused tool.
+"""Generation of queries with a chat model, for each shape of plan and each unused tool.
 
-The result has only queries that pass every check. No plan is run; the size of an answer and the
-work to read it are bounded.
+The result has only queries that pass every check. Plans are not run. The size of an answer and the
+effort to parse it are bounded.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ class PlanKind:
         return self.shape.replace("\n", "; ") or f"any with {self.tool}"
 
     def fits(self, plan: Plan) -> bool:
-        """Return whether a plan is of this kind."""
+        """Return True if a plan is of this kind."""
         return shape(plan) == self.shape if self.shape else self.tool in plan.tools
 
 
@@ -75,14 +75,14 @@ def plan_kinds(queries: Iterable[AnnotatedQuery], toolbox: Toolbox) -> list[Plan
     kinds = [PlanKind(template, "", _examples_of(group)) for template, group in shapes]
     for tool in toolbox:
         if tool.name not in used:
-            given = [tool.example] if tool.example else []
-            examples = ({"query": e.query, "context": {}, "plan": e.plan} for e in given)
+            own = [tool.example] if tool.example else []
+            examples = ({"query": e.query, "context": {}, "plan": e.plan} for e in own)
             kinds.append(PlanKind("", tool.name, tuple(examples)))
     return kinds
 
 
 def _examples_of(queries: Sequence[AnnotatedQuery]) -> tuple[dict[str, Any], ...]:
-    # Spread over the list: neighbours in a file are often alike.
+    # An even sample, since neighbours in a file are often similar.
     step = max(1, len(queries) // EXAMPLES)
     return tuple(
         {"query": query.query, "context": query.record.context, "plan": str(query.plan)}
@@ -98,7 +98,7 @@ ATTEMPTS = 500
 
 
 class Dropped(StrEnum):
-    """The reason why a written query is omitted."""
+    """The reason why a generated query is omitted."""
 
     INVALID = "plan that cannot be run for its request"
     KNOWN = "question that is there already"
@@ -108,8 +108,8 @@ class Dropped(StrEnum):
 def written_objects(answer: str) -> Iterator[Mapping[str, Any]]:
     """Yield the JSON objects of an answer.
 
-    The objects may stand between other words, one a line, in a code fence, in an incomplete list,
-    or in a list inside an object.
+    The objects may be between other words, on lines of their own, in a code fence, in an incomplete
+    list, or in a list inside an object.
     """
     text, position = answer[:ANSWER_CHARACTERS], 0
     decoder = json.JSONDecoder()
@@ -134,8 +134,8 @@ def read_written(
 ) -> dict[str, Any] | None:
     """Return an object of an answer as an annotated query's record; ``None`` if it is unusable.
 
-    The record's plan is valid, of this kind, and quotes the question. ``known`` are the fields that
-    a context may have.
+    A usable plan is valid, of this kind, and quotes the question. ``known`` are the fields that a
+    context may have; ``None`` allows all.
     """
     query, context, plan = (fields.get(name) for name in ("query", "context", "plan"))
     if isinstance(plan, list) and all(isinstance(line, str) for line in plan):
@@ -161,7 +161,7 @@ def read_written(
 
 
 def _quotes_question(plan: Plan, toolbox: Toolbox, question: str) -> bool:
-    """Return whether every text that may be a span of the question is a span.
+    """Return True if every text for a parameter that takes a span is a span of the question.
 
     Other texts may be valid, but would teach a model to invent words.
     """
@@ -178,7 +178,7 @@ def _quotes_question(plan: Plan, toolbox: Toolbox, question: str) -> bool:
 
 
 class SeenQuestions:
-    """The known questions, to find repetitions and questions above a cosine threshold."""
+    """The questions so far, to find repetitions: by text, and by cosines above a threshold."""
 
     def __init__(self, encoder: Encoder, threshold: float) -> None:
         self._encoder = encoder
@@ -193,7 +193,7 @@ class SeenQuestions:
             self._vectors = np.concatenate([self._vectors, self._encoder.embed(texts)])
 
     def add_new(self, text: str) -> Dropped | None:
-        """Add a question and return ``None``; return the reason if it is like a known question."""
+        """Add a question and return ``None``; of a repetition, return the reason to omit it."""
         if normalized(text) in self._texts:
             return Dropped.KNOWN
         vector = self._encoder.embed([text])
@@ -208,28 +208,28 @@ ROLE = """\
 You write training data for a planner of look-ups: questions that different people might ask, each \
 with the plan of tool calls that fetches the evidence to answer it. Vary topic, wording, length, \
 tone and spelling as real people do; never write two questions alike."""
-#: Number of calls beyond the calls that suffice if every written query is usable.
+#: Number of calls in addition to those that suffice if every generated query is usable.
 SPARE_CALLS = 2
-#: Number of known questions in a request, which the model must not repeat.
+#: Number of earlier questions in a request, which the model must not repeat.
 SHOWN = 10
-#: Queries of one request; failures in a row after which the model gets no more requests.
+#: Number of queries in a request, and of consecutive failures that end the run.
 PER_REQUEST, MOST_FAILURES = 10, 3
 
 
 @dataclass(slots=True)
 class WritingReport:
-    """The written queries as records, and the reason of an early end of the run, or empty."""
+    """The generated queries as records, and why the run ended early (empty if it did not)."""
 
     records: list[dict[str, Any]] = field(default_factory=list)
     stopped: str = ""
 
 
 class QueryWriter:
-    """A writer of queries with plans by a chat model.
+    """Generates queries with plans by a chat model.
 
-    No new query may resemble the annotated queries, which give shapes and examples, nor the
-    questions in ``apart``, which the model does not see, such as questions of an evaluation.
-    ``seconds`` is the deadline of a call.
+    A new query must differ from the annotated queries, which give shapes and examples, and from the
+    questions in ``apart``, such as a test set, which the model does not see. ``seconds`` is the
+    timeout of a call.
     """
 
     def __init__(
@@ -254,7 +254,7 @@ class QueryWriter:
     def write(
         self, per_kind: int, advance: Callable[[int], None] = lambda count: None
     ) -> WritingReport:
-        """Write ``per_kind`` queries of each kind of plan; call ``advance`` after each kind."""
+        """Generate ``per_kind`` queries of each kind of plan; call ``advance`` after each kind."""
         report = WritingReport()
         seen = SeenQuestions(self._encoder, SAME_GROUP)
         seen.add(self._known)
@@ -269,9 +269,8 @@ class QueryWriter:
                 except Exception as error:  # noqa: BLE001 - a model may fail in any way
                     failures += 1
                     if failures == MOST_FAILURES:
-                        report.stopped = (
-                            f"It failed {MOST_FAILURES} times in a row. {self._failure(error)}"
-                        )
+                        reason = self._failure(error)
+                        report.stopped = f"It failed {MOST_FAILURES} times in a row. {reason}"
                     continue
                 failures = 0
                 for fields in written_objects(answer):

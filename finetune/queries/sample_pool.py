@@ -41,17 +41,17 @@ def pool_figures(sample: Vectors, large: Vectors, by_initial: Floats) -> PoolFig
 
     ``by_initial`` is each query's highest similarity to the initial pool, array (N).
     """
-    near, count = choose.best_similarity(large, sample), len(sample)
-    alike = choose.best_similarity(sample, sample, others=True) if count > 1 else np.zeros(1)
+    by_sample, count = choose.best_similarity(large, sample), len(sample)
+    to_others = choose.best_similarity(sample, sample, others=True) if count > 1 else np.zeros(1)
     unit = units(sample)
-    # The squared length of the vectors' sum is the sum over all pairs.
-    pairs = float((unit.sum(axis=0) ** 2).sum() - (unit * unit).sum())
+    # The squared length of the sum of the vectors is the sum of all similarities, with their own.
+    total = float((unit.sum(axis=0) ** 2).sum() - (unit * unit).sum())
     return PoolFigures(
         queries=count,
-        coverage=float(near.mean()),
-        coverage_with_initial=float(np.maximum(near, by_initial).mean()),
-        mean_similarity=pairs / (count * (count - 1)) if count > 1 else None,
-        near_duplicates=float((alike > SAME_GROUP).mean()),
+        coverage=float(by_sample.mean()),
+        coverage_with_initial=float(np.maximum(by_sample, by_initial).mean()),
+        mean_similarity=total / (count * (count - 1)) if count > 1 else None,
+        near_duplicates=float((to_others > SAME_GROUP).mean()),
     )
 
 

@@ -102,7 +102,7 @@ def _message(field: str, error: ErrorDetails, recipe: type[BaseModel]) -> str:
     if error["type"] == "missing":
         return f"{field} is missing. Add it."
     if error["type"] == "extra_forbidden":
-        return f"{field}: There is no such field. {_mend(field, recipe)}"
+        return f"{field}: There is no such field. {_advice(field, recipe)}"
     if error["type"] == "value_error":
         # A rule about several sections names their fields itself.
         text = str(error["ctx"]["error"])
@@ -111,7 +111,8 @@ def _message(field: str, error: ErrorDetails, recipe: type[BaseModel]) -> str:
     return f"{field}: {value:.60} is not possible. {error['msg']}."
 
 
-def _mend(field: str, recipe: type[BaseModel]) -> str:
+def _advice(field: str, recipe: type[BaseModel]) -> str:
+    """Return how to correct the name of an unknown field."""
     section, _, name = field.rpartition(".")
     fields = [known.rpartition(".") for known in _fields(recipe, "")]
     if sections := [other for other, _, same in fields if same == name]:
@@ -119,7 +120,7 @@ def _mend(field: str, recipe: type[BaseModel]) -> str:
     names = [sibling for other, _, sibling in fields if other == section]
     if near := get_close_matches(name, names, 2):
         return f"Did you mean {' or '.join(near)}?"
-    return f"Known here are {', '.join(names)}."
+    return f"The fields here are {', '.join(names)}."
 
 
 def _fields(model: type[BaseModel], section: str) -> Iterator[str]:

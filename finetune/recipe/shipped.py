@@ -16,10 +16,9 @@ def recipe_names() -> list[str]:
 
 
 def find_recipe(name: str) -> Path:
-    """Return the file of a recipe: of a packaged recipe by its name, or the file itself.
+    """Return the file of a packaged recipe by its name, or else the file of this name.
 
-    Raises:
-        InputError: There is neither; lists the packaged recipes.
+    Raises ``InputError`` if there is neither; it lists the packaged recipes.
     """
     file = Path(name).expanduser()
     names = recipe_names()

@@ -1,6 +1,6 @@
-"""The sections ``[model]``, ``[lora]`` and ``[training]`` of a recipe, and the rules about them.
+"""The sections ``[model]``, ``[lora]`` and ``[training]`` of a recipe, and their rules.
 
-``Recipe.read`` checks these rules; a training checks the machine.
+``Recipe.read`` checks these rules. A training checks what the machine supports.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from casewright.planner.language_model.device import check_names
 
 #: The name of a new base with random weights.
 NEW = "new"
-#: The largest count: the libraries support it.
+#: The highest count, which the libraries still support.
 _MOST = 10**9
 
 _LayerName = Annotated[str, StringConstraints(min_length=1)]
@@ -168,15 +168,14 @@ class TrainingSection(Section):
         gradient_accumulation: Batches of one step.
         loss: The tokens with a loss: the ``completion``, or also the ``plans`` that the prompt
             shows as examples and plan cases. The validation loss is of completions.
-        shared_heads: Compute a prompt's head once for the examples that share it; the steps are the
-            same. All examples of a batch then have one head: see
-            ``data.tevo.queries_per_toolbox``.
-        row_tokens: Maximum tokens of a row with shared heads on CUDA; on the CPU a row has one
-            head.
+        shared_heads: Compute a prompt's head (its constant prefix) once for all examples of a batch
+            that have it. This does not change the steps, see ``data.tevo.queries_per_toolbox``.
+        row_tokens: With shared heads, maximum tokens of a row on CUDA; on the CPU each row has the
+            examples of one head.
         max_length: Maximum tokens of prompt and completion; longer examples are left out and
             counted. With packing also the length of a row.
-        packing: Put several examples into one row, masked from each other. This saves padding;
-            without FlashAttention the attention of a row costs its length squared.
+        packing: Put several examples into one row, without attention between them. This saves
+            padding; without FlashAttention the attention's cost is quadratic in the row's length.
         packing_strategy: ``bfd`` (best fit, decreasing) never splits an example.
         gradient_checkpointing: Recompute inner states instead of storing them.
         weight_decay: AdamW's weight decay.
@@ -223,7 +222,7 @@ class TrainingSection(Section):
         return self
 
 
-#: Maximum tokens of a batch of packed rows without FlashAttention: the mask is their square.
+#: Maximum tokens of a batch of packed rows without FlashAttention, whose mask has their square.
 PACKED_TOKENS = 32_768
 
 

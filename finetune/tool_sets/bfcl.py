@@ -44,12 +44,12 @@ class _Answer(Record):
 
 
 def read_bfcl(path: Path) -> Iterator[Conversion]:
-    """Yield the records of a folder, or of one category's file; the gold is in possible_answer.
+    """Yield the conversions of a folder, or of one category's file.
 
-    An argument gets the first of its allowed values. The empty text among them makes the argument
-    optional: it gets the first value that is a span of the question, or none, since the first
-    allowed value is often the tool's own default. If no function fits, the plan is
-    ``no_evidence()``.
+    The answers are in the folder ``possible_answer``. An argument gets the first of its allowed
+    values. If the empty text is among them, the argument is optional, and the first value is often
+    the tool's default: the argument then gets the first value that is a span of the question, or is
+    left out. If no function fits, the plan is ``no_evidence()``.
     """
     names = [f"{PREFIX}{name}.json" for name in CATEGORIES]
     for file in files_of(path, *names):

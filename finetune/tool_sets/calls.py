@@ -36,7 +36,7 @@ class Unfit(Exception):  # noqa: N818 - not an error: it is caught, and counted
 
 @contextmanager
 def unfit_on(*errors: type[Exception], reason: str) -> Iterator[None]:
-    """Turn these errors into ``Unfit`` with a reason."""
+    """Raise ``Unfit`` with a reason for these errors in the block."""
     try:
         yield
     except errors as error:
@@ -51,7 +51,7 @@ def unquoted(text: str) -> str:
 
 
 def files_of(path: Path, *names: str) -> list[Path]:
-    """Return the path if it is a file, else the folder's files of these names."""
+    """Return the path if it is a file, or else those of the named files that its folder has."""
     candidates = [path] if path.is_file() else [path / name for name in names]
     if files := [file for file in candidates if file.is_file()]:
         return files
@@ -81,8 +81,8 @@ def parameter(
 ) -> Parameter:
     """Return a parameter of function-calling data; raise ``Unfit`` if plans cannot write its name.
 
-    Values may be literals, since these sets have no context. Identifiers are spans of the question,
-    so that no plan invents one.
+    Values may be literals, since these sets have no context. Identifiers must be spans of the
+    question, so that no plan invents one.
 
     Args:
         type_: A key of ``KINDS``; other types allow any value.
@@ -157,7 +157,7 @@ NO_TOOL = "a call of a tool that is not declared"
 NO_QUESTION = "the question is empty, too long, or holds control characters"
 NO_PLAN = "a plan that breaks a static check"
 _OTHER_TYPE = "a value of another type than declared"
-#: Part of a static check's message to the reason that is counted; the first match holds.
+#: Pairs of a part of a static check's message and the reason to count; the first match counts.
 _REASONS = (
     ("There is no tool", NO_TOOL),
     ("has no parameter", "an argument that is not declared"),
@@ -175,7 +175,7 @@ _REASONS = (
 
 @dataclass(frozen=True, slots=True)
 class GoldCall:
-    """A call by the tool's name in the data; ``StepRef`` values are results of earlier calls."""
+    """A gold call of a record; ``StepRef`` values are results of earlier calls."""
 
     tool: str
     arguments: Mapping[str, Any]
@@ -224,7 +224,7 @@ def _plan_of(calls: Iterable[GoldCall], toolbox: Toolbox) -> Plan:
 
 
 def grounded(value: Any, question: str) -> bool:
-    """Return false for a text of several words, none of which is in the question; else true."""
+    """Return False for a text of several words none of which is in the question, else True."""
     if not isinstance(value, str) or len(value.split()) < 2:
         return True
     words = content_words(value)

@@ -1,4 +1,4 @@
-"""The readers of tool-use sets by name, and the terms of their data."""
+"""The readers of tool-use sets, and the licences of the sets."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from casewright.errors import InputError, PlanError
 from casewright.finetune.tool_sets import bfcl, sealtools, toolalpaca
 from casewright.finetune.tool_sets.calls import NO_PLAN, Conversion, Query, Unfit
 
-#: Yields the conversion of each record of a path; raises ``InputError`` for an unusable file.
+#: Yields the conversions of the records in a file or folder; ``InputError`` if it is unusable.
 Read = Callable[[Path], Iterator[Conversion]]
 _READ: Mapping[str, Read] = {
     "toolalpaca": toolalpaca.read_toolalpaca,
@@ -24,10 +24,10 @@ _FILE = Path(__file__).with_name("tool_sets.toml")
 
 @dataclass(frozen=True, slots=True)
 class Reader:
-    """A reader with its entry in ``tool_sets.toml``.
+    """A reader of one set, with the set's entry in ``tool_sets.toml``.
 
     Attributes:
-        files: The file or folder that the path must be.
+        files: Describes the file or folder to read.
         terms: The data's licence.
         contaminates: The benchmark whose test items are in the data.
     """
@@ -40,7 +40,7 @@ class Reader:
 
     @property
     def licence(self) -> str:
-        """The licence, and the limit on later scores."""
+        """The licence, with the scores that may not be reported after training on the data."""
         return (
             f"{self.terms}; test items of {self.contaminates[0]}: no score on it may be reported "
             "after training on them"

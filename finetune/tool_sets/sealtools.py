@@ -1,4 +1,4 @@
-"""Seal-Tools (Wu et al. 2024, arXiv:2405.08355) as plans of the tools that it retrieved."""
+"""Seal-Tools (Wu et al. 2024, arXiv:2405.08355), converted to plans over the retrieved tools."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from casewright.planner import StepRef
 
 TOOLS = "tool.jsonl"
 FILES = ("dev-dev.jsonl", "test_in_domain-dev.jsonl", "test_out_domain-dev.jsonl")
-#: The name of a response of an earlier call.
+#: The name of a part of an earlier call's response.
 _RESPONSE = re.compile(r"API_call_\d+")
 _WORD = re.compile(r"[^\W_]+")
 
@@ -52,7 +52,7 @@ class _Item(Record):
 
 
 def read_sealtools(path: Path) -> Iterator[Conversion]:
-    """Yield the items of a folder, or of one of its files with the tools beside it."""
+    """Yield the conversions of a folder, or of a file with ``tool.jsonl`` in its folder."""
     files = files_of(path, *FILES)
     tools = files[0].parent / TOOLS
     if not tools.is_file():
@@ -65,8 +65,8 @@ def read_sealtools(path: Path) -> Iterator[Conversion]:
 
 def _planned(item: _Item, declared: Mapping[str, _Tool]) -> Query:
     calls = list(_calls(item.calling, declared))
+    # Some items have the values of another question.
     if any(_foreign(value, item.query) for call in calls for value in call.arguments.values()):
-        # Some items' values belong to another question.
         raise Unfit("a text that has nothing of the question")
     names = sorted({*item.retrieved_apis, *(call.tool for call in calls)})
     functions = [declared[name].function() for name in names if name in declared]
@@ -86,8 +86,9 @@ def _calls(calling: Sequence[Any], declared: Mapping[str, _Tool]) -> Iterator[Go
             call["api"], {str(key): _resolved(value, responses) for key, value in values}
         )
         fields = declared[call["api"]].responses or {}
-        marks = call.get("responses") or ()
-        responses |= {mark: StepRef(step, name) for mark, name in zip(marks, fields, strict=False)}
+        names = call.get("responses") or ()
+        pairs = zip(names, fields, strict=False)
+        responses |= {name: StepRef(step, field) for name, field in pairs}
 
 
 def _resolved(value: Any, responses: Mapping[str, StepRef]) -> Any:

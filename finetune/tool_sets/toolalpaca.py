@@ -47,7 +47,7 @@ class _Api(Record):
 
 
 def read_toolalpaca(path: Path) -> Iterator[Conversion]:
-    """Yield the instructions of a folder or of a file; credentials of APIs are no parameters."""
+    """Yield the conversions of the instructions in a folder or file; tools lack credentials."""
     for file in files_of(path, *FILES):
         for number, record in read_records(file, _Api):
             questions, golden = record.Instructions, record.Golden_Answers

@@ -60,7 +60,7 @@ def new_mistral(
         }
     )
     target = device or torch.device("cpu")
-    # The state of the global random generators is restored afterwards.
+    # The block does not change the state of the global random generators.
     with torch.random.fork_rng(devices=[target] if target.type == "cuda" else []), target:
         torch.manual_seed(seed)
         network = transformers.AutoModelForCausalLM.from_config(
@@ -111,7 +111,7 @@ def make_base(
     Equal arguments make equal files.
     """
     texts = (text for example in examples for text in (str(example.prompt), example.completion))
-    # Each line counts once: many prompts have the same toolbox, and few lines are questions.
+    # Each line counts once, since most lines are those of toolboxes that many prompts share.
     lines = dict.fromkeys(line for text in texts for line in text.splitlines(keepends=True))
     tokenizer = train_tokenizer(lines, settings.vocabulary)
     network = new_mistral(settings.config, tokenizer, seed)
@@ -137,11 +137,11 @@ def find_base(name: str) -> ModelSource:
 def check_settings(
     source: ModelSource | None, model: ModelSection, lora: LoraSection, max_length: int
 ) -> None:
-    """Raise ``InputError`` if a recipe does not fit its base, without loading weights.
+    """Raise ``InputError`` if a recipe does not fit its base; no weights are loaded.
 
-    The base may be unreadable, unable to decode plans, or limited to shorter texts; it may lack a
-    layer of the recipe, or share it. (PEFT ignores an unknown name in ``modules_to_save``.) The
-    ``source`` of a new base is ``None``.
+    Checks: the base can be read, can decode plans, and reads texts of ``max_length``; it has the
+    layers of the recipe, and does not share a layer that the recipe saves. (PEFT ignores an unknown
+    name in ``modules_to_save``.) ``source`` is ``None`` for a new base.
     """
     import torch
 
@@ -187,14 +187,16 @@ def check_settings(
         for name in names:
             if not any(f".{layer}".endswith(f".{name}") for layer in known):
                 near = get_close_matches(name, ends, 1)
-                mend = f"Did you mean {near[0]!r}?" if near else f"Give some of {', '.join(ends)}."
-                raise InputError(f"{field}: {base!r} has no layer {name!r} to train. {mend}")
+                advice = (
+                    f"Did you mean {near[0]!r}?" if near else f"Give some of {', '.join(ends)}."
+                )
+                raise InputError(f"{field}: {base!r} has no layer {name!r} to train. {advice}")
 
 
 def load_base(
     source: ModelSource, title: str, placement: Placement, *, four_bit: bool
 ) -> LanguageModel:
-    """Load a base for a training, also one that was trained with another prompt.
+    """Return a base for a training, even if it was trained with another prompt.
 
     See ``load_language_model`` for errors.
     """
@@ -224,7 +226,8 @@ class WarmStart:
 def find_start(folder: Path, model: ModelSection, lora: LoraSection) -> WarmStart:
     """Return the adapter in a folder; ``load_start`` checks its layers.
 
-    ``InputError`` without a trained adapter, or if its base, rank or scale is another.
+    ``InputError`` if the folder has no trained adapter, or its base, rank or scale differs from the
+    recipe's.
     """
     missing = [n for n in (ADAPTER, ADAPTER_WEIGHTS, CARD) if not (folder / n).is_file()]
     if missing:

@@ -53,7 +53,7 @@ _FIELDS = {
     "grad_norm": "gradient_norm",
     "mean_token_accuracy": "token_accuracy",
 }
-_MEND = "Lower training.learning_rate or training.max_grad_norm, and train into another folder."
+_ADVICE = "Lower training.learning_rate or training.max_grad_norm, and train into another folder."
 
 
 def write_log(file: Path, entries: Iterable[Mapping[str, Any]], mode: str = "a") -> None:
@@ -67,10 +67,11 @@ def write_log(file: Path, entries: Iterable[Mapping[str, Any]], mode: str = "a")
 def reporting_callback(
     file: Path | None, *, show: bool | None, minutes: float | None = None
 ) -> TrainerCallback:
-    """Return a callback that advances a bar, writes the log, and stops a bad or late training.
+    """Return a callback that advances a bar, writes the log, and stops a training.
 
-    In all processes but the first, ``file`` is ``None``, and there is no bar; ``show`` is as in
-    ``progress_bar``. The training ends after the first step that ends ``minutes`` after this call.
+    It raises ``InputError`` if a loss or gradient is not finite, and ends the training after the
+    first step that ends ``minutes`` after this call. ``file`` is ``None`` in all processes but the
+    main one, which then show no bar; ``show`` is as in ``progress_bar``.
     """
     from transformers import TrainerCallback
 
@@ -86,7 +87,7 @@ def reporting_callback(
             self._advance = self._open.enter_context(bar)
             self._advance(state.global_step)
             if file is not None:
-                # A killed training may have lines of steps after its last checkpoint.
+                # The log of a killed training may have steps after its last checkpoint.
                 write_log(file, state.log_history, "w")
 
         def on_step_end(self, args: Any, state: Any, control: Any, **others: Any) -> None:
@@ -101,7 +102,7 @@ def reporting_callback(
                 if not math.isfinite(value := logs.get(name, 0.0)):
                     raise InputError(
                         f"The training went astray: {name} is {value} at step "
-                        f"{state.global_step}. Nothing was saved. {_MEND}"
+                        f"{state.global_step}. Nothing was saved. {_ADVICE}"
                     )
 
         def on_train_end(self, args: Any, state: Any, control: Any, **others: Any) -> None:
@@ -120,5 +121,5 @@ def check_learned(before: float | None, after: float | None, vocabulary: int) ->
     if after is not None and not (math.isfinite(after) and after <= guess):
         raise InputError(
             f"The training went astray: the validation loss was {before or math.nan:.4g} before "
-            f"and is {after:.4g} after it, more than a guess has. Nothing was saved. {_MEND}"
+            f"and is {after:.4g} after it, more than a guess has. Nothing was saved. {_ADVICE}"
         )

@@ -1,4 +1,4 @@
-"""The files of a trained model, with its cards: ``casewright.json``, and ``README.md`` to read."""
+"""The files of a trained model, and its cards: ``casewright.json``, and ``README.md``."""
 
 from __future__ import annotations
 
@@ -88,7 +88,7 @@ def _trained_before(card: Mapping[str, Any]) -> str:
     rows = [["data", *(f"`{item['data']['manifest_hash'][:12]}`" for item in trained)]]
     rows += [[name, *(_text(item["metrics"].get(name)) for item in trained)] for name in _FIGURES]
     columns = ["figure", "this training", *(f"{index} before" for index in range(1, len(trained)))]
-    intro = "The weights come from these trainings too; a data set is named by its manifest's hash."
+    intro = "The weights also come from these trainings. A data set's name is its manifest's hash."
     return f"\n## Trained before\n\n{intro}\n\n{_table(columns, rows)}\n"
 
 
@@ -131,8 +131,8 @@ def save_trained(run: Run, network: Any, tokenizer: Any, dtype: torch.dtype) -> 
 
 
 def save_merged(output: Path, card: Mapping[str, Any], dtype: torch.dtype) -> Path:
-    """Write the adapter merged into its base, as serving merges it; return its folder."""
-    # The base is loaded anew: in the training it may have four bits a weight.
+    """Write the adapter merged into its base, as serving merges it; return the folder."""
+    # The base is loaded again, since in the training its weights may have four bits.
     name = str(dtype).removeprefix("torch.")
     merged = load_language_model(output, device="cpu", dtype=name)
     folder = output / "merged"

@@ -1,10 +1,10 @@
-"""Attention over prompt heads and their tails in one row; a tail does not see other tails.
+"""Attention in rows of prompt heads (shared prefixes) and their tails (the rest of each example).
 
-A row has a head's tokens first, then its tails. A tail attends to its head and to itself. On the
-CPU a row has one head. Both parts are computed separately, and joined by their log-sum-exp, as in
-flash attention (Dao et al. 2022, section 3.1): the result is the same as of attention to both at
-once. On a GPU a row has as many heads as fit, and FlexAttention (Dong et al. 2024) omits the blocks
-of scores without attention.
+A row has a head's tokens first, then its tails. A tail attends to its head and to itself, not to
+other tails. On the CPU a row has one head: the attention to the head and to the tail is computed
+separately and joined by log-sum-exp, as in flash attention (Dao et al. 2022, section 3.1), which
+gives the same result. On a GPU a row has as many heads as fit, and FlexAttention (Dong et al. 2024)
+skips blocks without attention.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ from torch.nn.attention.flex_attention import BlockMask, create_block_mask, flex
 NAME = "packed_heads"
 
 
-def places_of(lengths: Sequence[int]) -> tuple[Tensor, Tensor]:
-    """Return the indices between n tails in a row, and the same tails padded to (n, T).
+def padding_of(lengths: Sequence[int]) -> tuple[Tensor, Tensor]:
+    """Return indices to pad n tails of a row to (n, T), and back.
 
     ``lengths`` are the numbers of tokens of the tails: T is the largest, N their sum. The first
-    result is the token in the row of each padded slot, (n, T), where N means none; the second is
-    the index among the n * T padded slots of each token of the row, (N,).
+    result (n, T) has for each slot the index of its token in the row, or N for padding. The second
+    (N,) has for each token the index of its slot among n * T.
     """
     count, longest, total = len(lengths), max(lengths), sum(lengths)
     padded = torch.full((count, longest), total)
@@ -45,8 +45,8 @@ def attention_of(parts: Tensor) -> dict[str, Any]:
     if parts.is_cuda:
         return {"attention_mask": block_mask(parts)}
     counts = parts[1].unique_consecutive(return_counts=True)[1].tolist()
-    padded, places = places_of(counts[1:])
-    return {"head_tokens": counts[0], "padded": padded, "places": places}
+    padded, slots = padding_of(counts[1:])
+    return {"head_tokens": counts[0], "padded": padded, "slots": slots}
 
 
 def block_mask(parts: Tensor) -> BlockMask:
@@ -54,9 +54,9 @@ def block_mask(parts: Tensor) -> BlockMask:
     heads, tails = parts
 
     def sees(batch: Tensor, layer: Tensor, query: Tensor, key: Tensor) -> Tensor:
-        own = (tails[key] == 0) | (tails[key] == tails[query])
-        seen: Tensor = (heads[query] == heads[key]) & own & (query >= key)
-        return seen
+        same_tail = (tails[key] == 0) | (tails[key] == tails[query])
+        visible: Tensor = (heads[query] == heads[key]) & same_tail & (query >= key)
+        return visible
 
     size = parts.shape[1]
     # A compiled mask would save L * L bytes, but its kernel takes more than a minute to compile.
@@ -88,15 +88,15 @@ def _attend(
     dropout: float = 0.0,
     head_tokens: int | None = None,
     padded: Tensor | None = None,
-    places: Tensor | None = None,
+    slots: Tensor | None = None,
     **settings: Any,
 ) -> tuple[Tensor, None]:
     """Return the attention states for query (1, H, L, D), key and value (1, K, L, D)."""
     if isinstance(attention_mask, BlockMask):
         size = query.shape[1] // key.shape[1]
         keys, values = (part.repeat_interleave(size, 1) for part in (key, value))
-        apart = query.is_cuda and not torch.compiler.is_compiling()
-        attend: Any = _compiled() if apart else flex_attention
+        compiles = query.is_cuda and not torch.compiler.is_compiling()
+        attend: Any = _compiled() if compiles else flex_attention
         return attend(query, keys, values, None, attention_mask, scaling).transpose(1, 2), None
     if head_tokens is None:
         from transformers.integrations.sdpa_attention import sdpa_attention_forward
@@ -107,7 +107,7 @@ def _attend(
     size = query.shape[1] // key.shape[1]
     keys, values = (part.repeat_interleave(size, 1) for part in (key, value))
     attend_parts: Any = PackedAttention.apply
-    states = attend_parts(query, keys, values, head_tokens, scaling, padded, places)
+    states = attend_parts(query, keys, values, head_tokens, scaling, padded, slots)
     return states.transpose(1, 2).contiguous(), None
 
 
@@ -115,24 +115,24 @@ class PackedAttention(torch.autograd.Function):
     """The attention to a head and its tails, with gradients.
 
     Its inputs are query, key and value (1, H, L, D), the number of the head's tokens, the factor of
-    the scores, and the result of ``places_of``; its output is (1, H, L, D).
+    the scores, and the result of ``padding_of``; its output is (1, H, L, D).
     """
 
     @staticmethod
     def forward(ctx: Any, *inputs: Any) -> Tensor:
         """Return the states, and save the log-sum-exp of each token's scores for the gradients."""
-        query, key, value, head, scale, padded, places = inputs
+        query, key, value, head, scale, padded, slots = inputs
         parts = query, key, value
         of_head, heads, tails, own = _blocks(parts, head, padded)
         head_states, head_sums = _flash(*of_head, is_causal=True, scale=scale)
         states, sums = _flash(tails, *heads, scale=scale)
         own_states, own_sums = _flash(*own, is_causal=True, scale=scale)
-        own_sums = _unpad(own_sums[..., None], places)
-        # The head's share of a tail's attention.
+        own_sums = _unpad(own_sums[..., None], slots)
+        # The share of a tail's attention that goes to the head.
         share = torch.sigmoid(sums[..., None] - own_sums).to(query.dtype)
-        states = share * states + (1 - share) * _unpad(own_states, places)
+        states = share * states + (1 - share) * _unpad(own_states, slots)
         sums = torch.logaddexp(sums[..., None], own_sums)
-        ctx.save_for_backward(*parts, head_states, head_sums, states, sums, padded, places)
+        ctx.save_for_backward(*parts, head_states, head_sums, states, sums, padded, slots)
         ctx.scale = scale
         return torch.cat([head_states, states], 2)
 
@@ -143,7 +143,7 @@ class PackedAttention(torch.autograd.Function):
         A block's gradients are those of attention, given the states and sums of both blocks (Dao et
         al. 2022, algorithm 4).
         """
-        *parts, head_states, head_sums, states, sums, padded, places = ctx.saved_tensors
+        *parts, head_states, head_sums, states, sums, padded, slots = ctx.saved_tensors
         head = head_states.shape[2]
         of_head, heads, tails, own = _blocks(parts, head, padded)
         above, below = gradients[0][:, :, :head], gradients[0][:, :, head:]
@@ -152,7 +152,7 @@ class PackedAttention(torch.autograd.Function):
         to_own = (_pad(below, padded), *own, _pad(states, padded), _pad(sums, padded)[..., 0])
         first = _flash_gradients(above, *of_head, head_states, head_sums, 0.0, True, scale=scale)
         second = _flash_gradients(*to_tails, 0.0, False, scale=scale)
-        third = [_unpad(g, places) for g in _flash_gradients(*to_own, 0.0, True, scale=scale)]
+        third = [_unpad(g, slots) for g in _flash_gradients(*to_own, 0.0, True, scale=scale)]
         joined = (
             torch.cat([first[0], second[0] + third[0]], 2),
             *(torch.cat([first[n] + second[n], third[n]], 2) for n in (1, 2)),
@@ -178,6 +178,6 @@ def _pad(tails: Tensor, padded: Tensor) -> Tensor:
     return nn.pad(tails[0], (0, 0, 0, 1))[:, padded].transpose(0, 1)
 
 
-def _unpad(tails: Tensor, places: Tensor) -> Tensor:
+def _unpad(tails: Tensor, slots: Tensor) -> Tensor:
     """Return tails (n, H, T, D) as (1, H, N, D)."""
-    return tails.transpose(0, 1).flatten(1, 2)[None, :, places]
+    return tails.transpose(0, 1).flatten(1, 2)[None, :, slots]

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 def rank() -> int:
-    """Return the number of this process, from 0."""
+    """Return the rank of this process in a distributed training, from 0."""
     return int(os.environ.get("RANK", "0"))
 
 
@@ -37,7 +37,7 @@ class Placement:
 
     @contextmanager
     def main_process_first(self) -> Iterator[bool]:
-        """Run the block in the first process, which gets ``True``, before the others."""
+        """Run the block in the main process first, then in the others; yield True in the main."""
         accelerate: Any = import_module("accelerate")
         with accelerate.PartialState(cpu=self.device.type == "cpu").main_process_first():
             yield not rank()

@@ -1,4 +1,4 @@
-"""One training: its recipe, its data, its output folder, its checkpoints."""
+"""A training's recipe, data, output folder and checkpoints."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from casewright.planner.language_model.card import read_card
 from casewright.planner.prompt import prompt_hash
 from casewright.stores.whole_file import write_whole
 
-#: The last file that is written to a checkpoint's folder: hashes of the other files.
+#: The file with the hashes of a checkpoint's other files, which is written last.
 WHOLE = "casewright-checkpoint.json"
 #: The file beside the checkpoints: the fingerprint of their training.
 RUN = "run.json"
@@ -52,12 +52,12 @@ def steps_of(checkpoint: Path) -> int:
 
 
 def checkpoints_of(folder: Path) -> list[Path]:
-    """Return all checkpoints in a folder, whole or not."""
+    """Return all checkpoints in a folder, complete or not."""
     return [path for path in folder.glob("checkpoint-*/") if path.name[11:].isdecimal()]
 
 
 def check_writable(folder: Path) -> None:
-    """Raise ``InputError`` if a folder can be neither written to nor made; make nothing."""
+    """Raise ``InputError`` if a folder can be neither written to nor created; create nothing."""
     parent = next(path for path in (folder, *folder.absolute().parents) if path.exists())
     if not parent.is_dir():
         raise InputError(f"--output {folder}: {parent} is a file. Give a folder.")
@@ -69,8 +69,8 @@ def check_writable(folder: Path) -> None:
 
 
 CHECKPOINTS, BASE = "checkpoints", "base"
-#: Keys of a card: the SHA-256 of the first weights, and the card of the base or the adapter that
-#: the training started from.
+#: Keys of a card: the SHA-256 of the start weights, and the card of the base or adapter from which
+#: the training started.
 FROM, TRAINED_BEFORE = "from", "trained_before"
 
 
@@ -103,7 +103,7 @@ class Run:
 
     @property
     def fingerprint(self) -> dict[str, Any]:
-        """The settings that a resumed training has in common with the killed one."""
+        """The settings that must be equal to resume a training."""
         settings = {
             f"{section}.{name}": value
             for section, fields in self._sections.items()
@@ -118,8 +118,8 @@ class Run:
     ) -> dict[str, Any]:
         """Return the finished model's card.
 
-        ``base_card`` is the card of a base that Casewright trained: the model has learned from its
-        data too. The card of an adapter to start from already includes the base's card.
+        ``base_card`` is the card of a base that Casewright trained, since the base's training data
+        is the model's too. The card of a start adapter already includes the card of its base.
         """
         earlier = base_card if self.start is None else self.start.card
         names = ("base", "data", "recipe", "metrics", TRAINED_BEFORE, FROM)
@@ -143,9 +143,10 @@ class Run:
     def finished_card(self, *, resume: bool) -> dict[str, Any] | None:
         """Return the training's card if the output folder holds the finished training.
 
-        ``InputError`` if the folder is a file, has files without ``resume``, or another training.
+        ``InputError`` if the folder is a file, has files although ``resume`` is false, or has
+        another training.
         """
-        # The other processes may find files that the first one has just written.
+        # Only the main process checks; others may already find files that it has written.
         if rank():
             return read_card(self.output) if resume else None
         check_writable(self.output)
@@ -154,7 +155,7 @@ class Run:
             return None
         card = read_card(self.output)
         held = {file.name for file in self.checkpoints.glob("*")}
-        # A training that was killed at once has not yet written its fingerprint.
+        # A training that was killed early may not have written its fingerprint.
         begun = RUN in held or (names == {CHECKPOINTS} and held <= {f"{RUN}.new"})
         if card is None and not begun:
             raise InputError(

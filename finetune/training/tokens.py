@@ -1,8 +1,8 @@
 """Training examples as tokens: the same tokens that serving reads and writes.
 
-Most tokens of a prompt are its head, with the tools, and many examples have the same head. With
-shared heads a row has one head, and the tails of its examples: see ``packed_attention_network``.
-The training steps are the same as with a head for each example.
+Most tokens of a prompt are its head (a prefix with the tools), and many examples have the same
+head. With shared heads, a row has a head once and the tails of its examples after it, see
+``packed_attention_network``. This does not change the training steps.
 """
 
 from __future__ import annotations
@@ -110,7 +110,7 @@ def token_rows(
     With ``supervise_shown_plans`` the plans that prompts show are supervised, too.
     """
     plans = ShownPlans(model) if supervise_shown_plans else None
-    # Sorted by head: the model caches the tokens of a few heads only.
+    # Examples with the same head are encoded together: the model caches the tokens of few heads.
     order = sorted(range(len(examples)), key=lambda index: examples[index].prompt.head)
     results = {index: token_row(examples[index], model, plans) for index in order}
     sizes = [len(results[index].input_ids) for index in range(len(examples))]
@@ -132,11 +132,11 @@ def head_rows(rows: Sequence[TokenRow], size: int) -> list[dict[str, list[Any]]]
     """
     by_head: dict[tuple[int, ...], list[TokenRow]] = defaultdict(list)
     for row in rows:
-        # A tail needs a previous token, also without head and chat template.
+        # Without head and chat template, the head is one token: a tail needs a previous token.
         by_head[tuple(row.input_ids[: max(1, row.head)])].append(row)
     groups: list[dict[str, list[Any]]] = []
     for head, members in by_head.items():
-        # Parts of similar size: a part of one or two examples would compute a head for few tails.
+        # The parts have similar sizes; a part of few examples would compute a head for few tails.
         parts = -(-len(members) // size)
         for number in range(parts):
             part = members[len(members) * number // parts : len(members) * (number + 1) // parts]

@@ -263,7 +263,7 @@ def test_a_store_whose_quality_is_another_one_is_refused() -> None:
     ("questions", "sweep", "word"),
     [
         (QUESTIONS[:1], {}, "at least two"),
-        ([*QUESTIONS, JudgedQuestion("x asked 1", ("a",))], {}, "of two kinds"),
+        ([*QUESTIONS, JudgedQuestion("x asked 1", ("a",))], {}, "cannot be compared"),
         ([JudgedQuestion(f"x asked {n}", ("a",)) for n in range(3)], {"measure": "mc1"}, "wrong"),
     ],
     ids=["one question", "mixed", "no wrong answers"],

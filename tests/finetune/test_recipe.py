@@ -133,7 +133,7 @@ WRONG = [
     ),
     (SHOP + "copie = 1", "data.copie: There is no such field. Did you mean copies?"),
     (SHOP + "Copies = 1", "data.Copies: There is no such field. Did you mean copies?"),
-    (SHOP + "qqq = 1", "data.qqq: There is no such field. Known here are domain, queries,"),
+    (SHOP + "qqq = 1", "data.qqq: There is no such field. The fields here are domain, queries,"),
     (SHOP + "share = 0.2", "data.share: There is no such field. The field belongs to [data.instru"),
     (SHOP + "[dat]\nx = 1", "dat: There is no such field. Did you mean data?"),
     ("data = 5", "data: 5 is not possible. Input should be an object."),

@@ -64,7 +64,7 @@ def _declared(fields: Any) -> tuple[Mapping[str, Any], Sequence[str] | None]:
     if not fields:
         return {}, None
     inner = fields.get("properties")
-    # A parameter may have the name properties; its declaration then holds no mappings only.
+    # If a parameter has the name properties, not all members of its declaration are mappings.
     if isinstance(inner, Mapping) and all(isinstance(item, Mapping) for item in inner.values()):
         return inner, fields.get("required", ())
     return fields, None
@@ -118,9 +118,9 @@ class _Record(Record):
 
 
 def read_nestful(folder: Path) -> Converted:
-    """Convert the records of a folder that holds version 1, version 2 or both.
+    """Return the items of a folder that holds version 1, version 2 or both.
 
-    A record of version 1 has all tools of its subset, a record of version 2 its own tools. Raises
+    A record of version 1 has all tools of its subset; a record of version 2 lists its tools. Raises
     ``InputError`` if the folder holds neither version, or a file cannot be read.
     """
     files = [(folder / f"{name}-dev.jsonl", folder / f"{name}-spec.json") for name in SUBSETS]
@@ -148,7 +148,7 @@ def _records(
 
 
 def _item(id_: str, record: _Record, shared: Toolbox | None) -> EvaluationItem:
-    # Most tools of version 2 do not declare that parameters are required; all are.
+    # Most tools of version 2 do not declare which parameters are required: all are.
     toolbox = shared or _toolbox(_decoded(record.tools), required=True)
     return to_item(id_, str(record.input), toolbox, _plan(_decoded(record.output), toolbox))
 

@@ -1,12 +1,12 @@
 """tau2-bench's retail tasks (Barres et al. 2025, arXiv 2506.07982), converted to plans.
 
 The gold actions of a task are the steps, including actions that change data. Their arguments are
-literal. A replay of the tools that only read recovers references: an argument that an earlier
+literal. A replay of the tools that only read finds the references: an argument that an earlier
 result holds in the field of that name becomes a reference to that result.
 
-The bench is a conversation: an agent sees each result before its next call. A planner knows no
-result, and often the question does not tell which of several rows a reference must take. The tools
-of a plan therefore measure a planner better than its arguments.
+In the benchmark's conversations, an agent sees each result before its next call. A planner sees no
+result, and often the question does not say which of several rows is meant. A plan's tools therefore
+measure a planner better than its arguments.
 """
 
 from __future__ import annotations
@@ -58,15 +58,18 @@ class _Shop:
 
     def rows(self, tool: str, arguments: Mapping[str, Any]) -> Sequence[Row]:
         """Return the result of a tool that only reads, and no row for other tools."""
-        if (names := _FINDERS.get(tool)) is None:
+        if tool not in _FINDERS:
             parameter, rows = self._rows.get(tool, ("", {}))
             return rows.get(arguments.get(parameter, ""), [])
-        wanted = [str(arguments.get(name)).casefold() for name in names]
+
+        def facts(source: Mapping[str, Any]) -> list[str]:
+            return [str(source.get(name)).casefold() for name in _FINDERS[tool]]
+
+        wanted = facts(arguments)
         return [
             {"user_id": id_}
             for id_, user in self._users.items()
-            for facts in ({**user, **user["name"], **user["address"]},)
-            if [str(facts[name]).casefold() for name in names] == wanted
+            if facts({**user, **user["name"], **user["address"]}) == wanted
         ]
 
 
@@ -185,7 +188,11 @@ def _item(id_: str, task: Mapping[str, Any], shop: _Shop, toolbox: Toolbox) -> E
 
 @dataclass
 class _Replay:
-    """The steps so far: the texts of their arguments, and their rows."""
+    """The conversion of one task's actions.
+
+    Attributes:
+        steps: The texts of each earlier step's arguments, and the rows of its result.
+    """
 
     shop: _Shop
     question: str
@@ -215,9 +222,9 @@ class _Replay:
         return Literal(value)
 
     def _reference(self, fields: Mapping[str, Any]) -> StepRef | None:
-        """Return a reference to the first of these fields, in the first row with all of them.
+        """Return a reference to the first of these fields, in the first row that has all of them.
 
-        A step is no source of its own arguments.
+        Steps that already got one of the values as an argument are passed over.
         """
         for number, (arguments, rows) in enumerate(self.steps, 1):
             if arguments.isdisjoint(map(str, fields.values())):
@@ -233,7 +240,7 @@ class _Replay:
         return Literal(value)
 
     def _address(self, arguments: Mapping[str, Any]) -> dict[str, Value]:
-        """Return the parts of an address; all have the same source."""
+        """Return the parts of an address, all from one result, or all from the question."""
         parts = {name: arguments[name] for name in ADDRESS if name in arguments}
         if reference := self._reference(parts):
             return {name: StepRef(reference.step, name, reference.index) for name in parts}
