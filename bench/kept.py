@@ -23,7 +23,9 @@ class KeptResults:
     def __init__(self, file: Path | None) -> None:
         self._file = file
         lines = read_values(file) if file is not None and file.exists() else ()
-        self._kept = {tuple(value["key"]): value for _, _, value in lines}
+        self._kept: dict[tuple[str, ...], dict[str, Any]] = {
+            tuple(value["key"]): value for _, _, value in lines
+        }
 
     def get(self, key: tuple[str, ...], compute: Callable[[], Mapping[str, Any]]) -> dict[str, Any]:
         """Return the fields that are kept by the key, or compute, keep and return them."""

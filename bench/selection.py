@@ -100,7 +100,7 @@ def naive(
     vectors: Floats, scores: Floats, ids: Sequence[str], k: int, lambda_d: float
 ) -> list[int]:
     """Return the rows of Algorithm 1's picks, with all similarities computed at every pick."""
-    order = np.lexsort((ids, -scores.round(DECIMALS)))
+    order = np.lexsort((np.array(ids), -scores.round(DECIMALS)))
     rank = np.argsort(order)
     picked: list[int] = []
     while len(picked) < min(k, len(ids)):

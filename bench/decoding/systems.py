@@ -145,11 +145,14 @@ class Systems:
         def masked(task: Task, prompt: PromptTokens, *, cached: bool) -> WrittenPlan:
             return self._masked(task.request, prompt, task.masked, cached=cached)
 
-        writers: tuple[tuple[str, Callable[..., WrittenPlan]], ...]
-        writers = (PLAIN, self._plain), (MASKED, masked), (OWN, self.decoded)
+        writers: dict[str, Callable[..., WrittenPlan]] = {
+            PLAIN: self._plain,
+            MASKED: masked,
+            OWN: self.decoded,
+        }
         return {
             name + end: partial(write, cached=bool(end))
-            for name, write in writers
+            for name, write in writers.items()
             for end in ("", KEPT)
         }
 

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -196,7 +196,7 @@ class BoardReader:
             the picture shows a board.
         """
         corners, board = self._find_in(picture, whole_box(picture.size))
-        views = []
+        views: list[Any] = []
         for share in LOOKS:
             if not _in_order(corners):
                 # Without a board, the landmarks are those of a board that fills the picture.

@@ -81,8 +81,8 @@ def train_board_reader(
     network, shape = LandmarkPositions(landmarks), (3, VIEW[1], VIEW[0])
     export_batched(network, shape, folder / LANDMARKS_FILE, "views", ["landmarks", "board"])
     checkers = CheckerProbabilities(_checker_network(pool, seed, checker_steps, progress))
-    shape = (SLICES, 3, SLICE[1], SLICE[0])
-    export_batched(checkers, shape, folder / CHECKERS_FILE, "slices", ["probabilities"])
+    slices = (SLICES, 3, SLICE[1], SLICE[0])
+    export_batched(checkers, slices, folder / CHECKERS_FILE, "slices", ["probabilities"])
     for name, thresholds in chosen_thresholds(folder, seed=seed + 1, count=measured).items():
         remember(folder / name, thresholds)
     return measure(folder, seed=seed + 2, count=measured)

@@ -76,7 +76,8 @@ class Options:
         Shape (parameters, max(1, context fields) + result fields).
         """
         kinds = np.concatenate([self._likeness(message.fields or [""]), self._names], 1)
-        return (kinds == 0) & (kinds == SAME_NAME).any(1, keepdims=True)
+        unlike: Mask = (kinds == 0) & (kinds == SAME_NAME).any(1, keepdims=True)
+        return unlike
 
     def _likeness(self, names: Sequence[str]) -> NDArray[np.int64]:
         """Return the relations of the parameters' to other names (parameters, names)."""
@@ -93,7 +94,8 @@ class Options:
     def results_of(self, before: Sequence[int], places: int) -> Mask:
         """Return True for the results that the earlier steps have (places, fields)."""
         tools = [*before, *[-1] * places][:places]
-        return np.array(tools)[:, None] == self.owner
+        mask: Mask = np.array(tools)[:, None] == self.owner
+        return mask
 
 
 def _plain(parameter: Parameter) -> list[bool]:

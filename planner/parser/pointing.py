@@ -152,7 +152,8 @@ class Pointers:
         """
         states = self._layers.steps(fed, self._joint.memory)
         [votes] = self._layers.next_votes(self._following(before))
-        return states, states @ self._tool_keys + self._tool_votes + votes[..., 0]
+        logits: Floats = states @ self._tool_keys + self._tool_votes + votes[..., 0]
+        return states, logits
 
     def _following(self, before: NDArray[np.int64]) -> Floats:
         """Return the cases' votes on each tool and the end after some tools (n, tools + 1, 4)."""
@@ -216,7 +217,8 @@ class Pointers:
         first, last = rows[:, self._at["first"]], rows[:, self._at["last"]]
         both = (rows[:, self._at["span_join"]][:, None] * self._begins) @ self._ends
         pairs = first[:, :, None] + last[:, None] + both
-        return pairs[:, self._starts, self._stops] + self._lengths
+        logits: Floats = pairs[:, self._starts, self._stops] + self._lengths
+        return logits
 
     def results(self, rows: Floats) -> Floats:
         """Return logits of which result of a step each argument takes (n, RESULTS)."""
@@ -245,5 +247,5 @@ class Pointers:
         values = layers.linear["took"](shares @ joint.states) + taken @ layers.taken
         values += layers.linear["took_for"](slots @ self._parameters)
         values *= [[bool(step.arguments)] for step in steps]
-        inputs: Floats = self._tools[[step.tool for step in steps]] + layers.place[number + 1]
-        return inputs + values
+        values += self._tools[[step.tool for step in steps]] + layers.place[number + 1]
+        return values
