@@ -122,17 +122,16 @@ class Pointers:
         stops = pairwise(np.cumsum([0, *map(len, keys.values())]).tolist())
         self._at = {name: slice(*both) for name, both in zip(keys, stops, strict=True)}
         # The products of a query's affine map with keys are those of its input with other keys.
-        tool_keys = (
-            linear["tool_key"](np.concatenate([self._tools, layers.end[None]])) / layers.root
-        )
+        tools_and_end = np.concatenate([self._tools, layers.end[None]])
+        tool_keys: Floats = linear["tool_key"](tools_and_end) / layers.root
         self._tool_keys = (tool_keys @ layers.query[0]).T
         self._tool_votes = tool_keys @ layers.query[1] + np.append(tools, np.float32(0))
-        self._begins = linear["span_ends.0"](words) / 8
+        self._begins: Floats = linear["span_ends.0"](words) / np.float32(8)
         self._ends = linear["span_ends.1"](words).T
         self._starts = np.arange(first)[:, None]
         stop = self._starts + np.arange(LONGEST)
         self._stops = stop.clip(max=first - 1)
-        self._lengths = np.where(stop < first, layers.length, HIDDEN)
+        self._lengths: Floats = np.where(stop < first, layers.length, np.float32(HIDDEN))
 
     @property
     def start(self) -> Floats:
@@ -215,7 +214,7 @@ class Pointers:
     def runs(self, rows: Floats) -> Floats:
         """Return logits (n, words, LONGEST) of runs by first word and length less one."""
         first, last = rows[:, self._at["first"]], rows[:, self._at["last"]]
-        both = (rows[:, self._at["span_join"]][:, None] * self._begins) @ self._ends
+        both: Floats = (rows[:, self._at["span_join"]][:, None] * self._begins) @ self._ends
         pairs = first[:, :, None] + last[:, None] + both
         logits: Floats = pairs[:, self._starts, self._stops] + self._lengths
         return logits
@@ -244,7 +243,7 @@ class Pointers:
                 taken[row, argument.kind] += share
                 taken[row, KIND_COUNT + argument.index] += share
         # The mean of maps is the map of the mean.
-        values = layers.linear["took"](shares @ joint.states) + taken @ layers.taken
+        values: Floats = layers.linear["took"](shares @ joint.states) + taken @ layers.taken
         values += layers.linear["took_for"](slots @ self._parameters)
         values *= [[bool(step.arguments)] for step in steps]
         values += self._tools[[step.tool for step in steps]] + layers.place[number + 1]
