@@ -214,10 +214,10 @@ class Pointers:
     def runs(self, rows: Floats) -> Floats:
         """Return logits (n, words, LONGEST) of runs by first word and length less one."""
         first, last = rows[:, self._at["first"]], rows[:, self._at["last"]]
-        both: Floats = (rows[:, self._at["span_join"]][:, None] * self._begins) @ self._ends
+        both = (rows[:, self._at["span_join"]][:, None] * self._begins) @ self._ends
         pairs = first[:, :, None] + last[:, None] + both
-        logits: Floats = pairs[:, self._starts, self._stops] + self._lengths
-        return logits
+        logits = pairs[:, self._starts, self._stops] + self._lengths
+        return logits.astype(np.float32, copy=False)
 
     def results(self, rows: Floats) -> Floats:
         """Return logits of which result of a step each argument takes (n, RESULTS)."""
