@@ -33,7 +33,7 @@ def plain(text: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class _Need:
-    """What a toolbox and a context must have for a plan; many queries need the same.
+    """Requirements of a plan on its toolbox and context, which many queries share.
 
     Attributes:
         plan_class: The plan's class, which does not limit where the plan can run.

@@ -207,8 +207,8 @@ def _lost(query: Decision, text: str) -> tuple[float | None, bool]:
 
 
 def _cosine(encoder: Encoder, answers: Sequence[str], references: Sequence[str]) -> float:
-    vectors = (unit_rows(np.asarray(encoder.embed(list(of)))) for of in (answers, references))
-    return mean(np.multiply(*vectors).sum(axis=1))
+    own, other = (unit_rows(np.asarray(encoder.embed(list(of)))) for of in (answers, references))
+    return mean((own * other).sum(axis=1))
 
 
 def bert_scores(answers: Sequence[str], references: Sequence[str]) -> NDArray[np.float64]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from importlib.resources import files
-from typing import get_args
+from typing import Any, get_args
 
 from casewright.domains.domain import OpenDomain
 from casewright.domains.own_answer import IMAGE_OPTIONS, Option, OwnAnswer, OwnRequest
@@ -144,7 +144,7 @@ def answer_board(opened: OpenDomain, request: OwnRequest) -> OwnAnswer:
     return OwnAnswer(lines, plain, page, answer.advice.good).save_page(request)
 
 
-def _choice(options: Mapping[str, str], name: str, allowed: Sequence[str]) -> str:
+def _choice(options: Mapping[str, str], name: str, allowed: Sequence[Any]) -> Any:
     """Return the value of an option, by default the first of the allowed values."""
     value = options.get(name, allowed[0])
     if value not in allowed:
