@@ -112,7 +112,7 @@ class Graph:
 
     def added(self, total: str, states: str, name: str, norm: str) -> tuple[str, str]:
         """Add an affine map of states to a total; return the sum normalised, and the sum itself."""
-        # The fused SkipLayerNormalization takes twice the time.
+        # The fused SkipLayerNormalization takes more time on a CPU.
         total = self.node("Add", self.linear(states, name), total)
         return self.normalised(total, norm), total
 
