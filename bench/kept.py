@@ -11,7 +11,7 @@ from casewright.finetune.records import read_values
 
 
 class KeptResults:
-    """What is in the file is not computed again; a person may add fields to its lines.
+    """A file of results that are computed once; a person may add fields to its lines.
 
     Args:
         file: ``None`` to keep nothing.

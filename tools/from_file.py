@@ -25,6 +25,7 @@ _ADVICE = {
     "list_type": "Write a list of texts.",
     "dict_type": "Write an object of names and descriptions.",
     "dataclass_type": "Write an object.",
+    "model_type": "Write an object.",
 }
 
 

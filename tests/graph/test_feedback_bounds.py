@@ -21,7 +21,7 @@ from casewright.stores.feedback import (
     TextStrategy,
     Verdicts,
 )
-from casewright.stores.feedback.judge import MOST
+from casewright.stores.feedback.judge import MAX_TOKENS
 from tests.graph.feedback_helpers import (
     QUESTION,
     Awaited,
@@ -128,7 +128,7 @@ def test_the_loop_ends_within_its_bounds_by_the_right_reason(
     assert len(result.rounds) <= limits["rounds"]
     assert len(result.candidates) <= limits["candidates"]
     # Estimated tokens stay within the bound; those that a judge tells of are spent already.
-    assert result.tokens <= limits["tokens"] or result.rounds[-1]["tokens"] == MOST
+    assert result.tokens <= limits["tokens"] or result.rounds[-1]["tokens"] == MAX_TOKENS
     # One call a round, of what was never judged, with what is relevant as context.
     assert len(judge.asked) == len(judged)
     assert len(judge.ids) == len(set(judge.ids)) == result.judged

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from casewright.graph.feedback.verdict_text import LONGEST, read_verdicts
+from casewright.graph.feedback.verdict_text import MAX_CHARACTERS, read_verdicts
 from tests.support.examples import at_most
 
 BOTH = {0: True, 1: False}
@@ -149,7 +149,7 @@ def test_long_answers_of_any_shape_are_read_at_once() -> None:
 
 
 def test_of_a_long_answer_the_end_is_read() -> None:
-    thought = "So it is. " * LONGEST
+    thought = "So it is. " * MAX_CHARACTERS
     assert read_verdicts(thought + '{"0": true, "1": false}', 2) == BOTH
     assert read_verdicts('{"0": true, "1": false}' + thought, 2) == {}
 
@@ -157,6 +157,6 @@ def test_of_a_long_answer_the_end_is_read() -> None:
 def test_no_answer_takes_long_to_read() -> None:
     for piece in ["{", "{//", '["', "{'", '{"a":1,', "[1,", "\n[1] x", "0 : ", '{"\\"', " "]:
         started = time.perf_counter()
-        read_verdicts(piece * LONGEST, 5)
+        read_verdicts(piece * MAX_CHARACTERS, 5)
         assert time.perf_counter() - started < 2, piece
-    assert read_verdicts("{ " * LONGEST + '{"3": true}', 5) == {3: True}
+    assert read_verdicts("{ " * MAX_CHARACTERS + '{"3": true}', 5) == {3: True}

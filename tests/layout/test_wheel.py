@@ -19,8 +19,8 @@ from tests.layout.sources import ADDED, ROOMS, ROOT
 BUILD = "import sys; from setuptools import build_meta; build_meta.build_wheel(sys.argv[1])"
 #: Of the shipped adapter, also where it is not trained yet.
 FEW = ("casewright.json", "adapter_model.safetensors", "log.jsonl")
-#: The trained parser has 21 MB of it, the adapter 20 MB, data and code the rest.
-MOST_BYTES = 57_000_000
+#: The trained parser has 28 MB of it, the adapter 20 MB, data and code the rest.
+MOST_BYTES = 62_000_000
 
 
 @pytest.fixture(scope="module")

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from casewright.domains.legal.entities import MOST, extract_entities, is_name
+from casewright.domains.legal.entities import MAX_ENTITIES, extract_entities, is_name
 
 
 @pytest.mark.parametrize(
@@ -103,7 +103,7 @@ def test_each_entity_comes_once_in_order_of_first_mention() -> None:
 def test_text_of_a_thousand_names_gives_the_first_ones() -> None:
     names = [f"Xa{chr(97 + n // 26 % 26)}{chr(97 + n % 26)}" for n in range(600)]
     found = extract_entities("He saw " + ", then ".join(names) + ".")
-    assert found == names[:MOST]
+    assert found == names[:MAX_ENTITIES]
 
 
 def test_line_that_ends_parts_two_names() -> None:
@@ -138,7 +138,7 @@ def test_entities_of_any_text_stand_in_it_once_each(text: str) -> None:
     found = extract_entities(text)
     plain = " ".join(text.split())
     assert all(entity and entity in plain for entity in found)
-    assert len({entity.casefold() for entity in found}) == len(found) <= MOST
+    assert len({entity.casefold() for entity in found}) == len(found) <= MAX_ENTITIES
 
 
 @pytest.mark.parametrize(
