@@ -26,8 +26,14 @@ from casewright.planner.language_model.device import find_device
 from casewright.tools import Toolbox
 
 ONE_CALL, AGENT, STATELESS = "one call", "step agent", "step agent, stateless"
+THINKING = "step agent with thoughts"
 #: The systems' names in figures.
-NAMES = {ONE_CALL: "one_call", AGENT: "step_agent", STATELESS: "stateless_agent"}
+NAMES = {
+    ONE_CALL: "one_call",
+    AGENT: "step_agent",
+    STATELESS: "stateless_agent",
+    THINKING: "thinking_agent",
+}
 #: Numbers of steps of the plans.
 STEPS = (1, 2, 3, 4)
 #: Runs by system, in the order of the questions, ``repeats`` times.
@@ -39,7 +45,8 @@ _NOTES = (
     "systems take turns at each question, in one process.",
     "step agent: each call asks for one step after the results of the earlier ones, until the "
     "agent writes that it is done; it caches its conversation's key/value states. Stateless: every "
-    "call reads all tokens after the head again.",
+    "call reads all tokens after the head again. With thoughts: the model itself writes a line of "
+    "at most 200 characters before each scripted step.",
     "prompt_tokens are those after the head; model_ms includes the grammars; over_one_call: median "
     "of the ratios by question. For one call the graph runs the tools in parallel where possible; "
     "the agent's tools run one after the other. memory_limit_ms: the bytes of weights that the "
@@ -174,8 +181,8 @@ def _systems(
             tools_ms=answer["usage"]["execution_ms"],
         )
 
-    def step_agent(*, stateless: bool) -> Callable[[Question], AgentRun]:
-        agent = StepAgent(model, grammar, decoder, stateless=stateless)
+    def step_agent(**settings: bool) -> Callable[[Question], AgentRun]:
+        agent = StepAgent(model, grammar, decoder, **settings)
         return lambda question: agent.run(
             question.request,
             model.encode(agent_prompt(render_prompt(question.request))),
@@ -183,8 +190,12 @@ def _systems(
             [script.choose() for script in question.steps],
         )
 
-    agents = {AGENT: step_agent(stateless=False), STATELESS: step_agent(stateless=True)}
-    return {ONE_CALL: one_call, **agents}
+    return {
+        ONE_CALL: one_call,
+        AGENT: step_agent(),
+        STATELESS: step_agent(stateless=True),
+        THINKING: step_agent(thoughts=True),
+    }
 
 
 def _rows(by_steps: Mapping[int, Runs], min_step_ms: float) -> list[dict[str, Any]]:
@@ -217,7 +228,7 @@ def _figures(
     }.items():
         one_call = part[ONE_CALL]
         yield f"one_call_model_ms_p50_{group}", p50(_values(one_call, "model_ms"))
-        for name in (AGENT, STATELESS):
+        for name in (AGENT, STATELESS, THINKING):
             ratio = f"ratio_{NAMES[name]}_over_one_call"
             for column in ("model_ms", "total_ms"):
                 yield f"{ratio}_{column}_{group}", _ratio(part[name], one_call, column)
@@ -243,7 +254,8 @@ def _ratio(above: Sequence[AgentRun], below: Sequence[AgentRun], column: str) ->
 def _draw(axes: Any, by_steps: Mapping[int, Runs]) -> None:
     """Draw each system's time until the last look-up over the number of steps."""
     counts = list(by_steps)
-    for name, style in ((STATELESS, "^-"), (AGENT, "s-"), (ONE_CALL, "o-")):
+    styles = {THINKING: "v-", STATELESS: "^-", AGENT: "s-", ONE_CALL: "o-"}
+    for name, style in styles.items():
         times = [p50(_values(by_steps[count][name], "total_ms")) for count in counts]
         axes.plot(counts, times, style, label=f"{name}, with its tools")
     tools = [p50(_values(by_steps[count][ONE_CALL], "tools_ms")) for count in counts]

@@ -41,6 +41,8 @@ if TYPE_CHECKING:
 INSTRUCTION = """\
 Do not write the whole plan but its next step only. You are then shown what the step found, and \
 asked again. Write done where nothing more needs to be looked up."""
+#: Texts before a step and, with thoughts, before a thought.
+NEXT_STEP, BEFORE_THOUGHT = "Next step:\n", "Thought: "
 #: Maximum number of a step's results that the agent sees, and of their characters.
 ROWS, CHARACTERS = 3, 400
 
@@ -132,7 +134,7 @@ class AgentRun:
     """Result of the agent: its plan, and the outcomes of the steps.
 
     Attributes:
-        model_calls: Number of lines that the model wrote: one per step, and ``done``.
+        model_calls: Number of calls, with their thoughts: one per step, and one for ``done``.
         model_steps: Number of forward passes from which a token was chosen.
         prompt_tokens: Tokens read after the prompt prefix, without cached tokens of the agent.
         model_ms: Milliseconds of the model, without the tools.
@@ -158,13 +160,15 @@ class StepAgent:
     """An agent that asks a model for a step, calls its tool, adds the results, and repeats.
 
     With ``stateless``, every model call reads all tokens after the prompt prefix again, as with a
-    service that caches no conversation.
+    service that caches no conversation. With ``thoughts``, the model writes a line of free text
+    before each step (ReAct, Yao et al. 2023).
     """
 
     model: LanguageModel
     grammar: PlanGrammar
     decoder: Decoder
     stateless: bool = False
+    thoughts: bool = False
 
     def run(
         self,
@@ -195,6 +199,7 @@ class StepAgent:
         lines: list[str] = []
         outcomes: dict[int, Outcome] = {}
         calls: list[Written] = []
+        thoughts: list[Written] = []
         prompt_tokens, new_tokens = 0, list(prompt.tail)
         with ExitStack() as stack:
             conversation: Conversation | None = None
@@ -204,8 +209,18 @@ class StepAgent:
                     conversation = stack.enter_context(
                         self.decoder.conversation(prompt.head, limits)
                     )
-                conversation.feed(new_tokens)
-                prompt_tokens += len(new_tokens)
+                if self.thoughts:
+                    new_tokens += self.model.encode_plan(BEFORE_THOUGHT)
+                    conversation.feed(new_tokens)
+                    thought = conversation.write(self.grammar.line(), limits=limits)
+                    thoughts.append(thought)
+                    before_step = self.model.encode_plan(NEXT_STEP)
+                    conversation.feed(before_step)
+                    prompt_tokens += len(new_tokens) + len(before_step)
+                    new_tokens += [*thought.tokens, *before_step]
+                else:
+                    conversation.feed(new_tokens)
+                    prompt_tokens += len(new_tokens)
                 called = [outcome.tool for outcome in outcomes.values()]
                 matcher = self.grammar.next_step(request, called)
                 written = conversation.write(matcher, limits=limits, choose=next(choosing))
@@ -225,9 +240,9 @@ class StepAgent:
             plan="\n".join(lines),
             outcomes=list(outcomes.values()),
             model_calls=len(calls),
-            model_steps=sum(call.model_steps for call in calls),
+            model_steps=sum(call.model_steps for call in calls + thoughts),
             prompt_tokens=prompt_tokens,
-            written_tokens=sum(len(call.tokens) for call in calls),
+            written_tokens=sum(len(call.tokens) for call in calls + thoughts),
             model_ms=since(started) - tools_ms,
             tools_ms=tools_ms,
         )
@@ -257,7 +272,7 @@ def results_text(outcome: Outcome) -> str:
     """Return the text that the agent sees of a step's outcome: its first results, cut."""
     results: Any = list(outcome.rows[:ROWS]) or outcome.error or "nothing was found"
     text = json.dumps(results, ensure_ascii=False)[:CHARACTERS]
-    return f"\nResults of {outcome.step}: {text}\nNext step:\n"
+    return f"\nResults of {outcome.step}: {text}\n{NEXT_STEP}"
 
 
 def _named(parts: PlannerParts) -> AgentPlanner:

@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 
 #: The last line, instead of a step, of a plan that is written line by line.
 DONE = "done"
+#: The grammar of a line of free text.
+LINE = "start: /[^\\n]{8,200}\\n/"
 #: The first line of a grammar without forced text. llguidance passes forced text to the tokenizer,
 #: which may change it: to a special token if the text looks like one, or to a composed character
 #: for a letter and its mark. Such a token does not match the grammar, and no other would be
@@ -100,6 +102,10 @@ class PlanGrammar:
         done = f'|"{DONE}"' if earlier else ""
         start = f'start:"s{len(earlier) + 1} = "{CALL}{done}\n'
         return self._matcher(request, start, terminals, None)
+
+    def line(self) -> PlanMatcher:
+        """Return a matcher for a line of free text, of at most 200 characters."""
+        return PlanMatcher(self._compiled(LINE).deep_copy(), self._tokenizer)
 
     def _matcher(
         self, request: PlanRequest, start: str, terminals: dict[str, str], steps: int | None

@@ -15,7 +15,8 @@ from casewright.bench.report import Report
 from casewright.serve.cli.bench.report import show
 
 Bench = dict[str, Any]
-SYSTEMS = ("one call", "step agent", "step agent, stateless")
+THINKING = "step agent with thoughts"
+SYSTEMS = ("one call", "step agent", "step agent, stateless", THINKING)
 
 
 @pytest.fixture(scope="module")
@@ -43,21 +44,28 @@ def test_agent_asks_the_model_once_more_than_the_plan_has_steps(report: Bench) -
 def test_all_look_up_the_same(report: Bench) -> None:
     figures = report["figures"]
     right = {name: value for name, value in figures.items() if name.startswith("scripted_")}
-    assert len(right) == 3
+    assert len(right) == 4
     assert set(right.values()) == {1}
 
 
 def test_agents_read_more_than_one_call_and_most_where_nothing_is_kept(report: Bench) -> None:
     read = {(row["steps"], row["system"]): row["prompt_tokens"] for row in report["rows"]}
     for steps in (1, 2, 3, 4):
-        once, cached, anew = (read[steps, system] for system in SYSTEMS)
+        once, cached, anew, _ = (read[steps, system] for system in SYSTEMS)
         assert once < cached < anew
     assert read[1, "step agent"] < read[4, "step agent"]
 
 
+def test_an_agent_with_thoughts_writes_more_than_its_steps(report: Bench) -> None:
+    written = {(row["steps"], row["system"]): row["written_tokens"] for row in report["rows"]}
+    for steps in (1, 2, 3, 4):
+        # A thought has at least eight characters, and comes before each step and the end.
+        assert written[steps, THINKING] > written[steps, "step agent"] + steps
+
+
 def test_report_gives_ratios_and_the_memorys_limit(report: Bench) -> None:
     assert report["bench"] == "latency"
-    for name in ("step_agent", "stateless_agent"):
+    for name in ("step_agent", "stateless_agent", "thinking_agent"):
         for end in ("1_steps", "4_steps", "all"):
             assert report["figures"][f"ratio_{name}_over_one_call_model_ms_{end}"] > 0
     for row in report["rows"]:
