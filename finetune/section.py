@@ -17,13 +17,14 @@ class Section(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
 
-#: Keys of pydantic's validation context: folder of relative paths, and whether files must exist.
-FOLDER, MUST_EXIST = "folder", "must exist"
+#: Keys of pydantic's validation context: the folder to which a recipe's paths are relative, and
+#: whether files must exist.
+BASE_FOLDER, MUST_EXIST = "base folder", "must exist"
 
 
 def folder_of(info: ValidationInfo) -> Path:
-    """Return the folder of a recipe's relative paths."""
-    folder: Path = (info.context or {}).get(FOLDER, Path())
+    """Return the folder to which a recipe's paths are relative."""
+    folder: Path = (info.context or {}).get(BASE_FOLDER, Path())
     return folder
 
 
@@ -41,8 +42,8 @@ def _existing(file: Path, info: ValidationInfo) -> Path:
     path = recipe_path(info, file)
     if must_exist(info) and not path.exists():
         raise ValueError(
-            f'There is no file "{file}" in {folder_of(info)}. Give one that is there, from the '
-            "recipe's folder, from that of --sets, or by an absolute path."
+            f'There is no file "{file}" in {folder_of(info)}. Give an existing file: a '
+            "path relative to the recipe (or to the folder of --sets), or an absolute path."
         )
     if must_exist(info) and not path.is_file():
         raise ValueError(f'"{file}" is a folder. Give a file.')

@@ -10,7 +10,10 @@ from casewright.errors import CasewrightError
 
 
 def clarification(planner: Mapping[str, Any]) -> str:
-    """Return a question to the user that follows from ``Answer.planner``; empty if it is sure."""
+    """Return the question to ask the user if the planner is unsure; otherwise an empty text.
+
+    ``planner`` is ``Answer.planner``.
+    """
     if not planner.get("asks_back"):
         return ""
     doubt = "The planner is not sure of this plan."

@@ -177,7 +177,7 @@ class Execution:
         """Bound a call by the run's deadline; return ``False`` if the deadline has passed."""
         left = self._ends - now
         if left <= 0:
-            call.timed_out, call.error = True, "The run's deadline was before its start."
+            call.timed_out, call.error = True, "The run's deadline passed before the step started."
             return False
         call.limits = replace(call.limits, step_seconds=min(call.limits.step_seconds, left))
         self.write({"event": "step_started", "step": name, "tool": call.tool.name})
@@ -185,7 +185,7 @@ class Execution:
 
     def _told_late(self, call: Call) -> None:
         if call.timed_out and call.limits.step_seconds < self.limits.step_seconds:
-            call.error = "The run's deadline was before its end."
+            call.error = "The run's deadline passed before the step ended."
 
     def _task(self, run_step: Callable[[int], Any], number: int) -> Any:
         """Call a step as a LangGraph task of its own name, and return the task's future."""

@@ -50,25 +50,26 @@ class ModelPlanner:
     as the paper's planner does; lines around a plan do not count, as for a chat model. Where that
     is no valid plan, the fallback planner answers, and the result's ``written`` holds the text.
 
-    With a draft planner, the model reads that planner's plan in one step and writes on from where
-    it would have chosen otherwise. The plan is the one that it writes without (see
-    ``Decoder.write``), in fewer steps: the result's tokens count ``model_steps``, and as
-    ``drafted`` how many more there would have been.
+    With a draft planner, the model scores that planner's plan in one forward pass, and decodes from
+    the first token at which its own choice differs (speculative decoding). The plan is the same as
+    without a draft (see ``Decoder.write``). ``tokens["model_steps"]`` of the result counts the
+    forward passes, ``tokens["drafted"]`` the passes saved by the draft.
 
     Args:
         model: The language model; see ``load_language_model``.
-        fallback: As for ``ChatPlanner``, like the next three.
-        plan_cases: Store of the cases in the prompt.
-        examples: Most plan cases in a prompt.
-        selection: Selects them.
+        fallback: Planner that answers if the model fails; ``FallbackPlanner`` by default.
+        plan_cases: Store of the plan cases that the prompt shows as examples.
+        examples: Maximum number of plan cases in a prompt.
+        selection: Selection of the plan cases.
         seconds: Deadline of a plan, or of a batch of plans.
         tokens: Most tokens of a plan; by default fewer where no grammar ends it.
         batch: Most questions that ``plan_many`` decodes together.
         constrained: Write under the grammar.
         draft: Planner whose plans are drafts; a quick one, such as the case planner. Questions that
             are decoded together have none.
-        head_folder: Folder of the prefix cache between processes, for a model that was loaded from
-            files: by default ``heads`` in the cache folder; ``None`` keeps it in memory alone.
+        head_folder: Folder of the cache of prompt prefixes ("heads"), which processes share, for a
+            model that was loaded from files: by default ``heads`` in the cache folder; ``None``
+            keeps the prefixes in memory alone.
     """
 
     def __init__(
@@ -86,7 +87,7 @@ class ModelPlanner:
         draft: Planner | None = None,
         head_folder: Path | Literal["cache"] | None = "cache",
     ) -> None:
-        # Transformers is imported with it.
+        # Imported here because it imports transformers.
         from casewright.planner.decoding import Decoder
 
         self._model = model
@@ -113,9 +114,10 @@ class ModelPlanner:
         return await asyncio.wrap_future(start_daemon(lambda: self.plan(request)))
 
     def plan_many(self, requests: Sequence[PlanRequest]) -> list[PlanResult]:
-        """Return a plan for each request, in order; those with one head are decoded together.
+        """Return a plan for each request, in order.
 
-        The time of a result is its share of the batch's.
+        Requests with the same prompt prefix are decoded together. The time of a result is its share
+        of the batch's.
         """
         results: dict[int, PlanResult] = {}
         groups: dict[tuple[int, ...], list[tuple[int, _Prompted]]] = defaultdict(list)
@@ -146,7 +148,8 @@ class ModelPlanner:
         """Return the model's log-probabilities of plans and of the plan that it writes itself.
 
         Args:
-            plans: Plans of another planner; the likeliest by the model is the draft of its own.
+            plans: Plans of another planner; the plan with the highest log-probability is the draft
+                for the model's own plan.
 
         Raises:
             DecodingError: The model is out of time, tokens or positions.
@@ -205,7 +208,7 @@ class ModelPlanner:
                 for token in self._fixed_tokens(item.request):
                     matcher.consume(token)
             if len(batch) == 1:
-                draft = self._drafted(batch[0].request)
+                draft = self._draft_text(batch[0].request)
                 plan = self._decoder.write(prompts[0], matchers[0], limits=limits, draft=draft)
                 outcomes = [plan]
             else:
@@ -219,7 +222,7 @@ class ModelPlanner:
             for item, outcome, text in zip(batch, outcomes, texts, strict=True)
         ]
 
-    def _drafted(self, request: PlanRequest) -> str:
+    def _draft_text(self, request: PlanRequest) -> str:
         """Return the draft planner's plan; an empty text where it has none for the request."""
         if self._draft is None or request.failures:
             return ""

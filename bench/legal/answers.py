@@ -121,7 +121,7 @@ class QuotingAnswerer:
 
 
 @dataclass(frozen=True, slots=True)
-class Compared:
+class PairedComparison:
     """Mean and standard deviation of cosines, and their mean difference from a base.
 
     Attributes:
@@ -145,7 +145,7 @@ def measure_answers(
     only: str | None = None,
     limit: int | None = None,
 ) -> Report:
-    """Measure the similarity to references of answers with and without cases.
+    """Measure how similar the answers, with and without cases, are to the reference answers.
 
     With ``against``, a paired test compares the answers from the cases that the two encoders find.
     """
@@ -168,13 +168,13 @@ def measure_answers(
         if others > 0:
             figures[f"ratio_three_full_cases_over_anothers_{data.name}"] = three / others
         pair = _paired(cosines[MERGED.name], cosines[THREE_FULL])
-        rows.append({"context": f"{data.name}: merged, over {THREE_FULL}", **asdict(pair)})
+        rows.append({"context": f"{data.name}: merged minus {THREE_FULL}", **asdict(pair)})
         if (tested := anova([cosines[setting.name] for setting in SETTINGS])) is not None:
             figures[f"anova_f_{data.name}"], figures[f"anova_p_{data.name}"] = tested
         if against is not None:
             other = _cosines(data, against, encoder, answerer)
             for name, pair in compare_encoders(cosines, other).items():
-                context = f"{data.name}: {name}, over the same by {against.name}"
+                context = f"{data.name}: {name}: {encoder.name} minus {against.name}"
                 rows.append({"context": context, **asdict(pair)})
     paper = published("cbr_rag")["cosines"]
     for name, cosine in paper.items():
@@ -205,20 +205,20 @@ def measure_answers(
     )
 
 
-def compare(cosines: Mapping[str, Scores]) -> dict[str, Compared]:
+def compare(cosines: Mapping[str, Scores]) -> dict[str, PairedComparison]:
     """Return the comparison of each setting with ``"no cases"``, from cosines by setting."""
     return {name: _paired(sample, cosines[NO_CASES]) for name, sample in cosines.items()}
 
 
 def compare_encoders(
     cosines: Mapping[str, Scores], other: Mapping[str, Scores]
-) -> dict[str, Compared]:
+) -> dict[str, PairedComparison]:
     """Return the comparison of two encoders' cosines for each setting with cases."""
     names = [setting.name for setting in SETTINGS if setting.count]
     return {name: _paired(cosines[name], other[name]) for name in names}
 
 
-def _paired(sample: Scores, base: Scores) -> Compared:
+def _paired(sample: Scores, base: Scores) -> PairedComparison:
     from scipy.stats import ttest_rel
 
     t = p = None
@@ -228,7 +228,7 @@ def _paired(sample: Scores, base: Scores) -> Compared:
         test = ttest_rel(sample, base, alternative="greater")
         t, p = float(test.statistic), float(test.pvalue)
     deviation = float(np.std(sample, ddof=1)) if len(difference) > 1 else 0.0
-    return Compared(float(np.mean(sample)), deviation, float(difference.mean()), t, p)
+    return PairedComparison(float(np.mean(sample)), deviation, float(difference.mean()), t, p)
 
 
 def anova(groups: Sequence[Scores]) -> tuple[float, float] | None:
@@ -258,6 +258,7 @@ def _cosines(
         for setting in (*SETTINGS, CONTROL, MERGED):
             retrieved = best
             if setting is CONTROL:
+                # Each question gets the cases of the question with this index.
                 retrieved = [best[other] for other in strangers(len(questions))[0]]
             answers[setting.name] = []
             for question, cases in zip(questions, retrieved, strict=True):

@@ -153,7 +153,7 @@ def random_f1_at_k(cases: int) -> Scores:
 
 
 def strangers(count: int) -> list[list[int]]:
-    """Return for each shuffle the index of the other question whose labels each question gets."""
+    """Return for each shuffle the index of another question, drawn for each question."""
     rng = random.Random(SEED)
     shuffles = []
     for _ in range(SHUFFLES):

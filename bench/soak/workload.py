@@ -77,7 +77,7 @@ def write_notes(folder: Path, size: int = SIZE) -> None:
 
 
 def answers(folder: Path) -> dict[str, Any]:
-    """Return a store's cases and search results, to compare them with those of another store."""
+    """Return a store's contents: counts, cases and search results, to compare two stores."""
     with CaseStore(schema(), folder) as store:
         return {
             "count": store.count(),
@@ -105,7 +105,7 @@ def write_documents(folder: Path, files: int = 6) -> Path:
 
 
 def ingested(folder: Path, documents: Path) -> dict[str, str]:
-    """Bring a store up to date with a folder of documents, and return its chunks by id.
+    """Ingest a folder of documents into a store, then read the store: return its chunks by id.
 
     The documents are read in this process, because the start of another process takes long.
     """

@@ -2,7 +2,7 @@
 
 As in REAPER (Joshi et al. 2024, section on Tool Evolve), a prompt has the tools that the plan needs
 and a random subset of the others, with names and descriptions from a pool, and sampled examples.
-The gold plan has the names of its prompt, so it is valid for it.
+The gold plan uses the prompt's names, so it is valid for that prompt.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ class TevoSettings(Section):
 
 @dataclass(frozen=True, slots=True)
 class Posing:
-    """The toolbox, settings and sources of variation for prompts.
+    """The variation of prompts: the toolbox, the settings, and the sources of other texts.
 
     ``pools`` are alternative names and descriptions by tool, ``distractors`` tools that no plan
     needs.
@@ -154,9 +154,9 @@ def draw_renaming(
         parameters: dict[str, str] = {}
         taken_parameters = {key_of(parameter.name) for parameter in tool.parameters}
         for parameter in tool.parameters:
-            offer = pool.parameters.get(parameter.name)
-            if offer is not None and rng.random() < settings.rename_parameters:
-                new = _draw(offer.names, taken_parameters, rng)
+            entry = pool.parameters.get(parameter.name)
+            if entry is not None and rng.random() < settings.rename_parameters:
+                new = _draw(entry.names, taken_parameters, rng)
                 parameters[parameter.name] = new or parameter.name
         names[tool.name] = ToolNames(name, parameters, results[tool.name])
     return Renaming(names)
@@ -168,16 +168,20 @@ def _draw_results(
     results: dict[str, dict[str, str]] = {tool.name: {} for tool in tools}
     taken = {tool.name: set(map(key_of, tool.results)) for tool in tools}
     for result in dict.fromkeys(result for tool in tools for result in tool.results):
-        offers = {
+        alternatives = {
             tool.name: pools[tool.name].results[result]
             for tool in tools
             if result in tool.results and tool.name in pools and result in pools[tool.name].results
         }
-        if not offers or rng.random() >= share:
+        if not alternatives or rng.random() >= share:
             continue
-        first = next(iter(offers.values()))
-        common = tuple(name for name in first if all(name in offer for offer in offers.values()))
-        groups = [(list(offers), common)] if common else [([t], o) for t, o in offers.items()]
+        first = next(iter(alternatives.values()))
+        common = tuple(
+            name for name in first if all(name in names for names in alternatives.values())
+        )
+        groups = [([tool], names) for tool, names in alternatives.items()]
+        if common:
+            groups = [(list(alternatives), common)]
         for group, names in groups:
             if name := _draw(names, set().union(*(taken[tool] for tool in group)), rng):
                 for tool_name in group:
@@ -206,7 +210,7 @@ class DrawnToolbox:
 def draw_toolbox(
     founders: Sequence[AnnotatedQuery], posing: Posing, rng: random.Random
 ) -> DrawnToolbox:
-    """Return a random toolbox with all tools that the founders (one or several queries) need.
+    """Return a random toolbox with all tools that the plans of ``founders`` (1 to n queries) need.
 
     The first query's record may change the toolbox in any way, the other records may add tools.
 
@@ -258,7 +262,7 @@ def _mentioned(tool: ToolSpec, names: Sequence[str]) -> list[str]:
 
 @dataclass(frozen=True, slots=True)
 class Evolved:
-    """A query with its varied request; plan and plan cases have the request's names."""
+    """A query with its varied request; plan and plan cases (``shots``) use the request's names."""
 
     query: AnnotatedQuery
     request: PlanRequest
@@ -269,7 +273,9 @@ class Evolved:
 def pose(
     queries: Sequence[AnnotatedQuery], drawn: DrawnToolbox, posing: Posing, rng: random.Random
 ) -> list[Evolved]:
-    """Return queries with one random toolbox that has all their tools, so one prompt head.
+    """Vary the prompts of queries: return them with one random toolbox, so with one prompt head.
+
+    The toolbox, ``drawn``, has all tools that their plans need.
 
     The tools' examples contain no question of these queries or of their plan cases.
     """
@@ -278,14 +284,14 @@ def pose(
         PlanRequest(query.query, drawn.toolbox, query.record.context, query.record.turns())
         for query in queries
     ]
-    shots: list[list[AnnotatedQuery]] = [[] for _ in queries]
+    plan_cases: list[list[AnnotatedQuery]] = [[] for _ in queries]
     if neighbours is not None and settings.shots:
-        shots = [
+        plan_cases = [
             neighbours.shots(request, rng.randint(0, settings.shots), settings.random_shots, rng)
             for request in requests
         ]
     questions = {plain(query.query) for query in queries}
-    excluded = questions | {plain(case.query) for cases in shots for case in cases}
+    excluded = questions | {plain(case.query) for cases in plan_cases for case in cases}
     tools = []
     for tool in drawn.toolbox:
         spec = drawn.names.spec(tool)
@@ -302,13 +308,13 @@ def pose(
             query,
             replace(request, toolbox=toolbox),
             drawn.names.plan(query.plan),
-            tuple(_shot(case, drawn.names) for case in cases),
+            tuple(_plan_case(case, drawn.names) for case in cases),
         )
-        for query, request, cases in zip(queries, requests, shots, strict=True)
+        for query, request, cases in zip(queries, requests, plan_cases, strict=True)
     ]
 
 
-def _shot(case: AnnotatedQuery, names: Renaming) -> PlanExample:
+def _plan_case(case: AnnotatedQuery, names: Renaming) -> PlanExample:
     fields = sorted(name for name, value in case.record.context.items() if value is not None)
     return PlanExample(case.query, str(names.plan(case.plan)), context=tuple(fields))
 
@@ -325,8 +331,8 @@ def _reword(
 
     parameters = []
     for renamed, parameter in zip(spec.parameters, tool.parameters, strict=True):
-        offer = pool.parameters.get(parameter.name)
-        text = reworded(parameter.description, offer.descriptions if offer else ())
+        entry = pool.parameters.get(parameter.name)
+        text = reworded(parameter.description, entry.descriptions if entry else ())
         is_new = text != parameter.description
         parameters.append(replace(renamed, description=text) if is_new else renamed)
     text = reworded(tool.description, pool.descriptions)
@@ -343,24 +349,24 @@ def _example(
 ) -> tuple[str, Plan] | None:
     """Return question and plan of a tool's example: its own one, or that of a sampled query.
 
-    The toolbox of serving has only the tools' own examples. ``questions`` are excluded as own
-    examples, ``excluded`` as sampled ones.
+    The toolbox of serving has only the tools' own examples. The tool's own example is dropped if
+    its question is in ``questions``; no query in ``excluded`` is sampled.
     """
     settings, neighbours = posing.settings, posing.neighbours
-    declared: tuple[str, Plan] | None = None
+    own: tuple[str, Plan] | None = None
     if tool.example is not None and plain(tool.example.query) not in questions:
         plan = example_plan(tool.example)
         if plan is not None and all(name in drawn.toolbox for name in plan.tools):
-            declared = tool.example.query, plan
+            own = tool.example.query, plan
     if not drawn.changed:
-        return declared
+        return own
     if rng.random() < settings.no_example:
         return None
-    if neighbours is not None and (declared is None or rng.random() < settings.examples):
+    if neighbours is not None and (own is None or rng.random() < settings.examples):
         query = neighbours.example(tool.name, drawn.toolbox, excluded, rng)
         if query is not None:
             return query.query, query.plan
-    return declared
+    return own
 
 
 @lru_cache(maxsize=1024)

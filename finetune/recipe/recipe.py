@@ -20,7 +20,7 @@ from casewright.finetune.recipe.training_section import (
     TrainingSection,
     check_together,
 )
-from casewright.finetune.section import FOLDER, MUST_EXIST, Section
+from casewright.finetune.section import BASE_FOLDER, MUST_EXIST, Section
 
 
 class Recipe(Section):
@@ -62,7 +62,8 @@ class Recipe(Section):
         except (OSError, ValueError, RecursionError) as error:
             message = f"{path} cannot be read: {error}. Give a recipe, a TOML file."
             raise InputError(message) from error
-        context = {FOLDER: (folder or path.parent).absolute(), MUST_EXIST: files, DOMAINS: domains}
+        base = (folder or path.parent).absolute()
+        context = {BASE_FOLDER: base, MUST_EXIST: files, DOMAINS: domains}
         # As JSON: strict types (no "3" for 3), but lists for tuples. Dates become texts.
         text = json.dumps(facts, default=str)
         try:

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 def _quoter() -> Generator:
     """Return the generator that quotes lines of the evidence in full."""
-    # The list of domains must not import the graph room.
+    # The list of domains must not import the graph package.
     from casewright.graph import ExtractiveGenerator
 
     return ExtractiveGenerator(full=True)

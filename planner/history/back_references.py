@@ -59,12 +59,13 @@ _DISCOURSE = re.compile(
     r"yes|yeah|please|lovely|perfect)[\s,.!…-]+)+",
     re.I,
 )
+#: First words of an elliptic question: a conjunction, "what about", "compared to".
 _OPENER = re.compile(
     r"^(?:(?:and\s+)?(?:(?:what|how) about|(?:the )?same for|compared (?:to|with))|and|or|also)"
     r"\b[\s,]*",
     re.I,
 )
-_COMPARED = re.compile(r"^(?:and\s+)?compared (?:to|with)\b", re.I)
+_COMPARED_TO = re.compile(r"^(?:and\s+)?compared (?:to|with)\b", re.I)
 _CORRECTION = re.compile(
     r"^(?:no|nope|sorry|wait|actually|oops|not that(?: one)?)\b[\s,.!-]*"
     r"(?:(?:no|sorry|wait|actually)\b[\s,.!-]*)*"
@@ -91,7 +92,8 @@ _THIS_PAGE = re.compile(
     r"(?: too| as well)?$",
     re.I,
 )
-_SHORT_VERB = re.compile(
+#: "Does this too?"
+_ELLIPTIC_DEMONSTRATIVE = re.compile(
     r"^(?:and )?(?:is|does|do|can|has|have|are|will) ((?:this|that|these|those)(?: ones?)?)"
     r"(?: too| as well)?$",
     re.I,
@@ -105,11 +107,12 @@ _BARE_ONE = re.compile(
 )
 _ANYTHING = re.compile(
     r"^(?:(?:do you have|have you got|is there|got)\s+)?(?:anything|something)\s+"
-    r"(?P<how>(?P<compared>\w+er\b|(?:more|less) \w+)|(?:in|with|without|under|below|made)\b.*)",
+    r"(?P<how>(?P<comparative>\w+er\b|(?:more|less) \w+)|(?:in|with|without|under|below|made)\b.*)",
     re.I,
 )
-#: Maximal number of words of a short question, which may lack its subject, and of a new subject.
-_SHORT, _LONGEST = 9, 6
+#: A question with at most this number of words may lack its subject.
+_MAX_SHORT_QUESTION_WORDS = 9
+_MAX_SUBJECT_WORDS = 6
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,13 +134,13 @@ class BackReference:
 
 
 def core(question: str) -> str:
-    """Return the question without leading words without content, such as thanks."""
+    """Remove leading words that carry no content, such as thanks."""
     text = " ".join(question.split())
     return _DISCOURSE.sub("", text) or text
 
 
 def without_opener(text: str) -> str:
-    """Return a question without a leading "and"."""
+    """Return a question without a leading "and", "also" or "or"."""
     return re.sub(r"^(?:and|also|or)\b[\s,]*", "", text, flags=re.I) or text
 
 
@@ -174,20 +177,20 @@ def back_references(text: str) -> list[BackReference]:
 
 
 def new_subject(text: str) -> tuple[str, bool] | None:
-    """Return the thing that an elliptic question names, and True if it corrects the last one.
+    """Return an elliptic question's subject, and True if the question corrects the previous one.
 
     "And the kite?" and "no, I meant the kite" repeat the last question for the kite. Return
     ``None`` for a complete question.
     """
     plain = text.rstrip(" ?!.…")
-    if short_verb := _SHORT_VERB.match(plain):
-        return short_verb[1], False
+    if demonstrative := _ELLIPTIC_DEMONSTRATIVE.match(plain):
+        return demonstrative[1], False
     for pattern, corrects in ((_CORRECTION, True), (_OPENER, False)):
         opening = pattern.match(plain)
         rest = plain[opening.end() :].strip(" ,") if opening else ""
         words = rest.split()
         single = not re.search(r"[.!?]\s", plain)
-        short = single and 0 < len(words) <= _LONGEST
+        short = single and 0 < len(words) <= _MAX_SUBJECT_WORDS
         if short and words[0].casefold() not in _QUESTION_WORDS:
             return rest, corrects
     return None
@@ -195,11 +198,11 @@ def new_subject(text: str) -> tuple[str, bool] | None:
 
 def compares(text: str) -> bool:
     """Return True if a question compares the last thing to another."""
-    return _COMPARED.match(text) is not None
+    return _COMPARED_TO.match(text) is not None
 
 
 def has_opener(text: str) -> bool:
-    """Return True if a question begins with an "and"."""
+    """Return True if a question begins with "and", "also" or "or"."""
     return without_opener(text) != text
 
 
@@ -214,8 +217,11 @@ def asks(text: str) -> bool:
 
 
 def names_a_part(text: str) -> bool:
-    """Return True if a short question names a known part, such as "the battery"."""
-    return len(text.split()) <= _SHORT and re.search(r"\bthe \w", text, re.I) is not None
+    """Return True if a short question has a definite noun phrase, such as "the battery"."""
+    return (
+        len(text.split()) <= _MAX_SHORT_QUESTION_WORDS
+        and re.search(r"\bthe \w", text, re.I) is not None
+    )
 
 
 def means_page(phrase: str) -> bool:
@@ -225,11 +231,14 @@ def means_page(phrase: str) -> bool:
 
 
 def refined(text: str, kind_of_thing: str) -> str | None:
-    """Return a question for another thing of a kind, completed by the kind; ``None`` for others."""
+    """Replace "one" or "anything" by the kind of thing; ``None`` if a question has neither.
+
+    "One" that refers to a named thing, as in "the red one", is not replaced.
+    """
     plain = text.rstrip(" ?!.…")
     if match := _ANYTHING.search(plain):
         how = match["how"]
-        if match["compared"]:
+        if match["comparative"]:
             return f"do you have a {how} {kind_of_thing}?"
         return f"do you have {kind_of_thing} {how}?"
     if match := _BARE_ONE.search(plain):

@@ -15,7 +15,7 @@ from casewright.serve.cli.output import fail, print_json, print_table
 
 #: The longest wait for another process that holds a store.
 LOCK_SECONDS = 2.0
-Place = Annotated[
+StoreFolder = Annotated[
     Path | None, Argument(help="A store's folder; by default all in the data folder.")
 ]
 
@@ -23,7 +23,7 @@ app = Typer(add_completion=False)
 
 
 @app.command()
-def check(place: Place = None, as_json: AsJson = False) -> None:
+def check(store_folder: StoreFolder = None, as_json: AsJson = False) -> None:
     """Read every store and cache completely, and report damage.
 
     The exit code is 2 if a store is damaged. Damaged parts of a cache are rebuilt when needed.
@@ -31,13 +31,13 @@ def check(place: Place = None, as_json: AsJson = False) -> None:
     from casewright.stores.engines.upkeep import check_folder
 
     results: list[dict[str, Any]] = []
-    for folder in _stores(place):
+    for folder in _stores(store_folder):
         try:
             states = [asdict(state) for state in check_folder(folder, lock_seconds=LOCK_SECONDS)]
         except StoreLockedError:
             states = [{"collection": "", "cases": None, "damage": "", "held": True}]
         results += [{"store": str(folder), "held": False, **state} for state in states]
-    caches = [] if place is not None else list(_caches(remove=False))
+    caches = [] if store_folder is not None else list(_caches(remove=False))
     damaged = sum(bool(result["damage"]) for result in results)
     if as_json:
         print_json({"stores": results, "caches": caches, "damaged": damaged})
@@ -54,7 +54,7 @@ def check(place: Place = None, as_json: AsJson = False) -> None:
 
 
 @app.command()
-def repair(place: Place = None, as_json: AsJson = False) -> None:
+def repair(store_folder: StoreFolder = None, as_json: AsJson = False) -> None:
     """Rebuild every damaged store from its sound cases, and report the lost cases.
 
     The damaged files are kept beside the store. First stop processes that use the stores.
@@ -63,10 +63,10 @@ def repair(place: Place = None, as_json: AsJson = False) -> None:
 
     repairs = [
         {"store": str(folder), **asdict(repair), "next": _next(folder, repair.lost)}
-        for folder in _stores(place)
+        for folder in _stores(store_folder)
         for repair in repair_folder(folder, lock_seconds=LOCK_SECONDS)
     ]
-    caches = [] if place is not None else list(_caches(remove=True))
+    caches = [] if store_folder is not None else list(_caches(remove=True))
     if as_json:
         print_json({"stores": repairs, "caches": caches})
         return
@@ -78,15 +78,16 @@ def repair(place: Place = None, as_json: AsJson = False) -> None:
         echo(f"{cache['cache']}: {cache['state']}")
 
 
-def _stores(place: Path | None) -> list[Path]:
+def _stores(store_folder: Path | None) -> list[Path]:
     from casewright.stores.engines.connections import RECORD
     from casewright.stores.engines.edge_shard import SHARDS
     from casewright.stores.paths import data_folder
 
-    if place is not None:
-        return [place]
-    names = (RECORD, SHARDS, "collection")
-    return sorted({file.parent for name in names for file in data_folder().rglob(name)})
+    if store_folder is not None:
+        return [store_folder]
+    # Files that mark a folder as a store.
+    markers = (RECORD, SHARDS, "collection")
+    return sorted({file.parent for name in markers for file in data_folder().rglob(name)})
 
 
 def _caches(*, remove: bool) -> Iterator[dict[str, str]]:
@@ -132,11 +133,12 @@ def _print_repair(repair: dict[str, Any]) -> None:
     lost = "an unknown number is" if repair["lost"] is None else f"{repair['lost']} are"
     collection = f"{repair['store']}, {repair['collection']}"
     echo(f"{collection}: {repair['cases']} cases are kept, {lost} lost.")
-    if repair["back"] != 0:
-        count = "Some" if repair["back"] is None else f"At least {repair['back']}"
-        echo(f"  {count} that were deleted may be restored: delete them again.")
+    if (restored_deletions := repair["back"]) != 0:
+        count = "Some" if restored_deletions is None else f"At least {restored_deletions}"
+        echo(f"  {count} cases that you had deleted may have reappeared. Delete them again.")
     if repair["texts"]:
         echo(f"  The texts of lost cases, without vectors: {repair['texts']}")
     if repair["next"]:
         echo(f"  To restore the lost cases: {repair['next']}")
-    echo(f"  The damaged files, which you can remove afterwards: {repair['beside']}")
+    damaged_files = repair["beside"]
+    echo(f"  The damaged files, which you can remove afterwards: {damaged_files}")

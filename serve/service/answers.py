@@ -31,7 +31,10 @@ def _refusal(case: Case) -> str | None:
 
 
 class Answers:
-    """The kept answers of all tenants. All methods block: they encode, and wait for the store."""
+    """The store of the kept answers of all tenants.
+
+    All methods block: they encode, and wait for the store.
+    """
 
     def __init__(self, encoder: Encoder, location: str | Path) -> None:
         question = text_facet("question", encoder, inter=False)

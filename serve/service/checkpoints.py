@@ -182,13 +182,13 @@ class RecentThreads:
         self._threads: TenantLru[None] = TenantLru(limit)
 
     async def used(self, tenant: str, key: str, running: Container[str] = ()) -> None:
-        """Record the use of a thread; delete idle threads beyond the maximum."""
+        """Mark a thread as used now; delete idle threads beyond the maximum."""
         if self._bounded:
             for evicted in self._threads.put(tenant, key, None, running):
                 await self._saver.adelete_thread(evicted)
 
     async def begun(self, key: str) -> None:
-        """Delete a thread's earlier runs, whose checkpoints LangGraph would all keep."""
+        """Mark a run as begun: delete the thread's earlier runs, which LangGraph would all keep."""
         if self._bounded:
             await self._saver.adelete_thread(key)
 

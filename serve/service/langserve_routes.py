@@ -28,7 +28,10 @@ BATCH_AT_ONCE = 4
 
 
 def add_langserve(app: FastAPI, max_batch: int) -> None:
-    """Add LangServe's routes, which OpenAPI excludes since their statuses are LangServe's own."""
+    """Add LangServe's routes.
+
+    The OpenAPI schema leaves them out, because LangServe sets their status codes.
+    """
     try:
         from langserve import add_routes
     except ImportError as error:
@@ -38,7 +41,7 @@ def add_langserve(app: FastAPI, max_batch: int) -> None:
     router = APIRouter(include_in_schema=False)
     add_routes(
         router,
-        answering(app, max_batch),
+        ask_runnable(app, max_batch),
         path=PATH,
         enabled_endpoints=(
             *("invoke", "batch", "stream", "playground"),
@@ -49,7 +52,7 @@ def add_langserve(app: FastAPI, max_batch: int) -> None:
     app.include_router(router)
 
 
-class _Answering(RunnableLambda[Any, Any]):
+class _BoundedBatchRunnable(RunnableLambda[Any, Any]):
     """A runnable with bounded batches.
 
     LangChain's ``abatch`` starts all questions at once, and does not stop the others if one fails.
@@ -69,7 +72,9 @@ class _Answering(RunnableLambda[Any, Any]):
     ) -> list[Any]:
         if len(inputs) > self._max_batch:
             raise RefusedError(
-                422, f"A batch has at most {self._max_batch} questions. Send several."
+                422,
+                f"A batch may have at most {self._max_batch} questions. "
+                "Split it into several batches.",
             )
         configs = config if isinstance(config, list) else [config] * len(inputs)
         slots = asyncio.Semaphore(BATCH_AT_ONCE)
@@ -87,7 +92,7 @@ class _Answering(RunnableLambda[Any, Any]):
             await asyncio.gather(*tasks, return_exceptions=True)
 
 
-def answering(app: FastAPI, max_batch: int) -> Runnable[Any, Any]:
+def ask_runnable(app: FastAPI, max_batch: int) -> Runnable[Any, Any]:
     """Return ``Runs.ask`` as a runnable with a typed input and output."""
 
     def blocking(body: Any) -> Any:
@@ -107,7 +112,7 @@ def answering(app: FastAPI, max_batch: int) -> Runnable[Any, Any]:
             raise RefusedError(409, "The run waits for a reply. Send it to /threads/…/resume.")
         return result
 
-    runnable: Any = _Answering(blocking, answer, max_batch)
+    runnable: Any = _BoundedBatchRunnable(blocking, answer, max_batch)
     return cast(
         "Runnable[Any, Any]", runnable.with_types(input_type=AskBody, output_type=AnswerBody)
     )

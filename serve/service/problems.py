@@ -95,7 +95,7 @@ def paths_in(texts: Iterable[str]) -> set[str]:
 
 
 def without(text: str, hidden: Iterable[str]) -> str:
-    """Return a text with an ellipsis for each of the paths."""
+    """Redact the ``hidden`` paths in a text: return it with an ellipsis for each."""
     for path in sorted(hidden, key=len, reverse=True):
         # A short path may occur within a word: /h in km/h.
         text = re.sub(rf"(?<!\w){re.escape(path)}(?!\w)", "…", text)

@@ -45,7 +45,7 @@ from casewright.serve.session.threaded import off_loop
 from casewright.stores import Case
 from casewright.tools.body import arun
 
-#: Maximum number of runs, of all tenants together, that can still be approved.
+#: Maximum number of runs, of all tenants together, whose answers can still be retained.
 MAX_RECENT = 1000
 #: A text that was not streamed by its generator is split into pieces of a few words.
 _PIECE = re.compile(r"\s*\S+(?:\s+\S+){0,5}|\s+")
@@ -59,10 +59,11 @@ class Waiting:
 
 
 class Runs:
-    """The runs of a service, by graphs that are compiled once.
+    """Runs questions on graphs that are compiled once per service.
 
     A question with a thread runs with the checkpointer ``saver``, other questions without one. By
-    default the locks of threads and the responses to repeated requests are in memory.
+    default the locks of threads and the responses to repeated requests are in memory. ``answers``
+    is the store of retained answers, ``None`` without one.
     """
 
     def __init__(
@@ -86,7 +87,7 @@ class Runs:
         self._threads = RecentThreads(self.saver, bounded=options.threads_in_memory)
         self._reading: defaultdict[str, asyncio.Lock] = defaultdict(asyncio.Lock)
         self._slots = Slots(options.max_concurrency, options.tenant_concurrency)
-        # Threads that wait for the encoder share its next run.
+        # Worker threads that wait for the encoder are served by its next batch.
         self._pool = ThreadPoolExecutor(8, "casewright-compute")
         self._planner, generator = off_loop(parts.planner, parts.generator, self._pool)
         self._modes: list[Any] = ["custom", "values"]
@@ -102,7 +103,7 @@ class Runs:
         self.graph = build_graph(*components, checkpointer=self.saver, **settings)
 
     def close(self) -> None:
-        """Shut the computing threads down."""
+        """Shut the worker threads down."""
         self._pool.shutdown(wait=False, cancel_futures=True)
 
     async def plan(self, body: PlanBody, caller: Caller) -> dict[str, Any]:
@@ -163,7 +164,8 @@ class Runs:
     ) -> dict[str, Any] | Waiting:
         """Continue a thread's run where it stopped; no finished step is repeated.
 
-        All replies are given at once; tools ask the other open questions again.
+        The replies in one request are passed together. A question without a reply stays open and is
+        asked again.
 
         Raises:
             InputError: The scope is invalid or incomplete.
@@ -177,8 +179,8 @@ class Runs:
             if thread is None:
                 raise unknown_thread()
             run = thread.values.get("run_id")
-            begun = attempt is not None and attempt.run == run is not None
-            command = _reply(thread, body, begun=begun)
+            is_retry = attempt is not None and attempt.run == run is not None
+            command = _reply(thread, body, is_retry=is_retry)
             await self._threads.used(caller.tenant, key, self.locks.keys)
             async with self._slots.hold(caller.tenant):
                 if attempt is not None:
@@ -215,16 +217,16 @@ class Runs:
             self._threads.forget(caller.tenant, key)
 
     async def approve(self, run_id: str, caller: Caller) -> dict[str, Any]:
-        """Keep the answer of a recent run as a case at its user's request; return the outcome."""
+        """Retain the answer of a recent run as a case at its user's request; return the outcome."""
         if self.answers is None or self.options.retain == "off":
-            raise RefusedError(409, "Answers are not kept here: the setting retain is off.")
+            raise RefusedError(409, "Answers are not retained here: the setting retain is off.")
         run = self._recent.get(caller.tenant, run_id)
         if run is None:
             raise RefusedError(404, "No such run is among the recently answered runs.")
-        return await self._retained(run, caller, "approved")
+        return await self._retain(run, caller, "approved")
 
     async def kept(self, caller: Caller) -> list[Case]:
-        """Return a tenant's kept answers, the newest first.
+        """Return a tenant's retained answers, the newest first.
 
         Reads of one tenant run one after another, even if a client disconnects during its read.
         """
@@ -282,10 +284,12 @@ class Runs:
             if key is not None:
                 await self._threads.used(caller.tenant, key, self.locks.keys)
             async with self._slots.hold(caller.tenant):
-                begun = await self.state(key) if key is not None and attempt is not None else None
-                if begun is not None and attempt is not None and begun.request == attempt.id:
-                    if begun.ended:
-                        state.update(begun.returned)
+                previous = None
+                if key is not None and attempt is not None:
+                    previous = await self.state(key)
+                if previous is not None and attempt is not None and previous.request == attempt.id:
+                    if previous.ended:
+                        state.update(previous.returned)
                         return
                     inputs = None
                 elif key is not None:
@@ -367,15 +371,15 @@ class Runs:
         run = RecentRun(body.question, answer)
         self._recent.put(caller.tenant, str(answer["run_id"]), run)
         if self.options.retain == "verified":
-            result["retained"] = await self._retained(run, caller, "verified")
+            result["retained"] = await self._retain(run, caller, "verified")
         return result
 
-    async def _retained(self, run: RecentRun, caller: Caller, kept_by: str) -> dict[str, Any]:
+    async def _retain(self, run: RecentRun, caller: Caller, retained_by: str) -> dict[str, Any]:
         assert self.answers is not None
-        kept = await asyncio.to_thread(
-            self.answers.retain, caller.tenant, run.question, run.answer, kept_by
+        retained = await asyncio.to_thread(
+            self.answers.retain, caller.tenant, run.question, run.answer, retained_by
         )
-        return {"id": kept.id, "outcome": kept.outcome, "reason": kept.reason}
+        return {"id": retained.id, "outcome": retained.outcome, "reason": retained.reason}
 
 
 def _turns(body: PlanBody) -> list[Turn]:
@@ -413,16 +417,16 @@ def _config(key: str, request: str | None = None) -> Any:
     return {"configurable": {"thread_id": key}, **metadata}
 
 
-def _reply(thread: ThreadState, body: ResumeBody, *, begun: bool) -> Command[Any] | None:
+def _reply(thread: ThreadState, body: ResumeBody, *, is_retry: bool) -> Command[Any] | None:
     """Return the command that resumes a thread; ``None`` if there is no new reply.
 
-    ``begun`` is true if an earlier attempt of the same request may have given these replies.
+    ``is_retry`` is true if an earlier attempt of the same request may have given these replies.
     """
     replies, interrupts = body.replies or {}, thread.interrupts
     open_replies = {interrupts[id_]: reply for id_, reply in replies.items() if id_ in interrupts}
-    if open_replies and (begun or len(open_replies) == len(replies)):
+    if open_replies and (is_retry or len(open_replies) == len(replies)):
         return Command(resume=open_replies)
-    if begun:
+    if is_retry:
         return None
     if replies:
         raise RefusedError(

@@ -51,7 +51,7 @@ class ThreadState:
 
     @property
     def returned(self) -> Mapping[str, Any]:
-        """The graph's return value, if the run has ended."""
+        """The final state as the graph returns it, if the run has ended."""
         return {**self.values, "__interrupt__": self.questions}
 
     @property

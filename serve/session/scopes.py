@@ -54,7 +54,7 @@ def like_a_tenant(known: Scopes, tenants: Collection[str]) -> list[str]:
 
 
 def check_whole(known: Scopes, scope: Mapping[str, str]) -> None:
-    """Raise ``InputError`` if a scope field is missing."""
+    """Require all scope fields: raise ``InputError`` if one is missing."""
     if missing := sorted(known.keys() - scope.keys()):
         raise InputError(
             f"The scope lacks {', '.join(missing)}: give all fields in each request "

@@ -64,7 +64,10 @@ def test_what_is_there_is_answered_and_cited_and_the_rest_is_missing(ask: Ask, b
     assert statuses(answer) == {"s1": "done", "s2": "timed_out", "s3": "skipped"}
     assert answer.citations == ["E1"]
     assert "8 GB [E1]" in answer.text
-    assert answer.missing[0] == "s2 (slow) took too long. The run's deadline was before its end."
+    assert (
+        answer.missing[0]
+        == "s2 (slow) took too long. The run's deadline passed before the step ended."
+    )
     assert step_of(answer, "s2")["milliseconds"] == pytest.approx(300, abs=200)
 
 
@@ -74,7 +77,8 @@ def test_a_step_that_has_no_place_before_the_deadline_is_never_called(ask: Ask) 
     # Which of the two gets the place is a race.
     (late,) = (step["step"] for step in answer.steps if not step["attempts"])
     assert (
-        f"{late} (slow) took too long. The run's deadline was before its start." in answer.missing
+        f"{late} (slow) took too long. The run's deadline passed before the step started."
+        in answer.missing
     )
 
 

@@ -43,7 +43,9 @@ def test_a_deadline_ends_a_run_with_what_is_there(service: Served) -> None:
         events = events_of(reply)
     answer = events[-1][1]
     assert answer["citations"] == ["E1"]
-    assert answer["missing"] == ["s2 (slow) took too long. The run's deadline was before its end."]
+    assert answer["missing"] == [
+        "s2 (slow) took too long. The run's deadline passed before the step ended."
+    ]
     ended = [data for name, data in events if name == "step" and data["status"] == "done"]
     assert ended[0]["sentences"] == ["found for acme:"]
 
