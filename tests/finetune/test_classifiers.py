@@ -51,7 +51,7 @@ def quick() -> Iterator[None]:
 def toolbox() -> Toolbox:
     # Nothing is looked up: the stores are empty.
     schemas = cases.schemas(HASHING)
-    return shopping_toolbox({name: CaseStore(schema) for name, schema in schemas.items()})
+    return shopping_toolbox({name: CaseStore(schema) for name, (schema, _) in schemas.items()})
 
 
 @pytest.fixture(scope="module")

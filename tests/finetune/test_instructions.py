@@ -71,7 +71,7 @@ def test_too_few_that_can_be_evolved_is_an_input_error_that_says_how_many_can(
     tmp_path: Path,
 ) -> None:
     file = write_lines(tmp_path / "x.jsonl", [seed_task("Draw a tree in characters.", "|")])
-    with pytest.raises(InputError, match=r"1 evolved .* asked for, and 0 could be made\. Lower"):
+    with pytest.raises(InputError, match=r"1 evolved .* needed, and only 0 could be made\. Lower"):
         instructions(recipe(file, evolved=1, max_characters=30), 1)
 
 

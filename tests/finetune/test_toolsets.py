@@ -230,7 +230,7 @@ def test_without_sets_a_manifest_tells_of_none(folder: Path) -> None:
 def test_a_set_without_a_query_that_can_be_planned_for_is_refused(tmp_path: Path) -> None:
     bad: list[Row] = [("dig", [function("dig", ["what"], what="string")], [{"saw": {}}])]
     leaderboard(tmp_path, "multiple", bad)
-    with pytest.raises(InputError, match=r"no query to plan for: 1 left out.*data\.toolsets"):
+    with pytest.raises(InputError, match=r"no query to plan for: 1 rejected.*data\.toolsets"):
         read(tmp_path)
 
 

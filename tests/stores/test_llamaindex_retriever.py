@@ -162,7 +162,7 @@ def test_filters_hold_beside_where(mended: CaseStore) -> None:
     filters = joined(one("thing", ["saw", "oven"], "in"))
     nodes = CaseNodeRetriever(mended, where={"year": 2022}, filters=filters).retrieve("mend")
     assert things(nodes) == ["saw"]
-    with pytest.raises(InputError, match=r"both ask for \['thing'\]"):
+    with pytest.raises(InputError, match=r"both have a condition on \['thing'\]"):
         CaseNodeRetriever(mended, where={"thing": "saw"}, filters=filters)
 
 
