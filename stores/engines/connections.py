@@ -69,18 +69,17 @@ def acquire(
             key = f":memory: {next(_numbers)}"
         connection = _connections.setdefault(key, _Connection())
     with connection.lock:
-        from qdrant_client import QdrantClient
-
         if connection.engine is None and remote:
             connection.engine = ServerEngine.open(
                 resolved, api_key=api_key, timeout=timeout, options=server
             )
+        elif connection.engine is None and resolved == ":memory:":
+            # A folder's engine does without this slow import.
+            from qdrant_client import QdrantClient
+
+            connection.engine = QdrantEngine(QdrantClient(":memory:"), "memory")
         elif connection.engine is None:
-            connection.engine = (
-                QdrantEngine(QdrantClient(":memory:"), "memory")
-                if resolved == ":memory:"
-                else open_folder(Path(resolved), lock_seconds=lock_seconds)
-            )
+            connection.engine = open_folder(Path(resolved), lock_seconds=lock_seconds)
         connection.users += 1
         return key, connection.engine
 
