@@ -43,15 +43,3 @@ def test_ask_goes_through_few_modules_of_serve_and_finds_its_domain_once(home: P
     assert 5 < int(walked) <= 20, done.stderr
     assert int(loaded) <= 30, done.stderr
     assert domains == ["shopping"]
-
-
-OPENED = """
-import sys
-from casewright.serve.session.session import open_session
-open_session("shopping").close()
-print("langgraph" in sys.modules)
-"""
-
-
-def test_stores_are_open_and_the_reader_loads_before_langgraph_is_imported(home: Path) -> None:
-    assert run_this(home, [sys.executable, "-c", OPENED]).stdout.strip() == "False"
