@@ -164,7 +164,12 @@ def room_for(requested: int) -> int:
     limit, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
     if limit == resource.RLIM_INFINITY:
         return requested
-    available = limit - max(limit // 4, 3 * ACCEPTED + FILES) - len(os.listdir("/dev/fd"))
+    try:
+        open_files = len(os.listdir("/dev/fd"))
+    except OSError:
+        # Not even one file more may be opened.
+        open_files = limit
+    available = limit - max(limit // 4, 3 * ACCEPTED + FILES) - open_files
     if available < MIN_CONNECTIONS:
         raise InputError(
             f"This process may open {limit} files, too few for connections. Raise the "

@@ -8,7 +8,7 @@ import pytest
 from casewright.domains import domain_names
 from tests.serve.helpers import Done, one_line_error, run
 
-DOMAINS = f"Domains are: {', '.join(domain_names())}; one of your own"
+DOMAINS = f"Domains are: {', '.join(domain_names())}; name your own as FILE.py:NAME"
 #: What was asked for, and what the error must say.
 UNUSABLE: dict[str, tuple[list[str], str]] = {
     "empty question": (["ask", ""], "question is empty"),

@@ -81,7 +81,7 @@ REFUSED = {
     "a packaged name": ("plant.py:packaged", (), "packaged domain's"),
     "unknown value": ("plant.py:domain", ("--scope", "hall=Z"), "B, C"),
     "unknown field": ("plant.py:domain", ("--scope", "floor=1"), "There are: hall"),
-    "no sign": ("plant.py:domain", ("--scope", "hall"), "FIELD=VALUE"),
+    "no sign": ("plant.py:domain", ("--scope", "hall"), "NAME=VALUE"),
     "twice": ("plant.py:domain", ("--scope", "hall=B", "--scope", "hall=C"), "twice"),
     "nobody": ("plant.py:open_hall", (), "--scope hall=VALUE"),
 }

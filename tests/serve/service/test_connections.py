@@ -72,7 +72,7 @@ def test_half_sent_requests_do_not_silence_a_service_that_may_open_few_files(
                 assert client.post("/ask", json={"question": QUICK}).status_code == 200
         log = log_of(server)
     assert "Too many open files" not in log
-    assert "a quiet one is closed" in log
+    assert "a quiet connection is closed" in log
     assert len(log.splitlines()) < 60
 
 
