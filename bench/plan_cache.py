@@ -235,7 +235,8 @@ def _swapped(
         words = re.compile(rf"(?<!\w){re.escape(text)}(?!\w)", re.IGNORECASE)
         if words.search(query.query):
             plan = with_literals(query.plan, {(index, parameter): value})
-            changed = _with_text(query, words.sub(lambda _: value, query.query))  # noqa: B023
+            escaped = value.replace("\\", r"\\")
+            changed = _with_text(query, words.sub(escaped, query.query))
             return replace(changed, plan=plan, must={}, accept=())
     return query
 
