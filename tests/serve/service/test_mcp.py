@@ -202,9 +202,12 @@ async def test_the_same_tools_are_there_over_stdio(home: Path, tmp_path: Path) -
         assert answer is not None
         assert "61 °C in hall C" in answer["text"]
         assert "Field required" in told(await session.call_tool("plan", {}))
-        call = asyncio.ensure_future(session.call_tool("ask", {"question": "slow one"}))
-        while not (tmp_path / "began").exists():
-            await asyncio.sleep(0.05)
+        call = asyncio.ensure_future(
+            session.call_tool("ask", {"question": "how warm is the slow mill"})
+        )
+        async with asyncio.timeout(30):
+            while not (tmp_path / "began").exists():
+                await asyncio.sleep(0.05)
         call.cancel()
     # The client has gone: its call was cancelled, and the process ended.
     assert (tmp_path / "ended").exists()
