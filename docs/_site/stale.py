@@ -42,14 +42,15 @@ MEASURED = {
     "truthfulqa": "finetune/demonstrations stores",
     "unseen": "planner finetune/corpus",
 }
+PRINTED = re.compile(r"(?i)printed\s+by\s+(?:(?:the\s+code\s+of|commit)\s+)?`([0-9a-f]{7,})")
 
 
-def sections(page: str) -> Iterator[tuple[str, str | None]]:
-    """Yield each section's command on a page, and the commit that printed its tables."""
+def sections(page: str) -> Iterator[tuple[str, list[str]]]:
+    """Yield each section's command on a page, and the commits that printed its tables."""
     parts = re.split(r"(?m)^##+ `casewright bench ([\w-]+)", page)[1:]
     for name, text in zip(parts[::2], parts[1::2], strict=True):
-        commit = re.search(r"Printed by (?:commit )?`?([0-9a-f]{7,})", text)
-        yield name, commit and commit[1]
+        printed = PRINTED.findall(text)
+        yield name, list(dict.fromkeys(printed))
 
 
 def changed_since(root: Path, commit: str, paths: list[str]) -> str:
@@ -62,12 +63,14 @@ def changed_since(root: Path, commit: str, paths: list[str]) -> str:
 def main() -> None:
     """Print a line for each table that is stale, or names no commit."""
     for page in sorted(PAGES.glob("*.md")):
-        for name, commit in sections(page.read_text(encoding="utf-8")):
+        for name, commits in sections(page.read_text(encoding="utf-8")):
             paths = [*MEASURED[name].split(), f":(glob)bench/{name.replace('-', '_')}*/**"]
             paths.append(f":(glob)bench/{name.replace('-', '_')}*.py")
-            why = changed_since(ROOT, commit, paths) if commit else "it names no commit"
-            if why:
-                print(f"{page.name}: bench {name}: {why}")
+            if not commits:
+                print(f"{page.name}: bench {name}: it names no commit")
+            for commit in commits:
+                if changes := changed_since(ROOT, commit, paths):
+                    print(f"{page.name}: bench {name}, since {commit}: {changes}")
 
 
 if __name__ == "__main__":

@@ -117,8 +117,9 @@ def test_a_table_is_stale_where_what_it_measures_changed_since_its_commit(tmp_pa
     git("add", ".")
     git("commit", "-qm", "one")
     commit = git("rev-parse", "--short", "HEAD")
-    page = f"## `casewright bench executor`\n\nPrinted by `{commit}+`.\n## `casewright bench x`\n"
-    assert list(STALE["sections"](page)) == [("executor", commit), ("x", None)]
+    page = f"## `casewright bench executor`\n\nPrinted by `{commit}+`, a row was printed by\n"
+    page += f"commit `{'b' * 7}`.\n## `casewright bench x`\n"
+    assert list(STALE["sections"](page)) == [("executor", [commit, "b" * 7]), ("x", [])]
     (tmp_path / "graph").write_text("two")
     assert "1 file changed" in STALE["changed_since"](tmp_path, commit, ["graph"])
     assert STALE["changed_since"](tmp_path, commit, ["stores"]) == ""
