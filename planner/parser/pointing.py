@@ -108,6 +108,8 @@ class Pointers:
             np.concatenate([with_sign(votes.fields), joint.names], -1),
             facts[0],
         )
+        #: Weighted cases in which a tool follows another (tools + 1, tools + 1).
+        self._pairs = np.tensordot(votes.weights, joint.known.pairs, 1)
         self._choices, self._contexts, self._fields = choice[:, 0], context[..., 0], field[..., 0]
         keys = {
             "choice": linear["choice_key"](choices),
@@ -158,7 +160,7 @@ class Pointers:
         """Return the cases' votes on each tool and the end after some tools (n, tools + 1, 4)."""
         known, weights = self._joint.known, self._joint.votes.weights
         sequences = known.sequences.T
-        pairs = np.tensordot(weights, known.pairs[:, before[:, -1]], 1)
+        pairs = self._pairs[before[:, -1]]
         for number, tools in enumerate(before[:, 1:].T):
             weights = weights * (sequences[min(number, len(sequences) - 1)] == tools[:, None])
         # A sequence that has ended has -1, which does not count.
