@@ -13,6 +13,7 @@ from operator import itemgetter
 from typing import Any
 
 from casewright.bench.harness import first_scope, open_tested_domain, p50, p95, timed, tracked
+from casewright.bench.layers import LayerSampler
 from casewright.bench.report import Report
 from casewright.graph import ExtractiveGenerator, RunContext, build_graph
 from casewright.planner import CasePlanner, plan_schema
@@ -30,6 +31,7 @@ def measure_answer(domain_name: str, count: int) -> Report:
     Questions are encoded without a cache. Accuracy is not measured: the queries are plan cases.
     """
     rows: list[dict[str, Any]] = []
+    sampler = LayerSampler()
     with (
         open_tested_domain(domain_name) as tested,
         CaseStore(plan_schema(tested.uncached)) as plans,
@@ -49,6 +51,10 @@ def measure_answer(domain_name: str, count: int) -> Report:
             answer = state["answer"]
             stages = {name: answer["usage"][f"{name}_ms"] for name in STAGES}
             rows.append({"steps": len(answer["steps"]), "ms": spent, "cpu": cpu, **stages})
+        with sampler:
+            # Again, since a sampler slows what is timed.
+            for question in tracked("Sampling", questions):
+                ask(question)
     cold = [_start("ask", "--domain", domain_name, domain.questions[0]) for _ in range(COLD_STARTS)]
     cold_help = [_start("--help") for _ in range(COLD_STARTS)]
     times = [row["ms"] for row in rows]
@@ -67,15 +73,23 @@ def measure_answer(domain_name: str, count: int) -> Report:
         },
         rows=[
             {
+                "table": "steps",
                 "steps": steps,
                 "answers": len(group),
                 **{name: p50([row[name] for row in group]) for name in ("ms", "cpu", *STAGES)},
             }
             for steps, group in by_steps.items()
+        ]
+        + [
+            {"table": "layers", "layer": layer, "share": count / sampler.counts.total()}
+            for layer, count in sampler.counts.most_common()
         ],
+        titles={"steps": "answer", "layers": "layers"},
         notes=[
             "Medians in milliseconds by the number of a plan's steps; cpu is the CPU time of the "
-            "process, all threads included."
+            "process, all threads included.",
+            "layers: shares of the samples of all threads' stacks, without threads that wait, by "
+            "the innermost layer; NumPy counts for its caller.",
         ],
         draw=lambda axes: _draw(axes, by_steps),
     )

@@ -1,0 +1,75 @@
+"""The layers of the program in which threads spend their time, by sampling their stacks."""
+
+from __future__ import annotations
+
+import sys
+import threading
+from collections import Counter
+from types import FrameType, TracebackType
+
+#: Seconds between samples.
+INTERVAL = 0.002
+#: Parts of a file's path, and the layer that they name.
+LAYERS = {
+    "/onnxruntime/": "ONNX Runtime",
+    "/qdrant": "Qdrant",
+    "/langgraph/": "LangGraph and LangChain",
+    "/langchain_core/": "LangGraph and LangChain",
+    "/langsmith/": "LangGraph and LangChain",
+    **{
+        f"/casewright/{room}/": f"casewright.{room}"
+        for room in ("domains", "graph", "planner", "serve", "stores", "tools")
+    },
+}
+#: Files whose frames are innermost while a thread waits.
+_WAITING = ("threading.py", "selectors.py", "queue.py", "futures/thread.py", "tools/deadline.py")
+
+
+class LayerSampler:
+    """Counts, while it is entered, the samples of the other threads' stacks by layer.
+
+    A sample counts for the layer of the innermost frame that belongs to one: NumPy's time counts
+    for its caller. Threads that wait do not count; a thread that waits for Python's lock does.
+
+    Attributes:
+        counts: The number of samples by layer.
+    """
+
+    def __init__(self) -> None:
+        self.counts: Counter[str] = Counter()
+        self._ended = threading.Event()
+        self._thread = threading.Thread(target=self._sample, daemon=True)
+
+    def __enter__(self) -> LayerSampler:
+        """Start to sample."""
+        self._thread.start()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        """Stop."""
+        self._ended.set()
+        self._thread.join()
+
+    def _sample(self) -> None:
+        while not self._ended.wait(INTERVAL):
+            for thread, frame in sys._current_frames().items():
+                if thread != threading.get_ident() and (layer := _layer_of(frame)):
+                    self.counts[layer] += 1
+
+
+def _layer_of(frame: FrameType | None) -> str | None:
+    """Return a stack's layer, or ``None`` if its thread waits."""
+    if frame is not None and frame.f_code.co_filename.endswith(_WAITING):
+        return None
+    while frame is not None:
+        path = frame.f_code.co_filename
+        for part, layer in LAYERS.items():
+            if part in path:
+                return layer
+        frame = frame.f_back
+    return "other"
