@@ -15,10 +15,10 @@ from casewright.planner import MAX_STEPS, AnnotatedQuery
 from casewright.planner.parser.example_cases import PlanCase
 from casewright.planner.parser.plan_reading import write_plan
 from casewright.planner.parser.runtime import ParserRuntime
-from casewright.planner.parser.weights import ParserCard
+from casewright.planner.parser.weights import ParserCard, certainty
 from casewright.tools import Toolbox
 
-#: The least log-probability; lower ones are clipped, since such plans are wrong.
+#: The log-probability of no plan.
 LEAST = -20.0
 
 
@@ -67,9 +67,9 @@ def shares(scores: Sequence[Scored], words: str) -> dict[str, float]:
 
 
 def fitted(scores: Sequence[Scored]) -> ParserCard:
-    """Return a card with the logistic curve from log-probability to the share of right plans."""
-    clipped = np.array([[max(item.score, LEAST)] for item in scores])
-    slope, shift = fit_regression(clipped, [item.whole for item in scores])
+    """Return a card with the logistic curve from certainty to the share of right plans."""
+    certainties = np.array([[certainty(item.score)] for item in scores])
+    slope, shift = fit_regression(certainties, [item.whole for item in scores])
     return ParserCard(float(slope), float(shift))
 
 

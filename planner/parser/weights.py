@@ -22,7 +22,10 @@ if TYPE_CHECKING:
 #: Of the parser that ships.
 FOLDER = Path(__file__).parent / "weights"
 WEIGHTS, CARD = "parser.safetensors", "parser.json"
-FORMAT = 1
+FORMAT = 2
+#: Added to the probability of an error, so that no plan is certain; chosen on the toolboxes for
+#: validation.
+LEAST_ERROR = 1e-4
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,21 +33,35 @@ class ParserCard:
     """Training of a plan parser, and the scale of its confidence.
 
     Attributes:
-        slope, shift: Of the logistic curve from a plan's log-probability to its probability of
-            being right; fitted on toolboxes that were not trained on.
+        slope, shift: Of the logistic curve from a plan's certainty to its probability of being
+            right; fitted on toolboxes that were not trained on.
         asks_below: Below this confidence, ask the user what was meant.
         training: Recipe, corpus and figures, for people.
+        format: Of the files; in format 1 the curve is over the log-probability.
     """
 
     slope: float = 1.0
     shift: float = 0.0
     asks_below: float = 0.0
     training: Mapping[str, Any] = field(default_factory=dict)
+    format: int = FORMAT
 
     def confidence(self, score: float) -> float:
         """Return the probability that a plan is right, from the logarithm of the parser's own."""
+        value = score if self.format == 1 else certainty(score)
         # The logistic function, in the form that no score overflows.
-        return (1 + math.tanh((self.slope * score + self.shift) / 2)) / 2
+        return (1 + math.tanh((self.slope * value + self.shift) / 2)) / 2
+
+
+def certainty(score: float) -> float:
+    """Return minus the logarithm of the probability that a plan is not the parser's choice.
+
+    Of two likely plans, 0.9 and 0.99, the log-probabilities differ by 0.1, the certainties by 2.3.
+
+    Args:
+        score: The plan's log-probability.
+    """
+    return -math.log1p(LEAST_ERROR - math.exp(min(score, 0.0)))
 
 
 def is_parser(folder: Path = FOLDER) -> bool:
@@ -62,9 +79,9 @@ def read_card(folder: Path = FOLDER) -> ParserCard:
     try:
         content = json.loads((folder / CARD).read_text(encoding="utf-8"))
         (folder / WEIGHTS).stat()
-        if (version := content["format"]) == FORMAT:
+        if (version := content["format"]) in (1, FORMAT):
             slope, shift, least = (float(content[n]) for n in ("slope", "shift", "asks_below"))
-            return ParserCard(slope, shift, least, content.get("training", {}))
+            return ParserCard(slope, shift, least, content.get("training", {}), version)
     except (OSError, ValueError, LookupError, TypeError) as error:
         raise InputError(
             f"{folder} holds no plan parser ({type(error).__name__}: {error}). Train one: "
@@ -91,7 +108,7 @@ def save_parser(folder: Path, weights: Mapping[str, Any], card: ParserCard) -> N
 
     halves = {name: w.detach().to(torch.bfloat16).contiguous() for name, w in weights.items()}
     content = {
-        "format": FORMAT,
+        "format": card.format,
         "encoder": "all-MiniLM-L6-v2",
         "slope": card.slope,
         "shift": card.shift,

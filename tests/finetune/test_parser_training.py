@@ -111,11 +111,11 @@ def test_each_pass_draws_every_toolbox_once() -> None:
 
 def test_a_surer_plan_is_right_more_often_by_the_fitted_curve() -> None:
     rng = random.Random(0)
-    shares = {0: 0.9, 1: 0.7, 2: 0.5, 3: 0.3}
-    found = [Scored(-s, True, rng.random() < p) for s, p in shares.items() for _ in range(200)]
+    shares = {-0.001: 0.9, -0.05: 0.7, -0.25: 0.5, -1.2: 0.3}
+    found = [Scored(s, True, rng.random() < p) for s, p in shares.items() for _ in range(200)]
     card = fitted(found)
-    assert all(abs(card.confidence(-score) - share) < 0.1 for score, share in shares.items())
-    assert card.confidence(-3) <= asking([found], card, 0.1) < card.confidence(-2)
+    assert all(abs(card.confidence(score) - share) < 0.1 for score, share in shares.items())
+    assert card.confidence(-1.2) <= asking([found], card, 0.1) < card.confidence(-0.25)
 
 
 def test_of_no_held_out_toolbox_more_than_the_share_is_asked_back() -> None:

@@ -11,7 +11,7 @@ import pytest
 
 from casewright.errors import InputError
 from casewright.planner import AnnotatedQuery, PlanRequest, plan_store
-from casewright.planner.parser.weights import ParserCard, save_parser
+from casewright.planner.parser.weights import ParserCard, read_card, save_parser
 from casewright.planner.parser_planner import ParserPlanner
 from casewright.tools import Parameter, Source, Toolbox, ToolSpec
 from tests.planner.helpers import ROWS, SHOP
@@ -56,6 +56,13 @@ def test_a_message_that_nothing_can_be_read_of_gets_the_fallback_plan(folder: Pa
 def test_a_likelier_plan_is_a_surer_one() -> None:
     card = ParserCard(slope=0.5, shift=1.0)
     assert card.confidence(-0.1) > card.confidence(-3.0) > card.confidence(-1e6)
+
+
+def test_a_card_of_the_format_before_keeps_its_curve_over_the_log_probability(
+    tmp_path: Path,
+) -> None:
+    save_parser(tmp_path, {}, ParserCard(slope=2.0, shift=1.0, format=1))
+    assert read_card(tmp_path).confidence(-0.5) == pytest.approx(0.5)
 
 
 def test_a_folder_without_a_parser_is_refused_with_the_command_that_makes_one(
