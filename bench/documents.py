@@ -18,7 +18,8 @@ import numpy as np
 from casewright.bench.answer import STAGES
 from casewright.bench.harness import mean, p50, tracked
 from casewright.bench.report import Report
-from casewright.domains.documents.domain import CANDIDATES, DOMAIN, PASSAGES, open_documents
+from casewright.domains.documents.domain import DOMAIN, NEAR_BEST, open_documents
+from casewright.domains.documents.passage_search import PassageSearch
 from casewright.errors import InputError
 from casewright.finetune.records import Record, read_records
 from casewright.graph import Answer, build_graph
@@ -31,12 +32,13 @@ from casewright.stores.feedback.offline_judge import Regression
 from casewright.stores.feedback.sufficiency import (
     FEATURE,
     SufficiencyJudge,
-    by_words,
-    covered_relevance,
 )
+from casewright.stores.hit import near_best
 from casewright.stores.paths import data_folder
 
 FILE = "questions.jsonl"
+#: Share of the off-topic questions of a tree that the trained judge refuses.
+REFUSED = 0.93
 
 
 class DocumentQuestion(Record):
@@ -107,35 +109,39 @@ def measure_documents(data: Path, encoder: Encoder, generators: Sequence[str]) -
 def fit(data: Path, encoder: Encoder) -> SufficiencyJudge:
     """Train the judge of sufficiency on all questions of a folder.
 
-    The questions of a tree are off-topic in the other trees. The threshold maximises the sum of two
-    shares: of answerable questions that are answered, and of off-topic ones that are refused.
+    The questions of a tree are off-topic in the other trees. The threshold is the lowest at which
+    ``REFUSED`` of the off-topic questions are refused that a tree has itself, which are nearer.
     """
     from sklearn.linear_model import LogisticRegression
 
     questions = read_questions(data)
     values: list[float] = []
-    labels: list[bool] = []
+    kinds: list[str] = []
     for tree, location, _ in _stored(data, encoder):
         with CaseStore(document_schema(encoder), location) as store:
+            search = PassageSearch(store)
             for question in questions:
-                hits = by_words(question.question, store.search(question.question, CANDIDATES))
-                values.append(covered_relevance(question.question, hits[:PASSAGES]))
-                labels.append(bool(question.file) and question.tree == tree)
-    rows, answered = np.array(values)[:, None], np.array(labels)
-    model = LogisticRegression(C=100.0, class_weight="balanced").fit(rows, answered)
+                hits = near_best(search.best(question.question), 0.0, NEAR_BEST)
+                values.append(search.sufficiency(question.question, hits))
+                topic = "answerable" if question.file else "near"
+                kinds.append(topic if question.tree == tree else "far")
+    rows, kind = np.array(values)[:, None], np.array(kinds)
+    answerable = kind == "answerable"
+    model = LogisticRegression(C=100.0, class_weight="balanced").fit(rows, answerable)
     weights = {FEATURE: round(float(model.coef_[0, 0]), 3)}
     regression = Regression(weights, round(float(model.intercept_[0]), 3), 0.5)
     probabilities = regression.probabilities(rows, [FEATURE])
-    answerable, others = probabilities[answered], probabilities[~answered]
-    thresholds = np.arange(0.05, 0.96, 0.01)
-    sums = np.array([mean(answerable >= t) + mean(others < t) for t in thresholds])
-    threshold = round(float(thresholds[sums == sums.max()].mean()), 2)
+    near = probabilities[kind == "near"] if "near" in kinds else probabilities[~answerable]
+    threshold = round(float(np.quantile(near, REFUSED)), 3)
     training = {
         "trees": sorted({question.tree for question in questions}),
-        "answerable": len(answerable),
-        "others": len(others),
-        "kept": round(mean(answerable >= threshold), 3),
-        "refused": round(mean(others < threshold), 3),
+        "answerable": int(answerable.sum()),
+        "kept": round(mean(probabilities[answerable] >= threshold), 3),
+        **{
+            f"{name} off-topic, refused": round(mean(probabilities[kind == name] < threshold), 3)
+            for name in ("near", "far")
+            if name in kinds
+        },
     }
     return SufficiencyJudge(Regression(weights, regression.bias, threshold), training)
 

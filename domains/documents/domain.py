@@ -8,6 +8,7 @@ from pathlib import Path
 from textwrap import shorten
 from typing import Any
 
+from casewright.domains.documents.passage_search import PASSAGES, PassageSearch
 from casewright.domains.domain import Domain, MakeSearch, OpenDomain
 from casewright.domains.own_answer import Option
 from casewright.domains.united import search_queries, search_toolbox, united
@@ -21,7 +22,6 @@ from casewright.stores.documents.file_walk import kind_of
 from casewright.stores.documents.splitter import PATH
 from casewright.stores.engines.connections import RECORD
 from casewright.stores.feedback import SentenceStrategy
-from casewright.stores.feedback.sufficiency import SufficiencyJudge, by_words
 from casewright.stores.hit import near_best
 from casewright.tools import CallContext, Search, Toolbox
 from casewright.tools.spec import NEAREST
@@ -34,8 +34,6 @@ QUESTIONS = (
     "Why was it done this way?",
     "Which function reads the file, and what does it return?",
 )
-#: Maximum number of passages of a result, and of candidates that are compared with the question.
-PASSAGES, CANDIDATES = 5, 20
 #: Lowest relevance of a passage, as a share of the best passage's relevance.
 NEAR_BEST = 0.6
 #: Maximum number of titles, and of letters of a title, in the report for a question without answer.
@@ -77,13 +75,13 @@ def _toolbox(documents: CaseStore, loop: Search | None = None) -> Toolbox:
     Passages that do not answer the question are not returned: no generator can quote them.
     """
     names = root_names(roots_of(documents))
+    passages = PassageSearch(documents)
 
     def document_search(query: str, call: CallContext) -> Sequence[dict[str, Any]]:
         """Finds passages of the user's own documents and source code."""
         confirmed = [] if loop is None else loop(query, PASSAGES, {}, call)
-        by_similarity = by_words(query, documents.search(query, CANDIDATES))[:PASSAGES]
-        hits = united(confirmed, near_best(by_similarity, 0.0, NEAR_BEST))
-        if not SufficiencyJudge.shipped().answers(query, hits):
+        hits = united(confirmed, near_best(passages.best(query), 0.0, NEAR_BEST))
+        if not passages.answer(query, hits):
             titles = dict.fromkeys(
                 shorten(str(hit.case.problem.get("title", "")), TITLE, placeholder="…")
                 for hit in hits

@@ -71,6 +71,24 @@ def test_passage_is_found_with_its_file_and_its_place_there(
     assert all(set(row) == {"evidence", "source"} for row in rows)
 
 
+def test_a_rare_name_finds_its_passage_among_many_that_are_nearer(tmp_path: Path) -> None:
+    files = {
+        f"{n}.md": f"# Option {n}\n\nThis option sets the colour of part {n}." for n in range(40)
+    }
+    harbour = "Ships wait in the harbour until the pilot is on board and the tide has turned. " * 8
+    files["cache.md"] = f"# Harbour\n\n{harbour}With QZ17 they need not. {harbour}"
+    with open_waiting(SCHEMA, tmp_path / "store") as store:
+        ingest(store, write(tmp_path / "docs", files))
+        near = store.search("Which option does QZ17 set?", 5)
+        assert "cache.md" not in {hit.case.metadata["source"] for hit in near}
+    domain = DOMAIN.open(tmp_path / "store", default_encoder(), False)
+    try:
+        found = call(domain, "document_search", "Which option does QZ17 set?")
+    finally:
+        domain.close()
+    assert "docs/cache.md" in found[0]["source"]
+
+
 def test_files_of_roots_with_one_name_are_told_apart(tmp_path: Path) -> None:
     with open_waiting(SCHEMA, tmp_path / "store") as store:
         for name, text in (("a/docs", "Tea is at four."), ("b/docs", "Tea is at five.")):

@@ -1,0 +1,69 @@
+"""The search for passages, by embeddings and by words together."""
+
+from __future__ import annotations
+
+import heapq
+import threading
+from collections.abc import Sequence
+
+from casewright.domains.documents.word_index import WordIndex
+from casewright.stores import Case, CaseStore, Hit
+from casewright.stores.feedback.sufficiency import SufficiencyJudge, covered_relevance
+
+#: Maximum number of passages of a result, and of candidates of each of the two searches.
+PASSAGES, CANDIDATES = 5, 20
+#: Weight of a passage's share of BM25 beside its relevance.
+WORDS = 1.0
+#: The words of more passages than this are not indexed, since the index is in memory.
+MOST_INDEXED = 50_000
+
+
+class PassageSearch:
+    """Searches a store of documents. Thread-safe.
+
+    The words of the passages are indexed at the first search. Those on a server are not: the server
+    may change them at any time.
+    """
+
+    def __init__(self, documents: CaseStore) -> None:
+        self._documents = documents
+        self._indexed = "://" not in documents.location
+        self._index: WordIndex | None = None
+        self._lock = threading.Lock()
+
+    def best(self, query: str) -> list[Hit]:
+        """Return the best passages, at most ``PASSAGES``: by relevance and share of BM25."""
+        question = self._documents.question(query)
+        if question is None:
+            return []
+        hits = [found.hit for found in question.best(CANDIDATES)]
+        index = self._words()
+        shares = index.shares(query) if index else {}
+        by_words = heapq.nlargest(CANDIDATES, shares, key=lambda id_: shares[id_])
+        hits += question.hits([*{*by_words} - {hit.case.id for hit in hits}])
+        scores = {hit.case.id: hit.relevance + WORDS * shares.get(hit.case.id, 0.0) for hit in hits}
+        return sorted(hits, key=lambda hit: (-scores[hit.case.id], hit.case.id))[:PASSAGES]
+
+    def sufficiency(self, query: str, hits: Sequence[Hit]) -> float:
+        """Return the feature of ``SufficiencyJudge`` of passages."""
+        index = self._words()
+        return covered_relevance(query, hits, index.rarity if index else None)
+
+    def answer(self, query: str, hits: Sequence[Hit]) -> bool:
+        """Return ``True`` if passages probably answer the question."""
+        return SufficiencyJudge.shipped().answers(self.sufficiency(query, hits))
+
+    def _words(self) -> WordIndex | None:
+        with self._lock:
+            if self._indexed and self._index is None:
+                cases = self._documents.all() if self._documents.count() <= MOST_INDEXED else []
+                self._indexed = bool(cases)
+                if cases:
+                    self._index = WordIndex({case.id: _text(case) for case in cases})
+            return self._index
+
+
+def _text(case: Case) -> str:
+    """Return a passage's text below its title and file, the title twice since it names it."""
+    title, source = case.problem.get("title", ""), case.metadata.get("source", "")
+    return f"{title} {title} {source} {case.solution}"
