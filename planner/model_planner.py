@@ -185,7 +185,7 @@ class ModelPlanner:
     def _prompt(self, request: PlanRequest) -> PromptTokens:
         """Return the prompt, with as many of its examples as the model has positions for."""
         examples = similar_plans(self._plan_cases, request, self._examples, self._selection)
-        most = self._model.positions
+        most = self._model.context_length
         while True:
             tokens = self._model.encode(render_prompt(request, examples))
             tokens = replace(tokens, tail=(*tokens.tail, *self._fixed_tokens(request)))

@@ -40,10 +40,10 @@ class DecodingLimits:
             raise DecodingError(
                 f"The plan was not finished within {self.tokens} tokens. Allow more tokens."
             )
-        if model.positions is not None and prompt + plan > model.positions:
+        if model.context_length is not None and prompt + plan > model.context_length:
             raise DecodingError(
                 f"The prompt and its plan have {prompt + plan} tokens; the model reads "
-                f"{model.positions}. Give fewer tools or examples."
+                f"{model.context_length}. Give fewer tools or examples."
             )
 
     @contextmanager

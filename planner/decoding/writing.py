@@ -89,8 +89,8 @@ class PartialPlan:
     def proposals(self, draft: str) -> list[list[int]]:
         """Return the next choices that a draft proposes, within the limits; see ``propose``."""
         limit = self._limits.tokens
-        if self._model.positions is not None:
-            limit = min(limit, self._model.positions - self._prompt_tokens)
+        if self._model.context_length is not None:
+            limit = min(limit, self._model.context_length - self._prompt_tokens)
         return propose(self._model, draft, self._matcher, self._tokens, limit - len(self._tokens))
 
     def written(self, *, head_reused: bool, drafted: int = 0) -> Written:
