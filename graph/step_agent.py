@@ -31,7 +31,13 @@ from casewright.tools import NO_EVIDENCE, CallContext, Toolbox
 from casewright.tools.deadline import start_daemon
 
 if TYPE_CHECKING:
-    from casewright.planner.decoding import Choose, Conversation, Decoder, DecodingLimits, Written
+    from casewright.planner.decoding import (
+        Choose,
+        Decoder,
+        DecodingLimits,
+        DecodingSession,
+        Written,
+    )
     from casewright.planner.grammar import PlanGrammar
     from casewright.planner.language_model import LanguageModel, PromptTokens
     from casewright.planner.request import Planner
@@ -202,28 +208,26 @@ class StepAgent:
         thoughts: list[Written] = []
         prompt_tokens, new_tokens = 0, list(prompt.tail)
         with ExitStack() as stack:
-            conversation: Conversation | None = None
+            session: DecodingSession | None = None
             while True:
-                if conversation is None or self.stateless:
+                if session is None or self.stateless:
                     stack.close()
-                    conversation = stack.enter_context(
-                        self.decoder.conversation(prompt.head, limits)
-                    )
+                    session = stack.enter_context(self.decoder.session(prompt.head, limits))
                 if self.thoughts:
                     new_tokens += self.model.encode_plan(BEFORE_THOUGHT)
-                    conversation.feed(new_tokens)
-                    thought = conversation.write(self.grammar.line(), limits=limits)
+                    session.feed(new_tokens)
+                    thought = session.write(self.grammar.line(), limits=limits)
                     thoughts.append(thought)
                     before_step = self.model.encode_plan(NEXT_STEP)
-                    conversation.feed(before_step)
+                    session.feed(before_step)
                     prompt_tokens += len(new_tokens) + len(before_step)
                     new_tokens += [*thought.tokens, *before_step]
                 else:
-                    conversation.feed(new_tokens)
+                    session.feed(new_tokens)
                     prompt_tokens += len(new_tokens)
                 called = [outcome.tool for outcome in outcomes.values()]
                 matcher = self.grammar.next_step(request, called)
-                written = conversation.write(matcher, limits=limits, choose=next(choosing))
+                written = session.write(matcher, limits=limits, choose=next(choosing))
                 calls.append(written)
                 line = self.model.decode(written.tokens)
                 if line == DONE:

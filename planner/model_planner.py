@@ -92,7 +92,7 @@ class ModelPlanner:
 
         self._model = model
         folder = cache_folder() / "heads" if head_folder == "cache" else head_folder
-        self._decoder = Decoder(model, head_folder=folder)
+        self._decoder = Decoder(model, prefix_folder=folder)
         self._matcher = _matchers(model, constrained=constrained)
         self._draft = draft
         self._fallback = fallback or FallbackPlanner()
@@ -161,21 +161,23 @@ class ModelPlanner:
         limits = DecodingLimits(self._tokens, time.perf_counter() + self._seconds)
         prompt = self._prompt(request)
         texts = {plan: self._answer(plan) for plan in plans}
-        with self._decoder.conversation(prompt.head, limits) as conversation:
-            conversation.feed(prompt.tail)
-            tree = conversation.read_tree([*texts.values()], limits)
+        with self._decoder.session(prompt.head, limits) as session:
+            session.feed(prompt.tail)
+            tree = session.read_tree([*texts.values()], limits)
             scores = {plan: tree.log_probability(text) for plan, text in texts.items()}
-            tokens: Sequence[int] | None = tree.walk(self._matcher(request), self._model.ends)
+            tokens: Sequence[int] | None = tree.greedy_tokens(
+                self._matcher(request), self._model.ends
+            )
             if tokens is None:
                 draft = str(max(scores, key=lambda plan: scores[plan])) if scores else ""
                 matcher = self._matcher(request)
-                tokens = conversation.write(matcher, limits=limits, draft=draft).tokens
+                tokens = session.write(matcher, limits=limits, draft=draft).tokens
         plan = checked(parse_plan(plan_lines(self._model.decode(tokens))), request)
         if plan not in scores:
-            with self._decoder.conversation(prompt.head, limits) as conversation:
-                conversation.feed(prompt.tail)
+            with self._decoder.session(prompt.head, limits) as session:
+                session.feed(prompt.tail)
                 text = self._answer(plan)
-                scores[plan] = conversation.read_tree([text], limits).log_probability(text)
+                scores[plan] = session.read_tree([text], limits).log_probability(text)
         return scores
 
     def _answer(self, plan: Plan) -> tuple[int, ...]:

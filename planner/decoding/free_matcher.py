@@ -1,6 +1,6 @@
 """Unconstrained decoding: the model may write any text, until its end token.
 
-It serves to measure what a grammar guarantees, for instance that a plan names only known tools.
+It is the control that shows what a grammar guarantees, such as that a plan names only known tools.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ class FreeMatcher:
         return matcher
 
     def forced(self) -> list[int]:
-        """Return no tokens, since there always is a choice."""
+        """Return no tokens, since the model can always choose."""
         return []
 
     def allowed(self) -> NDArray[np.intp]:

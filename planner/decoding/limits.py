@@ -21,9 +21,9 @@ class DecodingLimits:
     """Limits of decoding a plan.
 
     Attributes:
-        tokens: Maximal number of tokens, forced ones included.
+        tokens: Maximum number of tokens of the plan, forced ones included.
         deadline: Value of ``time.perf_counter()``; ``None`` for no deadline. It is checked between
-            model steps; a long prompt is read in several steps.
+            forward passes; a long prompt takes several.
     """
 
     tokens: int = MAX_TOKENS
@@ -34,15 +34,16 @@ class DecodingLimits:
         if self.deadline is not None and time.perf_counter() >= self.deadline:
             raise DecodingError("The plan was not finished in time. Allow more seconds.")
 
-    def check_tokens(self, model: LanguageModel, prompt: int, plan: int) -> None:
-        """Raise ``DecodingError`` if a plan has too many tokens, alone or with its prompt."""
-        if plan > self.tokens:
+    def check_tokens(self, model: LanguageModel, prompt_tokens: int, plan_tokens: int) -> None:
+        """Raise ``DecodingError`` if a plan, or prompt and plan together, have too many tokens."""
+        if plan_tokens > self.tokens:
             raise DecodingError(
                 f"The plan was not finished within {self.tokens} tokens. Allow more tokens."
             )
-        if model.context_length is not None and prompt + plan > model.context_length:
+        total = prompt_tokens + plan_tokens
+        if model.context_length is not None and total > model.context_length:
             raise DecodingError(
-                f"The prompt and its plan have {prompt + plan} tokens; the model reads "
+                f"The prompt and its plan have {total} tokens; the model reads "
                 f"{model.context_length}. Give fewer tools or examples."
             )
 
@@ -53,8 +54,8 @@ class DecodingLimits:
         Raises:
             DecodingError: The lock was not free before the deadline.
         """
-        left = -1.0 if self.deadline is None else max(0.0, self.deadline - time.perf_counter())
-        if not lock.acquire(timeout=left):
+        timeout = -1.0 if self.deadline is None else max(0.0, self.deadline - time.perf_counter())
+        if not lock.acquire(timeout=timeout):
             raise DecodingError("The model was busy with other plans until the deadline.")
         try:
             yield

@@ -141,7 +141,9 @@ def converted(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
         for left in (folder, folder.with_name(f".{folder.name}.part")):
             left.mkdir()
             (left / "model.safetensors").write_bytes(b"half")
-        (folder / MANIFEST).write_text('{"files": {"model.safetensors": [9, ""]}}', encoding="utf-8")
+        (folder / MANIFEST).write_text(
+            '{"files": {"model.safetensors": [9, ""]}}', encoding="utf-8"
+        )
         yield smollm2_folder()
 
 
