@@ -16,7 +16,7 @@ def unbounded(plan: Plan) -> str:
     return ""
 
 
-def most_calls(tool: str, beyond: Beyond, most: int) -> int:
+def max_calls(tool: str, beyond: Beyond, most: int) -> int:
     """Return the number of calls, up to ``most``, that a budget allows for a tool alone."""
     fits = (n for n in range(most, 0, -1) if not beyond(Plan((Step(tool),) * n)))
     return next(fits, 0)

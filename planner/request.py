@@ -11,7 +11,7 @@ from typing import Any, Protocol, runtime_checkable
 from typing_extensions import TypedDict
 
 from casewright.errors import InputError, PlanError
-from casewright.planner.budget import Beyond, most_calls, unbounded
+from casewright.planner.budget import Beyond, max_calls, unbounded
 from casewright.planner.plan import Plan, Step
 from casewright.planner.validate import MAX_STEPS, violations
 from casewright.tools import Toolbox, whole_number
@@ -66,11 +66,11 @@ class PlanRequest:
         for error in self.violations(plan):
             raise error
 
-    def most_calls(self) -> dict[str, int]:
+    def max_calls(self) -> dict[str, int]:
         """Return the maximal calls of each tool that the budget limits below the steps."""
         if self.beyond is unbounded:
             return {}
-        most = {t.name: most_calls(t.name, self.beyond, self.max_steps) for t in self.toolbox}
+        most = {t.name: max_calls(t.name, self.beyond, self.max_steps) for t in self.toolbox}
         return {name: calls for name, calls in most.items() if calls < self.max_steps}
 
     def violations(self, plan: Plan) -> Iterator[PlanError]:

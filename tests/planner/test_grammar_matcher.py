@@ -178,7 +178,7 @@ def test_tokens_that_cannot_write_a_plan_are_an_error_of_ours() -> None:
 
 
 def test_one_grammar_serves_several_threads() -> None:
-    shared = PlanGrammar(tokenizer(), toolboxes=2)
+    shared = PlanGrammar(tokenizer(), cache_size=2)
     page = BOX.without("words", "many")  # Its grammar is kept compiled: it has no spans.
     requests = [
         PlanRequest(f"Do you sell {word}?", box, CONTEXT, max_steps=3)
