@@ -22,7 +22,7 @@ from casewright.graph.call import Call, since
 from casewright.graph.limits import Limits
 from casewright.graph.outcome import MissingReferenceError, Outcome, StepInputs
 from casewright.planner import PlanRequest, PlanResult, Prompt, Step, parse_plan, render_prompt
-from casewright.planner.fallback import FallbackPlanner, in_place_of
+from casewright.planner.fallback import FallbackPlanner, fallback_result
 from casewright.planner.model_limits import MAX_TOKENS
 from casewright.planner.named import NamedPlanner, PlannerParts
 from casewright.planner.named_planners import local_model
@@ -111,7 +111,7 @@ class AgentPlanner:
             request.validate(plan)
         except Exception as error:  # noqa: BLE001 - a planner never raises for its model
             fallback = self._fallback.plan(request)
-            return in_place_of(self.name, error, fallback, milliseconds=since(started))
+            return fallback_result(self.name, error, fallback, milliseconds=since(started))
         tokens = {
             "input": len(prompt.head) + run.prompt_tokens,
             "output": run.written_tokens,

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Literal
 
 from casewright.errors import PlanError
 from casewright.planner.chat_planner import plan_lines
-from casewright.planner.continuing import checked
-from casewright.planner.fallback import FallbackPlanner, in_place_of
+from casewright.planner.continuing import validated_plan
+from casewright.planner.fallback import FallbackPlanner, fallback_result
 from casewright.planner.model_limits import FREE_TOKENS, MAX_TOKENS
 from casewright.planner.parse import parse_plan
 from casewright.planner.plan import Plan
@@ -172,7 +172,7 @@ class ModelPlanner:
                 draft = str(max(scores, key=lambda plan: scores[plan])) if scores else ""
                 matcher = self._matcher(request)
                 tokens = session.write(matcher, limits=limits, draft=draft).tokens
-        plan = checked(parse_plan(plan_lines(self._model.decode(tokens))), request)
+        plan = validated_plan(parse_plan(plan_lines(self._model.decode(tokens))), request)
         if plan not in scores:
             with self._decoder.session(prompt.head, limits) as session:
                 session.feed(prompt.tail)
@@ -259,7 +259,7 @@ class ModelPlanner:
         }
         text = _fixed_text(request) + self._model.decode(outcome.tokens)
         try:
-            plan = checked(parse_plan(plan_lines(text)), request)
+            plan = validated_plan(parse_plan(plan_lines(text)), request)
         except PlanError as error:
             return self._fallen_back(request, error, seconds, text, tokens)
         return PlanResult(plan, self.name, milliseconds=seconds * 1000, tokens=tokens)
@@ -274,7 +274,9 @@ class ModelPlanner:
     ) -> PlanResult:
         other = self._fallback.plan(request)
         spent = seconds * 1000 + other.milliseconds
-        return in_place_of(self.name, why, other, milliseconds=spent, tokens=tokens, written=text)
+        return fallback_result(
+            self.name, why, other, milliseconds=spent, tokens=tokens, written=text
+        )
 
 
 def _fixed_text(request: PlanRequest) -> str:

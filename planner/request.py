@@ -11,7 +11,7 @@ from typing import Any, Protocol, runtime_checkable
 from typing_extensions import TypedDict
 
 from casewright.errors import InputError, PlanError
-from casewright.planner.budget import Beyond, max_calls, unbounded
+from casewright.planner.budget import BudgetCheck, max_calls, unbounded
 from casewright.planner.plan import Plan, Step
 from casewright.planner.validate import MAX_STEPS, violations
 from casewright.tools import Toolbox, whole_number
@@ -54,7 +54,7 @@ class PlanRequest:
     max_steps: int = MAX_STEPS
     fixed: Plan = field(default_factory=lambda: Plan(()))
     failures: Mapping[Step, str] = field(default_factory=dict)
-    beyond: Beyond = unbounded
+    beyond: BudgetCheck = unbounded
 
     def __post_init__(self) -> None:
         check_question(self.question)

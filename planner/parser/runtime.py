@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from casewright.errors import InputError
-from casewright.planner.budget import Beyond, unbounded
+from casewright.planner.budget import BudgetCheck, unbounded
 from casewright.planner.parser.arrays import ReadCase
 from casewright.planner.parser.example_cases import PlanCase, example_cases
 from casewright.planner.parser.message import Message, read_message
@@ -76,7 +76,7 @@ class ParserRuntime:
         question: str,
         context: Mapping[str, Any],
         most_steps: int,
-        beyond: Beyond = unbounded,
+        beyond: BudgetCheck = unbounded,
     ) -> tuple[Message, list[ScoredSteps]]:
         """Return a message as it was read, and plans within a budget, the likeliest first."""
         message = read_message(self._tokenizer, question, context)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from casewright.planner.budget import Beyond, unbounded
+from casewright.planner.budget import BudgetCheck, unbounded
 from casewright.planner.parser.layers import HIDDEN, Floats, log_softmax
 from casewright.planner.parser.message import Message
 from casewright.planner.parser.options import Options
@@ -86,7 +86,7 @@ class PlanSearch:
         options: Options,
         message: Message,
         context: Mapping[str, Any],
-        beyond: Beyond = unbounded,
+        beyond: BudgetCheck = unbounded,
     ) -> None:
         self._pointers, self._options = pointers, options
         self._schema, self._message = options.schema, message
