@@ -19,8 +19,8 @@ class Literal:
     Two literals are equal if value and type are equal: ``1``, ``1.0`` and ``true`` differ.
 
     Raises:
-        PlanError: The number is not finite or has more than 64 bits, or the text is not Unicode
-            (it holds a lone surrogate).
+        PlanError: The number is not finite or has more than 64 bits, or the text has a lone
+            surrogate.
     """
 
     value: str | int | float | bool
@@ -109,16 +109,16 @@ class Step:
         return next((value for key, value in self.arguments if key == name), None)
 
     def scalars(self) -> Iterator[Scalar]:
-        """Yield every scalar of the arguments, also within lists."""
+        """Yield every scalar of the arguments, including items of lists."""
         for _, value in self.arguments:
             yield from value.items if isinstance(value, ListValue) else (value,)
 
     def references(self) -> Iterator[StepRef]:
-        """Yield every reference to another step, also within lists."""
+        """Yield every reference to another step, including items of lists."""
         return (value for value in self.scalars() if isinstance(value, StepRef))
 
     def mapped(self, change: Callable[[Scalar], Scalar]) -> Step:
-        """Return the step with every scalar changed, also within lists."""
+        """Return the step with ``change`` applied to every scalar, including items of lists."""
 
         def changed(value: Value) -> Value:
             if isinstance(value, ListValue):
@@ -128,7 +128,7 @@ class Step:
         return Step(self.tool, tuple((name, changed(value)) for name, value in self.arguments))
 
     def renumbered(self, numbers: Mapping[int, int]) -> Step:
-        """Return the step with renumbered references; a number without a new one stays."""
+        """Return the step with new numbers in its references; others stay."""
 
         def change(value: Scalar) -> Scalar:
             if not isinstance(value, StepRef):
@@ -138,8 +138,8 @@ class Step:
         return self.mapped(change)
 
     def __str__(self) -> str:
-        shown = ", ".join(f"{name}={value}" for name, value in self.arguments)
-        return f"{self.tool}({shown})"
+        arguments = ", ".join(f"{name}={value}" for name, value in self.arguments)
+        return f"{self.tool}({arguments})"
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,8 +160,8 @@ class Plan:
 
         Args:
             toolbox: The tools, with their declarations.
-            attempts: Maximal number of calls of a step, which counts for cost and tokens.
-            measured: Seconds of a call by tool, for tools that declare no latency.
+            attempts: Maximum number of calls of a step, by which cost and tokens are multiplied.
+            measured: Measured seconds of a call, for tools that declare no latency.
         """
         steps = [(step.tool, [ref.step for ref in step.references()]) for step in self.steps]
         return price_of(steps, toolbox, attempts=attempts, measured=measured)
@@ -187,7 +187,7 @@ def text_literals(plan: Plan) -> list[tuple[int, str, str]]:
 
 
 def with_literals(plan: Plan, texts: Mapping[tuple[int, str], str]) -> Plan:
-    """Return the plan with these texts as literals, given by step index and parameter."""
+    """Return the plan with these texts, by step index and parameter, as literals."""
     steps = []
     for index, step in enumerate(plan.steps):
         arguments = tuple(
@@ -199,5 +199,5 @@ def with_literals(plan: Plan, texts: Mapping[tuple[int, str], str]) -> Plan:
 
 
 def format_plan(plan: Plan) -> str:
-    """Return the text form: one line ``sN = tool(parameter=value, ...)`` a step."""
+    """Return the text form: for each step a line ``sN = tool(parameter=value, ...)``."""
     return "\n".join(f"s{number} = {step}" for number, step in enumerate(plan.steps, 1))
