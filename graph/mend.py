@@ -12,7 +12,8 @@ from typing import Any, Literal, get_args
 from casewright.errors import InputError, PlanError
 from casewright.graph.outcome import Outcome
 from casewright.planner import Plan, PlanRequest, PlanResult
-from casewright.planner.continuing import continued, sub_plan
+from casewright.planner.continuing import continued
+from casewright.planner.plan import sub_plan
 
 Mend = Literal["off", "empty", "failure"]
 #: The statuses after which each mode replans.

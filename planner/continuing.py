@@ -2,22 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
-
 from casewright.errors import PlanError
 from casewright.planner.plan import Literal, Plan, QuestionRef, Scalar
 from casewright.planner.request import PlanRequest
 from casewright.tools import NO_EVIDENCE
-
-
-def sub_plan(plan: Plan, numbers: Collection[int]) -> tuple[Plan, dict[int, int]]:
-    """Return the steps with these numbers as a plan, and a mapping from old to new step numbers.
-
-    The steps must refer only to each other.
-    """
-    new_numbers = {number: new for new, number in enumerate(sorted(numbers), 1)}
-    steps = (plan.steps[number - 1].renumbered(new_numbers) for number in new_numbers)
-    return Plan(tuple(steps)), new_numbers
 
 
 def continued(plan: Plan, request: PlanRequest, *, widen: bool = False) -> Plan | None:

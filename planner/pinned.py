@@ -263,7 +263,7 @@ def parse_pinned(name: str, text: str, where: str = "The file") -> PinnedPlan:
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         cause = f"it lacks {error}" if isinstance(error, KeyError) else str(error)
         raise InputError(
-            f"{where} is not a pinned plan: {cleaned(cause, 300)}. casewright plans pin writes them."
+            f"{where} is not a pinned plan: {cleaned(cause, 300)}. Run casewright plans pin."
         ) from error
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 from casewright.errors import PlanError
@@ -196,6 +196,16 @@ def with_literals(plan: Plan, texts: Mapping[tuple[int, str], str]) -> Plan:
         )
         steps.append(Step(step.tool, arguments))
     return Plan(tuple(steps))
+
+
+def sub_plan(plan: Plan, numbers: Iterable[int]) -> tuple[Plan, dict[int, int]]:
+    """Return the steps with these numbers as a plan, and a mapping from old to new step numbers.
+
+    The steps must refer only to each other.
+    """
+    new_numbers = {number: new for new, number in enumerate(sorted(numbers), 1)}
+    steps = (plan.steps[number - 1].renumbered(new_numbers) for number in new_numbers)
+    return Plan(tuple(steps)), new_numbers
 
 
 def format_plan(plan: Plan) -> str:

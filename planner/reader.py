@@ -72,7 +72,7 @@ class Reader:
         threading.Thread(target=load, name="casewright-reader").start()
 
     def read(self, question: str, context: Mapping[str, Any]) -> EncodedQuestion:
-        """Return an encoded question with its context; the longer of both is truncated if needed."""
+        """Encode a question with its context; the longer of both is truncated if necessary."""
         tokenizer, encoder, layers = self._load()
         encoded = read_input(tokenizer, question, context)
         states = encoder.read(encoded.ids, encoded.types)[None]
