@@ -18,8 +18,7 @@ if TYPE_CHECKING:
     from langchain_core.messages import BaseMessage, MessageLikeRepresentation
     from langchain_core.runnables import Runnable
 
-#: A function from messages to the answer. A message is a role (``system``, ``user``,
-#: ``assistant``) and a text.
+#: From messages, each a role (``system``, ``user``, ``assistant``) and a text, to the answer.
 Chat = Callable[[Sequence[tuple[str, str]]], str]
 #: Default deadline of an answer.
 SECONDS = 120.0
@@ -30,13 +29,7 @@ _ADDRESS_VARIABLES = ("OPENAI_API_BASE", "OPENAI_BASE_URL")
 #: The key for a server if none is set, since the client requires a key.
 _PLACEHOLDER_KEY = "none"
 #: Attributes of chat models that hold the server's address.
-_ADDRESS_ATTRIBUTES = (
-    "openai_api_base",
-    "base_url",
-    "anthropic_api_url",
-    "azure_endpoint",
-    "endpoint_url",
-)
+_URL_FIELDS = ("openai_api_base", "base_url", "anthropic_api_url", "azure_endpoint", "endpoint_url")
 
 
 def chat_model(name: str, **settings: Any) -> BaseChatModel:
@@ -181,7 +174,7 @@ def failure(model: BaseChatModel, error: BaseException) -> str:
 
 def at_server(model: BaseChatModel, error: BaseException | None = None) -> str:
     """Return " at URL" if the model's settings or the error name its server, else an empty text."""
-    for attribute in _ADDRESS_ATTRIBUTES:
+    for attribute in _URL_FIELDS:
         if isinstance(value := getattr(model, attribute, None), str) and value:
             return f" at {cleaned(value)}"
     url = getattr(getattr(error, "request", None), "url", None)

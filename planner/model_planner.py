@@ -93,7 +93,7 @@ class ModelPlanner:
         self._model = model
         folder = cache_folder() / "heads" if head_folder == "cache" else head_folder
         self._decoder = Decoder(model, prefix_folder=folder)
-        self._matcher = _matcher_factory(model, constrained=constrained)
+        self._matcher = _new_matcher(model, constrained=constrained)
         self._draft = draft
         self._fallback = fallback or FallbackPlanner()
         self._plan_cases = plan_cases
@@ -284,9 +284,7 @@ def _fixed_steps_text(request: PlanRequest) -> str:
     return f"{fixed}\ns{len(fixed.steps) + 1} = " if fixed.steps else ""
 
 
-def _matcher_factory(
-    model: LanguageModel, *, constrained: bool
-) -> Callable[[PlanRequest], Matcher]:
+def _new_matcher(model: LanguageModel, *, constrained: bool) -> Callable[[PlanRequest], Matcher]:
     if constrained:
         from casewright.planner.grammar import PlanGrammar
 

@@ -26,12 +26,10 @@ from casewright.tools import NO_EVIDENCE
 
 #: Maximum number of plan cases that the parser reads; of more, a random sample.
 MAX_CASES = 240
-#: Weight of a plan's probability with the plan cases, if they are fewer than ``MIN_CASES``; the
-#: probability without them has the rest. On the validation toolboxes, fewer cases alone made plans
-#: slightly worse.
+#: Weight of a plan's probability with fewer plan cases than ``MIN_CASES``, beside that without: on
+#: the validation toolboxes, few cases alone make plans slightly worse.
 CASE_SHARE = 0.3
-#: Minimum number of plan cases that have one plan, for that plan to be followed. Its tools must be
-#: the whole toolbox.
+#: Minimum number of plan cases with one plan, which calls all tools, for that plan to be followed.
 MIN_AGREEING = 4
 #: Confidence in the plan of a case whose question a message repeats word by word: 37 of 37 such
 #: plans are right in docs/fine-tuning.md, which is at least 0.9 (Wilson).
@@ -40,7 +38,7 @@ REPEATED_CONFIDENCE = 0.9
 MIN_CASES, MIN_CASES_PER_SEQUENCE = 40, 8
 #: Ridge penalty, addend to a predicted share before its logarithm is taken, and weight of the
 #: logarithm; cross-validated on the legal domain's 60 questions.
-RIDGE_PENALTY, SMOOTHING, ELECTION_WEIGHT = 0.3, 0.05, 2.0
+RIDGE_PENALTY, SMOOTHING, LOG_WEIGHT = 0.3, 0.05, 2.0
 
 
 class ParserReuse:
@@ -83,17 +81,13 @@ class ParserReuse:
         if agreed and {*request.toolbox.names} == {*agreed.tools, NO_EVIDENCE.name}:
             yield ScoredPlan(agreed, because="all plan cases have this plan")
         if 0 < len(self._cases) < MIN_CASES:
-            plans = _mixed(
-                self._parser_plans(request, ()), self._parser_plans(request, self._cases)
-            )
+            plans = _mixed(self._scored(request, ()), self._scored(request, self._cases))
         else:
-            plans = self._parser_plans(request, self._cases)
+            plans = self._scored(request, self._cases)
         if plans and self._election.decides:
             best_score = plans[0][1]
-            addends = self._election.scores(request.question, [plan.tools for plan, _ in plans])
-            ranked = sorted(
-                zip(plans, addends, strict=True), key=lambda pair: -pair[0][1] - pair[1]
-            )
+            extra = self._election.scores(request.question, [plan.tools for plan, _ in plans])
+            ranked = sorted(zip(plans, extra, strict=True), key=lambda pair: -pair[0][1] - pair[1])
             # The confidence is that of the plan that the parser alone would have chosen.
             plans = [(ranked[0][0][0], best_score), *(pair for pair, _ in ranked[1:])]
         for number, (plan, score) in enumerate(plans):
@@ -103,9 +97,7 @@ class ParserReuse:
             asks_back = confidence < self._card.asks_below
             yield ScoredPlan(plan, confidence, asks_back, because, score)
 
-    def _parser_plans(
-        self, request: PlanRequest, cases: Sequence[PlanCase]
-    ) -> list[tuple[Plan, float]]:
+    def _scored(self, request: PlanRequest, cases: Sequence[PlanCase]) -> list[tuple[Plan, float]]:
         """Return the parser's plans with their log-probabilities, the most probable first."""
         prepared = self.runtime.prepare(request.toolbox, cases)
         message, plans = self.runtime.plans(
@@ -185,11 +177,10 @@ class ToolSequenceElection:
         return vectors.T @ np.linalg.solve(kernel, targets - mean), mean
 
     def scores(self, question: str, sequences: Sequence[tuple[str, ...]]) -> list[float]:
-        """Return the addends to the log-probabilities of plans with these tool sequences."""
+        """Return the extra to the log-probabilities of plans with these tool sequences."""
         weights, mean = self._weights
         shares = np.asarray(default_encoder().embed([question]))[0] @ weights + mean
         by_sequence = dict(zip(self._sequences, shares.tolist(), strict=True))
         return [
-            ELECTION_WEIGHT * math.log(max(by_sequence.get(s, 0.0), 0.0) + SMOOTHING)
-            for s in sequences
+            LOG_WEIGHT * math.log(max(by_sequence.get(s, 0.0), 0.0) + SMOOTHING) for s in sequences
         ]

@@ -85,8 +85,6 @@ class PinnedPlan:
         """Write the file to a folder, which is created if it is missing; return the file's path.
 
         Args:
-            folder: The folder of pinned plans.
-            replace: Replace a plan of this name.
             most: Maximum number of plans in the folder.
 
         Raises:
@@ -190,7 +188,6 @@ def pin_plan(
         name: Letters, digits, hyphens and underscores.
         question: The question, with values; the parameters turn it into a template.
         plan: The plan, with values.
-        toolbox: The tools that it runs with.
         parameters: Parameter to its value in the question and the plan. A text matches whole words
             in any case; a number or a boolean also matches an argument.
 

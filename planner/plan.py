@@ -159,7 +159,6 @@ class Plan:
         """Return the price of the plan, which need not be valid.
 
         Args:
-            toolbox: The tools, with their declarations.
             attempts: Maximum number of calls of a step, by which cost and tokens are multiplied.
             measured: Measured seconds of a call, for tools that declare no latency.
         """
@@ -190,10 +189,8 @@ def with_literals(plan: Plan, texts: Mapping[tuple[int, str], str]) -> Plan:
     """Return the plan with these texts, by step index and parameter, as literals."""
     steps = []
     for index, step in enumerate(plan.steps):
-        arguments = tuple(
-            (name, Literal(texts[index, name]) if (index, name) in texts else value)
-            for name, value in step.arguments
-        )
+        new = {name: Literal(text) for (at, name), text in texts.items() if at == index}
+        arguments = tuple((name, new.get(name, value)) for name, value in step.arguments)
         steps.append(Step(step.tool, arguments))
     return Plan(tuple(steps))
 

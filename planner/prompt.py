@@ -61,7 +61,6 @@ def render_prompt(request: PlanRequest, examples: Sequence[ToolExample] = ()) ->
     """Render the prompt for a request.
 
     Args:
-        request: The request.
         examples: Plan cases, the most similar first; the prompt has them in reverse order.
     """
     return Prompt(render_head(request.toolbox), render_tail(request, examples))

@@ -33,13 +33,7 @@ ASKS_BELOW = 0.6
 
 @dataclass(frozen=True, slots=True)
 class _Hypothesis:
-    """Hypothesis of the beam.
-
-    Attributes:
-        score: Log-probability.
-        inputs: Number of the template and literals of each sub-query, the reader's inputs.
-        sub_queries: The sub-queries so far; the last one may still lack its inputs.
-    """
+    """Hypothesis of the beam; ``inputs`` are each sub-query's template number and literals."""
 
     score: float
     inputs: tuple[tuple[int, tuple[Span | None, ...]], ...] = ()
@@ -59,8 +53,7 @@ class _Hypothesis:
         return _Hypothesis(self.score + score, self.inputs, (*self.sub_queries, *more))
 
 
-#: A hypothesis whose last sub-query lacks its literals, its template's number, and the network's
-#: state.
+#: A hypothesis without its last ``inputs``, the last template's number, and the decoder's state.
 _Candidate = tuple[_Hypothesis, int, NDArray[np.float32]]
 
 
@@ -133,7 +126,7 @@ class SubQueryReuse:
                 steps = hypothesis.length
                 allowed = usable & (reach <= steps) & (steps + length <= request.max_steps)
                 for number in np.flatnonzero(allowed & (reach > 0)):
-                    allowed[number] = _has_referenced_fields(templates[number], hypothesis, request)
+                    allowed[number] = _fields_exist(templates[number], hypothesis, request)
                 logits[1:][~allowed] = -np.inf
                 if position == 0:
                     logits[0] = -np.inf
@@ -150,15 +143,13 @@ class SubQueryReuse:
             best = max((hypothesis.score for hypothesis in finished), default=-np.inf)
             # Scores only fall, so a continuation cannot overtake a finished hypothesis.
             candidates = [candidate for candidate in candidates[:BEAM] if candidate[0].score > best]
-            active = [h for h in _with_literals(question, candidates) if not h.repeats]
+            active = [h for h in _add_literals(question, candidates) if not h.repeats]
             if not active:
                 break
         return sorted(finished + active, key=lambda hypothesis: -hypothesis.score)
 
 
-def _with_literals(
-    question: EncodedQuestion, candidates: Sequence[_Candidate]
-) -> list[_Hypothesis]:
+def _add_literals(question: EncodedQuestion, candidates: Sequence[_Candidate]) -> list[_Hypothesis]:
     """Return the hypotheses with the literals of their last sub-queries, read in one batch."""
     slots = [
         (row, slot)
@@ -179,9 +170,7 @@ def _with_literals(
     ]
 
 
-def _has_referenced_fields(
-    sub_query: SubQuery, hypothesis: _Hypothesis, request: PlanRequest
-) -> bool:
+def _fields_exist(sub_query: SubQuery, hypothesis: _Hypothesis, request: PlanRequest) -> bool:
     """Return True if the steps before a sub-query have the fields that it refers to."""
     tools = [tool for earlier in hypothesis.sub_queries for tool in earlier.tools]
     for index, step in enumerate(sub_query.steps):

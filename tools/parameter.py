@@ -114,7 +114,6 @@ def parameters_of(
         tool: The tool's name, for messages.
         schemas: Parameter name to schema; a schema may have its own ``$defs``.
         required: Names of the required parameters.
-        sources: Parameter name to declared sources.
         definitions: ``$defs`` of all schemas.
 
     Raises:

@@ -36,9 +36,7 @@ def in_process(tool: str, function: Callable[..., Any], results: tuple[str, ...]
     process imports the function's module, and receives only the arguments and the context, as JSON.
 
     Args:
-        tool: The tool's name.
         function: A function at the top level of a module.
-        results: The fields of each result.
 
     Raises:
         ToolError: The function cannot be imported by another process.

@@ -36,7 +36,6 @@ class _BatchRow:
         self._try(lambda: self.plan.extend(logits))
 
     def _try(self, write: Callable[[], list[int]]) -> None:
-        """Set the unread tokens to those that ``write`` returns, or the error to its error."""
         try:
             self.unread = write()
         except CasewrightError as error:

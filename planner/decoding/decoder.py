@@ -32,14 +32,10 @@ class Decoder:
     """Writes plans with a model. Thread-safe; one thread at a time decodes.
 
     Args:
-        prefix_bytes: Memory for the key/value states of prompt prefixes; the least recently used
-            are dropped.
+        prefix_bytes: Memory for the key/value states of the most recently used prompt prefixes.
         static: Use steps of fixed shape, on a GPU as CUDA graphs; by default only on a GPU.
         prefix_folder: Folder in which processes share the states of prefixes, up to
             ``PREFIX_FILE_BYTES``; not used if it is ``None`` or the model has no ``identity``.
-
-    Attributes:
-        prefixes: The cached prefixes.
     """
 
     def __init__(
@@ -114,10 +110,13 @@ class Decoder:
         sliding_window = sliding_window_size(self._model)
         # A sliding window would count the padding of a batch as tokens.
         if sliding_window is not None and longest + limits.tokens > sliding_window:
-            return [
-                self._write_one(prompt, matcher, limits, choose)
-                for prompt, matcher in zip(prompts, matchers, strict=True)
-            ]
+            results: list[Written | CasewrightError] = []
+            for prompt, matcher in zip(prompts, matchers, strict=True):
+                try:
+                    results.append(self.write(prompt, matcher, limits=limits, choose=choose))
+                except (DecodingError, GrammarError) as error:
+                    results.append(error)
+            return results
         try:
             with limits.lock(self._lock):
                 states, cached = self._prefix_states(prompts[0].head, limits)
@@ -129,14 +128,6 @@ class Decoder:
                 )
         except DecodingError as error:
             return [error] * len(prompts)
-
-    def _write_one(
-        self, prompt: PromptTokens, matcher: Matcher, limits: DecodingLimits, choose: Choose
-    ) -> Written | CasewrightError:
-        try:
-            return self.write(prompt, matcher, limits=limits, choose=choose)
-        except (DecodingError, GrammarError) as error:
-            return error
 
     @contextmanager
     def session(

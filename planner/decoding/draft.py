@@ -1,9 +1,9 @@
 """Draft tokens for speculative decoding of a plan.
 
 In this form of speculative decoding (Leviathan et al. 2023) the draft is another planner's plan:
-the model reads several of its tokens in one step and keeps those that it would choose itself. Where
-the model writes something else, the draft is resumed after its part that equals the end of the
-written text (LLMA, Yang et al. 2023, section 3).
+the model reads several of its tokens in one step and keeps those that it would choose itself. After
+another choice, the draft is resumed behind the end of the written text (LLMA, Yang et al. 2023,
+section 3).
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ def propose(
     Args:
         draft: A text, which may be empty or an invalid plan.
         matcher: Matcher of the plan; it is not advanced.
-        limit: Maximum number of tokens of all proposals together.
+        limit: Maximum number of tokens in all.
     """
     text = continuation(draft, model.decode(written))
     unread = model.encode_plan(text)

@@ -74,10 +74,9 @@ class FixedSteps:
 class _FixedStep:
     """Step with a fixed width and a fixed number of attended columns.
 
-    Fixed tensors hold the input: the tokens, padded on the right, and the first column to write.
-    The padding fills columns after the last token; no token attends to them, and the next step
-    overwrites them. Logits are computed after every token, since that costs little and each draft
-    needs others.
+    Fixed tensors hold the input: the tokens, padded on the right, and the first column to write. No
+    token attends to the padding's columns, and the next step overwrites them. Logits are computed
+    after every token, since that costs little and each draft needs others.
     """
 
     def __init__(self, model: LanguageModel, cache: KVCache, width: int, attended: int) -> None:

@@ -42,9 +42,7 @@ class PrefixTree:
         return float(log_probabilities[range(len(text)), list(text)].sum())
 
     def greedy_tokens(self, matcher: Matcher, ends: Sequence[int]) -> list[int] | None:
-        """Return the tokens that the model would write greedily, without the end token.
-
-        It is ``None`` if the tree lacks logits for them.
+        """Return the greedy choices, without the end token; ``None`` if logits are missing.
 
         Args:
             matcher: Matcher of the text; it is advanced.
@@ -82,7 +80,6 @@ def read_tree(
     import torch
 
     children: dict[tuple[int, int], int] = {}
-    # The token of each node, and the nodes on the path to it.
     nodes, paths = [unread[-1]], [[0]]
     for text in texts:
         node = 0

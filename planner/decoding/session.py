@@ -84,10 +84,8 @@ class DecodingSession:
     ) -> int:
         """Read the unread tokens and the draft's; write the model's choices after them.
 
-        The first choice that differs from the draft is the last one written.
-
-        Returns:
-            The number of accepted proposals, which is one less than that of the choices.
+        The first choice that differs from the draft is the last one. Return the number of choices
+        before it, which are accepted proposals.
         """
         # The model chooses after the unread tokens, and after each proposal.
         ends = list(accumulate(map(len, proposals), initial=len(self._unread)))

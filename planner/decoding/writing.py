@@ -22,8 +22,7 @@ class Written:
 
     Attributes:
         tokens: Tokens of the plan, without the end token.
-        model_steps: Number of forward passes after which a token was chosen. The pass over the
-            prompt counts.
+        model_steps: Number of forward passes, including that over the prompt.
         forced: Number of tokens that the grammar forced.
         drafted: Number of accepted draft tokens, each of which saved a step.
         prompt_tokens: Length of the prompt.
@@ -43,9 +42,6 @@ class PartialPlan:
 
     Args:
         prompt_tokens: Length of the model's input before the plan.
-
-    Attributes:
-        ended: True once the plan is complete.
     """
 
     def __init__(

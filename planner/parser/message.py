@@ -39,7 +39,6 @@ class Message:
     """A tokenised message.
 
     Attributes:
-        question: The text.
         ids: Token ids: the question's, then the context's.
         types: 0 for the question's tokens, 1 for the context's.
         words: Start and end in characters of each of the question's words that were read.
@@ -48,8 +47,6 @@ class Message:
         fields: Names of the context fields that have a value.
         features: Features of the words (words, WORD_FEATURES).
         numbers: The numbers that the question mentions.
-        stems: The stem of each word.
-        field_stems: The stems of each field's value.
     """
 
     question: str

@@ -57,8 +57,6 @@ class Memory:
         words: Number of nodes of words.
         fields: Number of nodes of context fields.
         sizes: Numbers of tools, parameters, choices and result fields.
-        votes: The cases' votes.
-        cases: All cases.
         keys_values: Keys and values of the states, for each decoding layer.
     """
 
@@ -97,7 +95,6 @@ class ParserNetwork(nn.Module):
 
     Args:
         encoder: A BERT-like model with hidden states as its first output.
-        dropout: Dropout in training.
     """
 
     def __init__(self, encoder: Any, dropout: float = 0.1) -> None:

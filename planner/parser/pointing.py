@@ -49,8 +49,6 @@ class JoinedMessage:
         states: States of words, context fields and the toolbox's nodes (nodes, size).
         memory: Keys and values of the states, for each decoding layer.
         fields: Number of nodes of context fields, at least one.
-        votes: The cases' votes.
-        known: The cases.
         names: See ``arrays.name_likeness``.
     """
 

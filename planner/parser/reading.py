@@ -37,7 +37,6 @@ class ReadToolbox:
     Attributes:
         nodes: States of the toolbox's nodes (nodes, size).
         names: See ``arrays.name_likeness``.
-        known: The cases.
     """
 
     schema: Schema
