@@ -20,33 +20,29 @@ class ToolboxRules:
     """Definitions of rules and terminals in Lark, and names of the terminals that they use."""
 
     text: str
-    used: frozenset[str]
+    used_terminals: frozenset[str]
 
 
 class _StepClasses:
-    """Encoding of the result fields of a plan's earlier steps, to which references are checked.
+    """Encoding of the result fields of a plan's earlier steps, for the check of references.
 
     The class of a step is the set of its result fields; classes are numbered from 1, and 0 is a
     step without results. Rules of llguidance can have a parameter of 64 bits (its
-    docs/parametric.md), which encodes the class of each earlier step. A step takes one bit for each
-    class if they all fit, since such rules compile faster, else the bits of a number. With n
-    classes a number takes ceil(log2(n + 1)) bits and the last step needs none, so a plan has at
-    most 64 / ceil(log2(n + 1)) + 1 steps, rounded down: 13 for 31 classes, 11 for 63, 10 for 127.
-    If a request admits more steps, the number of steps is reduced; no check is dropped.
+    docs/parametric.md), which encodes the class of each earlier step: with one bit per class if
+    that fits, since such rules compile faster, else as a number. With n classes a number takes
+    ceil(log2(n + 1)) bits and the last step needs none, so a plan has at most 64 / ceil(log2(n +
+    1)) + 1 steps, rounded down: 13 for 31 classes, 11 for 63, 10 for 127. If a request admits more
+    steps, the number of steps is reduced; no check is dropped.
 
     Args:
         fields: The distinct nonempty sets that references can use.
-
-    Attributes:
-        max_steps: Maximum number of steps of a plan.
     """
 
     def __init__(self, fields: list[tuple[str, ...]], max_steps: int, bits: int) -> None:
         self.fields = fields
         width = len(fields).bit_length()
-        self.max_steps = min(
-            max_steps, MAX_GRAMMAR_STEPS, bits // width + 1 if width else MAX_GRAMMAR_STEPS
-        )
+        encodable = bits // width + 1 if width else MAX_GRAMMAR_STEPS
+        self.max_steps = min(max_steps, MAX_GRAMMAR_STEPS, encodable)
         self._one_bit = len(fields) * (self.max_steps - 1) <= bits
         self._width = len(fields) if self._one_bit else width
 

@@ -66,16 +66,14 @@ class HistoryReuse:
         turns: list[PlannedTurn] = []
         for turn in request.history[-MAX_TURNS:]:
             try:
-                earlier = replace(request, question=turn["question"], history=())
+                alone = replace(request, question=turn["question"], history=())
             except InputError:
                 # Earlier questions are unchecked; a turn with an invalid one is skipped.
                 continue
-            plans = (
-                _FollowUp(self._source, earlier, turns, rebinding).plans() if turns else iter(())
-            )
-            planned = next(((plan, text) for plan, text in plans if valid(plan, earlier)), None)
-            if planned is None and (scored := next(valid_plans(self._source, earlier), None)):
-                planned = scored.plan, earlier.question
+            plans = _FollowUp(self._source, alone, turns, rebinding).plans() if turns else iter(())
+            planned = next(((plan, text) for plan, text in plans if valid(plan, alone)), None)
+            if planned is None and (scored := next(valid_plans(self._source, alone), None)):
+                planned = scored.plan, alone.question
             if planned is not None:
                 plan, question = planned
                 turns.append(planned_turn(question, turn["answer"], plan, rebinding))
