@@ -102,11 +102,7 @@ def reader_tokenizer() -> Tokenizer:
 
 
 class EncodedQuestion:
-    """Question that the network has read.
-
-    Attributes:
-        input: The question's tokens and words.
-    """
+    """Question that the network has read; ``input`` has its tokens and words."""
 
     def __init__(self, encoded: ReaderInput, layers: ReaderLayers, memory: Memory) -> None:
         self.input = encoded

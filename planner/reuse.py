@@ -91,8 +91,7 @@ def first_valid(
 ) -> PlanResult:
     """Return the first valid plan, or a fallback plan, as a planner's result.
 
-    Args:
-        started: Value of ``time.perf_counter`` when the planner began.
+    The planner ``started`` at this value of ``time.perf_counter``.
     """
     attempts, last_violation = 0, "No plan was found that this request allows."
     for plan, confidence, asks_back, because, _ in scored_plans:

@@ -23,8 +23,7 @@ OPEN = Literal("")
 class SubQuery:
     """Steps that answer one question, with ``OPEN`` in place of words of the question.
 
-    Attributes:
-        steps: The steps; ``StepRef.step`` is relative: 1 is the previous step.
+    ``StepRef.step`` is relative: 1 is the previous step.
     """
 
     steps: tuple[Step, ...]

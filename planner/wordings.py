@@ -31,11 +31,7 @@ class _Wording:
 
 
 class CaseWordings:
-    """Index of plan cases by the words of their questions.
-
-    Args:
-        cases: Plan cases, without follow-up questions.
-    """
+    """Index of plan cases, none of them a follow-up, by the words of their questions."""
 
     def __init__(self, cases: Iterable[Case]) -> None:
         self._wordings: list[_Wording] = []

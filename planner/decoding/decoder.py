@@ -135,8 +135,7 @@ class Decoder:
     ) -> Iterator[DecodingSession]:
         """Start a sequence with a prefix; while it is open, the decoder writes nothing else.
 
-        Raises:
-            DecodingError: The deadline passed before the prefix was read.
+        Raise ``DecodingError`` if the deadline passed before the prefix was read.
         """
         limits = limits or DecodingLimits()
         with limits.lock(self._lock):

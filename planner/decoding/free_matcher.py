@@ -29,11 +29,7 @@ def text_tokens(model: LanguageModel) -> NDArray[np.intp]:
 
 
 class FreeMatcher:
-    """Allows every text; see ``Matcher``.
-
-    Attributes:
-        tokens: The tokens so far, also if a limit stopped decoding.
-    """
+    """Allows every text; see ``Matcher``. ``tokens`` has the tokens so far."""
 
     def __init__(self, allowed: NDArray[np.intp]) -> None:
         self._allowed = allowed
@@ -54,11 +50,7 @@ class FreeMatcher:
         return self._allowed
 
     def consume(self, token: int) -> None:
-        """Advance by a token.
-
-        Raises:
-            GrammarError: The token is not allowed.
-        """
+        """Advance by a token; raise ``GrammarError`` if it is not allowed."""
         index = int(np.searchsorted(self._allowed, token))
         if index == len(self._allowed) or self._allowed[index] != token:
             raise GrammarError(f"Token {token} is not text. Choose one of the allowed tokens.")

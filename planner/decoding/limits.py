@@ -49,11 +49,7 @@ class DecodingLimits:
 
     @contextmanager
     def lock(self, lock: threading.Lock) -> Iterator[None]:
-        """Hold a lock.
-
-        Raises:
-            DecodingError: The lock was not free before the deadline.
-        """
+        """Hold a lock; raise ``DecodingError`` if it is not free before the deadline."""
         timeout = -1.0 if self.deadline is None else max(0.0, self.deadline - time.perf_counter())
         if not lock.acquire(timeout=timeout):
             raise DecodingError("The model was busy with other plans until the deadline.")

@@ -28,10 +28,9 @@ FORMAT = 1
 
 
 class PrefixCache:
-    """The most recently used prefixes, in memory. Callers must not change the returned states.
+    """The most recently used prefixes, at most ``max_bytes`` in memory.
 
-    Args:
-        max_bytes: Maximum size of all prefixes together; a larger prefix is not cached.
+    Callers must not change the returned states. A prefix above ``max_bytes`` is not cached.
     """
 
     def __init__(self, max_bytes: int) -> None:

@@ -41,8 +41,7 @@ class DecodingSession:
     def read_tree(self, texts: Sequence[Sequence[int]], limits: DecodingLimits) -> PrefixTree:
         """Read alternative continuations in one call of the network; the sequence stays as it is.
 
-        Raises:
-            DecodingError: The deadline passed.
+        Raise ``DecodingError`` if the deadline has passed.
         """
         limits.check_time()
         start = self._cache.length

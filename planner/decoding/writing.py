@@ -38,11 +38,7 @@ class Written:
 
 
 class PartialPlan:
-    """Plan that is written token by token, given logits; forced tokens need no logits.
-
-    Args:
-        prompt_tokens: Length of the model's input before the plan.
-    """
+    """Plan that is written token by token, given logits; forced tokens need no logits."""
 
     def __init__(
         self,

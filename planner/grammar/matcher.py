@@ -16,11 +16,7 @@ if TYPE_CHECKING:
 
 
 def compile_grammar(tokenizer: LLTokenizer, grammar: str) -> LLMatcher:
-    """Compile a grammar in llguidance's Lark; return a matcher at its start.
-
-    Raises:
-        GrammarError: The grammar cannot be compiled.
-    """
+    """Return a matcher for a Lark grammar; raise ``GrammarError`` if it cannot be compiled."""
     from llguidance import LLMatcher
 
     matcher = LLMatcher(tokenizer, LLMatcher.grammar_from_lark(grammar), log_level=0)
@@ -32,9 +28,7 @@ class PlanMatcher:
     """Tracks the tokens of one plan. Not thread-safe.
 
     Every method raises ``GrammarError`` if a limit of llguidance is reached or no token can follow.
-
-    Args:
-        matcher: A new matcher of a compiled grammar, which this object changes.
+    The given ``matcher`` is changed.
     """
 
     def __init__(self, matcher: LLMatcher, tokenizer: LLTokenizer) -> None:
@@ -83,11 +77,7 @@ class PlanMatcher:
         return mask
 
     def consume(self, token: int) -> None:
-        """Advance by a token.
-
-        Raises:
-            GrammarError: The token is not allowed; the matcher is unchanged.
-        """
+        """Advance by a token; if it is not allowed, raise ``GrammarError`` without a change."""
         if token not in self._tokens:
             raise GrammarError(f"There is no token {token}. Choose one of the allowed tokens.")
         self._consume([token])

@@ -33,9 +33,7 @@ class _StepClasses:
     ceil(log2(n + 1)) bits and the last step needs none, so a plan has at most 64 / ceil(log2(n +
     1)) + 1 steps, rounded down: 13 for 31 classes, 11 for 63, 10 for 127. If a request admits more
     steps, the number of steps is reduced; no check is dropped.
-
-    Args:
-        fields: The distinct nonempty sets that references can use.
+    ``fields`` are the distinct nonempty sets that references can use.
     """
 
     def __init__(self, fields: list[tuple[str, ...]], max_steps: int, bits: int) -> None:
@@ -105,11 +103,7 @@ def plan_rules(
     max_steps: int,
     max_calls: Mapping[str, int],
 ) -> ToolboxRules:
-    """Return the rules of a whole plan, ``start`` among them.
-
-    Args:
-        max_calls: Maximum number of calls of each tool that a budget limits.
-    """
+    """Return the rules of a whole plan; ``max_calls`` has the tools that a budget limits."""
     counters = _Counters(max_calls)
     has_result = f"%if gt([0:{counters.first}],0)"
     calls = Calls(toolbox, request_terminals, chained=max_steps > 1, has_result=has_result)

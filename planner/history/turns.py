@@ -33,11 +33,7 @@ class PlannedTurn:
 
 
 def planned_turn(question: str, answer: str, plan: Plan, rebinding: Rebinding) -> PlannedTurn:
-    """Return a turn with the entities that its plan and its answer name.
-
-    Args:
-        rebinding: Knows which tools find an entity by its name.
-    """
+    """Return a turn with the entities that its plan and its answer name."""
     entities = []
     for step in plan.steps:
         name = rebinding.name_in(step)
@@ -52,11 +48,7 @@ def planned_turn(question: str, answer: str, plan: Plan, rebinding: Rebinding) -
 
 
 class ConversationEntities:
-    """Finds the entities of earlier turns to which a question can refer.
-
-    Args:
-        turns: At least one, the earliest first.
-    """
+    """Finds entities to which a question can refer, in one or more turns, the earliest first."""
 
     def __init__(self, turns: Sequence[PlannedTurn]) -> None:
         self.turns = turns

@@ -23,12 +23,9 @@ def read_card(folder: Path) -> dict[str, Any] | None:
 
 
 def check_card(source: ModelSource) -> None:
-    """Raise ``InputError`` if a model was trained with another prompt than the current one.
+    """Raise ``InputError`` if a model's prompt hash differs from the current one, or is missing.
 
     An adapter's card has precedence over its base's, which is older. A model without a card passes.
-
-    Raises:
-        InputError: The prompt hashes differ, or the card cannot be read or has no hash.
     """
     folders = [folder for folder in (source.adapter, source.base) if folder is not None]
     file = next((folder / CARD for folder in folders if (folder / CARD).is_file()), None)

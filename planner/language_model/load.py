@@ -81,9 +81,7 @@ def load_source(
         settings: Further arguments of ``from_pretrained``.
         identity: See ``LanguageModel``; ``None`` if the weights will be trained.
 
-    Raises:
-        InputError: As ``load_language_model``.
-        DependencyError: As ``load_language_model``.
+    For errors see ``load_language_model``.
     """
     with EXPORTING:
         try:

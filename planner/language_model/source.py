@@ -33,11 +33,7 @@ class ModelSource:
         return self.base
 
     def identity(self) -> str:
-        """Return as JSON the paths, sizes and modification times of the model's files.
-
-        Raises:
-            OSError: A file does not exist any more.
-        """
+        """Return the files' paths, sizes and modification times; ``OSError`` if one is gone."""
         folders = [folder for folder in (self.base, self.adapter) if folder is not None]
         files = sorted(
             file.resolve()
@@ -72,11 +68,7 @@ def find_source(name: str | Path, adapter: str | Path | None) -> ModelSource:
 
 
 def read_json(file: Path) -> dict[str, Any]:
-    """Return the JSON object in a file.
-
-    Raises:
-        InputError: The file cannot be read, or contains no object.
-    """
+    """Return the JSON object in a file; raise ``InputError`` if it cannot be read or has none."""
     try:
         content = json.loads(file.read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:
