@@ -83,28 +83,28 @@ def with_sign(votes: Tensor) -> Tensor:
     return torch.stack([votes, (votes > 0).float()], -1)
 
 
-def continued(cases: CaseData, weights: Tensor, before: Tensor, tools: int) -> Tensor:
+def continued(cases: CaseData, weights: Tensor, previous_tools: Tensor, tools: int) -> Tensor:
     """Return the cases' votes for each next tool and for the end (n, places, tools + 1, 4).
 
     Args:
         weights: Weights of the cases (n, cases).
-        before: The tool before each place (n, places); at the first ``tools``, after the plan -1.
+        previous_tools: The tool before each place (n, places), first ``tools``; -1 after the plan.
         tools: Number of tools, which is also the number of the start and of the end.
     """
-    places = before.shape[1]
+    places = previous_tools.shape[1]
     count = cases.sequences.shape[0]
-    matching = torch.ones(len(before), count, dtype=torch.bool)
+    matching = torch.ones(len(previous_tools), count, dtype=torch.bool)
     votes_by_place = []
     for place in range(places):
         if place:
             same_tool = cases.sequences[None, :, min(place, cases.sequences.shape[1]) - 1]
-            matching = matching & (same_tool == before[:, place, None])
+            matching = matching & (same_tool == previous_tools[:, place, None])
         following = cases.sequences[:, min(place, cases.sequences.shape[1] - 1)]
         next_tools = functional.one_hot(following.clamp(min=0), tools + 1).float()
         next_tools = next_tools * (following >= 0)[:, None]
         votes = (weights * matching) @ next_tools
         total = (weights * matching).sum(-1, keepdim=True)
-        following_pairs = cases.pairs[:, before[:, place]].transpose(0, 1)
+        following_pairs = cases.pairs[:, previous_tools[:, place]].transpose(0, 1)
         pairs = torch.einsum("nc,nct->nt", weights, following_pairs)
         pair_total = pairs.sum(-1, keepdim=True)
         shares = [votes, votes / (total + 0.05), pairs, pairs / (pair_total + 0.05)]

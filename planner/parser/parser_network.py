@@ -285,29 +285,29 @@ class ParserNetwork(nn.Module):
         )
         return values
 
-    def decode(self, memory: Memory, fed: Tensor, rows: Tensor | None = None) -> Tensor:
+    def decode(self, memory: Memory, inputs: Tensor, rows: Tensor | None = None) -> Tensor:
         """Return a state (n, places, SIZE) for the step at each place.
 
         Args:
-            fed: The decoder's inputs: ``start``, then ``step_inputs`` (n, places, SIZE).
+            inputs: The decoder's inputs: ``start``, then ``step_inputs`` (n, places, SIZE).
         """
         present = memory.present if rows is None else memory.present[rows]
-        places = fed.shape[1]
+        places = inputs.shape[1]
         causal = torch.ones(places, places, dtype=torch.bool).tril()[None, None]
         for layer in self.steps:
             assert isinstance(layer, DecodingLayer)
-            fed = layer(fed, causal, memory.remembered(layer, rows), present[:, None, None])
-        states: Tensor = self.step_norm(fed)
+            inputs = layer(inputs, causal, memory.remembered(layer, rows), present[:, None, None])
+        states: Tensor = self.step_norm(inputs)
         return states
 
     def tools(
-        self, memory: Memory, decoded: Tensor, before: Tensor, rows: Tensor | None = None
+        self, memory: Memory, decoded: Tensor, previous_tools: Tensor, rows: Tensor | None = None
     ) -> Tensor:
         """Return logits (n, places, tools + 1) of each tool and, last, of the plan's end.
 
         Args:
             decoded: States from ``decode``.
-            before: The tool before each place; see ``continued``.
+            previous_tools: The tool before each place; see ``continued``.
         """
         count = memory.sizes[0]
         states, votes, weights = memory.part(0), memory.votes.tools, memory.votes.weights
@@ -317,7 +317,7 @@ class ParserNetwork(nn.Module):
         keys = self.tool_key(torch.cat([states, end.to(states.dtype)], 1))
         logits = dots(self.tool_query(decoded), keys)
         evidence = self.tool_votes(votes).transpose(1, 2)
-        following = continued(memory.cases, weights, before, count)
+        following = continued(memory.cases, weights, previous_tools, count)
         logits = logits + self.next_votes(following)[..., 0]
         total: Tensor = logits + nn.functional.pad(evidence, (0, 1))
         return total

@@ -58,7 +58,7 @@ class JoinedMessage:
     memory: LayerMemory
     fields: int
     votes: Votes[Floats]
-    known: CaseData
+    cases: CaseData
     names: Floats
 
 
@@ -108,7 +108,7 @@ class Pointers:
             facts[0],
         )
         #: Sum of the weights of the cases in which a tool follows another (tools + 1, tools + 1).
-        self._pairs = np.tensordot(votes.weights, joint.known.pairs, 1)
+        self._pairs = np.tensordot(votes.weights, joint.cases.pairs, 1)
         self._choices, self._contexts, self._fields = choice[:, 0], context[..., 0], field[..., 0]
         keys = {
             "choice": linear["choice_key"](choices),
@@ -141,31 +141,31 @@ class Pointers:
         start: Floats = self._layers.start + self._layers.place[0]
         return start
 
-    def next(self, fed: Floats, before: NDArray[np.int64]) -> tuple[Floats, Floats]:
+    def next(self, inputs: Floats, previous_tools: NDArray[np.int64]) -> tuple[Floats, Floats]:
         """Return scores of the next tool for n hypotheses of the same length.
 
         Args:
-            fed: The decoder's inputs: ``start``, then ``step_inputs`` (n, places, size).
-            before: The number of the end, then the tools so far (n, places).
+            inputs: The decoder's inputs: ``start``, then ``step_inputs`` (n, places, size).
+            previous_tools: The number of the end, then the tools so far (n, places).
 
         Returns:
             States (n, size), and logits of each tool and, last, of the end (n, tools + 1).
         """
-        states = self._layers.steps(fed, self._joint.memory)
-        [votes] = self._layers.next_votes(self._following(before))
+        states = self._layers.steps(inputs, self._joint.memory)
+        [votes] = self._layers.next_votes(self._following(previous_tools))
         logits: Floats = states @ self._tool_keys + self._tool_votes + votes[..., 0]
         return states, logits
 
-    def _following(self, before: NDArray[np.int64]) -> Floats:
+    def _following(self, previous_tools: NDArray[np.int64]) -> Floats:
         """Return the cases' votes for the next tool or the end (n, tools + 1, 4)."""
-        known, weights = self._joint.known, self._joint.votes.weights
-        sequences = known.sequences.T
-        pairs = self._pairs[before[:, -1]]
-        for number, tools in enumerate(before[:, 1:].T):
+        cases, weights = self._joint.cases, self._joint.votes.weights
+        sequences = cases.sequences.T
+        pairs = self._pairs[previous_tools[:, -1]]
+        for number, tools in enumerate(previous_tools[:, 1:].T):
             weights = weights * (sequences[min(number, len(sequences) - 1)] == tools[:, None])
         # A sequence that has ended has -1, which does not count.
-        following = sequences[min(before.shape[1], len(sequences)) - 1]
-        weights = np.broadcast_to(weights, (len(before), len(following)))
+        following = sequences[min(previous_tools.shape[1], len(sequences)) - 1]
+        weights = np.broadcast_to(weights, (len(previous_tools), len(following)))
         votes = weights @ (following[:, None] == np.arange(pairs.shape[1])).astype(np.float32)
         shares = votes / (weights.sum(1, keepdims=True) + 0.05)
         return np.stack([votes, shares, pairs, pairs / (pairs.sum(1, keepdims=True) + 0.05)], -1)
