@@ -36,9 +36,7 @@ from casewright.stores import CaseStore
 
 def _case(parts: PlannerParts) -> Planner:
     # The ensemble plans for tools that a request adds, from their descriptions.
-    untrained = (
-        _ensemble_planner(ParserReuse(None), None) if parts.reader and is_runnable() else None
-    )
+    untrained = _new_ensemble(ParserReuse(None), None) if parts.reader and is_runnable() else None
     return CasePlanner(parts.plan_cases, parts.reader, untrained=untrained)
 
 
@@ -50,10 +48,10 @@ def _parser(parts: PlannerParts) -> Planner:
 def _ensemble(parts: PlannerParts) -> Planner:
     _, _, folder = parts.name.partition(":")
     parser = HistoryReuse(ParserReuse(parts.plan_cases, Path(folder or PARSER_FOLDER)))
-    return _ensemble_planner(parser, parts.plan_cases, parts.settings, parts.name)
+    return _new_ensemble(parser, parts.plan_cases, parts.settings, parts.name)
 
 
-def _ensemble_planner(
+def _new_ensemble(
     parser: PlanSource,
     plan_cases: CaseStore | None,
     settings: ModelSettings | None = None,

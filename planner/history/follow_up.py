@@ -167,13 +167,13 @@ class _FollowUp:
         """Return the entity's name in a phrase, completed by the last entity's name if partial."""
         says_one = phrase.casefold().endswith((" one", " ones"))
         name_part = phrase.rsplit(" ", 1)[0] if says_one else phrase
-        last_name = self._last_turn.entities[-1].name.split() if self._last_turn.entities else []
+        last_words = self._last_turn.entities[-1].name.split() if self._last_turn.entities else []
         is_partial = says_one or (len(name_part.split()) == 1 and _is_name(name_part))
-        if is_partial and _is_name("".join(last_name)) and len(last_name) > 1:
-            kept = last_name[:-1] if corrects and len(last_name) > 2 else last_name
+        if is_partial and _is_name("".join(last_words)) and len(last_words) > 1:
+            kept = last_words[:-1] if corrects and len(last_words) > 2 else last_words
             return " ".join([*kept, name_part])
         if says_one:
-            return f"{name_part} {' '.join(last_name)}" if last_name else None
+            return f"{name_part} {' '.join(last_words)}" if last_words else None
         if _is_name(phrase) or corrects:
             return phrase
         # A part of the subject ("the price") is not another entity.
@@ -198,23 +198,23 @@ class _FollowUp:
 
     def _with_referents(self) -> Iterator[tuple[Plan, str]]:
         """Yield plans about the entities to which words of the question refer."""
-        others = back.of_kinds(self._references, "ordinal", "other", "price", "attribute")
+        specific = back.of_kinds(self._references, "ordinal", "other", "price", "attribute")
         entities: list[Mention] = []
         text = self._text
         if back.of_kinds(self._references, "several"):
             if self._has_page and self._rebinding.uses_page(self._last_turn.plan):
                 yield from self._about_page_and_entity(text)
             entities = self._conversation.last_two()
-        elif others:
+        elif specific:
             # A pronoun after such a reference, as in "the last one", refers to its entity.
             for reference in self._references:
-                if reference.start > others[-1].start:
+                if reference.start > specific[-1].start:
                     break
                 mention = self._conversation.referent(reference)
                 if mention is not None and mention.name not in [entity.name for entity in entities]:
                     entities.append(mention)
-            if len(others) == 1:
-                text = f"{text[: others[0].start]}it{text[others[0].end :]}"
+            if len(specific) == 1:
+                text = f"{text[: specific[0].start]}it{text[specific[0].end :]}"
         elif back.of_kinds(self._references, "pronoun"):
             if self._alone_uses_page():
                 return
@@ -354,14 +354,14 @@ class _FollowUp:
 
     def _has_antecedent(self, reference: back.BackReference) -> bool:
         """Return True if the question itself names the entity to which its words refer."""
-        others = self._text[: reference.start]
+        text_before = self._text[: reference.start]
         steps = self._plan_alone.steps if self._plan_alone else ()
         values = map(self._rebinding.name_in, steps)
         names = [str(value.value) for value in values if isinstance(value, Literal)]
         names = [name for name in names if not _names_nothing(name)]
         if reference.kind == "several":
             return len(names) > 1
-        return reference.kind == "pronoun" and any(is_span(name, others) for name in names)
+        return reference.kind == "pronoun" and any(is_span(name, text_before) for name in names)
 
 
 def _with_name_replaced(last: PlannedTurn, name: str) -> str:
