@@ -75,17 +75,17 @@ def read_input(tokenizer: Tokenizer, question: str, context: Mapping[str, Any]) 
         )
         if sequence == 0 and end > start
     ]
-    words, first, last, token = [], [], [], 0
+    words, first, last, index = [], [], [], 0
     for word in words_of(question):
-        while token < len(tokens) and tokens[token][2] <= word.start:
-            token += 1
-        end = token
+        while index < len(tokens) and tokens[index][2] <= word.start:
+            index += 1
+        end = index
         while end < len(tokens) and tokens[end][1] < word.end:
             end += 1
-        if end == token:
+        if end == index:
             break
         words.append(word)
-        first.append(tokens[token][0])
+        first.append(tokens[index][0])
         last.append(tokens[end - 1][0])
     return ReaderInput(encoded.ids, encoded.type_ids, question, words, first, last)
 
