@@ -18,7 +18,7 @@ from casewright.planner.ensemble import (
     EnsembleCard,
     EnsemblePlanner,
     margin,
-    ranked_plans,
+    ranked_by,
 )
 from casewright.stores.progress import progress_bar
 
@@ -68,10 +68,10 @@ def choose(rankings: Sequence[Ranking]) -> FittedCard:
     """Return a card: the weight with the most right plans, the logistic curve, both thresholds."""
 
     def whole_plans(weight: float) -> int:
-        return sum(each.right(ranked_plans(each.candidates, weight)[0][0]) for each in rankings)
+        return sum(each.right(ranked_by(each.candidates, weight)[0][0]) for each in rankings)
 
     weight = max(WEIGHTS, key=whole_plans)
-    ranked = [ranked_plans(each.candidates, weight) for each in rankings]
+    ranked = [ranked_by(each.candidates, weight) for each in rankings]
     right = [each.right(plans[0][0]) for each, plans in zip(rankings, ranked, strict=True)]
     features = np.array([[plans[0][1], margin(plans)] for plans in ranked])
     score, margin_, intercept = map(float, fit_regression(features, right))

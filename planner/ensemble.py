@@ -43,7 +43,7 @@ PARSER_CANDIDATES = 3
 #: Maximum number of tokens of a prompt for the model, which is that of its training.
 MAX_PROMPT_TOKENS = 4096
 #: Maximum margin of a plan over the next one, in nats; also the margin of a single candidate.
-MAX_MARGIN = 20.0
+MARGIN = 20.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -210,7 +210,7 @@ class EnsemblePlanner:
     def _ranked(self, candidates: Sequence[CandidatePlan]) -> Iterator[ScoredPlan]:
         """Yield candidates as scored plans, the most probable first."""
         card = self._card
-        ranked = ranked_plans(candidates, card.weight)
+        ranked = ranked_by(candidates, card.weight)
         best_score = ranked[0][1]
         weights = [math.exp(score - best_score) for _, score in ranked]
         shares = [weight / sum(weights) for weight in weights]
@@ -222,12 +222,12 @@ class EnsemblePlanner:
             yield ScoredPlan(plan, confidence, confidence < card.asks_below, because, score)
 
 
-def ranked_plans(candidates: Sequence[CandidatePlan], weight: float) -> list[tuple[Plan, float]]:
+def ranked_by(candidates: Sequence[CandidatePlan], weight: float) -> list[tuple[Plan, float]]:
     """Return plans with their weighted sums of log-probabilities, the highest first."""
     scored = [(each.plan, each.parser + weight * each.model) for each in candidates]
     return sorted(scored, key=lambda pair: -pair[1])
 
 
 def margin(ranked: Sequence[tuple[Plan, float]]) -> float:
-    """Return the first plan's margin over the next, in nats, at most ``MAX_MARGIN``."""
-    return min(MAX_MARGIN, ranked[0][1] - ranked[1][1]) if len(ranked) > 1 else MAX_MARGIN
+    """Return the first plan's margin over the next, in nats, at most ``MARGIN``."""
+    return min(MARGIN, ranked[0][1] - ranked[1][1]) if len(ranked) > 1 else MARGIN

@@ -177,7 +177,7 @@ def local_model(name: str, settings: ModelSettings) -> LanguageModel:
     return model(name, settings)
 
 
-def with_adapter(name: str | None, adapter: str | None) -> tuple[str | None, str | None]:
+def of_adapter(name: str | None, adapter: str | None) -> tuple[str | None, str | None]:
     """Return the planner's name and the adapter, if any; an adapter alone determines the name.
 
     The name then contains the adapter's folder. An adapted plan parser is used in the ensemble if

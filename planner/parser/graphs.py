@@ -30,17 +30,15 @@ class JointLayers:
         self.count = sum(name.endswith(".into.bias") for name in weights)
         heads = len(weights["norm.bias"]) // HEAD
         norms = [*(f"layers.{number}.norm" for number in range(self.count)), "norm"]
-        states, residual = graph.normalised("states", norms[0]), "states"
+        states, total = graph.normalised("states", norms[0]), "states"
         for number in range(self.count):
             layer, bias = f"layers.{number}", f"bias{number}"
             parts = (*graph.affine(f"{layer}.into"), "", "", bias)
-            attended = graph.node("Attention", states, *parts, domain=FUSED, num_heads=heads)
-            states, residual = graph.added(
-                residual, attended, f"{layer}.out", f"{layer}.norm_after"
-            )
+            seen = graph.node("Attention", states, *parts, domain=FUSED, num_heads=heads)
+            states, total = graph.added(total, seen, f"{layer}.out", f"{layer}.norm_after")
             inner = graph.gelu(states, f"{layer}.forward_layer.0")
             layer = f"{layer}.forward_layer.2"
-            states, residual = graph.added(residual, inner, layer, norms[number + 1])
+            states, total = graph.added(total, inner, layer, norms[number + 1])
         memory = graph.linear(states, *(f"{name}.memory" for name in (*STEPS, ARGUMENT)))
         memory = graph.node(
             "Transpose", graph.reshaped(memory, -1, 6, heads, HEAD), perm=[1, 2, 0, 3]
@@ -83,20 +81,18 @@ class StepLayers:
 
     def __init__(self, weights: Weights) -> None:
         graph = Graph(weights)
-        states, residual = graph.normalised("fed", f"{STEPS[0]}.norms.0"), "fed"
+        states, total = graph.normalised("fed", f"{STEPS[0]}.norms.0"), "fed"
         for layer, after in zip(STEPS, (f"{STEPS[1]}.norms.0", "step_norm"), strict=True):
             own = graph.affine(f"{layer}.own")
             heads = len(weights["step_norm.bias"]) // HEAD
-            attended = graph.node(
+            seen = graph.node(
                 "Attention", states, *own, domain=FUSED, num_heads=heads, unidirectional=1
             )
             if layer == STEPS[-1]:
                 # After the last layer, only the last place is needed.
                 last = graph.node("Constant", value_ints=(-1,))
-                attended, residual = (
-                    graph.node("Gather", part, last, axis=1) for part in (attended, residual)
-                )
-            states, residual = _decode_layers(graph, attended, residual, layer, after, heads)
+                seen, total = (graph.node("Gather", part, last, axis=1) for part in (seen, total))
+            states, total = _decoded(graph, seen, total, layer, after, heads)
         # With so few rows, waking a second thread takes longer than the computation.
         self._session = graph.opened(
             {"fed": np.float32, **_memory_inputs(*STEPS)}, states, threads=1
@@ -115,10 +111,10 @@ class ArgumentLayers:
         graph = Graph(weights)
         heads = len(weights["argument_norm.bias"]) // HEAD
         inner = graph.gelu("wide", "mix.0")
-        states, residual = graph.added("own", inner, "mix.2", f"{ARGUMENT}.norms.0")
+        states, total = graph.added("own", inner, "mix.2", f"{ARGUMENT}.norms.0")
         own = graph.affine(f"{ARGUMENT}.own")
-        attended = graph.node("Attention", states, *own, "exists", domain=FUSED, num_heads=heads)
-        states, _ = _decode_layers(graph, attended, residual, ARGUMENT, "argument_norm", heads)
+        seen = graph.node("Attention", states, *own, "exists", domain=FUSED, num_heads=heads)
+        states, _ = _decoded(graph, seen, total, ARGUMENT, "argument_norm", heads)
         inputs = {
             "wide": np.float32,
             "own": np.float32,
@@ -141,19 +137,19 @@ class ArgumentLayers:
         return self._session(own=own, wide=wide, exists=exists.astype(np.int32), **parts)[0]
 
 
-def _decode_layers(
-    graph: Graph, attended: str, residual: str, layer: str, after: str, heads: int
+def _decoded(
+    graph: Graph, seen: str, total: str, layer: str, after: str, heads: int
 ) -> tuple[str, str]:
     """Add the part of a decoding layer after its self-attention; return its states."""
-    states, residual = graph.added(residual, attended, f"{layer}.own_out", f"{layer}.norms.1")
+    states, total = graph.added(total, seen, f"{layer}.own_out", f"{layer}.norms.1")
     # All rows attend to the same joint states.
     query = graph.reshaped(graph.linear(states, f"{layer}.query"), 1, -1, heads * HEAD)
     memory = (f"{layer}.key", f"{layer}.value", "", "present")
-    attended = graph.node("MultiHeadAttention", query, *memory, domain=FUSED, num_heads=heads)
-    attended = graph.node("Reshape", attended, graph.node("Shape", states))
-    states, residual = graph.added(residual, attended, f"{layer}.out", f"{layer}.norms.2")
+    seen = graph.node("MultiHeadAttention", query, *memory, domain=FUSED, num_heads=heads)
+    seen = graph.node("Reshape", seen, graph.node("Shape", states))
+    states, total = graph.added(total, seen, f"{layer}.out", f"{layer}.norms.2")
     inner = graph.gelu(states, f"{layer}.forward_layer.0")
-    return graph.added(residual, inner, f"{layer}.forward_layer.2", after)
+    return graph.added(total, inner, f"{layer}.forward_layer.2", after)
 
 
 def _memory_inputs(*layers: str) -> dict[str, type]:

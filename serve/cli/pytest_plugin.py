@@ -96,7 +96,7 @@ class PlanItem(pytest.Item):
 
     def _outcomes(self) -> Sequence[PlanOutcome]:
         from casewright.domains.python_file import is_place
-        from casewright.planner.named import ModelSettings, with_adapter
+        from casewright.planner.named import ModelSettings, of_adapter
         from casewright.serve.cli.evaluate import measured
 
         config = self.config
@@ -107,7 +107,7 @@ class PlanItem(pytest.Item):
         if is_place(domain):
             domain = str(folder / domain)
         path = str(folder / adapter) if adapter else None
-        name, path = with_adapter(planner or None, path)
+        name, path = of_adapter(planner or None, path)
         evaluation, _ = measured(domain, self.path, name, ModelSettings(adapter=path))
         (outcomes,) = evaluation.outcomes.values()
         return outcomes
