@@ -36,7 +36,7 @@ from casewright.graph.quotable import quotables
 from casewright.planner import chat_model
 from casewright.planner.decoding.decoder import Decoder
 from casewright.planner.decoding.limits import DecodingLimits
-from casewright.planner.grammar.matcher import PlanMatcher, compiled
+from casewright.planner.grammar.matcher import PlanMatcher, compile_grammar
 from casewright.planner.local_chat import LocalChat, local_chat
 from casewright.planner.prompt import Prompt
 from casewright.stores import Encoder
@@ -105,7 +105,7 @@ class CitingChat(LocalChat):
 
     def _call(self, messages: list[BaseMessage], *arguments: Any, **options: Any) -> str:
         tokenizer = self.model.grammar_tokenizer
-        matcher = PlanMatcher(compiled(tokenizer, CITING), tokenizer)
+        matcher = PlanMatcher(compile_grammar(tokenizer, CITING), tokenizer)
         prompt = self.model.encode(Prompt("", "\n\n".join(str(m.text) for m in messages)))
         limits = DecodingLimits(tokens=self.tokens)
         written = Decoder(self.model).write(prompt, matcher, limits=limits)

@@ -22,14 +22,14 @@ from casewright.finetune.corpus import CorpusToolbox, Split, read_corpus
 from casewright.finetune.evaluation import judge
 from casewright.planner import AnnotatedQuery, Planner, plan_store
 from casewright.planner.named import CASE_PLANNER, ModelSettings
-from casewright.planner.narrowing import MOST, NarrowingPlanner
+from casewright.planner.narrowing import MAX_TOOLS, NarrowingPlanner
 from casewright.stores import CachedEncoder, default_encoder
 from casewright.stores.encoders.minilm import MiniLMEncoder
 from casewright.tools import NO_EVIDENCE, Toolbox
 
 NOTES = (
     "The toolbox of each message is joined with random ones of the training split. kept: share of "
-    f"messages for which the {MOST} tools after narrowing include all tools of the gold plan. "
+    f"messages for which the {MAX_TOOLS} tools after narrowing include all tools of the gold plan. "
     "right tools: share of right plans with the narrowed toolbox; alone: with only the message's "
     "toolbox. ms: median time of narrowing. kept counts all messages, right tools only the first "
     "messages of each toolbox.",
@@ -84,7 +84,7 @@ def measure_narrowing(
             "cases": cases,
             "messages": messages,
             "seed": seed,
-            "most": MOST,
+            "most": MAX_TOOLS,
         },
         figures={
             "messages": float(len(measured[joins[0]])),

@@ -10,7 +10,7 @@ from casewright.errors import InputError, PlanError
 from casewright.graph.limits import BUDGET, Limits
 from casewright.graph.outcome import Outcome
 from casewright.planner import Plan, PlanRequest, parse_plan
-from casewright.planner.choices import plan_choices, plan_parts
+from casewright.planner.choices import editable_steps, plan_choices
 from casewright.planner.price import Price
 from casewright.tools import Toolbox
 
@@ -65,7 +65,7 @@ def card(
     return {
         **values,
         **{name: planning[name] for name in ("price", "left_out")},
-        "steps": plan_parts(values["edited"], plan),
+        "steps": editable_steps(values["edited"], plan),
         "finished": finished,
         "choices": plan_choices(request),
     }

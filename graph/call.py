@@ -23,7 +23,7 @@ from casewright.graph.limits import Limits
 from casewright.graph.outcome import Outcome, Status
 from casewright.tools import CallContext, ToolSpec, rows
 from casewright.tools.body import Body, Work, arun, run
-from casewright.tools.deadline import await_within, let_go, start_daemon
+from casewright.tools.deadline import await_within, detach, start_daemon
 from casewright.tools.results import plain
 
 Row = Mapping[str, Any]
@@ -79,7 +79,7 @@ class Call:
                 self._abandoned.set()
                 work.cancel()
         if not done:
-            await let_go(work)
+            await detach(work)
         self._finish(work, in_time=bool(done))
 
     def outcome(self, step: str, *, started: float, began: float) -> Outcome:

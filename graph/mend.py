@@ -12,7 +12,8 @@ from typing import Any, Literal, get_args
 from casewright.errors import InputError, PlanError
 from casewright.graph.outcome import Outcome
 from casewright.planner import Plan, PlanRequest, PlanResult
-from casewright.planner.continuing import continued, part_of
+from casewright.planner.continuing import continued
+from casewright.planner.plan import sub_plan
 
 Mend = Literal["off", "empty", "failure"]
 #: The statuses after which each mode replans.
@@ -44,7 +45,7 @@ def rest_request(request: PlanRequest, plan: Plan, outcomes: Sequence[Outcome]) 
     tool that found nothing may be called with other arguments.
     """
     done = {number for number, outcome in enumerate(outcomes, 1) if outcome.status == "done"}
-    fixed, numbers = part_of(plan, done)
+    fixed, numbers = sub_plan(plan, done)
     failures = {
         plan.steps[number - 1].renumbered(numbers): _REASONS[outcome.status]
         for number, outcome in enumerate(outcomes, 1)
@@ -112,4 +113,4 @@ def learned_plan(plan: Plan, outcomes: Sequence[Outcome], kept: int) -> Plan | N
     if failed or not added or any(outcome.status != "done" for outcome in added):
         return None
     done = [number for number, outcome in enumerate(outcomes, 1) if outcome.status == "done"]
-    return part_of(plan, done)[0]
+    return sub_plan(plan, done)[0]

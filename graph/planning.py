@@ -11,8 +11,8 @@ from casewright.errors import InputError
 from casewright.graph import traces
 from casewright.graph.limits import Limits
 from casewright.planner import Plan, Planner, PlanRequest, PlanResult, Step
-from casewright.planner.budget import Beyond, trimmed
-from casewright.planner.fallback import FallbackPlanner, in_place_of
+from casewright.planner.budget import BudgetCheck, trimmed
+from casewright.planner.fallback import FallbackPlanner, fallback_result
 from casewright.tools import Toolbox
 from casewright.tools.body import Body
 
@@ -56,7 +56,7 @@ def plan_within(
 
 
 def within(
-    request: PlanRequest, limits: Limits, beyond: Beyond, spent: int = 0
+    request: PlanRequest, limits: Limits, beyond: BudgetCheck, spent: int = 0
 ) -> tuple[PlanRequest, dict[str, str]]:
     """Return the request for a plan within a budget, and the reason for each removed tool.
 
@@ -86,7 +86,7 @@ def plan_in_time(planner: Planner, request: PlanRequest, seconds: float) -> Body
             raise
         fallback = replace(FallbackPlanner().plan(request), confidence=0.0)
         why = f"The run's deadline left {seconds:g} s for planning."
-        return in_place_of(planner.name, why, fallback, milliseconds=seconds * 1000)
+        return fallback_result(planner.name, why, fallback, milliseconds=seconds * 1000)
 
 
 def check_tools(limits: Limits | Mapping[str, Any] | None, toolbox: Toolbox) -> None:

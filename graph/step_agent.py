@@ -22,7 +22,7 @@ from casewright.graph.call import Call, since
 from casewright.graph.limits import Limits
 from casewright.graph.outcome import MissingReferenceError, Outcome, StepInputs
 from casewright.planner import PlanRequest, PlanResult, Prompt, Step, parse_plan, render_prompt
-from casewright.planner.fallback import FallbackPlanner, in_place_of
+from casewright.planner.fallback import FallbackPlanner, fallback_result
 from casewright.planner.model_limits import MAX_TOKENS
 from casewright.planner.named import NamedPlanner, PlannerParts
 from casewright.planner.named_planners import local_model
@@ -31,7 +31,13 @@ from casewright.tools import NO_EVIDENCE, CallContext, Toolbox
 from casewright.tools.deadline import start_daemon
 
 if TYPE_CHECKING:
-    from casewright.planner.decoding import Choose, Conversation, Decoder, DecodingLimits, Written
+    from casewright.planner.decoding import (
+        Choose,
+        Decoder,
+        DecodingLimits,
+        DecodingSession,
+        Written,
+    )
     from casewright.planner.grammar import PlanGrammar
     from casewright.planner.language_model import LanguageModel, PromptTokens
     from casewright.planner.request import Planner
@@ -105,7 +111,7 @@ class AgentPlanner:
             request.validate(plan)
         except Exception as error:  # noqa: BLE001 - a planner never raises for its model
             fallback = self._fallback.plan(request)
-            return in_place_of(self.name, error, fallback, milliseconds=since(started))
+            return fallback_result(self.name, error, fallback, milliseconds=since(started))
         tokens = {
             "input": len(prompt.head) + run.prompt_tokens,
             "output": run.written_tokens,
@@ -202,28 +208,26 @@ class StepAgent:
         thoughts: list[Written] = []
         prompt_tokens, new_tokens = 0, list(prompt.tail)
         with ExitStack() as stack:
-            conversation: Conversation | None = None
+            session: DecodingSession | None = None
             while True:
-                if conversation is None or self.stateless:
+                if session is None or self.stateless:
                     stack.close()
-                    conversation = stack.enter_context(
-                        self.decoder.conversation(prompt.head, limits)
-                    )
+                    session = stack.enter_context(self.decoder.session(prompt.head, limits))
                 if self.thoughts:
                     new_tokens += self.model.encode_plan(BEFORE_THOUGHT)
-                    conversation.feed(new_tokens)
-                    thought = conversation.write(self.grammar.line(), limits=limits)
+                    session.feed(new_tokens)
+                    thought = session.write(self.grammar.line(), limits=limits)
                     thoughts.append(thought)
                     before_step = self.model.encode_plan(NEXT_STEP)
-                    conversation.feed(before_step)
+                    session.feed(before_step)
                     prompt_tokens += len(new_tokens) + len(before_step)
                     new_tokens += [*thought.tokens, *before_step]
                 else:
-                    conversation.feed(new_tokens)
+                    session.feed(new_tokens)
                     prompt_tokens += len(new_tokens)
                 called = [outcome.tool for outcome in outcomes.values()]
                 matcher = self.grammar.next_step(request, called)
-                written = conversation.write(matcher, limits=limits, choose=next(choosing))
+                written = session.write(matcher, limits=limits, choose=next(choosing))
                 calls.append(written)
                 line = self.model.decode(written.tokens)
                 if line == DONE:

@@ -40,9 +40,9 @@ class QueryRecord(BaseModel):
         try:
             return cls.model_validate(dict(record))
         except ValidationError as error:
-            first = error.errors()[0]
-            field_name = ".".join(map(str, first["loc"])) or "the record"
-            raise InputError(f"{field_name}: {first['msg']}.") from error
+            first_error = error.errors()[0]
+            field_name = ".".join(map(str, first_error["loc"])) or "the record"
+            raise InputError(f"{field_name}: {first_error['msg']}.") from error
 
     def turns(self) -> list[Turn]:
         """Return the history without the annotations of its turns."""
@@ -53,20 +53,20 @@ class QueryRecord(BaseModel):
         """Return the request with this record's changes to the toolbox.
 
         Raises:
-            InputError: A part of the record is invalid, or a removed tool is unknown.
+            InputError: The record is invalid, or the toolbox lacks a tool to remove.
         """
         extra = [tool_from_record(tool) for tool in self.tools_extra]
         try:
-            changed = toolbox.with_(*extra)
+            extended = toolbox.with_(*extra)
         except ToolError as error:
             raise InputError(f"tools_extra: {error}") from error
-        # A declared name may equal another tool's alias, such as get_xml.
-        removed = [name if name in changed else alias(name) for name in self.tools_removed]
-        if unknown := [name for name in removed if name not in changed]:
+        # A tool's own name may look like an alias, such as get_xml.
+        removed = [name if name in extended else alias(name) for name in self.tools_removed]
+        if unknown := [name for name in removed if name not in extended]:
             raise InputError(
-                f"tools_removed: the toolbox has no {unknown}. It has {list(changed.names)}."
+                f"tools_removed: the toolbox has no {unknown}. It has {list(extended.names)}."
             )
-        return PlanRequest(self.query, changed.without(*removed), self.context, self.turns())
+        return PlanRequest(self.query, extended.without(*removed), self.context, self.turns())
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,7 +87,7 @@ class AnnotatedQuery:
 
     @property
     def query(self) -> str:
-        """The question."""
+        """Text of the question."""
         return self.record.query
 
     @classmethod
@@ -96,8 +96,8 @@ class AnnotatedQuery:
         query = QueryRecord.read(record)
         try:
             plan = parse_plan(record["plan"])
-            must = {name: _texts(words) for name, words in (record.get("must") or {}).items()}
-            accept = tuple(_texts(tools) for tools in record.get("accept") or ())
+            must = {name: _as_texts(words) for name, words in (record.get("must") or {}).items()}
+            accept = tuple(_as_texts(tools) for tools in record.get("accept") or ())
         except (KeyError, TypeError, AttributeError) as error:
             raise InputError(f"plan, must or accept is missing or malformed: {error}.") from error
         except PlanError as error:
@@ -105,8 +105,8 @@ class AnnotatedQuery:
         return cls(query, plan, str(record.get("class", "")), must, accept)
 
 
-def _texts(value: Any) -> tuple[str, ...]:
-    # A str is a sequence of str too.
+def _as_texts(value: Any) -> tuple[str, ...]:
+    # A text would pass as a sequence of texts.
     if not isinstance(value, list) or not all(isinstance(text, str) for text in value):
         raise TypeError(f"{value!r:.60} is not a list of texts")
     return tuple(value)
@@ -118,7 +118,7 @@ class Conversation:
 
     Attributes:
         turns: The turns, the earliest first, each with the earlier ones as history.
-        kinds: Dependence of each turn on earlier turns: ``first``, ``pronoun``, ``ellipsis``, ….
+        kinds: How each turn depends on earlier turns: ``first``, ``pronoun``, ``ellipsis``, ….
         measuring: True for test data, which must not be used for training or tuning.
     """
 

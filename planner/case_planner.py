@@ -20,18 +20,18 @@ from casewright.tools.deadline import start_daemon
 class CasePlanner(ReusePlanner):
     """Reuses plan cases with literals adapted to the question.
 
-    With a reader, the planner joins those sub-queries of plan cases whose latents are near to the
+    With a reader, the planner combines sub-queries of plan cases whose latents are similar to the
     question's, and uses the plan parser for tools that the reader was not trained on. Without a
     reader, the plan parser plans, with the plan cases as examples.
 
     Args:
-        store: Plan cases; see ``plan_store``. The constructor reads the store, and only without a
-            reader, since a reader has learned its cases.
+        store: Plan cases; see ``plan_store``. It is read here, and only if there is no reader: a
+            reader has learned its plan cases.
         reader: A trained reader of these plan cases.
-        untrained: Plans with tools that the reader was not trained for, in place of the parser.
+        untrained: Plans with tools that the reader was not trained on, in place of the parser.
 
     Raises:
-        InputError: Both are missing.
+        InputError: Neither a store nor a reader is given.
     """
 
     def __init__(
@@ -43,10 +43,10 @@ class CasePlanner(ReusePlanner):
     ) -> None:
         if reader is None and store is None:
             raise InputError("A case planner needs plan cases or a reader. Give one of them.")
-        joins = None if reader is None else SubQueryReuse(reader, untrained)
-        # A language model among the given takes seconds.
-        self._slow = joins if untrained is not None else None
-        super().__init__("case", HistoryReuse(joins or ParserReuse(store)))
+        sub_query_reuse = None if reader is None else SubQueryReuse(reader, untrained)
+        # ``untrained`` may be a language model, which takes seconds.
+        self._slow = sub_query_reuse if untrained is not None else None
+        super().__init__("case", HistoryReuse(sub_query_reuse or ParserReuse(store)))
 
     def plan(self, request: PlanRequest) -> PlanResult:
         """Return the most probable valid plan, or a fallback plan; see ``Planner``."""
@@ -54,7 +54,8 @@ class CasePlanner(ReusePlanner):
         try:
             return super().plan(request)
         except InputError as error:
-            # The plan parser cannot read so many tools; other planners fall back on this one.
+            # The plan parser cannot read so many tools. Other planners use this one as a fallback,
+            # so it must not raise.
             plan, spent = fallback_plan(request), milliseconds_since(started)
             return PlanResult(plan, self.name, 1, str(error), spent, confidence=0.0)
 

@@ -1,4 +1,4 @@
-"""Chat models by ``provider:model`` names, calls with a deadline, and their failures."""
+"""Chat models by ``provider:model`` names, calls of them with a deadline, and error messages."""
 
 from __future__ import annotations
 
@@ -18,18 +18,18 @@ if TYPE_CHECKING:
     from langchain_core.messages import BaseMessage, MessageLikeRepresentation
     from langchain_core.runnables import Runnable
 
-#: Returns the answer to messages, each a role (``system``, ``user``, ``assistant``) and a text.
+#: From messages, each a role (``system``, ``user``, ``assistant``) and a text, to the answer.
 Chat = Callable[[Sequence[tuple[str, str]]], str]
 #: Default deadline of an answer.
 SECONDS = 120.0
-#: The message of openai's client for a response that it cannot read.
-_BARE = re.compile(r"Error code: [0-9]+")
+#: The error text of openai's client for a response that it cannot read.
+_STATUS_ONLY = re.compile(r"Error code: [0-9]+")
 #: Environment variables with the server's address, in langchain-openai's order.
-_VARIABLES = ("OPENAI_API_BASE", "OPENAI_BASE_URL")
-#: Sent to a local server if no key is set, since the client requires one.
-_NO_KEY = "none"
-#: Names of providers' attributes that hold the server's address.
-_ADDRESSES = ("openai_api_base", "base_url", "anthropic_api_url", "azure_endpoint", "endpoint_url")
+_ADDRESS_VARIABLES = ("OPENAI_API_BASE", "OPENAI_BASE_URL")
+#: The key for a server if none is set, since the client requires a key.
+_PLACEHOLDER_KEY = "none"
+#: Attributes of chat models that hold the server's address.
+_URL_FIELDS = ("openai_api_base", "base_url", "anthropic_api_url", "azure_endpoint", "endpoint_url")
 
 
 def chat_model(name: str, **settings: Any) -> BaseChatModel:
@@ -39,7 +39,7 @@ def chat_model(name: str, **settings: Any) -> BaseChatModel:
         name: Provider and model; the provider's own settings (keys, URLs) come from its
             environment variables. ``openai`` reaches any OpenAI-compatible server by its address,
             ``base_url`` or ``OPENAI_BASE_URL``; such a server needs no key to be set.
-        settings: Passed on, for example ``temperature``, ``base_url`` or ``max_tokens``.
+        settings: Passed to the provider, for example ``temperature``, ``base_url``, ``max_tokens``.
 
     Raises:
         InputError: The name is malformed, the address is not a URL, or the provider is unknown or
@@ -73,15 +73,15 @@ def chat_model(name: str, **settings: Any) -> BaseChatModel:
         ) from error
     except Exception as error:  # a provider may raise any error for its settings
         # LangChain's message lists all providers.
-        why = textwrap.shorten(told(error), 250, placeholder=" …")
-        raise InputError(f"The chat model {name!r} cannot be used: {why}") from error
+        reason = textwrap.shorten(told(error), 250, placeholder=" …")
+        raise InputError(f"The chat model {name!r} cannot be used: {reason}") from error
     return chat
 
 
 def _server_settings(settings: dict[str, Any]) -> dict[str, Any]:
     """Return the settings for an OpenAI-compatible server, if the address of one is set."""
     base_url = settings.get("base_url", settings.get("openai_api_base"))
-    sources = {"base_url": base_url, **{name: os.environ.get(name) for name in _VARIABLES}}
+    sources = {"base_url": base_url, **{name: os.environ.get(name) for name in _ADDRESS_VARIABLES}}
     source, address = next(((name, url) for name, url in sources.items() if url), ("", ""))
     if not address:
         return {}
@@ -91,9 +91,9 @@ def _server_settings(settings: dict[str, Any]) -> dict[str, Any]:
             f"{source} is {cleaned(str(address))!r}, not a URL. Write it in full, for example "
             "http://localhost:8000/v1."
         )
-    keyed = os.environ.get("OPENAI_API_KEY") or {"api_key", "openai_api_key"} & set(settings)
-    # A server that needs a key rejects this one with a message.
-    return {"base_url": address} | ({} if keyed else {"api_key": _NO_KEY})
+    has_key = os.environ.get("OPENAI_API_KEY") or {"api_key", "openai_api_key"} & set(settings)
+    # A server that needs a key rejects the placeholder with a message.
+    return {"base_url": address} | ({} if has_key else {"api_key": _PLACEHOLDER_KEY})
 
 
 def ask(
@@ -121,7 +121,7 @@ async def aask(model: BaseChatModel, messages: Sequence[BaseMessage], seconds: f
     def in_thread() -> asyncio.Future[Any]:
         return asyncio.wrap_future(start_daemon(lambda: model.invoke(list(messages))))
 
-    async def awaited() -> Any:
+    async def invoke_async() -> Any:
         try:
             return await model.ainvoke(list(messages))
         except SystemExit as error:
@@ -130,13 +130,13 @@ async def aask(model: BaseChatModel, messages: Sequence[BaseMessage], seconds: f
         except RuntimeError as error:
             if str(error) != "Event loop is closed":
                 raise
-            # The client, shared by all models of an address, has kept a connection of an earlier
-            # event loop that has ended; the synchronous client has none.
+            # The async client, which all models of an address share, has kept a connection of an
+            # event loop that has ended. The synchronous client has no event loop.
             return await in_thread()
 
     generate = getattr(type(model), "_agenerate", None)
     blocks = generate in (BaseChatModel._agenerate, SimpleChatModel._agenerate)
-    return await await_within(in_thread() if blocks else awaited(), seconds)
+    return await await_within(in_thread() if blocks else invoke_async(), seconds)
 
 
 def chat_text(model: BaseChatModel) -> Chat:
@@ -161,11 +161,11 @@ def token_counts(message: Any) -> dict[str, int]:
 def failure(model: BaseChatModel, error: BaseException) -> str:
     """Return a sentence, without secrets, with the model's server and the reason of the failure.
 
-    A client's error may say only "Connection error."; its causes say that the server refused or
-    that the host is unknown. Clients also drop a server's message if its format is unknown to them.
+    A client's error may say only "Connection error.", while its causes say that the server refused
+    or that the host is unknown. Clients also drop a server's message in an unknown format.
     """
     message, cause = told(error), _root_cause(error)
-    if _BARE.fullmatch(str(error)) and (text := _response_text(error)):
+    if _STATUS_ONLY.fullmatch(str(error)) and (text := _response_text(error)):
         message = f"{message} - {text}"
     if str(cause) not in str(error):
         message = f"{message.rstrip('.')} ({told(cause)})"
@@ -174,7 +174,7 @@ def failure(model: BaseChatModel, error: BaseException) -> str:
 
 def at_server(model: BaseChatModel, error: BaseException | None = None) -> str:
     """Return " at URL" if the model's settings or the error name its server, else an empty text."""
-    for attribute in _ADDRESSES:
+    for attribute in _URL_FIELDS:
         if isinstance(value := getattr(model, attribute, None), str) and value:
             return f" at {cleaned(value)}"
     url = getattr(getattr(error, "request", None), "url", None)

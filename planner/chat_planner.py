@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 from casewright.errors import PlanError
 from casewright.planner.chat_call import aask, ask, at_server, failure, token_counts
-from casewright.planner.continuing import checked
-from casewright.planner.fallback import FallbackPlanner, in_place_of
+from casewright.planner.continuing import validated_plan
+from casewright.planner.fallback import FallbackPlanner, fallback_result
 from casewright.planner.parse import parse_plan
 from casewright.planner.plan_cases import EXAMPLES, SELECTION, similar_plans
 from casewright.planner.prompt import render_prompt
@@ -28,15 +28,16 @@ ROUNDS = 2
 
 
 class ChatPlanner:
-    """Asks a chat model for the plan, and once more with the errors if it is invalid.
+    """Asks a chat model for a plan, and once more with the errors if the plan is invalid.
 
-    If the model fails, is too slow or stays invalid, the fallback plans, and the result says why.
+    If the model fails, is too slow or writes two invalid plans, the fallback plans, and the result
+    says why.
 
     Args:
         model: Any LangChain chat model; see ``chat_model`` for ``provider:model`` names.
-        fallback: Plans if the model fails; ``FallbackPlanner`` by default.
-        plan_cases: Plan cases to show as examples.
-        examples: Number of plan cases.
+        fallback: Planner that plans if the model fails; ``FallbackPlanner`` by default.
+        plan_cases: Store of the plan cases that the prompt shows as examples.
+        examples: Maximum number of plan cases in a prompt.
         selection: Selection of the plan cases; ``casewright calibrate`` finds the best for a model.
         seconds: Deadline for all rounds together.
     """
@@ -74,10 +75,11 @@ class ChatPlanner:
         attempts, problem, text = 0, "", ""
         tokens: dict[str, int] = {}
         for _ in range(ROUNDS):
-            left = self._seconds - (time.perf_counter() - started)
+            seconds_left = self._seconds - (time.perf_counter() - started)
             try:
                 answer = yield Work(
-                    partial(ask, model, messages, left), partial(aask, model, messages, left)
+                    partial(ask, model, messages, seconds_left),
+                    partial(aask, model, messages, seconds_left),
                 )
             except Exception as error:  # noqa: BLE001 - a planner never raises for its model
                 problem = self._failure(error, started)
@@ -90,20 +92,17 @@ class ChatPlanner:
                 plan = parse_plan(plan_lines(text))
                 errors = list(request.violations(plan))
                 if not errors:
-                    plan = checked(plan, request)
+                    plan, spent = validated_plan(plan, request), milliseconds_since(started)
+                    return PlanResult(plan, self.name, attempts, "", spent, tokens)
             except PlanError as error:
                 errors = [error]
-            else:
-                if not errors:
-                    spent = milliseconds_since(started)
-                    return PlanResult(plan, self.name, attempts, "", spent, tokens)
             problem = f"The model's plan was invalid: {errors[0]}"
             messages += _repair(text, errors)
-        other = yield Work(lambda: fallback.plan(request), lambda: fallback.aplan(request))
-        return in_place_of(
+        result = yield Work(lambda: fallback.plan(request), lambda: fallback.aplan(request))
+        return fallback_result(
             self.name,
             problem,
-            other,
+            result,
             milliseconds=milliseconds_since(started),
             attempts=attempts,
             tokens=tokens,
@@ -118,9 +117,9 @@ class ChatPlanner:
         return [SystemMessage(prompt.head), HumanMessage(prompt.tail)]
 
     def _failure(self, error: Exception, started: float) -> str:
-        # A timeout before the deadline is the model's, for example of its connection.
-        late = time.perf_counter() - started >= self._seconds
-        if late and isinstance(error, TimeoutError):
+        # A timeout before the deadline comes from the model, for example from its connection.
+        deadline_passed = time.perf_counter() - started >= self._seconds
+        if deadline_passed and isinstance(error, TimeoutError):
             return f"The model{at_server(self._model)} gave no plan within {self._seconds:g} s."
         return failure(self._model, error)
 
@@ -128,9 +127,11 @@ class ChatPlanner:
 def _repair(text: str, errors: list[PlanError]) -> list[BaseMessage]:
     from langchain_core.messages import AIMessage, HumanMessage
 
-    listed = "\n".join(f"- {error}" for error in errors[:10])
-    mend = f"That plan cannot be run:\n{listed}\nWrite the whole plan again, nothing else."
-    return [AIMessage(text), HumanMessage(mend)]
+    error_list = "\n".join(f"- {error}" for error in errors[:10])
+    correction = (
+        f"That plan cannot be run:\n{error_list}\nWrite the whole plan again, nothing else."
+    )
+    return [AIMessage(text), HumanMessage(correction)]
 
 
 def plan_lines(text: str) -> str:

@@ -1,6 +1,6 @@
-"""The choices for a plan: its tools, and the sources of each argument.
+"""The choices from which a person can compose a plan: its tools, and the values of arguments.
 
-A plan built from these choices passes all static checks but those of ranges and a budget.
+A plan of these choices passes all static checks except those of ranges and of a budget.
 """
 
 from __future__ import annotations
@@ -19,25 +19,25 @@ from casewright.tools.alias import NAME
 def plan_choices(request: PlanRequest) -> dict[str, Any]:
     """Return the choices for a plan of a request, as JSON.
 
-    ``most_steps``; ``words``, for spans: the question's words, each with the text up to the next
-    one; and ``tools``: name, description, result fields, and parameters. A parameter's ``alone``,
-    and its ``items`` if it takes a list, list the kinds of values: one of ``values``, in the plan
-    language; a result field of a ``step``; or the input of a person: a ``text``, a ``span`` of the
-    question, a ``number``.
+    ``most_steps`` is the maximum number of steps. ``words`` are the question's words, for spans,
+    each with the text up to the next word. ``tools`` have name, description, result fields and
+    parameters. A parameter's ``alone`` says which values an argument can have, and ``items``, if it
+    takes a list, which values the list can have: one of ``values``, in the plan language; a result
+    field of a ``step``; or what a person types: a ``text``, a ``span`` of the question, a
+    ``number``.
     """
     question = " ".join(request.question.split())
-    runs = [*RUNS.finditer(question)]
-    ends = [run.start() for run in runs[1:]] + [len(question)]
+    words = [*RUNS.finditer(question)]
+    ends = [word.start() for word in words[1:]] + [len(question)]
+    gaps = [question[word.end() : end] for word, end in zip(words, ends, strict=False)]
     return {
         "most_steps": request.max_steps,
-        "words": [
-            [run[0], question[run.end() : end]] for run, end in zip(runs, ends, strict=False)
-        ],
-        "tools": [_tool(tool, request) for tool in request.toolbox],
+        "words": [[word[0], gap] for word, gap in zip(words, gaps, strict=True)],
+        "tools": [_tool_record(tool, request) for tool in request.toolbox],
     }
 
 
-def _tool(tool: ToolSpec, request: PlanRequest) -> dict[str, Any]:
+def _tool_record(tool: ToolSpec, request: PlanRequest) -> dict[str, Any]:
     return {
         "name": tool.name,
         "description": tool.description,
@@ -56,41 +56,42 @@ def _tool(tool: ToolSpec, request: PlanRequest) -> dict[str, Any]:
     }
 
 
-def _values(parameter: Parameter, request: PlanRequest, fits: Any) -> dict[str, Any]:
-    sources, text = parameter.sources, fits("")
+def _values(parameter: Parameter, request: PlanRequest, accepts: Any) -> dict[str, Any]:
+    """Return the possible values of a parameter, of those that ``accepts`` is true for."""
+    sources, takes_text = parameter.sources, accepts("")
     # A lone surrogate cannot be a literal.
-    whole = (c for c in parameter.choices if c == c.encode("utf-8", "ignore").decode())
-    values: list[Any] = [Literal(choice) for choice in whole if text]
-    if Source.QUESTION in sources and text:
+    choices = (c for c in parameter.choices if c == c.encode("utf-8", "ignore").decode())
+    values: list[Any] = [Literal(choice) for choice in choices if takes_text]
+    if Source.QUESTION in sources and takes_text:
         values.append(QuestionRef())
     if Source.CONTEXT in sources:
-        known = ((f, value) for f, value in request.context.items() if value is not None)
-        values += [ContextRef(f) for f, value in known if NAME.fullmatch(f) and fits(value)]
-    if Source.BOOLEAN in sources and fits(True):
+        fields = ((f, value) for f, value in request.context.items() if value is not None)
+        values += [ContextRef(f) for f, value in fields if NAME.fullmatch(f) and accepts(value)]
+    if Source.BOOLEAN in sources and accepts(True):
         values += [Literal(True), Literal(False)]
     return {
         "values": list(map(str, values)),
         "step": Source.STEP in sources,
-        "text": Source.LITERAL in sources and text,
-        "span": Source.SPAN in sources and Source.LITERAL not in sources and text,
-        "number": Source.NUMBER in sources and fits(0),
+        "text": Source.LITERAL in sources and takes_text,
+        "span": Source.SPAN in sources and Source.LITERAL not in sources and takes_text,
+        "number": Source.NUMBER in sources and accepts(0),
     }
 
 
-def plan_parts(*texts: str) -> list[dict[str, Any]]:
-    """Return the steps of the first text that is a plan: tool, and arguments in the plan language.
+def editable_steps(*texts: str) -> list[dict[str, Any]]:
+    """Return the steps of the first text that is a plan, each with its tool and arguments.
 
-    A list argument is a list of its items.
+    An argument is in the plan language; a list is given as a list of its items.
     """
     for text in texts:
         try:
-            return [_part(step) for step in parse_plan(text).steps]
+            return [_step_record(step) for step in parse_plan(text).steps]
         except PlanError:
             continue
     return []
 
 
-def _part(step: Step) -> dict[str, Any]:
+def _step_record(step: Step) -> dict[str, Any]:
     return {
         "tool": step.tool,
         "arguments": {

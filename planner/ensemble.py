@@ -1,8 +1,8 @@
 """Planning by the plan parser and a language model together: each ranks the other's plans.
 
-The parser's likeliest plans and the plan that the model writes are candidates; the one with the
-highest weighted sum of both log-probabilities is taken. That is rescoring of an n-best list
-(Schwartz and Austin 1991), a product of two experts (Hinton 2002). Where the parser alone is sure,
+The candidates are the parser's most probable plans and the plan that the model writes; the result
+is the one with the highest weighted sum of both log-probabilities. That is rescoring of an n-best
+list (Schwartz and Austin 1991), a product of two experts (Hinton 2002). If the parser is confident,
 the model is not asked: a cascade (Viola and Jones 2001).
 """
 
@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING
 
 from threadpoolctl import get_cached_controller
 
-from casewright.planner.fallback import in_place_of
+from casewright.planner.fallback import fallback_result
 from casewright.planner.named import ENSEMBLE
 from casewright.planner.plan import Plan
 from casewright.planner.request import PlanRequest, PlanResult, milliseconds_since
@@ -38,24 +38,24 @@ if TYPE_CHECKING:
     from casewright.planner.model_planner import ModelPlanner
 
 CARD = Path(__file__).with_name("ensemble.json")
-#: The parser's plans that are candidates: with six, plans are right no more often.
-CANDIDATES = 3
-#: Longest prompt that the model is asked with, in tokens: its training had none longer.
-LONGEST = 4096
-#: Largest margin over the next candidate that counts, in nats; that of the only candidate.
+#: Maximum number of the parser's plans among the candidates; six give no more right plans.
+PARSER_CANDIDATES = 3
+#: Maximum number of tokens of a prompt for the model, which is that of its training.
+MAX_PROMPT_TOKENS = 4096
+#: Maximum margin of a plan over the next one, in nats; also the margin of a single candidate.
 MARGIN = 20.0
 
 
 @dataclass(frozen=True, slots=True)
 class EnsembleCard:
-    """Constants that ``casewright finetune ensemble`` chose on the toolboxes for validation.
+    """Constants that ``casewright finetune ensemble`` chose on the validation toolboxes.
 
     Attributes:
-        weight: Of the model's log-probability, beside the parser's.
-        sure: Confidence of the parser from which the model is not asked.
+        weight: Weight of the model's log-probability; the parser's has weight 1.
+        sure: Confidence of the parser from which on the model is not asked.
         intercept, score, margin: Coefficients of the logistic curve from a plan's score and its
             margin over the next to its probability of being right.
-        asks_below: Below this confidence, ask the user what was meant.
+        asks_below: Confidence below which the user is asked what was meant.
     """
 
     weight: float
@@ -82,12 +82,13 @@ class EnsembleCard:
 
 @dataclass(frozen=True, slots=True)
 class CandidatePlan:
-    """A plan, and its log-probabilities by the parser and by the model.
-
-    The parser's is that of its least likely candidate where the plan is the model's alone.
+    """A plan that the ensemble ranks.
 
     Attributes:
-        confidence: The parser's; ``None`` where the plan is the model's alone.
+        parser: The parser's log-probability. A plan that only the model proposes has that of the
+            parser's least probable candidate.
+        model: The model's log-probability.
+        confidence: The parser's confidence; ``None`` if only the model proposes the plan.
     """
 
     plan: Plan
@@ -100,8 +101,8 @@ class EnsemblePlanner:
     """Plans by the plan parser and a language model; see the module.
 
     Args:
-        parser: Makes plans with scores, as ``ParserReuse`` does.
-        load: Returns the planner that writes plans by the model; called when it is first asked.
+        parser: Source of plans with scores, such as ``ParserReuse``.
+        load: Returns the model's planner; called when the model is first asked.
     """
 
     def __init__(
@@ -113,7 +114,7 @@ class EnsemblePlanner:
     ) -> None:
         self.name = name
         self._parser = parser
-        self._alone = ReusePlanner(self.name, parser)
+        self._parser_planner = ReusePlanner(self.name, parser)
         self._load = load
         self._lock = threading.Lock()
         self._loaded: ModelPlanner | None = None
@@ -127,29 +128,28 @@ class EnsemblePlanner:
             return model
 
     def plan(self, request: PlanRequest) -> PlanResult:
-        """Return the plan with the highest joint score; the parser's if the model fails."""
+        """Return the plan with the highest joint score, or the parser's plan if the model fails."""
         started = time.perf_counter()
         if request.failures:
-            return self._alone.plan(request)
-        scored_plans, error = self._outcome(request)
+            return self._parser_planner.plan(request)
+        scored_plans, error = self._plans_and_error(request)
         result = first_valid(self.name, scored_plans, request, started)
         if error is None:
             return result
         spent = milliseconds_since(started)
-        return in_place_of(self.name, error, result, milliseconds=spent)
+        return fallback_result(self.name, error, result, milliseconds=spent)
 
     def scored_plans(self, request: PlanRequest) -> Iterator[ScoredPlan]:
-        """Yield plans for a request, the likeliest first; see ``PlanSource``.
+        """Yield plans, the most probable first, or the parser's if the model fails."""
+        return self._plans_and_error(request)[0]
 
-        If the model fails, they are the parser's.
-        """
-        return self._outcome(request)[0]
-
-    def _outcome(self, request: PlanRequest) -> tuple[Iterator[ScoredPlan], Exception | None]:
-        """Return plans, and the model's error if they are the parser's for that reason."""
+    def _plans_and_error(
+        self, request: PlanRequest
+    ) -> tuple[Iterator[ScoredPlan], Exception | None]:
+        """Return plans, and the model's error if it failed and they are only the parser's."""
         scored_plans = self._parser_plans(request)
         try:
-            if scored_plans and self._decides(scored_plans[0], request):
+            if scored_plans and self._parser_suffices(scored_plans[0], request):
                 return iter(scored_plans), None
             return self._ranked(self._candidates(request, scored_plans)), None
         except Exception as error:  # noqa: BLE001 - a planner never raises for its model
@@ -158,15 +158,15 @@ class EnsemblePlanner:
     def _unconfirmed(self, scored: ScoredPlan) -> ScoredPlan:
         """Return a plan of the parser that asks back below the ensemble's threshold."""
         confidence = scored.confidence
-        unsure = confidence is not None and confidence < self._card.asks_below
-        return scored._replace(asks_back=scored.asks_back or unsure)
+        is_unsure = confidence is not None and confidence < self._card.asks_below
+        return scored._replace(asks_back=scored.asks_back or is_unsure)
 
     async def aplan(self, request: PlanRequest) -> PlanResult:
         """Return the same as ``plan``, from a thread of its own."""
         return await asyncio.wrap_future(start_daemon(lambda: self.plan(request)))
 
     def candidates(self, request: PlanRequest) -> list[CandidatePlan]:
-        """Return the plans that are ranked, those of the parser first, in its order.
+        """Return the plans to rank: first the parser's in its order, then the model's.
 
         Raises:
             CasewrightError: The model failed; see ``ModelPlanner.ranked``.
@@ -174,33 +174,33 @@ class EnsemblePlanner:
         return self._candidates(request, self._parser_plans(request))
 
     def _parser_plans(self, request: PlanRequest) -> list[ScoredPlan]:
-        # As in ReusePlanner: one thread. Torch has threads of its own.
+        # One thread as in ReusePlanner; torch has its own threads.
         with get_cached_controller().limit(limits=1, user_api="blas"):
-            return list(islice(valid_plans(self._parser, request), CANDIDATES))
+            return list(islice(valid_plans(self._parser, request), PARSER_CANDIDATES))
 
-    def _decides(self, first: ScoredPlan, request: PlanRequest) -> bool:
-        """Return whether the parser's likeliest plan is taken without the model."""
-        sure = first.confidence is None or first.confidence >= self._card.sure
+    def _parser_suffices(self, top_plan: ScoredPlan, request: PlanRequest) -> bool:
+        """Return True if the parser's most probable plan is taken without the model."""
+        is_sure = top_plan.confidence is None or top_plan.confidence >= self._card.sure
         # The parser does not read history.
-        if sure and not request.history:
+        if is_sure and not request.history:
             return True
-        return self._model.prompt_tokens(request) > LONGEST
+        return self._model.prompt_tokens(request) > MAX_PROMPT_TOKENS
 
     def _candidates(
         self, request: PlanRequest, scored_plans: Sequence[ScoredPlan]
     ) -> list[CandidatePlan]:
         by_plan = {scored.plan: scored for scored in reversed(scored_plans)}
         scores = self._model.ranked(request, list(dict.fromkeys(r.plan for r in scored_plans)))
-        by_parser = {
+        parser_scores = {
             plan: scored.score
             for plan, scored in by_plan.items()
             if scored.score is not None and not request.history
         }
-        least = min(by_parser.values(), default=0.0)
+        lowest = min(parser_scores.values(), default=0.0)
         return [
             CandidatePlan(
                 plan,
-                by_parser.get(plan, least),
+                parser_scores.get(plan, lowest),
                 score,
                 by_plan[plan].confidence if plan in by_plan else None,
             )
@@ -208,22 +208,22 @@ class EnsemblePlanner:
         ]
 
     def _ranked(self, candidates: Sequence[CandidatePlan]) -> Iterator[ScoredPlan]:
-        """Yield candidates as scored plans, the likeliest first."""
+        """Yield candidates as scored plans, the most probable first."""
         card = self._card
         ranked = ranked_by(candidates, card.weight)
-        best = ranked[0][1]
-        weights = [math.exp(score - best) for _, score in ranked]
+        best_score = ranked[0][1]
+        weights = [math.exp(score - best_score) for _, score in ranked]
         shares = [weight / sum(weights) for weight in weights]
         for number, (plan, score) in enumerate(ranked):
             confidence = card.confidence(score, margin(ranked[number:]))
-            first, *others = shares[number:]
-            because = f"of {len(ranked)} candidates it has a share of {first:.2g}"
-            because += f", the next {others[0]:.2g}" if others else ""
+            because = f"of {len(ranked)} candidates it has a share of {shares[number]:.2g}"
+            if number + 1 < len(shares):
+                because += f", the next {shares[number + 1]:.2g}"
             yield ScoredPlan(plan, confidence, confidence < card.asks_below, because, score)
 
 
 def ranked_by(candidates: Sequence[CandidatePlan], weight: float) -> list[tuple[Plan, float]]:
-    """Return plans with their scores, the highest first: the weighted sum of log-probabilities."""
+    """Return plans with their weighted sums of log-probabilities, the highest first."""
     scored = [(each.plan, each.parser + weight * each.model) for each in candidates]
     return sorted(scored, key=lambda pair: -pair[1])
 

@@ -41,27 +41,29 @@ class FallbackPlanner:
         return self.plan(request)
 
 
-def in_place_of(
+def fallback_result(
     planner: str,
-    why: str | Exception,
-    other: PlanResult,
+    reason: str | Exception,
+    result: PlanResult,
     *,
     milliseconds: float,
     attempts: int = 1,
     tokens: Mapping[str, int] | None = None,
     written: str = "",
 ) -> PlanResult:
-    """Return the result of a fallback planner with the reason why the first planner failed.
+    """Return the fallback planner's result with the reason why the planner itself failed.
 
     ``milliseconds`` is the time of both planners; ``written`` is cut to ``MAX_WRITTEN_CHARACTERS``.
     """
-    if isinstance(why, Exception):
-        why = str(why) if isinstance(why, CasewrightError) else f"It failed: {told(why)}"
+    if isinstance(reason, Exception):
+        reason = (
+            str(reason) if isinstance(reason, CasewrightError) else f"It failed: {told(reason)}"
+        )
     return replace(
-        other,
-        attempts=attempts + other.attempts,
-        fallback=f"{planner}: {why}",
+        result,
+        attempts=attempts + result.attempts,
+        fallback=f"{planner}: {reason}",
         milliseconds=milliseconds,
-        tokens=tokens or other.tokens,
+        tokens=tokens or result.tokens,
         written=written[:MAX_WRITTEN_CHARACTERS],
     )

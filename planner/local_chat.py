@@ -19,12 +19,12 @@ def local_chat(name: str, *, temperature: float = 0, max_tokens: int = 256) -> L
 
 
 class LocalChat(SimpleChatModel):
-    """Samples a language model's answer under its own chat template.
+    """Samples a language model's answer, in the format of its own chat template.
 
     Attributes:
         model: A ``LanguageModel``.
-        tokens: Maximal number of tokens of an answer.
-        temperature: Temperature of the sampling; 0 takes the likeliest tokens.
+        tokens: Maximum number of tokens of an answer.
+        temperature: Temperature of the sampling; 0 takes the most probable tokens.
     """
 
     model: Any
@@ -48,10 +48,9 @@ class LocalChat(SimpleChatModel):
         **kwargs: Any,
     ) -> str:
         torch = import_module("torch")
-        # As a single user turn: some chat templates have no system role.
-        prompt = self.model.encode(
-            Prompt("", "\n\n".join(str(message.text) for message in messages))
-        )
+        # All messages become one user turn, since some chat templates have no system role.
+        text = "\n\n".join(str(message.text) for message in messages)
+        prompt = self.model.encode(Prompt("", text))
         ids = torch.tensor([[*prompt.head, *prompt.tail]], device=self.model.device)
         with torch.inference_mode():
             output = self.model.network.generate(

@@ -1,10 +1,10 @@
 """Limits of decoding, in a module without slow imports."""
 
-#: Default of the maximal number of tokens of a plan: some twenty steps.
+#: Default maximum number of tokens of a plan: some twenty steps.
 MAX_TOKENS = 1024
-#: The same without a grammar, when a model may loop: some ten steps.
+#: The same for decoding without a grammar, when a model may loop: some ten steps.
 FREE_TOKENS = 256
 #: Memory of the prefix cache, which holds the key/value states of prompt prefixes.
-HEAD_BYTES = 512 * 2**20
+PREFIX_BYTES = 512 * 2**20
 #: Disk space of the prefix cache that processes share.
-HEAD_FILE_BYTES = 2**30
+PREFIX_FILE_BYTES = 2**30

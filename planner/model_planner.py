@@ -1,4 +1,4 @@
-"""Planning by a local language model, under a grammar by which no plan can be malformed."""
+"""Planning by a local language model, under a grammar that admits only valid plans."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Literal
 
 from casewright.errors import PlanError
 from casewright.planner.chat_planner import plan_lines
-from casewright.planner.continuing import checked
-from casewright.planner.fallback import FallbackPlanner, in_place_of
+from casewright.planner.continuing import validated_plan
+from casewright.planner.fallback import FallbackPlanner, fallback_result
 from casewright.planner.model_limits import FREE_TOKENS, MAX_TOKENS
 from casewright.planner.parse import parse_plan
 from casewright.planner.plan import Plan
@@ -31,8 +31,8 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class _Prompted:
-    """A request, its prompt, and the seconds that rendering the prompt took."""
+class _PromptedRequest:
+    """A request, its prompt, and the seconds that the prompt took to render."""
 
     request: PlanRequest
     prompt: PromptTokens
@@ -42,13 +42,13 @@ class _Prompted:
 class ModelPlanner:
     """Lets a causal language model write the whole plan in one call (REAPER, Joshi et al. 2024).
 
-    It writes under a grammar that is made from the request, so only a valid plan can be written;
-    the plan is checked all the same. Where the model is out of time or of tokens, or fails, the
-    fallback planner answers, and the result says why.
+    It writes under a grammar for the request, which admits only valid plans; the plan is checked
+    all the same. If the model runs out of time or tokens, or fails, the fallback planner answers,
+    and the result says why.
 
     With ``constrained=False`` the model writes greedily without a grammar until it ends its answer,
-    as the paper's planner does; lines around a plan do not count, as for a chat model. Where that
-    is no valid plan, the fallback planner answers, and the result's ``written`` holds the text.
+    as the paper's planner does; lines before and after the plan are ignored. If there is no valid
+    plan, the fallback planner answers, and the result's ``written`` has the model's text.
 
     With a draft planner, the model scores that planner's plan in one forward pass, and decodes from
     the first token at which its own choice differs (speculative decoding). The plan is the same as
@@ -62,14 +62,14 @@ class ModelPlanner:
         examples: Maximum number of plan cases in a prompt.
         selection: Selection of the plan cases.
         seconds: Deadline of a plan, or of a batch of plans.
-        tokens: Most tokens of a plan; by default fewer where no grammar ends it.
-        batch: Most questions that ``plan_many`` decodes together.
+        tokens: Maximum number of tokens of a plan; the default is smaller without a grammar.
+        batch: Maximum number of questions that ``plan_many`` decodes together.
         constrained: Write under the grammar.
-        draft: Planner whose plans are drafts; a quick one, such as the case planner. Questions that
-            are decoded together have none.
+        draft: Planner whose plans are drafts; a quick one, such as the case planner. It is not used
+            for questions that are decoded together.
         head_folder: Folder of the cache of prompt prefixes ("heads"), which processes share, for a
             model that was loaded from files: by default ``heads`` in the cache folder; ``None``
-            keeps the prefixes in memory alone.
+            keeps the prefixes only in memory.
     """
 
     def __init__(
@@ -92,16 +92,16 @@ class ModelPlanner:
 
         self._model = model
         folder = cache_folder() / "heads" if head_folder == "cache" else head_folder
-        self._decoder = Decoder(model, head_folder=folder)
-        self._matcher = _matchers(model, constrained=constrained)
+        self._decoder = Decoder(model, prefix_folder=folder)
+        self._matcher = _new_matcher(model, constrained=constrained)
         self._draft = draft
         self._fallback = fallback or FallbackPlanner()
         self._plan_cases = plan_cases
         self._examples = examples
         self._selection = selection
         self._seconds = seconds
-        default = MAX_TOKENS if constrained else FREE_TOKENS
-        self._tokens = default if tokens is None else tokens
+        default_tokens = MAX_TOKENS if constrained else FREE_TOKENS
+        self._tokens = default_tokens if tokens is None else tokens
         self.batch = batch
         self.name = f"model:{model.name}{'' if constrained else ', grammar off'}"
 
@@ -110,26 +110,26 @@ class ModelPlanner:
         return self.plan_many([request])[0]
 
     async def aplan(self, request: PlanRequest) -> PlanResult:
-        """Return the same as ``plan``, from a thread of its own."""
+        """Return the same as ``plan``, which runs in a daemon thread."""
         return await asyncio.wrap_future(start_daemon(lambda: self.plan(request)))
 
     def plan_many(self, requests: Sequence[PlanRequest]) -> list[PlanResult]:
         """Return a plan for each request, in order.
 
-        Requests with the same prompt prefix are decoded together. The time of a result is its share
-        of the batch's.
+        Requests with the same prompt prefix are decoded together, in batches. A result's time is
+        its share of the batch's time.
         """
         results: dict[int, PlanResult] = {}
-        groups: dict[tuple[int, ...], list[tuple[int, _Prompted]]] = defaultdict(list)
+        groups: dict[tuple[int, ...], list[tuple[int, _PromptedRequest]]] = defaultdict(list)
         for number, request in enumerate(requests):
             started = time.perf_counter()
             try:
                 prompt = self._prompt(request)
             except Exception as error:  # noqa: BLE001 - a planner never raises for its model
                 spent = time.perf_counter() - started
-                results[number] = self._fallen_back(request, error, spent)
+                results[number] = self._fallback_plan(request, error, spent)
             else:
-                prompted = _Prompted(request, prompt, time.perf_counter() - started)
+                prompted = _PromptedRequest(request, prompt, time.perf_counter() - started)
                 groups[prompt.head].append((number, prompted))
         for group in groups.values():
             # Shorter prompts are padded to the longest of their batch.
@@ -152,49 +152,50 @@ class ModelPlanner:
                 for the model's own plan.
 
         Raises:
-            DecodingError: The model is out of time, tokens or positions.
-            GrammarError: The model's tokens cannot write what must come next.
-            PlanError: It wrote no valid plan.
+            DecodingError: The model runs out of time or tokens, or the prompt is too long.
+            GrammarError: The model's tokens cannot write the required text.
+            PlanError: The model wrote no valid plan.
         """
         from casewright.planner.decoding import DecodingLimits
 
         limits = DecodingLimits(self._tokens, time.perf_counter() + self._seconds)
         prompt = self._prompt(request)
         texts = {plan: self._answer(plan) for plan in plans}
-        with self._decoder.conversation(prompt.head, limits) as conversation:
-            conversation.feed(prompt.tail)
-            tree = conversation.read_tree([*texts.values()], limits)
+        with self._decoder.session(prompt.head, limits) as session:
+            session.feed(prompt.tail)
+            tree = session.read_tree([*texts.values()], limits)
             scores = {plan: tree.log_probability(text) for plan, text in texts.items()}
-            tokens: Sequence[int] | None = tree.walk(self._matcher(request), self._model.ends)
+            matcher, ends = self._matcher(request), self._model.ends
+            tokens: Sequence[int] | None = tree.greedy_tokens(matcher, ends)
             if tokens is None:
                 draft = str(max(scores, key=lambda plan: scores[plan])) if scores else ""
                 matcher = self._matcher(request)
-                tokens = conversation.write(matcher, limits=limits, draft=draft).tokens
-        plan = checked(parse_plan(plan_lines(self._model.decode(tokens))), request)
+                tokens = session.write(matcher, limits=limits, draft=draft).tokens
+        plan = validated_plan(parse_plan(plan_lines(self._model.decode(tokens))), request)
         if plan not in scores:
-            with self._decoder.conversation(prompt.head, limits) as conversation:
-                conversation.feed(prompt.tail)
+            with self._decoder.session(prompt.head, limits) as session:
+                session.feed(prompt.tail)
                 text = self._answer(plan)
-                scores[plan] = conversation.read_tree([text], limits).log_probability(text)
+                scores[plan] = session.read_tree([text], limits).log_probability(text)
         return scores
 
     def _answer(self, plan: Plan) -> tuple[int, ...]:
-        """Return a plan's tokens, with the end."""
+        """Return a plan's tokens, with an end token."""
         return (*self._model.encode_plan(str(plan)), self._model.ends[0])
 
     def _prompt(self, request: PlanRequest) -> PromptTokens:
-        """Return the prompt, with as many of its examples as the model has positions for."""
+        """Return the prompt, with as many plan cases as the model's context has room for."""
         examples = similar_plans(self._plan_cases, request, self._examples, self._selection)
-        most = self._model.positions
+        context_length = self._model.context_length
         while True:
             tokens = self._model.encode(render_prompt(request, examples))
             tokens = replace(tokens, tail=(*tokens.tail, *self._fixed_tokens(request)))
             length = len(tokens.head) + len(tokens.tail)
-            if not examples or most is None or length + self._tokens <= most:
+            if not examples or context_length is None or length + self._tokens <= context_length:
                 return tokens
             examples.pop()
 
-    def _write(self, batch: Sequence[_Prompted]) -> list[PlanResult]:
+    def _write(self, batch: Sequence[_PromptedRequest]) -> list[PlanResult]:
         from casewright.planner.decoding import DecodingLimits
 
         started = time.perf_counter()
@@ -223,7 +224,7 @@ class ModelPlanner:
         ]
 
     def _draft_text(self, request: PlanRequest) -> str:
-        """Return the draft planner's plan; an empty text where it has none for the request."""
+        """Return the draft planner's plan as text; empty if it has no valid plan."""
         if self._draft is None or request.failures:
             return ""
         try:
@@ -234,11 +235,11 @@ class ModelPlanner:
         return str(plan)
 
     def _fixed_tokens(self, request: PlanRequest) -> list[int]:
-        text = _fixed_text(request)
+        text = _fixed_steps_text(request)
         return self._model.encode_plan(text) if text else []
 
     def _text_so_far(self, matcher: Matcher) -> str:
-        """Return the text written without a grammar, also where decoding was stopped."""
+        """Return the text that was written without a grammar, even if decoding was stopped."""
         from casewright.planner.decoding.free_matcher import FreeMatcher
 
         return self._model.decode(matcher.tokens) if isinstance(matcher, FreeMatcher) else ""
@@ -247,7 +248,7 @@ class ModelPlanner:
         self, request: PlanRequest, outcome: Written | Exception, text: str, seconds: float
     ) -> PlanResult:
         if isinstance(outcome, Exception):
-            return self._fallen_back(request, outcome, seconds, text)
+            return self._fallback_plan(request, outcome, seconds, text)
         tokens = {
             "input": outcome.prompt_tokens,
             "output": len(outcome.tokens),
@@ -255,33 +256,35 @@ class ModelPlanner:
             "model_steps": outcome.model_steps,
             "drafted": outcome.drafted,
         }
-        text = _fixed_text(request) + self._model.decode(outcome.tokens)
+        text = _fixed_steps_text(request) + self._model.decode(outcome.tokens)
         try:
-            plan = checked(parse_plan(plan_lines(text)), request)
+            plan = validated_plan(parse_plan(plan_lines(text)), request)
         except PlanError as error:
-            return self._fallen_back(request, error, seconds, text, tokens)
+            return self._fallback_plan(request, error, seconds, text, tokens)
         return PlanResult(plan, self.name, milliseconds=seconds * 1000, tokens=tokens)
 
-    def _fallen_back(
+    def _fallback_plan(
         self,
         request: PlanRequest,
-        why: Exception,
+        error: Exception,
         seconds: float,
         text: str = "",
         tokens: Mapping[str, int] | None = None,
     ) -> PlanResult:
-        other = self._fallback.plan(request)
-        spent = seconds * 1000 + other.milliseconds
-        return in_place_of(self.name, why, other, milliseconds=spent, tokens=tokens, written=text)
+        result = self._fallback.plan(request)
+        spent = seconds * 1000 + result.milliseconds
+        return fallback_result(
+            self.name, error, result, milliseconds=spent, tokens=tokens, written=text
+        )
 
 
-def _fixed_text(request: PlanRequest) -> str:
-    """Return the beginning of the plan, which the model goes on with."""
+def _fixed_steps_text(request: PlanRequest) -> str:
+    """Return the text of the fixed first steps, which the model continues."""
     fixed = request.fixed
     return f"{fixed}\ns{len(fixed.steps) + 1} = " if fixed.steps else ""
 
 
-def _matchers(model: LanguageModel, *, constrained: bool) -> Callable[[PlanRequest], Matcher]:
+def _new_matcher(model: LanguageModel, *, constrained: bool) -> Callable[[PlanRequest], Matcher]:
     if constrained:
         from casewright.planner.grammar import PlanGrammar
 

@@ -1,6 +1,6 @@
-"""Planners by name: our own, those of other packages, and chat models.
+"""Planners by name: Casewright's own, those of other packages, and chat models.
 
-An entry point of the group ``casewright.planners`` names a ``NamedPlanner``; see ``extensions``.
+Entry points of the group ``casewright.planners`` name a ``NamedPlanner`` each; see ``extensions``.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from casewright.planner.request import Planner
     from casewright.stores import CaseStore, Encoder
 
-#: Names of the case planner, the classifiers, the plan parser, and the ensemble of both models.
+#: Names of the case planner, the classifiers, the plan parser, and the ensemble.
 CASE_PLANNER, CLASSIFIERS, PARSER, ENSEMBLE = "case", "classifiers", "parser", "ensemble"
 #: Prefix of the folder or name of a causal language model that runs in this process.
 LOCAL = "local:"
@@ -36,10 +36,10 @@ class ModelSettings:
 
     Attributes:
         adapter: Folder or name of a PEFT adapter.
-        device: By default a GPU if there is one.
-        dtype: By default bfloat16 on a GPU, else float32.
-        examples: Plan cases in the prompt; the planner's own number by default.
-        constrained: Constrained decoding, by the request's grammar.
+        device: Device of the model; by default a GPU if there is one.
+        dtype: Type of the weights; by default bfloat16 on a GPU, else float32.
+        examples: Number of plan cases in the prompt; by default the planner's own.
+        constrained: True for decoding under the request's grammar.
     """
 
     adapter: str | None = None
@@ -51,12 +51,12 @@ class ModelSettings:
 
 @dataclass(frozen=True, slots=True)
 class PlannerParts:
-    """Arguments from which a planner may be made.
+    """Arguments for the factories of planners; each factory uses those that it needs.
 
     Attributes:
         name: The planner's name, with the part after its colon.
         reader: The domain's reader, if it has one and the planner uses it.
-        queries: Returns the annotated queries of the domain.
+        queries: Function that returns the domain's annotated queries.
         encoder: Encoder of the queries; ``None`` for the packaged encoder.
         scope: The user's scope, for a planner that calls tools.
     """
@@ -77,11 +77,11 @@ class NamedPlanner:
     Attributes:
         make: Makes the planner; raises ``InputError`` if its arguments are not sufficient.
         argument: Placeholder, in help texts, of the part after the name and a colon, if any.
-        bare: The argument may be left out.
+        bare: True if the argument may be left out.
         takes: Names of the fields of ``ModelSettings`` that the planner takes; a planner that takes
             ``device`` has a language model in this process.
-        reads: The planner uses the domain's reader.
-        shared: The planner can serve several users, and calls no tools.
+        reads: True if the planner uses the domain's reader.
+        shared: True if the planner can serve several users, and calls no tools.
         model: Loads the planner's language model in this process, if it has one, given name and
             settings; raises ``InputError`` if the model does not exist.
     """
@@ -101,37 +101,40 @@ class NamedPlanner:
 
 def named_planner(name: str) -> NamedPlanner:
     """Return the factory of a planner, by the planner's name; see ``extension`` for its errors."""
-    head, colon, argument = name.partition(":")
-    if head not in extensions("planner"):
+    planner_name, colon, argument = name.partition(":")
+    if planner_name not in extensions("planner"):
         if colon:
             return CHAT
-        known = ", ".join(map(_usage, extensions("planner")))
+        usages = ", ".join(map(_usage, extensions("planner")))
         raise InputError(
-            f"There is no planner {name!r}. Planners are: {known}, or a chat model "
+            f"There is no planner {name!r}. Planners are: {usages}, or a chat model "
             "as provider:model, for example openai:gpt-4o-mini."
         )
-    planner: NamedPlanner = extension("planner", head)
+    planner: NamedPlanner = extension("planner", planner_name)
     if not planner.argument:
         return CHAT if colon else planner
     if planner.bare and not colon:
         return planner
-    before = planner.argument.rpartition(":")[0]
-    if not argument.startswith(before) or not argument.removeprefix(before).strip(":"):
-        raise InputError(f"{name!r} names no model. Write {_usage(head)}.")
+    prefix = planner.argument.rpartition(":")[0]
+    if not argument.startswith(prefix) or not argument.removeprefix(prefix).strip(":"):
+        raise InputError(f"{name!r} names no model. Write {_usage(planner_name)}.")
     return planner
 
 
 def check_planner(name: str, settings: ModelSettings | None = None) -> None:
     """Raise ``InputError`` unless a planner of this name exists and takes these settings."""
-    planner, chosen = named_planner(name), settings or ModelSettings()
+    planner, model_settings = named_planner(name), settings or ModelSettings()
     local = f"--planner {LOCAL}FOLDER"
-    for part in fields(ModelSettings):
-        if part.name in planner.takes or getattr(chosen, part.name) == part.default:
+    for setting in fields(ModelSettings):
+        if (
+            setting.name in planner.takes
+            or getattr(model_settings, setting.name) == setting.default
+        ):
             continue
-        flag = "--no-grammar" if part.name == "constrained" else f"--{part.name}"
-        if part.name == "examples":
+        flag = "--no-grammar" if setting.name == "constrained" else f"--{setting.name}"
+        if setting.name == "examples":
             problem, models = "has no prompt", "a language model"
-        elif part.name == "constrained":
+        elif setting.name == "constrained":
             problem, models = "has no grammar to switch off", local
         elif "device" in planner.takes:
             problem, models = "is an adapter itself", f"{local}, or without --planner"
@@ -152,17 +155,17 @@ def check_shared(name: str | None) -> None:
 
 
 def is_local(name: str) -> bool:
-    """Return whether a planner of this name has a language model in this process."""
+    """Return True if a planner of this name has a language model in this process."""
     return named_planner(name).model is not None
 
 
 def writes_locally(name: str) -> bool:
-    """Return whether the model of a planner of this name writes the whole plan in one call."""
+    """Return True if a planner of this name has a local model that writes a whole plan at once."""
     return "constrained" in named_planner(name).takes
 
 
 def local_model(name: str, settings: ModelSettings) -> LanguageModel:
-    """Return the language model of a planner's name; the last one is cached.
+    """Return the language model of the planner with this name; the last one is cached.
 
     Raises:
         InputError: The model does not exist or cannot be used.
@@ -175,9 +178,10 @@ def local_model(name: str, settings: ModelSettings) -> LanguageModel:
 
 
 def of_adapter(name: str | None, adapter: str | None) -> tuple[str | None, str | None]:
-    """Return the planner's name and the adapter; without a name, the adapter determines it.
+    """Return the planner's name and the adapter, if any; an adapter alone determines the name.
 
-    A plan parser plans in the ensemble if the ensemble's model can run.
+    The name then contains the adapter's folder. An adapted plan parser is used in the ensemble if
+    the ensemble's model can run.
     """
     if adapter is None or name is not None:
         return name, adapter
@@ -196,16 +200,16 @@ def make_planner(
     encoder: Encoder | None = None,
     scope: Mapping[str, str] | None = None,
 ) -> Planner:
-    """Return the planner of a name, made from these arguments; see ``PlannerParts``.
+    """Make the planner with a name from these arguments; see ``PlannerParts``.
 
     Raises:
         InputError: The planner or its model does not exist, or its training data is missing.
         DependencyError: A package that the planner needs is not installed.
     """
-    chosen = settings or ModelSettings()
-    check_planner(name, chosen)
+    model_settings = settings or ModelSettings()
+    check_planner(name, model_settings)
     parts = PlannerParts(
-        name, plan_cases, reader, chosen, queries or list, encoder, dict(scope or {})
+        name, plan_cases, reader, model_settings, queries or list, encoder, dict(scope or {})
     )
     return named_planner(name).make(parts)
 
@@ -214,7 +218,7 @@ def _usage(name: str) -> str:
     try:
         argument = extension("planner", name).argument
     except CasewrightError:
-        # The planner's package cannot be imported; using its name raises the reason.
+        # The planner's package cannot be imported; a use of the planner raises the reason.
         argument = ""
     return f"{name}:{argument}" if argument else name
 

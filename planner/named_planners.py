@@ -1,4 +1,4 @@
-"""Factories of our own planners, for entry points: case planner, plan parser, local models."""
+"""Factories of Casewright's own planners, which entry points name."""
 
 from __future__ import annotations
 
@@ -35,8 +35,8 @@ from casewright.stores import CaseStore
 
 
 def _case(parts: PlannerParts) -> Planner:
-    # Tools that a request brings along are known by their descriptions alone.
-    untrained = _together(ParserReuse(None), None) if parts.reader and is_runnable() else None
+    # The ensemble plans for tools that a request adds, from their descriptions.
+    untrained = _new_ensemble(ParserReuse(None), None) if parts.reader and is_runnable() else None
     return CasePlanner(parts.plan_cases, parts.reader, untrained=untrained)
 
 
@@ -48,10 +48,10 @@ def _parser(parts: PlannerParts) -> Planner:
 def _ensemble(parts: PlannerParts) -> Planner:
     _, _, folder = parts.name.partition(":")
     parser = HistoryReuse(ParserReuse(parts.plan_cases, Path(folder or PARSER_FOLDER)))
-    return _together(parser, parts.plan_cases, parts.settings, parts.name)
+    return _new_ensemble(parser, parts.plan_cases, parts.settings, parts.name)
 
 
-def _together(
+def _new_ensemble(
     parser: PlanSource,
     plan_cases: CaseStore | None,
     settings: ModelSettings | None = None,
@@ -64,7 +64,7 @@ def _together(
     return EnsemblePlanner(parser, load, name=name)
 
 
-def _writer(parts: PlannerParts) -> Planner:
+def _model_planner(parts: PlannerParts) -> Planner:
     fallback = CasePlanner(parts.plan_cases, parts.reader)
     examples = parts.settings.examples
     return ModelPlanner(
@@ -78,7 +78,7 @@ def _writer(parts: PlannerParts) -> Planner:
 
 
 def example_count(name: str) -> int:
-    """Return the number of plan cases in a model's prompt; for a tuned model, as in its training.
+    """Return the number of plan cases in a model's prompt; a tuned model's is that of its training.
 
     Args:
         name: Name of a planner, of a local model or of a chat model.
@@ -92,34 +92,34 @@ def example_count(name: str) -> int:
 def local_model(name: str, settings: ModelSettings) -> LanguageModel:
     """Return the language model of a planner's name; see ``named.local_model``."""
     if name == SHIPPED:
-        return _shipped(shipped_planner(), settings.device, settings.dtype, SHIPPED)
+        return _load_shipped(shipped_planner(), settings.device, settings.dtype, SHIPPED)
     folder = name.removeprefix(AGENT).removeprefix(LOCAL)
     if settings.adapter is None and is_shipped(Path(folder)):
-        return _shipped(Path(folder), settings.device, settings.dtype, folder)
-    return _loaded(folder, settings.adapter, settings.device, settings.dtype)
+        return _load_shipped(Path(folder), settings.device, settings.dtype, folder)
+    return _load(folder, settings.adapter, settings.device, settings.dtype)
 
 
-# Not by all settings: with and without a grammar, and as an agent, the model is the same.
+# Cached by these settings only: the model is the same without a grammar, and as an agent.
 @lru_cache(maxsize=1)
-def _loaded(name: str, adapter: str | None, device: str | None, dtype: str | None) -> LanguageModel:
+def _load(name: str, adapter: str | None, device: str | None, dtype: str | None) -> LanguageModel:
     from casewright.planner.language_model import load_language_model
 
     return load_language_model(name, adapter=adapter, device=device, dtype=dtype)
 
 
-_shipped = lru_cache(maxsize=1)(load_shipped)
+_load_shipped = lru_cache(maxsize=1)(load_shipped)
 
 
 _TAKES = frozenset({"adapter", "device", "dtype", "examples", "constrained"})
 CASE = NamedPlanner(_case, reads=True)
-#: The packaged plan parser, or one of ``casewright finetune adapt`` or ``finetune parser``.
+#: The packaged plan parser, or one that ``finetune adapt`` or ``finetune parser`` has trained.
 PARSER = NamedPlanner(_parser, "FOLDER", bare=True)
 #: Any causal language model, by its folder or name.
-LOCAL_MODEL = NamedPlanner(_writer, "FOLDER", takes=_TAKES, reads=True, model=local_model)
+LOCAL_MODEL = NamedPlanner(_model_planner, "FOLDER", takes=_TAKES, reads=True, model=local_model)
 #: The pretrained base of the packaged adapter.
-BASE = NamedPlanner(_writer, takes=_TAKES, reads=True, model=local_model)
+BASE = NamedPlanner(_model_planner, takes=_TAKES, reads=True, model=local_model)
 #: The packaged adapter.
-ADAPTER = NamedPlanner(_writer, takes=_TAKES - {"adapter"}, reads=True, model=local_model)
-#: The ensemble of the packaged plan parser, or another one, and the adapter, which is loaded when
-#: the parser is first not sure.
+ADAPTER = NamedPlanner(_model_planner, takes=_TAKES - {"adapter"}, reads=True, model=local_model)
+#: The ensemble of a plan parser, by default the packaged one, and the packaged adapter, which is
+#: loaded at the first plan of which the parser is not confident.
 TOGETHER = NamedPlanner(_ensemble, "FOLDER", bare=True, takes=frozenset({"device", "dtype"}))

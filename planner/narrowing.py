@@ -1,9 +1,9 @@
 """Tool retrieval: reduction of large toolboxes to the tools that a question may need.
 
 A planner reads every tool of a request. With hundreds of tools the first plan takes minutes, and
-most tools have nothing to do with the question. So only the nearest tools are kept. Their scores
-combine embeddings and words of the descriptions, the page's fields, and plan cases; neighbours,
-which share fields with the best tools, score too, as likely next steps.
+most tools have nothing to do with the question. So only the tools with the highest scores are kept.
+A score combines similarity and shared words of question and tool, the page's fields, and plan
+cases. Tools that share fields with the best tools get a part of their scores, as likely next steps.
 """
 
 from __future__ import annotations
@@ -24,14 +24,15 @@ from casewright.stores import CaseStore, Encoder, default_encoder
 from casewright.stores.progress import show_progress
 from casewright.tools import NO_EVIDENCE, Toolbox, ToolSpec
 
-#: Maximal number of tools of a request; a larger toolbox is narrowed.
-MOST = 64
-#: Batch of tools that are embedded and cached together: the first request may be cancelled.
-TOGETHER = 256
-#: Number of best tools whose neighbours score; the neighbours' weight; number of plan cases.
-SEEDS, NEIGHBOURS, CASES = 32, 10.0, 16
-#: Maximal number of tools linked by a field; more tools share only fields such as query or name.
-COMMON = 40
+#: Maximum number of tools of a request; a larger toolbox is narrowed.
+MAX_TOOLS = 64
+#: Number of tools that are embedded, and cached, at once: the first request may be cancelled.
+EMBEDDING_BATCH = 256
+#: Number of best tools whose neighbours get scores; weight of these scores; number of plan cases.
+BEST_TOOLS, NEIGHBOUR_WEIGHT, CASES = 32, 10.0, 16
+#: Maximum number of tools with a field that makes them neighbours: a field of more tools, such as
+#: "query", does not relate them.
+MAX_SHARING = 40
 Scores = NDArray[np.float64]
 
 
@@ -49,16 +50,17 @@ def narrowing(
         encoder: Encoder of tools and questions; the packaged one by default.
         plan_cases: Plan cases; tools of cases with similar questions score higher.
     """
-    if len(toolbox) <= MOST:
+    if len(toolbox) <= MAX_TOOLS:
         return planner
-    kind = _NarrowingBatchPlanner if isinstance(planner, BatchPlanner) else NarrowingPlanner
-    narrowed = kind(planner, encoder, plan_cases)
-    narrowed.index(toolbox)
-    return narrowed
+    in_batches = isinstance(planner, BatchPlanner)
+    wrapper = _NarrowingBatchPlanner if in_batches else NarrowingPlanner
+    narrowing_planner = wrapper(planner, encoder, plan_cases)
+    narrowing_planner.index(toolbox)
+    return narrowing_planner
 
 
 class NarrowingPlanner:
-    """Plans with at most ``MOST`` tools of a toolbox; see ``narrowing``."""
+    """Plans with at most ``MAX_TOOLS`` tools of a toolbox; see ``narrowing``."""
 
     def __init__(
         self, planner: Planner, encoder: Encoder | None = None, plan_cases: CaseStore | None = None
@@ -66,7 +68,7 @@ class NarrowingPlanner:
         self._planner = planner
         self._encoder = encoder
         self._plan_cases = plan_cases
-        # Few toolboxes are so large: a domain's, and perhaps that of a request.
+        # Few toolboxes are so large: the domain's, and perhaps a request's own.
         self.index = lru_cache(maxsize=2)(self._index)
         self.name = planner.name
 
@@ -76,19 +78,19 @@ class NarrowingPlanner:
 
     async def aplan(self, request: PlanRequest) -> PlanResult:
         """Return the same as ``plan``, without blocking the event loop."""
-        if len(request.toolbox) > MOST:
+        if len(request.toolbox) > MAX_TOOLS:
             request = await asyncio.to_thread(self.narrowed, request)
         return await self._planner.aplan(request)
 
     def narrowed(self, request: PlanRequest) -> PlanRequest:
         """Return the request with the tools that its question may need, in the toolbox's order."""
-        if len(request.toolbox) <= MOST:
+        if len(request.toolbox) <= MAX_TOOLS:
             return request
         index = self.index(request.toolbox)
         scores = index.scores(request, self._cases(request.question, index.numbers))
         # Finished steps stay in the plan.
         scores[[index.numbers[name] for name in {*request.fixed.tools}]] = np.inf
-        best = np.sort(np.argsort(-scores, kind="stable")[: MOST - 1])
+        best = np.sort(np.argsort(-scores, kind="stable")[: MAX_TOOLS - 1])
         return replace(request, toolbox=Toolbox(index.tools[number] for number in best))
 
     def _index(self, toolbox: Toolbox) -> _Index:
@@ -118,75 +120,76 @@ class _NarrowingBatchPlanner(NarrowingPlanner):
 
 
 class _Index:
-    """Search index of a toolbox's tools; ``numbers`` maps names to indices."""
+    """Search index of a toolbox's tools; ``numbers`` maps their names to their indices."""
 
     def __init__(self, tools: list[ToolSpec], encoder: Encoder) -> None:
         self.tools = tools
         self.numbers = {tool.name: number for number, tool in enumerate(tools)}
         self._encoder = encoder
-        self._vectors = self._embedded([_card(tool) for tool in tools])
-        self._words = _by_key([set(_words(_all_text(tool))) for tool in tools])
-        self._parameters = _by_key([{p.name for p in tool.parameters} for tool in tools])
-        self._fields = _by_key([set(_fields_of(tool)) for tool in tools])
+        self._vectors = self._embed([_summary(tool) for tool in tools])
+        self._words = _inverted_index([set(_words(_all_text(tool))) for tool in tools])
+        self._parameters = _inverted_index([{p.name for p in tool.parameters} for tool in tools])
+        self._fields = _inverted_index([set(_field_names(tool)) for tool in tools])
 
-    def scores(self, request: PlanRequest, of_cases: Scores) -> Scores:
+    def scores(self, request: PlanRequest, case_scores: Scores) -> Scores:
         questions = [request.question, *(turn["question"] for turn in request.history[-1:])]
         vectors = self._encoder.embed(questions)
-        near = (self._vectors @ vectors.T).max(axis=1)
-        base = 2 * near + self._shared_words(" ".join(questions)) + of_cases
+        similarities = (self._vectors @ vectors.T).max(axis=1)
+        scores = 2 * similarities + self._shared_words(" ".join(questions)) + case_scores
         for name, value in request.context.items():
-            holders = self._parameters.get(name, []) if value is not None else []
-            base[holders] += min(1.0, self._rarity(len(holders)) / 5)
-        total: Scores = base + NEIGHBOURS * self._from_neighbours(base)
+            with_field = self._parameters.get(name, []) if value is not None else []
+            scores[with_field] += min(1.0, self._rarity(len(with_field)) / 5)
+        total: Scores = scores + NEIGHBOUR_WEIGHT * self._from_neighbours(scores)
         return total
 
-    def _embedded(self, texts: list[str]) -> Scores:
-        parts = [texts[at : at + TOGETHER] for at in range(0, len(texts), TOGETHER)]
+    def _embed(self, texts: list[str]) -> Scores:
         with show_progress("Reading the tools", len(texts), "tools") as advance:
             vectors = []
-            for part in parts:
-                vectors.append(self._encoder.embed(part))
-                advance(len(part))
+            for start in range(0, len(texts), EMBEDDING_BATCH):
+                batch = texts[start : start + EMBEDDING_BATCH]
+                vectors.append(self._encoder.embed(batch))
+                advance(len(batch))
         return np.concatenate(vectors).astype(np.float64)
 
     def _shared_words(self, question: str) -> Scores:
         shared = np.zeros(len(self.tools))
         for word in set(_words(question)):
-            holders = self._words.get(word, [])
-            shared[holders] += self._rarity(len(holders))
+            with_word = self._words.get(word, [])
+            shared[with_word] += self._rarity(len(with_word))
         return shared / (shared.max() or 1.0)
 
-    def _from_neighbours(self, base: Scores) -> Scores:
-        """Return the mean excess score of the best tools that share fields with each tool."""
-        best = np.argsort(-base, kind="stable")[: SEEDS + 1]
-        sums, shares = np.zeros(len(base)), np.zeros(len(base))
-        above = dict(zip(best.tolist(), (base[best] - base[best[-1]]).tolist(), strict=True))
-        for holders in self._fields.values():
-            size = len(holders)
-            if 1 < size <= COMMON:
-                total = sum(above.get(number, 0.0) for number in holders) / size
-                sums[holders] += total - np.array([above.get(n, 0.0) for n in holders]) / size
-                shares[holders] += (size - 1) / size
-        mean: Scores = sums / np.maximum(shares, 1e-9)
+    def _from_neighbours(self, scores: Scores) -> Scores:
+        """Return for each tool the mean excess score of the other best tools with its fields."""
+        best = np.argsort(-scores, kind="stable")[: BEST_TOOLS + 1]
+        # By how much a score exceeds that of the first tool that is not among the best.
+        excess = np.zeros(len(scores))
+        excess[best] = scores[best] - scores[best[-1]]
+        sums, weights = np.zeros(len(scores)), np.zeros(len(scores))
+        for with_field in self._fields.values():
+            size = len(with_field)
+            if 1 < size <= MAX_SHARING:
+                sums[with_field] += (excess[with_field].sum() - excess[with_field]) / size
+                weights[with_field] += (size - 1) / size
+        mean: Scores = sums / np.maximum(weights, 1e-9)
         return mean
 
-    def _rarity(self, holders: int) -> float:
-        return math.log(1 + len(self.tools) / max(1, holders))
+    def _rarity(self, count: int) -> float:
+        return math.log(1 + len(self.tools) / max(1, count))
 
 
-def _fields_of(tool: ToolSpec) -> list[str]:
+def _field_names(tool: ToolSpec) -> list[str]:
     return [*tool.results, *(parameter.name for parameter in tool.parameters)]
 
 
-def _card(tool: ToolSpec) -> str:
+def _summary(tool: ToolSpec) -> str:
     return f"{_spaced(tool.name)}. {tool.description} {tool.example.query if tool.example else ''}"
 
 
 def _all_text(tool: ToolSpec) -> str:
-    parts = [_card(tool), *map(_spaced, _fields_of(tool))]
+    texts = [_summary(tool), *map(_spaced, _field_names(tool))]
     for parameter in tool.parameters:
-        parts += [parameter.description, *map(str, parameter.choices)]
-    return " ".join(parts)
+        texts += [parameter.description, *map(str, parameter.choices)]
+    return " ".join(texts)
 
 
 def _spaced(name: str) -> str:
@@ -198,9 +201,10 @@ def _words(text: str) -> list[str]:
     return [word[:5] for word in re.findall(r"\w{3,}", text.lower())]
 
 
-def _by_key(of_tools: Sequence[set[str]]) -> dict[str, list[int]]:
-    holders: dict[str, list[int]] = defaultdict(list)
-    for number, keys in enumerate(of_tools):
+def _inverted_index(keys_by_tool: Sequence[set[str]]) -> dict[str, list[int]]:
+    """Return for each key the numbers of the tools that have it."""
+    index: dict[str, list[int]] = defaultdict(list)
+    for number, keys in enumerate(keys_by_tool):
         for key in sorted(keys):
-            holders[key].append(number)
-    return dict(holders)
+            index[key].append(number)
+    return dict(index)

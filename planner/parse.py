@@ -26,16 +26,16 @@ _NUMBER = re.compile(r"-?(?:0|[1-9][0-9]*)(\.[0-9]+)?([eE][+-]?[0-9]+)?(?![A-Za-
 _REFERENCE = re.compile(r"s([1-9][0-9]{0,5})(?:\[(0|[1-9][0-9]{0,5})\])?\.([A-Za-z_][A-Za-z0-9_]*)")
 _CONTEXT = re.compile(r"context\.([A-Za-z_][A-Za-z0-9_]*)")
 _WORD = re.compile(r"(?:question|true|false)(?![A-Za-z0-9_.])")
-#: Maximal characters of a plan: a dozen steps have fewer, and longer texts are slow to parse.
+#: Maximum number of characters of a plan; a dozen steps have fewer, and more are slow to parse.
 MAX_PLAN_CHARACTERS = 200_000
-#: Maximal characters of a number: longer numbers are useless and slow to convert.
-_LONGEST_NUMBER = 40
-_FORM = "Write each step as sN = tool(parameter=value, ...), one a line."
+#: Maximum number of characters of a number; longer ones are useless, and slow to convert.
+MAX_NUMBER_CHARACTERS = 40
+_STEP_FORM = "Write each step as sN = tool(parameter=value, ...), one a line."
 
 
 @lru_cache(maxsize=64)
 def parse_plan(text: str) -> Plan:
-    """Parse the text form of a plan, once for the nodes of a run.
+    """Parse the text form of a plan; recent plans are cached, for the nodes of a run.
 
     Blank lines and spaces around tokens are allowed; steps count from 1 without gaps.
 
@@ -48,8 +48,8 @@ def parse_plan(text: str) -> Plan:
             "Write fewer steps, or shorter texts.",
         )
     steps: list[Step] = []
-    for raw in text.split("\n"):
-        line = raw.strip(" \t\r")
+    for raw_line in text.split("\n"):
+        line = raw_line.strip(" \t\r")
         if line:
             steps.append(_Line(line, len(steps) + 1).step())
     if not steps:
@@ -60,29 +60,29 @@ def parse_plan(text: str) -> Plan:
 class _Line:
     def __init__(self, text: str, number: int) -> None:
         self.text = text
-        self.at = 0
+        self.position = 0
         self.label = f"s{number}"
 
     def step(self) -> Step:
-        name = self._take(_NAME, "a step starts with its name", _FORM)
+        name = self._take(_NAME, "a step starts with its name", _STEP_FORM)
         if name != self.label:
             self._fail(
                 f"The step is called {name[:20]}; steps count from s1 without gaps.",
                 f"Call it {self.label}.",
             )
         self._expect("=")
-        tool = self._take(_NAME, "the name of a tool is missing", _FORM)
+        tool = self._take(_NAME, "the name of a tool is missing", _STEP_FORM)
         self._expect("(")
         arguments: dict[str, Value] = {}
         while not self._accept(")"):
             if arguments:
                 self._expect(",")
-            parameter = self._take(_NAME, "the name of a parameter is missing", _FORM)
+            parameter = self._take(_NAME, "the name of a parameter is missing", _STEP_FORM)
             self._expect("=")
             if parameter in arguments:
                 self._fail(f"{parameter[:60]} is given twice.", "Give each argument once.")
             arguments[parameter] = self._value()
-        if self.at < len(self.text):
+        if self.position < len(self.text):
             self._fail(f"Something follows the step: {self._rest()}.", "Start a new line.")
         return Step(tool, tuple(arguments.items()))
 
@@ -97,10 +97,10 @@ class _Line:
         return ListValue(tuple(items))
 
     def _scalar(self) -> Scalar:
-        text, at = self.text, self.at
+        text, position = self.text, self.position
         try:
-            if text.startswith('"', at):
-                value, self.at = scanstring(text, at + 1, True)
+            if text.startswith('"', position):
+                value, self.position = scanstring(text, position + 1, True)
                 self._skip()
                 return Literal(value)
             if match := self._match(_WORD):
@@ -109,51 +109,51 @@ class _Line:
                 return StepRef(int(match[1]), match[3], int(match[2] or 0))
             if match := self._match(_CONTEXT):
                 return ContextRef(match[1])
-            if (match := self._match(_NUMBER)) and len(match[0]) <= _LONGEST_NUMBER:
+            if (match := self._match(_NUMBER)) and len(match[0]) <= MAX_NUMBER_CHARACTERS:
                 return Literal(float(match[0]) if match[1] or match[2] else int(match[0]))
         except JSONDecodeError as error:
             self._fail(f"A text is not a JSON string: {error.msg}.", 'Close it with " and escape.')
         except PlanError as error:
             self._fail(error.rule, error.mend)
-        self.at = at
+        self.position = position
         self._fail(
             f"{self._rest()} is not a value.",
             'A value is "text", a number, true, false, question, context.FIELD, sK.FIELD, '
             "sK[i].FIELD or a flat list of these.",
         )
 
-    def _take(self, pattern: re.Pattern[str], problem: str, mend: str) -> str:
+    def _take(self, pattern: re.Pattern[str], problem: str, correction: str) -> str:
         match = self._match(pattern)
         if match is None:
-            self._fail(f"At {self._rest()}: {problem}.", mend)
+            self._fail(f"At {self._rest()}: {problem}.", correction)
         return match[0]
 
     def _match(self, pattern: re.Pattern[str]) -> re.Match[str] | None:
-        match = pattern.match(self.text, self.at)
+        match = pattern.match(self.text, self.position)
         if match is not None:
-            self.at = match.end()
+            self.position = match.end()
             self._skip()
         return match
 
     def _accept(self, char: str) -> bool:
-        if not self.text.startswith(char, self.at):
+        if not self.text.startswith(char, self.position):
             return False
-        self.at += 1
+        self.position += 1
         self._skip()
         return True
 
     def _expect(self, char: str) -> None:
         if not self._accept(char):
-            self._fail(f"{char} is missing at {self._rest()}.", _FORM)
+            self._fail(f"{char} is missing at {self._rest()}.", _STEP_FORM)
 
     def _skip(self) -> None:
-        space = _SPACE.match(self.text, self.at)
+        space = _SPACE.match(self.text, self.position)
         assert space is not None
-        self.at = space.end()
+        self.position = space.end()
 
     def _rest(self) -> str:
-        rest = self.text[self.at : self.at + 30]
+        rest = self.text[self.position : self.position + 30]
         return repr(rest) if rest else "the end of the line"
 
-    def _fail(self, rule: str, mend: str) -> NoReturn:
-        raise PlanError(rule, mend, self.label)
+    def _fail(self, rule: str, correction: str) -> NoReturn:
+        raise PlanError(rule, correction, self.label)

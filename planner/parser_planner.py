@@ -1,4 +1,4 @@
-"""Planning by the trained plan parser, without a language model, also for tools it never saw."""
+"""Planning by the trained plan parser, which needs no language model and reads any tools."""
 
 from __future__ import annotations
 
@@ -24,81 +24,81 @@ from casewright.planner.wordings import CaseWordings
 from casewright.stores import Case, CaseStore, default_encoder
 from casewright.tools import NO_EVIDENCE
 
-#: Most plan cases that are read; of more, a random sample.
-CASES = 240
-#: Of fewer plan cases than FEWEST, the weight of a plan's probability with them beside that
-#: without: on the toolboxes for validation fewer cases alone make plans slightly worse.
+#: Maximum number of plan cases that the parser reads; of more, a random sample.
+MAX_CASES = 240
+#: Weight of a plan's probability with fewer plan cases than ``MIN_CASES``, beside that without: on
+#: the validation toolboxes, few cases alone make plans slightly worse.
 CASE_SHARE = 0.3
-#: Plan cases that must agree on one plan to be followed, where their tools are the whole toolbox.
-AGREEING = 4
-#: Confidence in the plan of a case that a message repeats word by word: 37 of 37 such plans are
-#: right in docs/fine-tuning.md, at least 0.9 (Wilson).
-WORDED = 0.9
-#: Plan cases that an election needs: in all, and for each tool sequence.
-FEWEST, EACH = 40, 8
-#: Ridge penalty; addend of a share; and weight of its logarithm beside a plan's: chosen on the
-#: legal domain's 60 questions, cross-validated.
-PENALTY, LEAST, WEIGHT = 0.3, 0.05, 2.0
+#: Minimum number of plan cases with one plan, which calls all tools, for that plan to be followed.
+MIN_AGREEING = 4
+#: Confidence in the plan of a case whose question a message repeats word by word: 37 of 37 such
+#: plans are right in docs/fine-tuning.md, which is at least 0.9 (Wilson).
+REPEATED_CONFIDENCE = 0.9
+#: Minimum numbers of plan cases for an election: in all, and for each tool sequence.
+MIN_CASES, MIN_CASES_PER_SEQUENCE = 40, 8
+#: Ridge penalty, addend to a predicted share before its logarithm is taken, and weight of the
+#: logarithm; cross-validated on the legal domain's 60 questions.
+RIDGE_PENALTY, SMOOTHING, LOG_WEIGHT = 0.3, 0.05, 2.0
 
 
 class ParserReuse:
-    """Reads plans by the plan parser, which takes the tools as an input.
+    """Source of the plan parser's plans; the parser takes the tools as an input.
 
-    Plan cases help without any training: a message that repeats a case's question word by word,
+    Plan cases are used without training: a message that repeats a case's question word by word,
     except for the literals, gets that case's plan.
 
     Args:
-        store: Plan cases; see ``plan_store``. Read once, when this is made.
-        folder: The folder that ``casewright finetune parser`` wrote; by default the one that ships.
-        torch: Run the network in torch, as in training.
+        store: Plan cases; see ``plan_store``. They are read once, here.
+        folder: The folder that ``casewright finetune parser`` wrote; by default the packaged one.
 
     Raises:
-        InputError: There is no parser. When it plans: its weights do not fit, or a toolbox has
-            more tools than it reads.
+        InputError: There is no parser in the folder. In planning: its weights do not fit, or a
+            toolbox has more tools than it reads.
     """
 
     def __init__(self, store: CaseStore | None, folder: Path = FOLDER) -> None:
         self._folder = folder
         self._card = read_card(folder)
-        # The case of a follow-up depends on turns that are not here.
-        every = [] if store is None else store.all()
-        cases = [case for case in every if "history" not in case.metadata]
+        # The case of a follow-up depends on earlier turns, which the parser does not read.
+        stored = [] if store is None else store.all()
+        cases = [case for case in stored if "history" not in case.metadata]
         self._wordings = CaseWordings(cases)
-        self._cases = _plan_cases(cases)
-        self._agreed = _agreed([case.plan for case in self._cases])
-        self._election = ToolElection(self._cases)
+        self._cases = _sampled_cases(cases)
+        self._agreed_plan = _agreed_plan([case.plan for case in self._cases])
+        self._election = ToolSequenceElection(self._cases)
 
     @cached_property
     def runtime(self) -> ParserRuntime:
-        """The parser, loaded at the first use; readers of one folder share it."""
-        return _opened(self._folder)
+        """The parser, loaded at the first use and shared by all users of a folder."""
+        return _open_cached(self._folder)
 
     def scored_plans(self, request: PlanRequest) -> Iterator[ScoredPlan]:
-        """Yield plans for a request, the likeliest first; see ``PlanSource``."""
+        """Yield plans for a request, the most probable first; see ``PlanSource``."""
         if (plan := self._wordings.plan(request)) is not None:
-            yield ScoredPlan(
-                plan, WORDED, because="a plan case has the same words but for its literals"
-            )
-        if self._agreed and {*request.toolbox.names} == {*self._agreed.tools, NO_EVIDENCE.name}:
-            yield ScoredPlan(self._agreed, because="all plan cases have this plan")
-        if 0 < len(self._cases) < FEWEST:
-            plans = _mixed(self._parsed(request, ()), self._parsed(request, self._cases))
+            because = "a plan case has the same words but for its literals"
+            yield ScoredPlan(plan, REPEATED_CONFIDENCE, because=because)
+        agreed = self._agreed_plan
+        if agreed and {*request.toolbox.names} == {*agreed.tools, NO_EVIDENCE.name}:
+            yield ScoredPlan(agreed, because="all plan cases have this plan")
+        if 0 < len(self._cases) < MIN_CASES:
+            plans = _mixed(self._scored(request, ()), self._scored(request, self._cases))
         else:
-            plans = self._parsed(request, self._cases)
+            plans = self._scored(request, self._cases)
         if plans and self._election.decides:
-            more = self._election.scores(request.question, [plan.tools for plan, _ in plans])
-            best = plans[0][1]
-            ranked = sorted(zip(plans, more, strict=True), key=lambda pair: -pair[0][1] - pair[1])
-            # The elected plan is as sure as the one that the parser alone would have taken.
-            plans = [(ranked[0][0][0], best), *(pair for pair, _ in ranked[1:])]
-        for n, (plan, score) in enumerate(plans):
+            best_score = plans[0][1]
+            extra = self._election.scores(request.question, [plan.tools for plan, _ in plans])
+            ranked = sorted(zip(plans, extra, strict=True), key=lambda pair: -pair[0][1] - pair[1])
+            # The confidence is that of the plan that the parser alone would have chosen.
+            plans = [(ranked[0][0][0], best_score), *(pair for pair, _ in ranked[1:])]
+        for number, (plan, score) in enumerate(plans):
             confidence = self._card.confidence(score)
-            because = explain_confidence("the parser", [math.exp(score) for _, score in plans[n:]])
+            probabilities = [math.exp(score) for _, score in plans[number:]]
+            because = explain_confidence("the parser", probabilities)
             asks_back = confidence < self._card.asks_below
             yield ScoredPlan(plan, confidence, asks_back, because, score)
 
-    def _parsed(self, request: PlanRequest, cases: Sequence[PlanCase]) -> list[tuple[Plan, float]]:
-        """Return the parser's plans with their log-probabilities, the likeliest first."""
+    def _scored(self, request: PlanRequest, cases: Sequence[PlanCase]) -> list[tuple[Plan, float]]:
+        """Return the parser's plans with their log-probabilities, the most probable first."""
         prepared = self.runtime.prepare(request.toolbox, cases)
         message, plans = self.runtime.plans(
             prepared, request.question, request.context, request.max_steps, request.beyond
@@ -111,18 +111,18 @@ class ParserPlanner(ReusePlanner):
 
     def __init__(self, store: CaseStore | None = None, folder: Path = FOLDER) -> None:
         reuse = ParserReuse(store, folder)
-        # Weights that do not fit are refused before the first question.
+        # Loaded now, so that weights that do not fit are refused before the first question.
         _ = reuse.runtime
         name = "parser" if folder == FOLDER else f"parser:{folder}"
         super().__init__(name, HistoryReuse(reuse))
 
 
-_opened = lru_cache(maxsize=2)(open_runtime)
+_open_cached = lru_cache(maxsize=2)(open_runtime)
 
 
-def _plan_cases(cases: Sequence[Case]) -> list[PlanCase]:
-    if len(cases) > CASES:
-        cases = random.Random(0).sample(cases, CASES)
+def _sampled_cases(cases: Sequence[Case]) -> list[PlanCase]:
+    if len(cases) > MAX_CASES:
+        cases = random.Random(0).sample(cases, MAX_CASES)
     return [
         PlanCase(
             str(case.problem["question"]),
@@ -136,25 +136,25 @@ def _plan_cases(cases: Sequence[Case]) -> list[PlanCase]:
 def _mixed(
     without: Sequence[tuple[Plan, float]], with_cases: Sequence[tuple[Plan, float]]
 ) -> list[tuple[Plan, float]]:
-    """Return plans with the log of their mixed probabilities, the likeliest first."""
+    """Return plans with the log of their mixed probabilities, the most probable first."""
     scores: dict[Plan, float] = {}
     for plans, weight in ((without, 1 - CASE_SHARE), (with_cases, CASE_SHARE)):
         for plan, score in plans:
-            one_run = score + math.log(weight)
-            scores[plan] = float(np.logaddexp(scores.get(plan, -math.inf), one_run))
+            weighted = score + math.log(weight)
+            scores[plan] = float(np.logaddexp(scores.get(plan, -math.inf), weighted))
     return sorted(scores.items(), key=lambda pair: -pair[1])
 
 
-def _agreed(plans: Sequence[Plan]) -> Plan | None:
-    """Return the plan that many cases agree on, if it takes nothing but the question."""
-    if len(plans) < AGREEING or len(set(plans)) > 1:
+def _agreed_plan(plans: Sequence[Plan]) -> Plan | None:
+    """Return the plan that all cases have, if they are enough and it needs only the question."""
+    if len(plans) < MIN_AGREEING or len(set(plans)) > 1:
         return None
     values = [value for step in plans[0].steps for _, value in step.arguments]
     return plans[0] if all(isinstance(value, QuestionRef) for value in values) else None
 
 
-class ToolElection:
-    """Predicts a tool sequence by ridge regression, where many plan cases share few of them."""
+class ToolSequenceElection:
+    """Predicts a tool sequence by ridge regression, if there are many plan cases for each one."""
 
     def __init__(self, cases: Sequence[PlanCase]) -> None:
         self._cases = cases
@@ -162,23 +162,25 @@ class ToolElection:
 
     @property
     def decides(self) -> bool:
-        """True where there are cases enough for each tool sequence."""
-        return len(self._cases) >= max(FEWEST, EACH * len(self._sequences))
+        """True if there are enough cases for each tool sequence."""
+        return len(self._cases) >= max(MIN_CASES, MIN_CASES_PER_SEQUENCE * len(self._sequences))
 
     @cached_property
     def _weights(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """Weights of embeddings (dimensions, sequences), and the sequences' shares."""
+        """Regression weights (dimensions, sequences), and each sequence's share of the cases."""
         questions = [case.question for case in self._cases]
         vectors = np.asarray(default_encoder().embed(questions), dtype=np.float64)
         labels = [[case.plan.tools == tools for tools in self._sequences] for case in self._cases]
-        shares = np.array(labels, dtype=np.float64)
-        mean = shares.mean(0)
-        kernel = vectors @ vectors.T + PENALTY * np.eye(len(vectors))
-        return vectors.T @ np.linalg.solve(kernel, shares - mean), mean
+        targets = np.array(labels, dtype=np.float64)
+        mean = targets.mean(0)
+        kernel = vectors @ vectors.T + RIDGE_PENALTY * np.eye(len(vectors))
+        return vectors.T @ np.linalg.solve(kernel, targets - mean), mean
 
     def scores(self, question: str, sequences: Sequence[tuple[str, ...]]) -> list[float]:
-        """Return what to add to the log-probabilities of plans with these tool sequences."""
+        """Return the extra to the log-probabilities of plans with these tool sequences."""
         weights, mean = self._weights
         shares = np.asarray(default_encoder().embed([question]))[0] @ weights + mean
         by_sequence = dict(zip(self._sequences, shares.tolist(), strict=True))
-        return [WEIGHT * math.log(max(by_sequence.get(s, 0.0), 0.0) + LEAST) for s in sequences]
+        return [
+            LOG_WEIGHT * math.log(max(by_sequence.get(s, 0.0), 0.0) + SMOOTHING) for s in sequences
+        ]

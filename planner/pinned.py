@@ -23,10 +23,10 @@ from casewright.stores.whole_file import write_whole
 from casewright.tools import Toolbox, ToolSpec
 
 FORMAT = 1
-#: The pattern of a pinned plan's name, which is also its file's name.
+#: Pattern of a pinned plan's name, from which its file is named.
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,63}")
-#: The largest size of a file, and the largest number of parameters.
-MOST_BYTES, MOST_PARAMETERS = 64 * 1024, 32
+#: Maximum size of a file, and maximum number of parameters.
+MAX_BYTES, MAX_PARAMETERS = 64 * 1024, 32
 _PARAMETER = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,63}")
 _HEAD = """\
 # A pinned plan: casewright plans run {name} --with PARAMETER=VALUE runs it without a planner.
@@ -41,9 +41,9 @@ class PinnedPlan:
 
     Attributes:
         question: The question, with the placeholder ``{parameter}`` for each parameter's value.
-        plan: The plan, with placeholders in its texts. An argument that is a placeholder alone
-            takes the type of the parameter.
-        parameters: The values of the parameters at pinning, which are also their defaults.
+        plan: The plan, with placeholders in its texts. An argument that is only a placeholder gets
+            the parameter's type.
+        parameters: Values of the parameters when the plan was pinned; they are the defaults.
         tools: The declaration of each tool that the plan calls, by name.
     """
 
@@ -76,31 +76,29 @@ class PinnedPlan:
         steps = str(self.plan).split("\n")
         lines += [*(f"  {_step_toml(step)}," for step in steps), "]", "", "[parameters]"]
         lines += [f"{name} = {_toml(value)}" for name, value in self.parameters.items()]
-        for tool, declared in self.tools.items():
+        for tool, declaration in self.tools.items():
             lines += ["", f"[tools.{tool}]"]
-            lines += [f"{part} = {_toml(text)}" for part, text in declared.items()]
+            lines += [f"{field} = {_toml(text)}" for field, text in declaration.items()]
         return "\n".join(lines) + "\n"
 
     def save(self, folder: Path, *, replace: bool = False, most: int | None = None) -> Path:
         """Write the file to a folder, which is created if it is missing; return the file's path.
 
         Args:
-            folder: The folder of pinned plans.
-            replace: Replace a plan of this name.
-            most: Limit on the folder's plans.
+            most: Maximum number of plans in the folder.
 
         Raises:
             InputError: The file exists and ``replace`` is false, it would be too large, the folder
                 is full, or the file cannot be written.
         """
         file, text = folder / f"{self.name}.toml", self.to_toml()
-        if len(text.encode()) > MOST_BYTES:
+        if len(text.encode()) > MAX_BYTES:
             raise InputError(
-                f"The pinned plan {self.name!r} has more than {MOST_BYTES:,} bytes. Shorten it."
+                f"The pinned plan {self.name!r} has more than {MAX_BYTES:,} bytes. Shorten it."
             )
         try:
             folder.mkdir(parents=True, exist_ok=True)
-            with _alone(folder):
+            with _locked(folder):
                 if not file.exists():
                     if most is not None and len(pinned_names(folder)) >= most:
                         raise InputError(f"{folder} has {most} plans. Move some of them away.")
@@ -118,24 +116,24 @@ class PinnedPlan:
             if name not in toolbox:
                 changes.append(f"{name} is gone")
                 continue
-            present = _declared(toolbox[name])
+            current = _declaration(toolbox[name])
             changes += [
-                f"{name}: its {part} was {pinned.get(part, '')!r}, and is {present[part]!r}"
-                for part in ("signature", "description")
-                if pinned.get(part) != present[part]
+                f"{name}: its {field} was {pinned.get(field, '')!r}, and is {current[field]!r}"
+                for field in ("signature", "description")
+                if pinned.get(field) != current[field]
             ]
-            if not any(change.startswith(f"{name}:") for change in changes) and pinned != present:
+            if not any(change.startswith(f"{name}:") for change in changes) and pinned != current:
                 changes.append(
                     f"{name}: types of its parameters, or whether it needs approval, changed"
                 )
         return changes
 
     def filled(self, toolbox: Toolbox, values: Mapping[str, Any]) -> tuple[str, FixedPlanner]:
-        """Return the question with the parameters' values, and a planner that returns its plan.
+        """Return the question with values for its parameters, and a planner of its plan.
 
         Args:
             toolbox: The tools that run the plan.
-            values: Parameter to value; the value has the type of the default.
+            values: Parameter to value, which must have the type of the default.
 
         Raises:
             InputError: A tool's declaration has changed since pinning, a parameter is unknown, or
@@ -149,19 +147,19 @@ class PinnedPlan:
             )
         for name, value in values.items():
             if name not in self.parameters:
-                known = ", ".join(self.parameters) or "none"
-                raise InputError(f"There is no parameter {name!r:.80}. There are: {known}.")
-            wanted = type(self.parameters[name])
-            if type(value) is not wanted and not (wanted is float and type(value) is int):
+                names = ", ".join(self.parameters) or "none"
+                raise InputError(f"There is no parameter {name!r:.80}. There are: {names}.")
+            expected = type(self.parameters[name])
+            if type(value) is not expected and not (expected is float and type(value) is int):
                 raise InputError(
-                    f"The parameter {name} is {value!r:.80}; give a {_KINDS[wanted]}, as "
+                    f"The parameter {name} is {value!r:.80}; give a {_TYPE_NAMES[expected]}, as "
                     f"{self.parameters[name]!r:.80} is."
                 )
-        return self._filled({**self.parameters, **values})
+        return self._with_values({**self.parameters, **values})
 
-    def _filled(self, values: Values) -> tuple[str, FixedPlanner]:
+    def _with_values(self, values: Values) -> tuple[str, FixedPlanner]:
         def text(template: str) -> str:
-            # In one pass, since braces within a value are not placeholders.
+            # All at once, since braces in a value are no placeholders.
             return re.sub(
                 r"\{(\w+)\}",
                 lambda match: _text(values[match[1]]) if match[1] in values else match[0],
@@ -171,14 +169,14 @@ class PinnedPlan:
         def change(value: Scalar) -> Scalar:
             if not isinstance(value, Literal) or not isinstance(value.value, str):
                 return value
-            whole = re.fullmatch(r"\{(\w+)\}", value.value)
-            return Literal(values[whole[1]] if whole and whole[1] in values else text(value.value))
+            alone = re.fullmatch(r"\{(\w+)\}", value.value)
+            return Literal(values[alone[1]] if alone and alone[1] in values else text(value.value))
 
         plan = Plan(tuple(step.mapped(change) for step in self.plan.steps))
         return text(self.question), FixedPlanner(plan, f"pinned:{self.name}")
 
 
-_KINDS = {str: "text", int: "whole number", float: "number", bool: "boolean"}
+_TYPE_NAMES = {str: "text", int: "whole number", float: "number", bool: "boolean"}
 
 
 def pin_plan(
@@ -190,9 +188,8 @@ def pin_plan(
         name: Letters, digits, hyphens and underscores.
         question: The question, with values; the parameters turn it into a template.
         plan: The plan, with values.
-        toolbox: The tools that it runs with.
-        parameters: Parameter to its value in the question and the plan. A text is found as whole
-            words, in upper or lower case; a number or a boolean also as an argument.
+        parameters: Parameter to its value in the question and the plan. A text matches whole words
+            in any case; a number or a boolean also matches an argument.
 
     Raises:
         InputError: The name is not valid, the plan calls an unknown tool, or a parameter's value is
@@ -204,7 +201,7 @@ def pin_plan(
         raise InputError(f"There is no tool {', '.join(unknown)}. Pin a plan of these tools.")
 
     template, steps = question, plan.steps
-    # Longer values first: a value may contain a shorter value.
+    # Longer values come first, since a value may contain a shorter one.
     for parameter, value in sorted(parameters.items(), key=lambda item: -len(_text(item[1]))):
         before = template, steps
         template, steps = _with_parameter(template, steps, parameter, value)
@@ -213,7 +210,7 @@ def pin_plan(
                 f"The parameter {parameter} is {value!r:.80}, which is neither in the question nor "
                 "in the plan. Give a value that is there."
             )
-    tools = {tool: _declared(toolbox[tool]) for tool in dict.fromkeys(plan.tools)}
+    tools = {tool: _declaration(toolbox[tool]) for tool in dict.fromkeys(plan.tools)}
     pinned = PinnedPlan(name, template, Plan(steps), parameters, tools)
     restored, planner = pinned.filled(toolbox, {})
     if (restored.casefold(), str(planner.fixed).casefold()) != (
@@ -237,13 +234,13 @@ def read_pinned(folder: Path, name: str) -> PinnedPlan:
     """
     file = folder / f"{name}.toml"
     if not NAME.fullmatch(name) or not file.is_file():
-        known = ", ".join(pinned_names(folder)) or "none"
-        raise InputError(f"There is no pinned plan {name!r:.80} in {folder}. There are: {known}.")
+        names = ", ".join(pinned_names(folder)) or "none"
+        raise InputError(f"There is no pinned plan {name!r:.80} in {folder}. There are: {names}.")
     try:
-        with file.open("rb") as opened:
-            content = opened.read(MOST_BYTES + 1)
-        if len(content) > MOST_BYTES:
-            raise InputError(f"{file} is not a pinned plan: it has more than {MOST_BYTES:,} bytes.")
+        with file.open("rb") as stream:
+            content = stream.read(MAX_BYTES + 1)
+        if len(content) > MAX_BYTES:
+            raise InputError(f"{file} is not a pinned plan: it has more than {MAX_BYTES:,} bytes.")
         return parse_pinned(name, content.decode("utf-8"), str(file))
     except OSError as error:
         raise InputError(f"{file} cannot be read: {error.strerror}.") from error
@@ -261,9 +258,9 @@ def parse_pinned(name: str, text: str, where: str = "The file") -> PinnedPlan:
     try:
         return _read(name, tomllib.loads(text))
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
-        what = f"it lacks {error}" if isinstance(error, KeyError) else str(error)
+        cause = f"it lacks {error}" if isinstance(error, KeyError) else str(error)
         raise InputError(
-            f"{where} is not a pinned plan: {cleaned(what, 300)}. casewright plans pin writes them."
+            f"{where} is not a pinned plan: {cleaned(cause, 300)}. Run casewright plans pin."
         ) from error
 
 
@@ -273,14 +270,14 @@ def pinned_names(folder: Path) -> list[str]:
 
 
 @contextmanager
-def _alone(folder: Path) -> Iterator[None]:
-    """Lock a folder against other processes that save plans."""
-    opened = os.open(folder, os.O_RDONLY)
+def _locked(folder: Path) -> Iterator[None]:
+    """Lock a folder, so that no other process saves a plan in it."""
+    descriptor = os.open(folder, os.O_RDONLY)
     try:
-        fcntl.flock(opened, fcntl.LOCK_EX)
+        fcntl.flock(descriptor, fcntl.LOCK_EX)
         yield
     finally:
-        os.close(opened)
+        os.close(descriptor)
 
 
 def _read(name: str, data: Mapping[str, Any]) -> PinnedPlan:
@@ -301,14 +298,14 @@ def _check_names(name: str, parameters: Mapping[str, Any]) -> None:
         raise InputError(
             f"{name!r:.80} is not a name of a plan. Use letters, digits, hyphens and underscores."
         )
-    if len(parameters) > MOST_PARAMETERS:
-        raise InputError(f"There are more than {MOST_PARAMETERS} parameters. Use fewer.")
+    if len(parameters) > MAX_PARAMETERS:
+        raise InputError(f"There are more than {MAX_PARAMETERS} parameters. Use fewer.")
     for parameter, value in parameters.items():
         if not _PARAMETER.fullmatch(parameter):
             raise InputError(
                 f"{parameter!r:.80} is not a parameter's name. Use letters, digits, underscores."
             )
-        if type(value) not in _KINDS:
+        if type(value) not in _TYPE_NAMES:
             raise InputError(f"The parameter {parameter} is not a text, number or boolean.")
         Literal(value)
         if value == "":
@@ -332,7 +329,7 @@ def _with_parameter(
     return words.sub(placeholder, question), tuple(step.mapped(change) for step in steps)
 
 
-def _declared(tool: ToolSpec) -> dict[str, str]:
+def _declaration(tool: ToolSpec) -> dict[str, str]:
     """Return the declaration of a tool as a pinned plan records it."""
     kinds = [[parameter.name, parameter.kind] for parameter in tool.parameters]
     content = json.dumps([tool.signature(), tool.description, kinds, tool.approval])

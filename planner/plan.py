@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 from casewright.errors import PlanError
@@ -19,8 +19,8 @@ class Literal:
     Two literals are equal if value and type are equal: ``1``, ``1.0`` and ``true`` differ.
 
     Raises:
-        PlanError: The number is not finite or has more than 64 bits, or the text is not Unicode
-            (it holds a lone surrogate).
+        PlanError: The number is not finite or has more than 64 bits, or the text has a lone
+            surrogate.
     """
 
     value: str | int | float | bool
@@ -109,16 +109,16 @@ class Step:
         return next((value for key, value in self.arguments if key == name), None)
 
     def scalars(self) -> Iterator[Scalar]:
-        """Yield every scalar of the arguments, also within lists."""
+        """Yield every scalar of the arguments, including items of lists."""
         for _, value in self.arguments:
             yield from value.items if isinstance(value, ListValue) else (value,)
 
     def references(self) -> Iterator[StepRef]:
-        """Yield every reference to another step, also within lists."""
+        """Yield every reference to another step, including items of lists."""
         return (value for value in self.scalars() if isinstance(value, StepRef))
 
     def mapped(self, change: Callable[[Scalar], Scalar]) -> Step:
-        """Return the step with every scalar changed, also within lists."""
+        """Return the step with ``change`` applied to every scalar, including items of lists."""
 
         def changed(value: Value) -> Value:
             if isinstance(value, ListValue):
@@ -128,7 +128,7 @@ class Step:
         return Step(self.tool, tuple((name, changed(value)) for name, value in self.arguments))
 
     def renumbered(self, numbers: Mapping[int, int]) -> Step:
-        """Return the step with renumbered references; a number without a new one stays."""
+        """Return the step with new numbers in its references; others stay."""
 
         def change(value: Scalar) -> Scalar:
             if not isinstance(value, StepRef):
@@ -138,8 +138,8 @@ class Step:
         return self.mapped(change)
 
     def __str__(self) -> str:
-        shown = ", ".join(f"{name}={value}" for name, value in self.arguments)
-        return f"{self.tool}({shown})"
+        arguments = ", ".join(f"{name}={value}" for name, value in self.arguments)
+        return f"{self.tool}({arguments})"
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,9 +159,8 @@ class Plan:
         """Return the price of the plan, which need not be valid.
 
         Args:
-            toolbox: The tools, with their declarations.
-            attempts: Maximal number of calls of a step, which counts for cost and tokens.
-            measured: Seconds of a call by tool, for tools that declare no latency.
+            attempts: Maximum number of calls of a step, by which cost and tokens are multiplied.
+            measured: Measured seconds of a call, for tools that declare no latency.
         """
         steps = [(step.tool, [ref.step for ref in step.references()]) for step in self.steps]
         return price_of(steps, toolbox, attempts=attempts, measured=measured)
@@ -187,17 +186,25 @@ def text_literals(plan: Plan) -> list[tuple[int, str, str]]:
 
 
 def with_literals(plan: Plan, texts: Mapping[tuple[int, str], str]) -> Plan:
-    """Return the plan with these texts as literals, given by step index and parameter."""
+    """Return the plan with these texts, by step index and parameter, as literals."""
     steps = []
     for index, step in enumerate(plan.steps):
-        arguments = tuple(
-            (name, Literal(texts[index, name]) if (index, name) in texts else value)
-            for name, value in step.arguments
-        )
+        new = {name: Literal(text) for (at, name), text in texts.items() if at == index}
+        arguments = tuple((name, new.get(name, value)) for name, value in step.arguments)
         steps.append(Step(step.tool, arguments))
     return Plan(tuple(steps))
 
 
+def sub_plan(plan: Plan, numbers: Iterable[int]) -> tuple[Plan, dict[int, int]]:
+    """Return the steps with these numbers as a plan, and a mapping from old to new step numbers.
+
+    The steps must refer only to each other.
+    """
+    new_numbers = {number: new for new, number in enumerate(sorted(numbers), 1)}
+    steps = (plan.steps[number - 1].renumbered(new_numbers) for number in new_numbers)
+    return Plan(tuple(steps)), new_numbers
+
+
 def format_plan(plan: Plan) -> str:
-    """Return the text form: one line ``sN = tool(parameter=value, ...)`` a step."""
+    """Return the text form: for each step a line ``sN = tool(parameter=value, ...)``."""
     return "\n".join(f"s{number} = {step}" for number, step in enumerate(plan.steps, 1))

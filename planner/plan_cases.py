@@ -1,4 +1,4 @@
-"""Plan cases: a question with context and history, and as solution a plan that worked."""
+"""Plan cases: a question with context and history as the problem, and its plan as the solution."""
 
 from __future__ import annotations
 
@@ -24,17 +24,17 @@ def plan_schema(encoder: Encoder) -> CaseSchema:
     """Return the schema of plan cases: one facet, the question's text."""
     return CaseSchema(
         "plans",
-        # Questions on both sides: CBR-RAG's f, without a cue.
+        # Queries and cases are both questions: CBR-RAG's f, without a retrieval instruction.
         (text_facet("question", encoder, inter=False),),
         support=lambda case: f"Question: {case.problem['question']}\nPlan:\n{case.solution}",
     )
 
 
 def plan_case(query: AnnotatedQuery) -> Case:
-    """Return an annotated query as a case, which keeps only the names of the context's fields.
+    """Return an annotated query as a case, with only the names of the context's fields.
 
-    The case of a follow-up keeps the earlier turns. Language models get it as an example for other
-    follow-ups; planners that learn from single questions skip it.
+    The case of a follow-up has the earlier turns too. Language models get it as an example for
+    other follow-ups; planners that learn from single questions skip it.
     """
     turns = query.record.turns()
     fields = sorted(name for name, value in query.record.context.items() if value is not None)
@@ -55,7 +55,7 @@ def plan_case(query: AnnotatedQuery) -> Case:
 def plan_store(
     queries: Iterable[AnnotatedQuery], encoder: Encoder, location: str | Path = ":memory:"
 ) -> CaseStore:
-    """Open a store of plan cases and add these queries, except those with tools of their own."""
+    """Open a store of plan cases, and add these queries except those that add tools."""
     store = CaseStore(plan_schema(encoder), location)
     store.add([plan_case(query) for query in queries if not query.record.tools_extra])
     return store
@@ -64,11 +64,11 @@ def plan_store(
 def similar_plans(
     store: CaseStore | None, request: PlanRequest, k: int, selection: MarginalSelector = SELECTION
 ) -> list[ToolExample]:
-    """Return k plan cases for a prompt, selected by MMR, whose plans the request can run."""
+    """Return at most k plan cases for a prompt, by MMR, whose plans fit the request."""
     if store is None or not k:
         return []
     candidates = selection.candidates(store, request.question, 4 * k)
-    hits = [hit for hit in candidates if _usable(hit.case, request)]
+    hits = [hit for hit in candidates if _is_usable_example(hit.case, request)]
     cases = [pick.hit.case for pick in selection.pick(store, hits, k)]
     return [
         PlanExample(
@@ -81,19 +81,19 @@ def similar_plans(
     ]
 
 
-def _usable(case: Case, request: PlanRequest) -> bool:
-    """Return whether the request has the tools, the context and the history that a case needs."""
+def _is_usable_example(case: Case, request: PlanRequest) -> bool:
+    """Return True if the request has the tools, the context and the history that a case needs."""
     if "history" in case.metadata and not request.history:
         return False
-    return _has(request, case.metadata.get("tools", ()), case.metadata.get("needs", ()))
+    return _has_all(request, case.metadata.get("tools", ()), case.metadata.get("needs", ()))
 
 
 def runnable(plan: Plan, request: PlanRequest) -> bool:
-    """Return whether the request has the tools and the context that a plan needs."""
-    return _has(request, plan.tools, context_fields(plan))
+    """Return True if the request has the tools and the context that a plan needs."""
+    return _has_all(request, plan.tools, context_fields(plan))
 
 
-def _has(request: PlanRequest, tools: Iterable[str], fields: Iterable[str]) -> bool:
+def _has_all(request: PlanRequest, tools: Iterable[str], fields: Iterable[str]) -> bool:
     return all(tool in request.toolbox for tool in tools) and all(
         request.context.get(field) is not None for field in fields
     )

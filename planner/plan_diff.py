@@ -1,4 +1,4 @@
-"""Difference of two plans by steps, independent of the steps' order and numbers."""
+"""Differences between the steps of two plans, independent of their order and numbers."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ class StepDifference:
     """Step of a plan and the matching step of another plan.
 
     Attributes:
-        change: ``changed`` if arguments of the same tool differ.
-        first, second: The step's text in each plan; ``None`` if the plan lacks the step.
-        arguments: Names of differing arguments; references to matching steps are equal.
+        change: ``changed`` if the steps call one tool with different arguments.
+        first, second: The step's text in each plan; ``None`` if the plan has no such step.
+        arguments: Names of differing arguments; references to matching steps count as equal.
     """
 
     change: Literal["same", "changed", "only_first", "only_second"]
@@ -34,57 +34,54 @@ class StepDifference:
 
 
 def diff_plans(first: Plan, second: Plan) -> list[StepDifference]:
-    """Return pairs of matching steps of two plans; steps of the second plan alone come last.
+    """Return the matching steps of two plans; steps that only the second plan has come last.
 
-    Equal steps match first, then steps with the same tool.
+    Equal steps are matched first, then steps with the same tool.
     """
     pairs = _pairs(first, second)
     differences = []
     for number, step in enumerate(first.steps, 1):
-        shown = f"s{number} = {step}"
+        text = f"s{number} = {step}"
         if number not in pairs:
-            differences.append(StepDifference("only_first", shown, None))
+            differences.append(StepDifference("only_first", text, None))
             continue
         other = second.steps[pairs[number] - 1]
-        # A step of the first plan without a match has no number in the second.
-        there = step.renumbered({n: pairs.get(n, -n) for n in range(1, number)})
-        names = dict.fromkeys(name for name, _ in (*there.arguments, *other.arguments))
-        changed = tuple(name for name in names if there.argument(name) != other.argument(name))
-        differences.append(
-            StepDifference(
-                "changed" if changed else "same", shown, f"s{pairs[number]} = {other}", changed
-            )
-        )
-    beside = {*pairs.values()}
+        # With the second plan's numbers; a negative number equals none of them.
+        renumbered = step.renumbered({n: pairs.get(n, -n) for n in range(1, number)})
+        names = dict.fromkeys(name for name, _ in (*renumbered.arguments, *other.arguments))
+        changed = tuple(n for n in names if renumbered.argument(n) != other.argument(n))
+        change: Literal["same", "changed"] = "changed" if changed else "same"
+        other_text = f"s{pairs[number]} = {other}"
+        differences.append(StepDifference(change, text, other_text, changed))
     return differences + [
         StepDifference("only_second", None, f"s{number} = {step}")
         for number, step in enumerate(second.steps, 1)
-        if number not in beside
+        if number not in pairs.values()
     ]
 
 
 def _pairs(first: Plan, second: Plan) -> dict[int, int]:
     """Return a mapping from step numbers of the first plan to matching ones of the second."""
     pairs: dict[int, int] = {}
-    keys = ((_whole(first), _whole(second)), (first.tools, second.tools))
-    for ours, theirs in keys:
-        free = [number for number in range(1, len(theirs) + 1) if number not in pairs.values()]
-        for number, key in enumerate(ours, 1):
+    keys = ((_step_keys(first), _step_keys(second)), (first.tools, second.tools))
+    for first_keys, second_keys in keys:
+        free = [n for n in range(1, len(second_keys) + 1) if n not in pairs.values()]
+        for number, key in enumerate(first_keys, 1):
             if number in pairs:
                 continue
-            match = next((other for other in free if theirs[other - 1] == key), None)
+            match = next((other for other in free if second_keys[other - 1] == key), None)
             if match is not None:
                 pairs[number] = match
                 free.remove(match)
     return pairs
 
 
-def _whole(plan: Plan) -> list[int]:
+def _step_keys(plan: Plan) -> list[int]:
     """Return a key for each step; equal steps have equal keys."""
     keys: list[int] = []
     for step in plan.steps:
         # An invalid plan may refer to a later step.
         needed = [keys[r.step - 1] if r.step <= len(keys) else -1 for r in step.references()]
-        bare = step.renumbered(dict.fromkeys(range(1, len(plan.steps) + 1), 0))
-        keys.append(hash((step.tool, frozenset(bare.arguments), tuple(needed))))
+        unnumbered = step.renumbered(dict.fromkeys(range(1, len(plan.steps) + 1), 0))
+        keys.append(hash((step.tool, frozenset(unnumbered.arguments), tuple(needed))))
     return keys

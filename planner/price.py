@@ -8,20 +8,21 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from casewright.tools import NO_EVIDENCE, Toolbox
+from casewright.tools.spec import ESTIMATES
 
 
 @dataclass(frozen=True, slots=True)
 class Price:
     """Calls, time and cost of a plan.
 
-    A figure that no tool declares is ``None``; if only some declare it, the others count as 0.
+    An estimate that no tool declares is ``None``; if only some declare it, the others count as 0.
 
     Attributes:
-        calls: Calls by tool: each step is a call, except ``no_evidence``.
-        seconds: Length of the critical path, by the tools' latencies.
-        cost: Maximal cost of the calls.
-        tokens: Maximal tokens of the calls.
-        undeclared: Tools without a declared figure, by ``latency``, ``cost``, ``tokens``.
+        calls: Number of calls by tool; each step is a call, except ``no_evidence``.
+        seconds: Length of the critical path, from the tools' latencies.
+        cost: Maximum cost of all calls.
+        tokens: Maximum number of tokens of all calls.
+        undeclared: For ``latency``, ``cost`` and ``tokens``, the tools that do not declare it.
     """
 
     calls: Mapping[str, int]
@@ -67,16 +68,10 @@ def price_of(
     attempts: int,
     measured: Mapping[str, float] | None,
 ) -> Price:
-    """Return the price of a plan, given the tool and the references of each step.
-
-    See ``Plan.price``.
-    """
+    """Return a plan's price, given each step's tool and references; see ``Plan.price``."""
     called = [tool for tool, _ in steps if tool != NO_EVIDENCE.name]
-    declared: dict[str, dict[str, float]] = {
-        "latency": dict(measured or {}),
-        "cost": {},
-        "tokens": {},
-    }
+    declared: dict[str, dict[str, float]] = {name: {} for name in ESTIMATES}
+    declared["latency"].update(measured or {})
     for tool in toolbox:
         for figure, by_tool in declared.items():
             if (value := getattr(tool, figure)) is not None:
@@ -84,8 +79,8 @@ def price_of(
     missing = {f: tuple(sorted({*called} - by_tool.keys())) for f, by_tool in declared.items()}
     ends: list[float] = []
     for number, (tool_name, needs) in enumerate(steps):
-        before = [ends[earlier - 1] for earlier in needs if 1 <= earlier <= number]
-        ends.append(declared["latency"].get(tool_name, 0.0) + max(before, default=0.0))
+        starts = [ends[earlier - 1] for earlier in needs if 1 <= earlier <= number]
+        ends.append(declared["latency"].get(tool_name, 0.0) + max(starts, default=0.0))
 
     def total(figure: str) -> float | None:
         if called and not {*called} & declared[figure].keys():

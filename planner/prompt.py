@@ -1,8 +1,8 @@
 """The planner's prompt (REAPER, Joshi et al. 2024, section 3).
 
-The prefix (``head``) has role, tools, constraints and fixed examples; it is the same for all
-requests of a toolbox, so that a model's key/value cache can keep it. Retrieved plan cases, context
-and question follow (``tail``).
+The prefix (``head``) has role, tools, constraints and the tools' examples. It is the same for all
+requests of a toolbox, so a model's states for it can be cached. The rest (``tail``) has retrieved
+plan cases, history, context and question.
 """
 
 from __future__ import annotations
@@ -34,18 +34,13 @@ literal (any short text), question, context, step; ? may be left out.
 - Use only these tools. Steps that do not need each other are not chained.
 - Nothing to look up: s1 = no_evidence()."""
 
-#: Maximal characters of a context value in the prompt.
-CONTEXT_VALUE = 200
+#: Maximum number of characters of a context value in the prompt.
+MAX_VALUE_CHARACTERS = 200
 
 
 @dataclass(frozen=True, slots=True)
 class PlanExample(ToolExample):
-    """Question with its plan, history and context.
-
-    Attributes:
-        history: The earlier turns.
-        context: The names of the context's fields.
-    """
+    """Question with its plan, the earlier turns, and the names of the context's fields."""
 
     history: tuple[Turn, ...] = ()
     context: tuple[str, ...] = ()
@@ -53,7 +48,7 @@ class PlanExample(ToolExample):
 
 @dataclass(frozen=True, slots=True)
 class Prompt:
-    """Prompt in two parts: ``head``, a prefix that may be empty for other tasks, and ``tail``."""
+    """Prompt in two parts: ``head``, the cached prefix, empty for some tasks, and ``tail``."""
 
     head: str
     tail: str
@@ -63,31 +58,30 @@ class Prompt:
 
 
 def render_prompt(request: PlanRequest, examples: Sequence[ToolExample] = ()) -> Prompt:
-    """Render the prompt for a request, with retrieved plan cases as further examples.
+    """Render the prompt for a request.
 
     Args:
-        request: The request.
         examples: Plan cases, the most similar first; the prompt has them in reverse order.
     """
     return Prompt(render_head(request.toolbox), render_tail(request, examples))
 
 
 def render_head(toolbox: Toolbox, role: str = ROLE) -> str:
-    """Render the prefix, which depends only on the toolbox; secondary tasks have another role."""
+    """Render the prefix, which depends only on the toolbox and the role of the task."""
     tools = []
     for tool in toolbox:
         lines = [f"{tool.signature()}", f"  {tool.description}"]
         lines += [f"  {p.name}: {p.description}" for p in tool.parameters if p.description]
         tools.append("\n".join(lines))
-    fixed = [tool.example for tool in toolbox if tool.example and _runs(tool.example, toolbox)]
+    examples = [tool.example for tool in toolbox if tool.example and _runs(tool.example, toolbox)]
     parts = [role, "Tools:\n" + "\n".join(tools), CONSTRAINTS]
-    if fixed:
-        parts.append("Examples:\n" + "\n\n".join(_example(example) for example in fixed))
+    if examples:
+        parts.append("Examples:\n" + "\n\n".join(map(_example, examples)))
     return "\n\n".join(parts)
 
 
 def _runs(example: ToolExample, toolbox: Toolbox) -> bool:
-    """Return True if the request has every tool that an example calls."""
+    """Return True if the toolbox has every tool that an example calls."""
     try:
         return all(name in toolbox for name in parse_plan(example.plan).tools)
     except PlanError:
@@ -99,39 +93,38 @@ def render_tail(request: PlanRequest, examples: Sequence[ToolExample] = ()) -> s
     parts = []
     if examples:
         # The most similar case comes last, since a model copies the end of a prompt most easily.
-        shown = "\n\n".join(map(_example, reversed(examples)))
-        parts.append("Plans for similar questions:\n" + shown)
+        cases = "\n\n".join(map(_example, reversed(examples)))
+        parts.append("Plans for similar questions:\n" + cases)
     parts += map(_turn, request.history)
     context = {
-        name: value if not isinstance(value, str) else value[:CONTEXT_VALUE]
+        name: value if not isinstance(value, str) else value[:MAX_VALUE_CHARACTERS]
         for name, value in request.context.items()
         if value is not None
     }
-    shown = json.dumps(context, ensure_ascii=False)[: 10 * CONTEXT_VALUE] if context else ""
+    text = json.dumps(context, ensure_ascii=False)[: 10 * MAX_VALUE_CHARACTERS] if context else ""
     if request.failures:
-        parts.append(_so_far(request))
-    parts.append(f"{_beside(shown)}Question: {request.question}\nPlan:")
+        parts.append(_finished_calls(request))
+    parts.append(f"{_context_line(text)}Question: {request.question}\nPlan:")
     return "\n\n".join(parts)
 
 
-def _so_far(request: PlanRequest) -> str:
-    tried = "\n".join(f"- {step}: {reason}" for step, reason in request.failures.items())
-    text = f"Already called, without results, and not to be called again:\n{tried}"
+def _finished_calls(request: PlanRequest) -> str:
+    failed = "\n".join(f"- {step}: {reason}" for step, reason in request.failures.items())
+    text = f"Already called, without results, and not to be called again:\n{failed}"
     if request.fixed.steps:
         text += f"\nAlready called; the plan begins with these steps:\n{request.fixed}"
     return text
 
 
 def _example(example: ToolExample) -> str:
-    question = f"Question: {example.query}\nPlan:\n{example.plan}"
+    text = f"Question: {example.query}\nPlan:\n{example.plan}"
     if not isinstance(example, PlanExample):
-        return question
-    return "\n\n".join(
-        [*map(_turn, example.history), _beside(", ".join(example.context)) + question]
-    )
+        return text
+    text = _context_line(", ".join(example.context)) + text
+    return "\n\n".join([*map(_turn, example.history), text])
 
 
-def _beside(context: str) -> str:
+def _context_line(context: str) -> str:
     return f"Context: {context}\n" if context else ""
 
 
@@ -141,10 +134,7 @@ def _turn(turn: Turn) -> str:
 
 @cache
 def prompt_hash() -> str:
-    """Return the hash of the prompt of a sample request with all parts.
-
-    A model must be used with the prompt of its training.
-    """
+    """Return a hash that changes with the form of the prompt, to which trained models are tied."""
     sources = frozenset({Source.SPAN, Source.STEP, Source.CONTEXT})
     tool = ToolSpec(
         name="look_up",

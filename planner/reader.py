@@ -20,7 +20,7 @@ from casewright.planner.reader_input import (
     read_input,
 )
 from casewright.planner.reader_layers import Memory, NextSubQueries, ReaderLayers
-from casewright.planner.reader_weights import read_card, read_weights, unfit
+from casewright.planner.reader_weights import misfit_error, read_card, read_weights
 from casewright.planner.sub_queries import SubQuery
 from casewright.stores.encoders.minilm import packaged_minilm
 from casewright.stores.encoders.onnx_graph import Bert
@@ -28,8 +28,8 @@ from casewright.stores.encoders.onnx_graph import Bert
 if TYPE_CHECKING:
     from tokenizers import Tokenizer
 
-#: Maximal number of words of a literal.
-LONGEST = 14
+#: Maximum number of words of a literal.
+MAX_LITERAL_WORDS = 14
 
 
 class Reader:
@@ -48,7 +48,7 @@ class Reader:
         #: Trained templates, numbered from 1 in the network; 0 is the end of the message.
         self.templates: list[SubQuery] = [example.read() for example in self.card.templates]
         self._lock = threading.Lock()
-        self._parts: tuple[Tokenizer, Bert, ReaderLayers] | None = None
+        self._loaded: tuple[Tokenizer, Bert, ReaderLayers] | None = None
 
     @property
     def asks(self) -> list[SubQuery]:
@@ -72,27 +72,27 @@ class Reader:
         threading.Thread(target=load, name="casewright-reader").start()
 
     def read(self, question: str, context: Mapping[str, Any]) -> EncodedQuestion:
-        """Return a tokenised question with its states; a question that is too long is truncated."""
+        """Encode a question with its context; the longer of both is truncated if necessary."""
         tokenizer, encoder, layers = self._load()
-        item = read_input(tokenizer, question, context)
-        states = encoder.read(item.ids, item.types)[None]
+        encoded = read_input(tokenizer, question, context)
+        states = encoder.read(encoded.ids, encoded.types)[None]
         mask = np.ones(states.shape[:2], dtype=np.int64)
-        return EncodedQuestion(item, layers, layers.memory(states, mask))
+        return EncodedQuestion(encoded, layers, layers.memory(states, mask))
 
     def _load(self) -> tuple[Tokenizer, Bert, ReaderLayers]:
         with self._lock:
-            if self._parts is None:
+            if self._loaded is None:
                 weights = read_weights(self.folder, self.card)
                 try:
                     layers = ReaderLayers(weights)
                 except (KeyError, ValueError) as error:
-                    raise unfit(self.folder, error) from error
-                self._parts = reader_tokenizer(), Bert(weights, "encoder."), layers
-            return self._parts
+                    raise misfit_error(self.folder, error) from error
+                self._loaded = reader_tokenizer(), Bert(weights, "encoder."), layers
+            return self._loaded
 
 
 def reader_tokenizer() -> Tokenizer:
-    """Return the encoder's tokenizer, which truncates question or context, whichever is longer."""
+    """Return the encoder's tokenizer, which truncates the longer of question and context."""
     from tokenizers import Tokenizer
 
     tokenizer = Tokenizer.from_file(str(packaged_minilm() / "tokenizer.json"))
@@ -102,21 +102,17 @@ def reader_tokenizer() -> Tokenizer:
 
 
 class EncodedQuestion:
-    """Question as input of the network.
+    """Question that the network has read; ``input`` has its tokens and words."""
 
-    Attributes:
-        input: Its tokens and words.
-    """
-
-    def __init__(self, item: ReaderInput, layers: ReaderLayers, memory: Memory) -> None:
-        self.input = item
+    def __init__(self, encoded: ReaderInput, layers: ReaderLayers, memory: Memory) -> None:
+        self.input = encoded
         self._layers, self._memory = layers, memory
-        positions = np.arange(len(item.words))
-        sentence = np.cumsum([word.after_break for word in item.words])
+        positions = np.arange(len(encoded.words))
+        sentence = np.cumsum([word.after_break for word in encoded.words])
         length = positions[None] - positions[:, None]
-        together = sentence[None] == sentence[:, None]
-        #: The pairs of first and last word that can be a literal.
-        self._spans = (length >= 0) & (length < LONGEST) & together
+        same_sentence = sentence[None] == sentence[:, None]
+        # True for pairs of a first and a last word that can be a literal.
+        self._spans = (length >= 0) & (length < MAX_LITERAL_WORDS) & same_sentence
 
     def next_sub_queries(
         self, prefixes: Sequence[Sequence[tuple[int, Sequence[Span | None]]]]
@@ -124,13 +120,13 @@ class EncodedQuestion:
         """Return the scores of templates after each prefix; all prefixes have the same length.
 
         Args:
-            prefixes: The sub-queries so far, each as a template's number and its literals.
+            prefixes: Sequences of sub-queries, each a template's number and its literals.
         """
         width = len(self.input.ids)
         previous = [[self._layers.start, *(number for number, _ in p)] for p in prefixes]
-        nothing = np.zeros(width, dtype=np.float32)
+        no_weights = np.zeros(width, dtype=np.float32)
         literal_weights = [
-            [nothing, *(self.input.coverage(spans, width) for _, spans in prefix)]
+            [no_weights, *(self.input.coverage(spans, width) for _, spans in prefix)]
             for prefix in prefixes
         ]
         return self._layers.next_sub_queries(
@@ -142,7 +138,7 @@ class EncodedQuestion:
     ) -> list[Span | None]:
         """Return the best first and last word of each of n literals.
 
-        A literal contains no end of a sentence and has at most ``LONGEST`` words.
+        A literal is within one sentence and has at most ``MAX_LITERAL_WORDS`` words.
         """
         if not templates:
             return []
@@ -152,11 +148,11 @@ class EncodedQuestion:
             np.array(templates),
             np.minimum(np.array(slots), MAX_SLOTS - 1),
         )
-        return [self._best(start, end) for start, end in zip(starts, ends, strict=True)]
+        return [self._best_span(start, end) for start, end in zip(starts, ends, strict=True)]
 
-    def _best(self, start: Floats, end: Floats) -> Span | None:
+    def _best_span(self, start: Floats, end: Floats) -> Span | None:
         if not self.input.words:
             return None
         scores = start[self.input.first][:, None] + end[self.input.last][None]
-        best = int(np.where(self._spans, scores, -np.inf).argmax())
-        return divmod(best, len(self.input.words))
+        index = int(np.where(self._spans, scores, -np.inf).argmax())
+        return divmod(index, len(self.input.words))

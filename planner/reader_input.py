@@ -14,12 +14,12 @@ from casewright.planner.spans import Word, normalized, words_of
 if TYPE_CHECKING:
     from tokenizers import Tokenizer
 
-#: Maximal number of input tokens; the end of a longer question is cut.
+#: Maximum number of input tokens; longer input is truncated.
 MAX_TOKENS = 192
-#: Maximal number of sub-queries of a message, and of literals of a sub-query.
+#: Maximum numbers of sub-queries of a message, and of literals of a sub-query.
 MAX_SUB_QUERIES, MAX_SLOTS = 6, 4
-#: Maximal characters of a context value that the network sees; it has only letters.
-SHOWN_VALUE = 20
+#: Maximum number of characters of a context value that the network reads.
+MAX_VALUE_CHARACTERS = 20
 #: Indices of the first and the last word.
 Span = tuple[int, int]
 
@@ -31,7 +31,7 @@ class ReaderInput:
     Attributes:
         ids: Token ids of the pair of question and context.
         types: 0 for the question's tokens, 1 for the context's.
-        words: The words of the question, as far as they were not cut.
+        words: The words of the question that were not truncated.
         first, last: Positions of each word's first and last token.
     """
 
@@ -66,46 +66,48 @@ class ReaderInput:
 
 
 def read_input(tokenizer: Tokenizer, question: str, context: Mapping[str, Any]) -> ReaderInput:
-    """Tokenise a question and its context; the tokenizer truncates the longer one."""
+    """Tokenise a question and its context; of both, the tokenizer truncates the longer one."""
     encoded = tokenizer.encode(question, _context_text(context))
     tokens = [
         (position, start, end)
-        for position, (part, (start, end)) in enumerate(
+        for position, (sequence, (start, end)) in enumerate(
             zip(encoded.sequence_ids, encoded.offsets, strict=True)
         )
-        if part == 0 and end > start
+        if sequence == 0 and end > start
     ]
-    words, first, last, at = [], [], [], 0
+    words, first, last, index = [], [], [], 0
     for word in words_of(question):
-        while at < len(tokens) and tokens[at][2] <= word.start:
-            at += 1
-        after = at
-        while after < len(tokens) and tokens[after][1] < word.end:
-            after += 1
-        if after == at:
+        while index < len(tokens) and tokens[index][2] <= word.start:
+            index += 1
+        end = index
+        while end < len(tokens) and tokens[end][1] < word.end:
+            end += 1
+        if end == index:
             break
         words.append(word)
-        first.append(tokens[at][0])
-        last.append(tokens[after - 1][0])
+        first.append(tokens[index][0])
+        last.append(tokens[end - 1][0])
     return ReaderInput(encoded.ids, encoded.type_ids, question, words, first, last)
 
 
 def _context_text(context: Mapping[str, Any]) -> str:
-    shown = []
+    texts = []
     for name, value in sorted(context.items()):
         if value is None:
             continue
-        plain = isinstance(value, str) and value.isalpha() and len(value) <= SHOWN_VALUE
-        shown.append(f"{name} {value}" if plain else name)
-    return ", ".join(shown) or "nothing"
+        shows_value = (
+            isinstance(value, str) and value.isalpha() and len(value) <= MAX_VALUE_CHARACTERS
+        )
+        texts.append(f"{name} {value}" if shows_value else name)
+    return ", ".join(texts) or "nothing"
 
 
 def padded(inputs: Sequence[ReaderInput]) -> tuple[NDArray[np.int64], ...]:
     """Return ids, types and mask of n inputs, each an array (n, longest)."""
-    shape = len(inputs), max(len(item.ids) for item in inputs)
+    shape = len(inputs), max(len(encoded.ids) for encoded in inputs)
     ids, types, mask = (np.zeros(shape, dtype=np.int64) for _ in range(3))
-    for row, item in enumerate(inputs):
-        ids[row, : len(item.ids)] = item.ids
-        types[row, : len(item.ids)] = item.types
-        mask[row, : len(item.ids)] = 1
+    for row, encoded in enumerate(inputs):
+        ids[row, : len(encoded.ids)] = encoded.ids
+        types[row, : len(encoded.ids)] = encoded.types
+        mask[row, : len(encoded.ids)] = 1
     return ids, types, mask

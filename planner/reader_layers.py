@@ -80,10 +80,8 @@ class ReaderLayers:
         self.start = len(self._template_embedding) - 1
         names = ("norm1", "norm2", "norm3")
         self._norms = [LayerNorm(weights, f"decoder.{name}") for name in names]
-        self._memory_norm, self._final_norm = (
-            LayerNorm(weights, "memory"),
-            LayerNorm(weights, "norm"),
-        )
+        self._memory_norm = LayerNorm(weights, "memory")
+        self._final_norm = LayerNorm(weights, "norm")
         self._self, self._cross = (
             [Linear(split_weights, f"{name}.{part}") for part in (0, 1, 2, "out_proj")]
             for name in (_SELF, _CROSS)

@@ -3,8 +3,8 @@
 A sentence encoder with LoRA adapters (Hu et al. 2021) returns a state for each token. A decoder of
 one layer attends to the states and returns, for each sub-query, a latent: a unit vector that is
 close to the latents of sub-queries with the same template. It serves as a learned facet for
-retrieving plan cases (MCBR-RAG's L_j).
-Literals are spans that pointers find (Vinyals et al. 2015, "Pointer Networks").
+retrieving plan cases (MCBR-RAG's L_j). Pointers find literals as spans of the message (Vinyals et
+al. 2015, "Pointer Networks").
 
 This module imports torch and is for training; ``reader_layers`` is used for inference.
 """
@@ -77,10 +77,8 @@ class ReaderNetwork(nn.Module):
                 (batch, positions, width).
         """
         count, device = previous_templates.shape[1], previous_templates.device
-        decoder_inputs = self.form(previous_templates) + self.place(
-            torch.arange(count, device=device)
-        )
-        decoder_inputs = decoder_inputs + literal_weights @ states
+        positions = self.place(torch.arange(count, device=device))
+        decoder_inputs = self.form(previous_templates) + positions + literal_weights @ states
         causal_mask = torch.ones(count, count, dtype=torch.bool, device=device).triu(1)
         out = self.decoder(
             decoder_inputs,
@@ -115,9 +113,8 @@ class ReaderNetwork(nn.Module):
             slot: Index of the literal in its template (batch,).
             states: Token states (batch, width, size).
         """
-        pointer_state = self.mix(
-            torch.cat([decoded, self.form(template) + self.slot(slot)], dim=-1)
-        )
+        literal = self.form(template) + self.slot(slot)
+        pointer_state = self.mix(torch.cat([decoded, literal], dim=-1))
         start, end = (
             (keys(states) @ query(pointer_state).unsqueeze(-1)).squeeze(-1) / KEY**0.5
             for query, keys in zip(self.asked, self.keys, strict=True)

@@ -25,7 +25,7 @@ WEIGHTS, CARD = "reader.safetensors", "reader.json"
 FORMAT = 1
 _LORA_A, _LORA_B = ".lora_A.weight", ".lora_B.weight"
 #: The modules of ``ReaderNetwork`` except the encoder.
-_PARTS = {
+_MODULES = {
     *("form", "place", "slot", "memory", "decoder", "norm", "out", "prototypes", "bias", "mix"),
     *("asked", "keys"),
 }
@@ -33,20 +33,20 @@ _PARTS = {
 
 @dataclass(frozen=True, slots=True)
 class TemplateExample:
-    """Stored form of a template: a question, its plan's text, and the index of a sub-query."""
+    """Template as stored: a question, its plan, and the index of the sub-query in the plan."""
 
     plan: str
     index: int
     question: str
 
     def read(self) -> SubQuery:
-        """Return the sub-query."""
+        """Return the sub-query that has the template."""
         return sub_queries_of(parse_plan(self.plan), self.question)[self.index][0]
 
 
 @dataclass(frozen=True, slots=True)
 class ReaderCard:
-    """Card of a reader: templates in the network's order, LoRA scale, and training figures."""
+    """Card of a reader: templates in the network's order, LoRA scale, and data of the training."""
 
     templates: tuple[TemplateExample, ...]
     scale: float
@@ -54,18 +54,18 @@ class ReaderCard:
 
 
 def check_target(folder: Path) -> None:
-    """Raise ``InputError`` if a folder is not writable; create nothing."""
+    """Raise ``InputError`` if the folder, or if missing its parent, is not writable."""
     existing = next(p for p in (folder.absolute(), *folder.absolute().parents) if p.exists())
     if not existing.is_dir():
-        raise _unwritable(folder, NotADirectoryError(ENOTDIR, f"{existing} is a file"))
+        raise _unwritable_error(folder, NotADirectoryError(ENOTDIR, f"{existing} is a file"))
     try:
         with TemporaryFile(dir=existing):
             pass
     except OSError as error:
-        raise _unwritable(folder, error) from error
+        raise _unwritable_error(folder, error) from error
 
 
-def _unwritable(folder: Path, error: OSError) -> InputError:
+def _unwritable_error(folder: Path, error: OSError) -> InputError:
     return InputError(
         f"The reader cannot be written to {folder}: {error.strerror}. Give a folder that you may "
         "write to."
@@ -99,7 +99,7 @@ def save_reader(folder: Path, network: ReaderNetwork, card: ReaderCard) -> None:
         save_file(halves, folder / WEIGHTS)
         (folder / CARD).write_text(text + "\n", encoding="utf-8")
     except OSError as error:
-        raise _unwritable(folder, error) from error
+        raise _unwritable_error(folder, error) from error
 
 
 def read_card(folder: Path) -> ReaderCard:
@@ -110,8 +110,8 @@ def read_card(folder: Path) -> ReaderCard:
         version = data["format"]
         if version == FORMAT:
             templates = tuple(
-                TemplateExample(form["plan"], form["ask"], form["question"])
-                for form in data["forms"]
+                TemplateExample(entry["plan"], entry["ask"], entry["question"])
+                for entry in data["forms"]
             )
             for template in templates:
                 template.read()
@@ -135,12 +135,12 @@ def read_weights(folder: Path, card: ReaderCard) -> dict[str, NDArray[np.float32
     weights = {f"encoder.{name}": weight for name, weight in minilm_weights().items()}
     try:
         trained = {n: w.astype(np.float32) for n, w in load_file(folder / WEIGHTS).items()}
-        for name, down in trained.items():
+        for name, lora_a in trained.items():
             if name.endswith(_LORA_A):
-                stem = name.removesuffix(_LORA_A)
-                change = card.scale * (trained[stem + _LORA_B] @ down)
-                weights[f"{stem}.weight"] = (weights[f"{stem}.weight"] + change).astype(np.float32)
-            elif name.partition(".")[0] not in _PARTS and not name.endswith(_LORA_B):
+                base = name.removesuffix(_LORA_A)
+                update = card.scale * (trained[base + _LORA_B] @ lora_a)
+                weights[f"{base}.weight"] = (weights[f"{base}.weight"] + update).astype(np.float32)
+            elif name.partition(".")[0] not in _MODULES and not name.endswith(_LORA_B):
                 raise ValueError(f"the network has no {name}")
             elif not name.endswith(_LORA_B):
                 weights[name] = trained[name]
@@ -148,11 +148,11 @@ def read_weights(folder: Path, card: ReaderCard) -> dict[str, NDArray[np.float32
             if len(weights[name]) != len(card.templates) + rows:
                 raise ValueError(f"{name} has {len(weights[name])} rows")
     except (OSError, SafetensorError, LookupError, ValueError) as error:
-        raise unfit(folder, error) from error
+        raise misfit_error(folder, error) from error
     return weights
 
 
-def unfit(folder: Path, error: Exception) -> InputError:
+def misfit_error(folder: Path, error: Exception) -> InputError:
     """Return an error that says why the weights do not fit the folder's card."""
     missing = "there is no " if isinstance(error, KeyError) else ""
     reason = f"{missing}{' '.join(str(error).split())[:200]}"

@@ -11,14 +11,14 @@ from typing import Any, Protocol, runtime_checkable
 from typing_extensions import TypedDict
 
 from casewright.errors import InputError, PlanError
-from casewright.planner.budget import Beyond, most_calls, unbounded
+from casewright.planner.budget import BudgetCheck, max_calls, unbounded
 from casewright.planner.plan import Plan, Step
 from casewright.planner.validate import MAX_STEPS, violations
 from casewright.tools import Toolbox, whole_number
 
-#: Maximal characters of a question.
+#: Maximum number of characters of a question.
 MAX_QUESTION_CHARACTERS = 8000
-#: Maximal characters of a language model's invalid plan that a result keeps.
+#: Maximum number of characters of a language model's invalid plan in a result.
 MAX_WRITTEN_CHARACTERS = 4000
 
 
@@ -36,15 +36,16 @@ class PlanRequest:
     Attributes:
         context: Known facts as a JSON object, for example the open page.
         history: Earlier turns, which inform the plan; a plan cannot refer to them.
-        fixed: Finished steps with results, at the beginning of the new plan; see ``continued``.
-        failures: Finished calls without results, with references to steps of ``fixed``, and the
-            reason of each in our words, since retrieved text must not reach a planner.
-        beyond: The budget, which is not a static check: the plan parser and the grammar obey it,
-            and the steps of another planner that exceed it are left out before the plan runs.
+        fixed: Finished steps with results, which the new plan begins with; see ``continued``.
+        failures: Finished calls without results, which may refer to steps of ``fixed``, each with
+            its reason in Casewright's words, since retrieved text must not reach a planner.
+        beyond: Returns how a plan exceeds the budget, as a sentence; empty if it does not. This is
+            no static check: the plan parser and the grammar obey it, and for other planners the
+            excess steps are removed before the plan runs.
 
     Raises:
-        InputError: The question is empty, too long or holds control characters, the context is not
-            a JSON object, or the history is not a list of turns.
+        InputError: The question is empty, too long or has control characters, the context is not a
+            JSON object, or the history is not a list of turns.
     """
 
     question: str
@@ -54,7 +55,7 @@ class PlanRequest:
     max_steps: int = MAX_STEPS
     fixed: Plan = field(default_factory=lambda: Plan(()))
     failures: Mapping[Step, str] = field(default_factory=dict)
-    beyond: Beyond = unbounded
+    beyond: BudgetCheck = unbounded
 
     def __post_init__(self) -> None:
         check_question(self.question)
@@ -66,12 +67,12 @@ class PlanRequest:
         for error in self.violations(plan):
             raise error
 
-    def most_calls(self) -> dict[str, int]:
-        """Return the maximal calls of each tool that the budget limits below the steps."""
+    def max_calls(self) -> dict[str, int]:
+        """Return the maximum number of calls of each tool that the budget limits."""
         if self.beyond is unbounded:
             return {}
-        most = {t.name: most_calls(t.name, self.beyond, self.max_steps) for t in self.toolbox}
-        return {name: calls for name, calls in most.items() if calls < self.max_steps}
+        limits = {t.name: max_calls(t.name, self.beyond, self.max_steps) for t in self.toolbox}
+        return {name: calls for name, calls in limits.items() if calls < self.max_steps}
 
     def violations(self, plan: Plan) -> Iterator[PlanError]:
         """Yield every violation of a static check for this request."""
@@ -86,16 +87,16 @@ class PlanRequest:
 
 @dataclass(frozen=True, slots=True)
 class PlanResult:
-    """Valid plan, with data about the planning.
+    """Valid plan, with data about how it was made.
 
     Attributes:
-        attempts: Number of plans that the planner tried, this one included.
+        attempts: Number of plans that the planner tried, including this one.
         fallback: The reason for a fallback plan; empty if the plan is no fallback plan.
         tokens: Token counts of a language model: ``input`` and ``output``.
-        written: The text of a language model that was no valid plan, cut to
-            ``MAX_WRITTEN_CHARACTERS``. Empty if it wrote nothing, or with a grammar.
+        written: Text of a language model that is no valid plan, cut to
+            ``MAX_WRITTEN_CHARACTERS``; empty under a grammar.
         confidence: Probability that the plan is right, 0 to 1; ``None`` if unknown.
-        asks_back: The confidence is so low that the user should be asked back.
+        asks_back: True if the confidence is so low that the user should be asked what was meant.
         alternatives: Other valid plans, the most probable first.
         because: The reason for the confidence, as a clause; empty if unknown.
     """
@@ -113,7 +114,7 @@ class PlanResult:
     because: str = ""
 
     def to_json(self) -> dict[str, Any]:
-        """Return the data about the planning as JSON, without the plan."""
+        """Return everything but the plan, as JSON."""
         return {
             "name": self.planner,
             "attempts": self.attempts,
@@ -165,7 +166,7 @@ def milliseconds_since(started: float) -> float:
 
 
 def check_question(question: Any) -> None:
-    """Raise ``InputError`` unless this is a valid question."""
+    """Raise ``InputError`` if this is not a valid question."""
     if not isinstance(question, str):
         raise InputError(f"The question is {type(question).__name__}, not text. Give a text.")
     if not question.strip():
@@ -175,7 +176,7 @@ def check_question(question: Any) -> None:
             f"The question has {len(question):,} characters; at most {MAX_QUESTION_CHARACTERS:,} "
             "are read. Shorten it."
         )
-    if any(ord(char) < 32 and char not in "\t\n\r" for char in question):
+    if any(ord(character) < 32 and character not in "\t\n\r" for character in question):
         raise InputError(
             "The question holds control characters (NUL or the like). Remove them and ask again."
         )
@@ -195,17 +196,17 @@ def check_context(context: Any) -> None:
     _check_json(dict(context), "context", "a JSON object")
 
 
-def _check_json(value: Any, name: str, kind: str) -> None:
+def _check_json(value: Any, name: str, expected: str) -> None:
     try:
         check_kept(value)
     except UnicodeEncodeError as error:
         raise InputError(f"The {name} holds text that is not valid Unicode.") from error
     except (TypeError, ValueError, RecursionError) as error:
-        raise InputError(f"The {name} is not {kind}: {error}.") from error
+        raise InputError(f"The {name} is not {expected}: {error}.") from error
 
 
 def check_kept(value: Any) -> None:
-    """Raise an error unless every checkpointer can keep a value.
+    """Raise an error if a checkpointer could not store a value.
 
     Raises:
         UnicodeEncodeError: A text contains a lone surrogate.

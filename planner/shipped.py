@@ -1,7 +1,7 @@
 """The packaged language model for planning: a LoRA adapter on a pretrained base.
 
-The folder ``mistral`` has the adapter, its cards and its log, as ``casewright finetune train``
-wrote them. The base is ``smollm2``; see ``language_model.smollm2``.
+The folder ``mistral`` has the adapter, its card and its log, which ``casewright finetune train``
+wrote. The base is ``smollm2``; see ``language_model.smollm2``.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ if TYPE_CHECKING:
 #: Name of the planner.
 SHIPPED = "mistral"
 FOLDER = Path(__file__).parent / SHIPPED
-#: Keys in a card that lead to the number of plan cases in the training prompts.
-_SHOTS = ("data", "manifest", "data", "tevo", "shots")
+#: Path of keys in a card to the number of plan cases in the training prompts.
+_EXAMPLES_PATH = ("data", "manifest", "data", "tevo", "shots")
 
 
 def shipped_planner(folder: Path | None = None) -> Path:
@@ -40,10 +40,10 @@ def shipped_planner(folder: Path | None = None) -> Path:
 
 def shipped_examples(folder: Path | None = None) -> int:
     """Return the number of plan cases in an adapter's prompts, which is that of its training."""
-    part: Any = read_card(shipped_planner(folder))
-    for name in _SHOTS:
-        part = part.get(name) if isinstance(part, dict) else None
-    return part if isinstance(part, int) and part >= 0 else EXAMPLES
+    value: Any = read_card(shipped_planner(folder))
+    for key in _EXAMPLES_PATH:
+        value = value.get(key) if isinstance(value, dict) else None
+    return value if isinstance(value, int) and value >= 0 else EXAMPLES
 
 
 def is_shipped(folder: Path | None = None) -> bool:
@@ -54,7 +54,7 @@ def is_shipped(folder: Path | None = None) -> bool:
 
 
 def is_runnable() -> bool:
-    """Return whether the packaged adapter can run: its base and torch are installed."""
+    """Return True if the packaged adapter, its base and torch are installed."""
     return is_shipped() and is_installed() and find_spec("torch") is not None
 
 

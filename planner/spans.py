@@ -6,18 +6,18 @@ from dataclasses import dataclass
 
 import regex as re
 
-#: Combining marks, which belong to the letter before them and which ``\w`` does not match.
+#: A run of word characters and combining marks, which ``\w`` does not match.
 _RUN = r"(?!\p{M})\w[\w\p{M}]*"
 RUNS = re.compile(_RUN)
 #: A word, with apostrophes, hyphens, dots and slashes inside.
 _WORD = re.compile(rf"{_RUN}(?:['’\-./&+]{_RUN})*")
-#: Characters that no literal may contain between words.
+#: Characters of a break, which no literal may contain between words.
 _BREAK = frozenset(".?!;:\n()")
 
 
 @dataclass(frozen=True, slots=True)
 class Word:
-    """Word of a question: its start and end in characters, and a flag for a break before it."""
+    """Word of a question, with its start and end in characters, and True after a break."""
 
     text: str
     start: int
@@ -30,8 +30,8 @@ def words_of(question: str) -> list[Word]:
     words: list[Word] = []
     end = 0
     for match in _WORD.finditer(question):
-        broken = bool(words) and not _BREAK.isdisjoint(question[end : match.start()])
-        words.append(Word(match[0], match.start(), match.end(), broken))
+        after_break = bool(words) and not _BREAK.isdisjoint(question[end : match.start()])
+        words.append(Word(match[0], match.start(), match.end(), after_break))
         end = match.end()
     return words
 

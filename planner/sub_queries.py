@@ -1,37 +1,36 @@
-"""Sub-queries of plans: decomposition of a plan, and joining to a new plan.
+"""Sub-queries of plans: decomposition of a plan into them, and combination of them to a plan.
 
 A message may contain several questions. A sub-query answers one of them: it is a step whose results
-no other step needs, with all steps that it depends on. Sub-queries of several plan cases can form a
-new plan.
+no other step needs, with all steps that it depends on. Sub-queries of different plan cases can be
+combined to a new plan.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TypeGuard
 
-from casewright.planner.plan import Literal, Plan, Step, Value, context_fields
+from casewright.planner.plan import Literal, Plan, Step, Value, context_fields, sub_plan
 from casewright.planner.spans import is_span
 from casewright.tools.spec import NO_EVIDENCE
 
-#: Placeholder of an open text literal in a template.
+#: Placeholder in a template for words of the question: an open literal, or slot.
 OPEN = Literal("")
 
 
 @dataclass(frozen=True, slots=True)
 class SubQuery:
-    """Steps that answer one question, with open literals for words of the question.
+    """Steps that answer one question, with ``OPEN`` in place of words of the question.
 
-    Attributes:
-        steps: The steps, with relative ``StepRef.step`` (1 is the previous step) and ``OPEN``.
+    ``StepRef.step`` is relative: 1 is the previous step.
     """
 
     steps: tuple[Step, ...]
 
     @property
     def template(self) -> str:
-        """Steps as text; sub-queries with the same template differ only in the user's words."""
+        """Text of the steps; sub-queries with one template differ only in the user's words."""
         return "; ".join(map(str, self.steps))
 
     @property
@@ -51,7 +50,7 @@ class SubQuery:
 
     @property
     def reach(self) -> int:
-        """Number of preceding steps within reach of the references; 0 without such references."""
+        """Number of steps before the sub-query to which its references reach back; 0 if none."""
         steps = enumerate(self.steps)
         return max((r.step - index for index, s in steps for r in s.references()), default=0)
 
@@ -63,8 +62,8 @@ class SubQuery:
 def sub_queries_of(plan: Plan, question: str) -> list[tuple[SubQuery, list[str]]]:
     """Return the sub-queries of a plan in its order, each with the texts of its open literals.
 
-    A text that is not a span of the question stays fixed. A plan with invalid references has no
-    sub-queries.
+    A text that is no span of the question stays in the template. A plan with invalid references has
+    no sub-queries.
     """
     numbered = list(enumerate(plan.steps, 1))
     if any(not 1 <= ref.step < number for number, step in numbered for ref in step.references()):
@@ -76,12 +75,12 @@ def sub_queries_of(plan: Plan, question: str) -> list[tuple[SubQuery, list[str]]
         steps: list[Step] = []
         texts: list[str] = []
         for number in sorted(feeders(plan, last) - positions.keys()):
-            positions[number] = here = len(positions)
+            positions[number] = own = len(positions)
             step = plan.steps[number - 1]
-            step = step.renumbered({r.step: here - positions[r.step] for r in step.references()})
+            step = step.renumbered({r.step: own - positions[r.step] for r in step.references()})
             arguments: list[tuple[str, Value]] = []
             for name, value in step.arguments:
-                if _is_wording(value, question):
+                if _is_open(value, question):
                     texts.append(str(value.value))
                     arguments.append((name, OPEN))
                 else:
@@ -92,13 +91,13 @@ def sub_queries_of(plan: Plan, question: str) -> list[tuple[SubQuery, list[str]]
 
 
 def joined(sub_queries: Sequence[tuple[SubQuery, Sequence[str]]]) -> Plan:
-    """Return the plan that joins sub-queries; the texts of each fill its open literals in order."""
+    """Return the plan of sub-queries in order, each with the texts for its open literals."""
     steps: list[Step] = []
     for sub_query, texts in sub_queries:
         remaining = iter(texts)
         for step in sub_query.steps:
-            here = len(steps) + 1
-            step = step.renumbered({ref.step: here - ref.step for ref in step.references()})
+            number = len(steps) + 1
+            step = step.renumbered({ref.step: number - ref.step for ref in step.references()})
             arguments = [
                 (name, Literal(next(remaining)) if value == OPEN else value)
                 for name, value in step.arguments
@@ -110,29 +109,23 @@ def joined(sub_queries: Sequence[tuple[SubQuery, Sequence[str]]]) -> Plan:
 def without_no_evidence(plan: Plan) -> Plan:
     """Return a plan without ``no_evidence``, unless that is its only step."""
     numbers = [n for n, step in enumerate(plan.steps, 1) if step.tool != NO_EVIDENCE.name]
-    return sub_plan(plan, numbers) if numbers else plan
-
-
-def sub_plan(plan: Plan, numbers: Iterable[int]) -> Plan:
-    """Return the plan of some steps, counted from 1, which must not refer to other steps."""
-    new = {number: position for position, number in enumerate(sorted(numbers), 1)}
-    return Plan(tuple(plan.steps[number - 1].renumbered(new) for number in new))
+    return sub_plan(plan, numbers)[0] if numbers else plan
 
 
 def feeders(plan: Plan, number: int) -> set[int]:
     """Return the number of a step and of every step that it depends on."""
-    needs: set[int] = set()
-    open_numbers = [number]
-    while open_numbers:
-        step = open_numbers.pop()
-        if step not in needs:
-            needs.add(step)
-            open_numbers += [ref.step for ref in plan.steps[step - 1].references()]
-    return needs
+    needed: set[int] = set()
+    pending = [number]
+    while pending:
+        step = pending.pop()
+        if step not in needed:
+            needed.add(step)
+            pending += [ref.step for ref in plan.steps[step - 1].references()]
+    return needed
 
 
-def _is_wording(value: Value, question: str) -> TypeGuard[Literal]:
+def _is_open(value: Value, question: str) -> TypeGuard[Literal]:
     if not isinstance(value, Literal) or not isinstance(value.value, str):
         return False
-    # An empty text is the same as an open literal.
+    # An empty text equals an open literal.
     return not value.value or is_span(value.value, question)

@@ -21,7 +21,7 @@ from casewright.planner.plan import (
 from casewright.planner.spans import is_span
 from casewright.tools import Parameter, Source, Toolbox
 
-#: Default of the maximal number of steps of a plan.
+#: Default maximum number of steps of a plan.
 MAX_STEPS = 12
 
 
@@ -33,10 +33,10 @@ def validate_plan(
     context: Mapping[str, Any],
     max_steps: int = MAX_STEPS,
 ) -> None:
-    """Raise an error unless a plan passes the static checks.
+    """Check a plan.
 
     Raises:
-        PlanError: The first violation, with the step, the rule and the correction.
+        PlanError: The plan violates a check; the first violation, with step, rule and correction.
     """
     for error in violations(plan, toolbox, question=question, context=context, max_steps=max_steps):
         raise error

@@ -1,4 +1,4 @@
-"""Reuse of the plan of a case whose question equals the message except for literals."""
+"""Reuse of a plan case whose question has the same words as the message, except for literals."""
 
 from __future__ import annotations
 
@@ -14,28 +14,24 @@ from casewright.stores import Case
 
 @dataclass(frozen=True, slots=True)
 class _Slot:
-    """Open literal: its arguments (step index, parameter), and its maximal number of words."""
+    """Place of a literal: its arguments (step index, parameter), and maximum number of words."""
 
     arguments: tuple[tuple[int, str], ...]
-    most: int
+    max_words: int
 
 
 @dataclass(frozen=True, slots=True)
 class _Wording:
-    """Plan case: question as words and slots, set of its words, context fields, and plan."""
+    """Plan case: its question as words and slots, the set of these words, context fields, plan."""
 
     parts: tuple[str | _Slot, ...]
-    fixed: frozenset[str]
+    words: frozenset[str]
     fields: frozenset[str]
     plan: Plan
 
 
 class CaseWordings:
-    """Index of plan cases by the words of their questions.
-
-    Args:
-        cases: Plan cases, without follow-up questions.
-    """
+    """Index of plan cases, none of them a follow-up, by the words of their questions."""
 
     def __init__(self, cases: Iterable[Case]) -> None:
         self._wordings: list[_Wording] = []
@@ -45,33 +41,34 @@ class CaseWordings:
             words = _normalized_words(str(case.problem["question"]))
             fields = frozenset(case.metadata.get("context", ()))
             parts = _parts(words, plan)
-            fixed = frozenset(part for part in parts if isinstance(part, str))
-            self._wordings.append(_Wording(parts, fixed, fields, plan))
+            part_words = frozenset(part for part in parts if isinstance(part, str))
+            self._wordings.append(_Wording(parts, part_words, fields, plan))
             self._plans[words, fields] = plan
 
     def plan(self, request: PlanRequest) -> Plan | None:
-        """Return the plan of the case with most words in common, with the message's literals.
+        """Return the plan of the case with most common words, with the message's literals.
 
-        The case must have the same context fields. Its words without literals must all occur in the
-        message, in the same order, and must be more than half of the message. Else return ``None``.
+        It is ``None`` if no case fits. A case fits if it has the same context fields, and if its
+        words, without the literals, occur in the message in the same order and are more than half
+        of the message.
         """
         words = words_of(request.question)
-        plain = tuple(normalized(word.text) for word in words)
-        present = frozenset(plain)
+        normalized_words = tuple(normalized(word.text) for word in words)
+        present = frozenset(normalized_words)
         fields = frozenset(name for name, value in request.context.items() if value is not None)
-        if (plan := self._plans.get((plain, fields))) is not None:
+        if (plan := self._plans.get((normalized_words, fields))) is not None:
             return plan
-        best, most = None, 0
+        best, best_count = None, 0
         for wording in self._wordings:
-            if wording.fields != fields or not wording.fixed <= present:
+            if wording.fields != fields or not wording.words <= present:
                 continue
             count = sum(isinstance(part, str) for part in wording.parts)
-            # If literals are most of a message, the words between them are weak evidence.
-            if count <= most or 2 * count <= len(words):
+            # If a message is mostly literals, the words between them are weak evidence.
+            if count <= best_count or 2 * count <= len(words):
                 continue
-            spans = next(_spans(wording.parts, words, plain, 0), None)
+            spans = next(_alignments(wording.parts, words, normalized_words, 0), None)
             if spans is not None:
-                best, most = (wording, spans), count
+                best, best_count = (wording, spans), count
         if best is None:
             return None
         wording, spans = best
@@ -88,7 +85,7 @@ def _normalized_words(text: str) -> tuple[str, ...]:
 
 
 def _parts(words: Sequence[str], plan: Plan) -> tuple[str | _Slot, ...]:
-    """Return a question's words with slots instead of its plan's literals."""
+    """Return a question's words, with slots in place of its plan's literals."""
     parts: list[str | _Slot] = list(words)
     by_text: dict[tuple[str, ...], list[tuple[int, str]]] = {}
     for step, name, text in text_literals(plan):
@@ -101,21 +98,21 @@ def _parts(words: Sequence[str], plan: Plan) -> tuple[str | _Slot, ...]:
     return tuple(parts)
 
 
-def _spans(
-    parts: Sequence[str | _Slot], words: Sequence[Word], plain: Sequence[str], at: int
+def _alignments(
+    parts: Sequence[str | _Slot], words: Sequence[Word], normalized_words: Sequence[str], start: int
 ) -> Iterator[list[tuple[_Slot, tuple[int, int]]]]:
-    """Yield the alignments with a message, each the slots with start and end in words."""
+    """Yield alignments with a message from a word on: the first and end word of each slot."""
     if not parts:
-        if at == len(words):
+        if start == len(words):
             yield []
         return
     part, rest = parts[0], parts[1:]
     if isinstance(part, str):
-        if at < len(words) and plain[at] == part:
-            yield from _spans(rest, words, plain, at + 1)
+        if start < len(words) and normalized_words[start] == part:
+            yield from _alignments(rest, words, normalized_words, start + 1)
         return
-    for end in range(at + 1, min(at + part.most, len(words)) + 1):
-        if end > at + 1 and words[end - 1].after_break:
+    for end in range(start + 1, min(start + part.max_words, len(words)) + 1):
+        if end > start + 1 and words[end - 1].after_break:
             break
-        for others in _spans(rest, words, plain, end):
-            yield [(part, (at, end)), *others]
+        for others in _alignments(rest, words, normalized_words, end):
+            yield [(part, (start, end)), *others]

@@ -17,11 +17,11 @@ def alias(name: str) -> str:
     if NAME.fullmatch(name) and "_x" not in name:
         return name
     parts = []
-    for index, char in enumerate(name):
-        plain = char.isascii() and (char.isalnum() or char == "_")
-        leading_digit = index == 0 and char.isdigit()
-        escaped = not plain or leading_digit or name.startswith("_x", index)
-        parts.append(f"_x{ord(char):x}_" if escaped else char)
+    for index, character in enumerate(name):
+        valid = character.isascii() and (character.isalnum() or character == "_")
+        leading_digit = index == 0 and character.isdigit()
+        must_escape = not valid or leading_digit or name.startswith("_x", index)
+        parts.append(f"_x{ord(character):x}_" if must_escape else character)
     return "".join(parts) or "_x_"
 
 

@@ -1,4 +1,4 @@
-"""Functions with one body for the blocking and the async version.
+"""Functions whose blocking and async versions share one body.
 
 A body is a generator. It yields each piece of work that takes time, and receives the result or the
 exception of the work. ``run`` executes the work in the current thread; ``arun`` awaits it.
@@ -14,7 +14,7 @@ from typing import Any, TypeVar, cast
 
 from casewright.tools.deadline import await_within, call_within, start_daemon
 
-Answer = TypeVar("Answer")
+Result = TypeVar("Result")
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,34 +33,34 @@ class Work:
     seconds: float | None = None
 
 
-Body = Generator[Work, Any, Answer]
+Body = Generator[Work, Any, Result]
 
 
-def run(body: Body[Answer]) -> Answer:
+def run(body: Body[Result]) -> Result:
     """Return the result of a body; its work blocks this thread."""
     step = partial(body.send, None)
     while True:
         try:
             work = step()
         except StopIteration as end:
-            return cast(Answer, end.value)
+            return cast(Result, end.value)
         try:
             step = partial(body.send, call_within(work.call, work.seconds))
-        except BaseException as error:  # noqa: BLE001 - the body decides
+        except BaseException as error:  # noqa: BLE001 - the body handles it
             step = partial(body.throw, error)
 
 
-async def arun(body: Body[Answer]) -> Answer:
+async def arun(body: Body[Result]) -> Result:
     """Return the result of a body without blocking the event loop."""
     step = partial(body.send, None)
     while True:
         try:
             work = step()
         except StopIteration as end:
-            return cast(Answer, end.value)
+            return cast(Result, end.value)
         try:
             future = work.acall() if work.acall else asyncio.wrap_future(start_daemon(work.call))
-            answer = await (future if work.seconds is None else await_within(future, work.seconds))
-            step = partial(body.send, answer)
-        except BaseException as error:  # noqa: BLE001 - the body decides
+            result = await (future if work.seconds is None else await_within(future, work.seconds))
+            step = partial(body.send, result)
+        except BaseException as error:  # noqa: BLE001 - the body handles it
             step = partial(body.throw, error)

@@ -14,7 +14,7 @@ from typing import Any, TypeVar
 
 from casewright.errors import BusyError
 
-Answer = TypeVar("Answer")
+Result = TypeVar("Result")
 #: Seconds that a coroutine may take to clean up after its time limit.
 CANCEL_SECONDS = 0.1
 #: Maximum number of idle threads that are kept for further calls.
@@ -24,7 +24,7 @@ owner: contextvars.ContextVar[str] = contextvars.ContextVar("casewright_call_own
 
 
 class _CallThreads:
-    """Limits of the threads that run calls and are never joined, in total and for each owner.
+    """The threads that run calls, with limits in total and for each owner; no thread is joined.
 
     A thread counts until it ends, even if its call was abandoned.
     """
@@ -40,20 +40,20 @@ class _CallThreads:
         with self._lock:
             return self._running.total()
 
-    def start(self, work: Callable[[], None], name: str) -> None:
+    def start(self, call: Callable[[], None], owner_name: str) -> None:
         with self._lock:
-            owner_full = self._running[name] >= self._owner_limit and name
+            owner_full = self._running[owner_name] >= self._owner_limit and owner_name
             if owner_full or self._running.total() >= self._limit:
                 raise BusyError(
-                    f"{self._running.total()} threads run calls, {self._running[name]} "
+                    f"{self._running.total()} threads run calls, {self._running[owner_name]} "
                     "of them for this caller, and no more may start. Wait until some end; give "
                     "tools that hang a timeout of their own, or run them in a process."
                 )
-            self._running[name] += 1
+            self._running[owner_name] += 1
         try:
-            _in_thread(work)
+            _run_in_thread(call)
         except RuntimeError as error:
-            self.end(name)
+            self.end(owner_name)
             raise BusyError(f"The system starts no more threads: {error}. Try again.") from error
 
     def abandon(self, call: _CallFuture) -> None:
@@ -62,13 +62,13 @@ class _CallThreads:
                 call.abandoned = True
                 self.abandoned += 1
 
-    def end(self, name: str, call: _CallFuture | None = None) -> None:
+    def end(self, owner_name: str, call: _CallFuture | None = None) -> None:
         with self._lock:
             if call is not None and call.abandoned:
                 self.abandoned -= 1
-            self._running[name] -= 1
-            if not self._running[name]:
-                del self._running[name]
+            self._running[owner_name] -= 1
+            if not self._running[owner_name]:
+                del self._running[owner_name]
 
 
 class _CallFuture(Future[Any]):
@@ -91,20 +91,22 @@ _idle: deque[SimpleQueue[Callable[[], None]]] = deque()
 os.register_at_fork(after_in_child=_idle.clear)
 
 
-def _in_thread(work: Callable[[], None]) -> None:
-    """Run work, which raises nothing, in an idle daemon thread, or else in a new thread.
+def _run_in_thread(call: Callable[[], None]) -> None:
+    """Run a call, which must raise nothing, in an idle daemon thread, or else in a new thread.
 
-    The start of a new thread blocks the calling event loop until the thread runs.
+    An idle thread is better: the start of a new one blocks the event loop until the thread runs.
     """
     try:
         inbox = _idle.pop()
     except IndexError:
         inbox = SimpleQueue()
-        threading.Thread(target=_serve, args=(inbox,), daemon=True, name="casewright-call").start()
-    inbox.put(work)
+        threading.Thread(
+            target=_run_calls, args=(inbox,), daemon=True, name="casewright-call"
+        ).start()
+    inbox.put(call)
 
 
-def _serve(inbox: SimpleQueue[Callable[[], None]]) -> None:
+def _run_calls(inbox: SimpleQueue[Callable[[], None]]) -> None:
     while True:
         inbox.get()()
         if len(_idle) >= MAX_IDLE:
@@ -123,12 +125,12 @@ def abandoned_calls() -> int:
 
 
 def bound_call_threads(limit: int, owner_limit: int) -> None:
-    """Limit the new threads of this process that run calls, in total and for one owner."""
+    """Limit the threads that run later calls of this process, in total and for one owner."""
     global _threads
     _threads = _CallThreads(limit, owner_limit)
 
 
-def start_daemon(function: Callable[[], Answer]) -> Future[Answer]:
+def start_daemon(function: Callable[[], Result]) -> Future[Result]:
     """Run a function in a daemon thread, with this context's variables; return its future.
 
     Executors join their threads when the process ends, so one hanging call would block the end
@@ -136,15 +138,15 @@ def start_daemon(function: Callable[[], Answer]) -> Future[Answer]:
     a ``RuntimeError``, since an awaited future cannot hold a ``StopIteration``. Raise ``BusyError``
     if too many threads run calls.
     """
-    threads, name = _threads, owner.get()
+    threads, owner_name = _threads, owner.get()
     future = _CallFuture(threads)
     # Mark the future as running, so that a caller that stops waiting cannot cancel it.
     future.set_running_or_notify_cancel()
     context = contextvars.copy_context()
 
-    def work() -> None:
+    def call() -> None:
         try:
-            answer: Any = context.run(function)
+            result: Any = context.run(function)
         except (StopIteration, StopAsyncIteration) as error:
             stopped = RuntimeError(f"The call raised {type(error).__name__}.")
             stopped.__cause__ = error
@@ -152,15 +154,15 @@ def start_daemon(function: Callable[[], Answer]) -> Future[Answer]:
         except BaseException as error:  # noqa: BLE001 - handed to the waiting caller
             future.set_exception(error)
         else:
-            future.set_result(answer)
+            future.set_result(result)
         finally:
-            threads.end(name, future)
+            threads.end(owner_name, future)
 
-    threads.start(work, name)
+    threads.start(call, owner_name)
     return future
 
 
-def call_within(function: Callable[[], Answer], seconds: float | None) -> Answer:
+def call_within(function: Callable[[], Result], seconds: float | None) -> Result:
     """Return the result of a function, or abandon the call at its time limit.
 
     Raises:
@@ -176,32 +178,32 @@ def call_within(function: Callable[[], Answer], seconds: float | None) -> Answer
         future.cancel()
 
 
-async def let_go(work: asyncio.Future[Any]) -> None:
-    """Detach cancelled work from the event loop, in case it ignores the cancellation.
+async def detach(call: asyncio.Future[Any]) -> None:
+    """Detach a cancelled call from the event loop, in case it ignores the cancellation.
 
     ``asyncio.run`` waits at its end for every registered task; a task that does not end must not
     block the process (docs.python.org, Extending asyncio, "Task lifetime support").
     """
-    await asyncio.wait({work}, timeout=CANCEL_SECONDS)
-    if not work.done() and isinstance(work, asyncio.Task):
-        asyncio._unregister_task(work)
+    await asyncio.wait({call}, timeout=CANCEL_SECONDS)
+    if not call.done() and isinstance(call, asyncio.Task):
+        asyncio._unregister_task(call)
 
 
-async def await_within(work: Awaitable[Answer], seconds: float) -> Answer:
+async def await_within(call: Awaitable[Result], seconds: float) -> Result:
     """Return the result of an awaitable, or abandon it at its time limit.
 
     Raise ``TimeoutError`` if the awaitable did not end within ``seconds``.
     """
-    future = asyncio.ensure_future(work)
+    future = asyncio.ensure_future(call)
     try:
         # Do not use wait_for: it would wait for a task that ignores its cancellation.
         done, _ = await asyncio.wait({future}, timeout=max(seconds, 0.0))
     finally:
         if not future.done():
             future.cancel()
-            # Retrieve a later exception, which nobody reads.
-            future.add_done_callback(lambda late: late.cancelled() or late.exception())
-            await let_go(future)
+            # Retrieve a later exception: asyncio logs an exception that nobody retrieved.
+            future.add_done_callback(lambda ended: ended.cancelled() or ended.exception())
+            await detach(future)
     if not done:
         raise TimeoutError
     return future.result()
@@ -211,11 +213,11 @@ _loop_lock = threading.Lock()
 _loop: tuple[int, asyncio.AbstractEventLoop] | None = None
 
 
-async def in_background(work: Coroutine[Any, Any, Answer]) -> Answer:
+async def in_background(call: Coroutine[Any, Any, Result]) -> Result:
     """Return the result of a coroutine on a background loop; a cancellation cancels it too.
 
-    Ending a process or a connection may take seconds. The caller's loop would interrupt it: the
-    executor does not wait for a step that exceeds its time limit, and its loop may end immediately.
+    Ending a process or a connection may take seconds, and the caller's loop would interrupt it: the
+    executor does not wait for a step that exceeds its time limit, and its loop may end at once.
     """
     global _loop
     with _loop_lock:
@@ -224,4 +226,4 @@ async def in_background(work: Coroutine[Any, Any, Answer]) -> Answer:
             loop = asyncio.new_event_loop()
             threading.Thread(target=loop.run_forever, daemon=True, name="casewright-loop").start()
             _loop = os.getpid(), loop
-    return await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(work, _loop[1]))
+    return await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(call, _loop[1]))

@@ -17,8 +17,8 @@ from casewright.tools.alias import NAME, alias
 from casewright.tools.parameter import Parameter, Source, sources_of
 from casewright.tools.spec import NO_EVIDENCE, Toolbox, ToolExample, ToolSpec
 
-#: Advice for a value of the wrong type.
-_ADVICE = {
+#: Advice by pydantic's type of the error.
+_TYPE_ADVICE = {
     "missing": "Add it.",
     "string_type": "Write a text.",
     "bool_type": "Write true or false.",
@@ -29,7 +29,7 @@ _ADVICE = {
 }
 
 
-class _Parameter(BaseModel):
+class _ParameterRecord(BaseModel):
     model_config = ConfigDict(extra="forbid", strict=True)
 
     description: str = ""
@@ -49,18 +49,18 @@ class _Parameter(BaseModel):
         )
 
 
-class _Record(BaseModel):
+class _ToolRecord(BaseModel):
     model_config = ConfigDict(extra="ignore")
 
     name: str
-    parameters: dict[str, _Parameter] = {}
+    parameters: dict[str, _ParameterRecord] = {}
     results: list[str] = []
     description: str = ""
     example: ToolExample | None = None
 
     @field_validator("parameters", mode="before")
     @classmethod
-    def _described(cls, value: Any) -> Any:
+    def _with_descriptions(cls, value: Any) -> Any:
         if not isinstance(value, dict):
             return value
         return {n: {"description": p} if isinstance(p, str) else p for n, p in value.items()}
@@ -91,11 +91,11 @@ def read_tool(record: Any, *, exact: bool = False) -> ToolSpec:
             cause.
     """
     try:
-        fields = _Record.model_validate(record)
+        fields = _ToolRecord.model_validate(record)
     except ValidationError as error:
-        raise ToolError(_problem(error.errors()[0])) from error
-    if exact and (unknown := [name for name in record if name not in _Record.model_fields]):
-        raise ToolError(_unknown(unknown[0], _Record))
+        raise ToolError(_validation_message(error.errors()[0])) from error
+    if exact and (unknown := [name for name in record if name not in _ToolRecord.model_fields]):
+        raise ToolError(_unknown_field_message(unknown[0], _ToolRecord))
     return ToolSpec(
         name=fields.name if exact and NAME.fullmatch(fields.name) else alias(fields.name),
         description=fields.description,
@@ -105,22 +105,22 @@ def read_tool(record: Any, *, exact: bool = False) -> ToolSpec:
     )
 
 
-def _problem(error: ErrorDetails) -> str:
+def _validation_message(error: ErrorDetails) -> str:
     path = list(map(str, error["loc"]))
     if error["type"] == "extra_forbidden":
-        problem = _unknown(path.pop(), _Parameter)
+        problem = _unknown_field_message(path.pop(), _ParameterRecord)
     elif path[:1] == ["parameters"] and len(path) == 2:
-        # Pydantic names only the object.
+        # Pydantic's message mentions only the object.
         problem = "The value is neither a text nor an object. Write its description."
     else:
-        problem = f"{error['msg']}. {_ADVICE.get(error['type'], '')}".rstrip()
+        problem = f"{error['msg']}. {_TYPE_ADVICE.get(error['type'], '')}".rstrip()
     return f"{'.'.join(path) or 'the record'}: {problem}"
 
 
-def _unknown(name: str, model: type[BaseModel]) -> str:
-    near = get_close_matches(name, model.model_fields, 1)
-    advice = f"Did you mean {near[0]}?" if near else f"Fields are {', '.join(model.model_fields)}."
-    return f"There is no field {name!r}. {advice}"
+def _unknown_field_message(name: str, model: type[BaseModel]) -> str:
+    if similar := get_close_matches(name, model.model_fields, 1):
+        return f"There is no field {name!r}. Did you mean {similar[0]}?"
+    return f"There is no field {name!r}. Fields are {', '.join(model.model_fields)}."
 
 
 def toolbox_from_file(path: Path) -> Toolbox:
@@ -151,7 +151,7 @@ def toolbox_from_file(path: Path) -> Toolbox:
         name = record.get("name") if isinstance(record, dict) else None
         where = f"{path}: tool {number}" + (f" ({name})" if isinstance(name, str) else "")
         try:
-            tools.append(_tool(record))
+            tools.append(_listed_tool(record))
         except ToolError as error:
             raise InputError(f"{where}: {error}") from error
     try:
@@ -162,7 +162,7 @@ def toolbox_from_file(path: Path) -> Toolbox:
 
 def _records(path: Path) -> Sequence[Any]:
     try:
-        content = json.loads(path.read_text(encoding="utf-8-sig"), object_pairs_hook=_unique)
+        content = json.loads(path.read_text(encoding="utf-8-sig"), object_pairs_hook=_unique_keys)
         json.dumps(content, ensure_ascii=False).encode()
     except UnicodeEncodeError as error:
         raise InputError(f"{path} has half of a surrogate pair. Write whole characters.") from error
@@ -179,7 +179,7 @@ def _records(path: Path) -> Sequence[Any]:
     return records
 
 
-def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+def _unique_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     # ``json.loads`` would keep only the last of two parameters with the same name.
     names = [name for name, _ in pairs]
     if repeated := sorted({name for name in names if names.count(name) > 1}):
@@ -189,7 +189,8 @@ def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     return dict(pairs)
 
 
-def _tool(record: Any) -> ToolSpec:
+def _listed_tool(record: Any) -> ToolSpec:
+    """Return the tool of a record in a file, where ``no_evidence`` may be listed too."""
     tool = read_tool(record, exact=True)
     if tool.name != NO_EVIDENCE.name:
         return tool
@@ -199,10 +200,7 @@ def _tool(record: Any) -> ToolSpec:
 
 
 def toolbox_to_records(toolbox: Toolbox) -> list[dict[str, Any]]:
-    """Return a toolbox as records for ``toolbox_from_file``, with all fields written out.
-
-    The toolbox that is read from the records has the same fingerprint.
-    """
+    """Return a toolbox as records for ``toolbox_from_file``; they keep its fingerprint."""
     tools = list(toolbox)
     if Toolbox(tools[-1:]).fingerprint() == Toolbox([NO_EVIDENCE]).fingerprint():
         tools.pop()

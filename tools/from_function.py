@@ -16,7 +16,7 @@ from casewright.tools.parameter import parameters_of
 from casewright.tools.spec import CallContext, Run, RunAsync, Tenant, ToolExample, ToolSpec
 
 #: Types of parameters that a plan cannot write, and the functions that return their values.
-_FILLED: tuple[tuple[Any, Callable[[CallContext], Any]], ...] = (
+_INJECTED: tuple[tuple[Any, Callable[[CallContext], Any]], ...] = (
     (CallContext, lambda context: context),
     (Tenant, lambda context: context.tenant),
 )
@@ -50,7 +50,7 @@ def tool_from_function(
         function: Called with keyword arguments; returns rows, see ``casewright.tools.rows``.
         name: The tool's name; by default, the function's name.
         description: The description for the planner; by default, the docstring's first paragraph.
-        results: The fields of its results.
+        results: The fields of each result.
         sources: Parameter name to the allowed sources of its argument.
         example: A question that the tool helps to answer, with the plan.
         process: Call the function in its own process, which is killed when the call is cancelled or
@@ -70,12 +70,12 @@ def tool_from_function(
     fields = tuple(results)
     schemas: dict[str, dict[str, Any]] = {}
     required: set[str] = set()
-    injected: dict[str, Callable[[CallContext], Any]] = {}
+    injectors: dict[str, Callable[[CallContext], Any]] = {}
     for parameter in inspect.signature(function).parameters.values():
         # Compare by identity: not every type has a hash.
-        fill = next((get for kind, get in _FILLED if hints.get(parameter.name) is kind), None)
-        if fill is not None:
-            injected[parameter.name] = fill
+        inject = next((get for kind, get in _INJECTED if hints.get(parameter.name) is kind), None)
+        if inject is not None:
+            injectors[parameter.name] = inject
             continue
         if parameter.kind in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD):
             raise ToolError(f"Tool {title!r} takes *{parameter.name}. Name each of its parameters.")
@@ -91,7 +91,7 @@ def tool_from_function(
             required.add(parameter.name)
 
     def arguments(values: Mapping[str, Any], context: CallContext) -> dict[str, Any]:
-        return {**values, **{name: fill(context) for name, fill in injected.items()}}
+        return {**values, **{name: inject(context) for name, inject in injectors.items()}}
 
     run: Run | None = None
     run_async: RunAsync | None = None

@@ -28,11 +28,11 @@ def tool_from_langchain(
     """Return the tool of a LangChain ``BaseTool``.
 
     Arguments that the tool hides from the model (``InjectedToolArg``) are filled by name from the
-    request's scope. An error that the tool would return to a model as text counts as an error.
+    request's scope. An error that the tool returns to a model as text fails the step.
 
     Args:
         tool: A LangChain tool, with a description and an argument schema.
-        results: The fields of its results; for several fields, the tool must return mappings or
+        results: The fields of each result; for several fields, the tool must return mappings or
             JSON text.
         sources: Parameter name to the allowed sources of its argument.
         example: A question that the tool helps to answer, with the plan.
@@ -84,10 +84,10 @@ def _schemas(tool: BaseTool) -> tuple[Mapping[str, Any], Mapping[str, Any]]:
     from langchain_core.tools import Tool
 
     if isinstance(tool, Tool) and tool.args_schema is None:
-        # A classic ``Tool`` takes one text; its inferred schema lists the parameters of Tool._run.
+        # A ``Tool`` takes one text; its inferred schema would list the parameters of Tool._run.
         visible = {"properties": tool.args, "required": list(tool.args)}
         return visible, visible
-    # The schema of a class without one is inferred from _run, injected arguments included.
+    # Without ``args_schema``, it is inferred from _run, with the injected arguments.
     full: Any = tool.get_input_schema() if tool.args_schema is None else tool.args_schema
     schemas: tuple[Any, Any] = tool.tool_call_schema, full
     visible, full = (s if isinstance(s, dict) else s.model_json_schema() for s in schemas)
@@ -112,21 +112,21 @@ def _returning_plain(tool: BaseTool) -> BaseTool:
     if not isinstance(tool, (StructuredTool, Tool)) or tool.response_format != "content":
         return tool
     functions = {name: getattr(tool, name) for name in ("func", "coroutine")}
-    changes = {name: _with_plain(f, name) for name, f in functions.items() if f is not None}
+    changes = {name: _with_plain_result(f, name) for name, f in functions.items() if f is not None}
     return tool.model_copy(update=changes)
 
 
-def _with_plain(function: Callable[..., Any], name: str) -> Callable[..., Any]:
-    # LangChain decides by the signature if it passes callbacks and configuration.
+def _with_plain_result(function: Callable[..., Any], name: str) -> Callable[..., Any]:
+    # LangChain passes callbacks and configuration if the signature has them, so wraps keeps it.
     @functools.wraps(function)
-    def called(*args: Any, **kwargs: Any) -> Any:
+    def call_plainly(*args: Any, **kwargs: Any) -> Any:
         return plain(function(*args, **kwargs))
 
     @functools.wraps(function)
-    async def awaited(*args: Any, **kwargs: Any) -> Any:
+    async def await_plainly(*args: Any, **kwargs: Any) -> Any:
         return plain(await function(*args, **kwargs))
 
-    return awaited if name == "coroutine" else called
+    return await_plainly if name == "coroutine" else call_plainly
 
 
 def _content(name: str, message: ToolMessage | Any) -> Any:
@@ -137,5 +137,5 @@ def _content(name: str, message: ToolMessage | Any) -> Any:
     if artifact is not None:
         return artifact
     content = getattr(message, "content", message)
-    # A message has a text: LangChain converted the tool's result, even ``None``, to JSON.
+    # LangChain has converted the tool's result to JSON text, even an empty one.
     return None if content in ("null", "{}", "[]") else content

@@ -11,17 +11,17 @@ from casewright.errors import DependencyError, ToolError, told
 from casewright.tools.alias import NAME
 from casewright.tools.deadline import in_background
 from casewright.tools.from_langchain import tool_from_langchain
-from casewright.tools.results import decoded
+from casewright.tools.results import parsed_json
 from casewright.tools.spec import CallContext, RunAsync, ToolSpec
 
 if TYPE_CHECKING:
     from langchain_mcp_adapters.sessions import Connection
     from mcp.types import Tool
 
-#: Field in which a server's library wraps a result that is not an object: a list, a text, a number.
-_WRAPPED = "result"
+#: Field in which MCP server libraries wrap a result that is no object: a list, a text, a number.
+_WRAPPER_FIELD = "result"
 #: Maximum number of pages of a server's list of tools.
-_PAGES = 100
+_MAX_PAGES = 100
 #: Seconds for a server to list its tools; some servers install themselves first.
 LISTING_SECONDS = 60.0
 
@@ -34,11 +34,11 @@ async def tools_from_mcp(
     scope: Iterable[str] = (),
     prefix: bool = False,
 ) -> list[ToolSpec]:
-    """Return the tools of MCP servers; call it by ``asyncio.run`` in synchronous code.
+    """Return the tools of MCP servers; in synchronous code, use ``asyncio.run``.
 
-    Each call of a tool opens and closes a session: it may come from any thread or event loop, and a
-    crashed server fails one step only. A server on stdio is started for every call; use HTTP for a
-    server that starts slowly.
+    Each call of a tool opens and closes a session. So it may come from any thread or event loop,
+    and a server that crashes fails one step only. A server on stdio is started for every call; use
+    HTTP for a server that starts slowly.
 
     Args:
         connections: The servers by name, as ``MultiServerMCPClient`` takes them: ``{"shop":
@@ -62,7 +62,8 @@ async def tools_from_mcp(
         raise DependencyError(
             "Tools of MCP servers need LangChain's adapters. pip install 'casewright[mcp]'"
         ) from error
-    declared, origins, bound = dict(results or {}), dict(sources or {}), frozenset(scope)
+    fields_by_tool, sources_by_tool = dict(results or {}), dict(sources or {})
+    scope_parameters = frozenset(scope)
     tools: list[ToolSpec] = []
     parameters: set[str] = set()
     for server, connection in connections.items():
@@ -70,21 +71,21 @@ async def tools_from_mcp(
             adapted = convert_mcp_tool_to_langchain_tool(
                 None, tool, connection=connection, server_name=server, tool_name_prefix=prefix
             )
-            fields = declared.pop(adapted.name, None)
+            fields = fields_by_tool.pop(adapted.name, None)
             spec = tool_from_langchain(
                 adapted,
-                results=_fields(tool.outputSchema) if fields is None else fields,
-                sources=origins.pop(adapted.name, None),
+                results=_schema_fields(tool.outputSchema) if fields is None else fields,
+                sources=sources_by_tool.pop(adapted.name, None),
             )
             parameters.update(parameter.name for parameter in spec.parameters)
-            tools.append(_bound(_returning_rows(spec), bound))
-    if unknown := sorted({*declared, *origins}):
+            tools.append(_without_scope_parameters(_returning_rows(spec), scope_parameters))
+    if unknown := sorted({*fields_by_tool, *sources_by_tool}):
         raise ToolError(
             f"results or sources name the tools {unknown}, which no server has. There are "
             f"{[spec.name for spec in tools]}."
         )
-    # With a misspelt parameter, the plan would identify the user.
-    if unknown := sorted(bound - parameters):
+    # If a scope parameter were misspelt, plans could write the real one, and choose the user.
+    if unknown := sorted(scope_parameters - parameters):
         raise ToolError(
             f"scope names the parameters {unknown}, which no tool has. There are "
             f"{sorted(parameters)}."
@@ -101,26 +102,27 @@ async def _list_tools(server: str, connection: Connection) -> list[Tool]:
             await session.initialize()
             tools: list[Tool] = []
             cursor: str | None = None
-            for _ in range(_PAGES):
+            for _ in range(_MAX_PAGES):
                 page = await session.list_tools(cursor=cursor)
                 tools += page.tools
                 if not (cursor := page.nextCursor):
                     break
             return tools
     except Exception as error:
-        late = f"no answer in {LISTING_SECONDS:g} seconds"
+        late = limit.expired()
+        cause = f"no answer in {LISTING_SECONDS:g} seconds" if late else told(_cause(error))
         raise ToolError(
-            f"The MCP server {server!r} does not list its tools: "
-            f"{late if limit.expired() else told(_cause(error))}. Check its command or address."
+            f"The MCP server {server!r} does not list its tools: {cause}. Check its command or "
+            "address."
         ) from error
 
 
-def _fields(schema: Mapping[str, Any] | None) -> tuple[str, ...]:
-    """Return the fields of the rows that a tool's output schema declares."""
+def _schema_fields(schema: Mapping[str, Any] | None) -> tuple[str, ...]:
+    """Return the fields of a result that a tool's output schema declares; else ``evidence``."""
     row = dict(schema or {})
     definitions = row.get("$defs", {})
-    if list(row.get("properties", {})) == [_WRAPPED]:
-        row = row["properties"][_WRAPPED]
+    if list(row.get("properties", {})) == [_WRAPPER_FIELD]:
+        row = row["properties"][_WRAPPER_FIELD]
         row = row.get("items", {}) if row.get("type") == "array" else row
     row = definitions.get(str(row.get("$ref", "")).rpartition("/")[2], row)
     return tuple(name for name in row.get("properties", {}) if NAME.fullmatch(name)) or (
@@ -129,7 +131,7 @@ def _fields(schema: Mapping[str, Any] | None) -> tuple[str, ...]:
 
 
 def _returning_rows(spec: ToolSpec) -> ToolSpec:
-    """Return the tool with a function that converts structured content or blocks to rows."""
+    """Return the tool with a function that converts an MCP result to rows."""
     call = spec.run_async
     assert call is not None
 
@@ -137,7 +139,7 @@ def _returning_rows(spec: ToolSpec) -> ToolSpec:
         try:
             returned = await in_background(call(arguments, context))
         except ExceptionGroup as error:
-            # A session's task group wraps the error in an exception group without a useful message.
+            # A session's task group wraps errors in a group, whose message does not say the cause.
             raise _cause(error) from error
         return _rows(spec, returned)
 
@@ -147,24 +149,24 @@ def _returning_rows(spec: ToolSpec) -> ToolSpec:
 def _rows(spec: ToolSpec, returned: Any) -> Any:
     if isinstance(returned, Mapping) and "structured_content" in returned:
         rows = returned["structured_content"]
-        wrapped = isinstance(rows, Mapping) and list(rows) == [_WRAPPED]
-        return rows[_WRAPPED] if wrapped and _WRAPPED not in spec.results else rows
+        wrapped = isinstance(rows, Mapping) and list(rows) == [_WRAPPER_FIELD]
+        return rows[_WRAPPER_FIELD] if wrapped and _WRAPPER_FIELD not in spec.results else rows
     if not isinstance(returned, list):
         return returned
     texts = [block["text"] for block in returned if block.get("type") == "text"]
     if returned and not texts:
-        kinds = sorted({str(block.get("type")) for block in returned})
+        block_types = sorted({str(block.get("type")) for block in returned})
         raise ToolError(
-            f"Tool {spec.name!r} returned {', '.join(kinds)} and no text, which no plan can use. "
-            "Leave it out of the toolbox."
+            f"Tool {spec.name!r} returned {', '.join(block_types)} and no text, which no plan can "
+            "use. Leave it out of the toolbox."
         )
     if len(spec.results) == 1:
         return "\n".join(texts)
-    values = [decoded(spec, text, "Declare one field for its text.") for text in texts]
+    values = [parsed_json(spec, text, "Declare one field for its text.") for text in texts]
     return [row for value in values for row in (value if isinstance(value, list) else [value])]
 
 
-def _bound(spec: ToolSpec, scope: frozenset[str]) -> ToolSpec:
+def _without_scope_parameters(spec: ToolSpec, scope: frozenset[str]) -> ToolSpec:
     """Return the tool without the parameters that the request's scope fills."""
     hidden = [parameter.name for parameter in spec.parameters if parameter.name in scope]
     call: RunAsync | None = spec.run_async

@@ -14,7 +14,7 @@ from casewright.tools.parameter import Parameter, sources_of
 from casewright.tools.spec import CallContext, ToolExample, ToolSpec
 
 #: The source of a result field: a function of the hit, or the name of a metadata field.
-Read = str | Callable[[Hit], Any]
+FieldSource = str | Callable[[Hit], Any]
 
 
 class Search(Protocol):
@@ -31,7 +31,7 @@ def tool_from_store(
     *,
     name: str,
     description: str,
-    results: Mapping[str, Read] | None = None,
+    results: Mapping[str, FieldSource] | None = None,
     filters: Sequence[str] = (),
     scope: Sequence[str] = (),
     per_tenant: bool = False,
@@ -73,7 +73,9 @@ def tool_from_store(
         ToolError: ``sources`` names an unknown parameter, or a filter would let a plan choose the
             tenant.
     """
-    reads: Mapping[str, Read] = results or {"evidence": lambda hit: store.schema.support(hit.case)}
+    fields: Mapping[str, FieldSource] = results or {
+        "evidence": lambda hit: store.schema.support(hit.case)
+    }
     declared = {key: sources_of(values, key) for key, values in (sources or {}).items()}
     names = [*filters, "query"]
     if unknown := sorted(set(declared) - set(names)):
@@ -110,8 +112,8 @@ def tool_from_store(
         return [
             {
                 **{
-                    field: hit.case.metadata.get(read) if isinstance(read, str) else read(hit)
-                    for field, read in reads.items()
+                    field: hit.case.metadata.get(source) if isinstance(source, str) else source(hit)
+                    for field, source in fields.items()
                 },
                 "source": f"{store.schema.name}:{hit.case.metadata.get('key', hit.case.id)}",
             }
@@ -122,7 +124,7 @@ def tool_from_store(
         name=name,
         description=description,
         parameters=parameters,
-        results=tuple(reads),
+        results=tuple(fields),
         example=example,
         run=run,
     )

@@ -32,16 +32,16 @@ class Source(StrEnum):
     BOOLEAN = "boolean"
 
 
-#: Sources of identifiers, which are looked up and never written.
+#: Sources of identifiers, which a plan looks up and never writes.
 _IDENTIFIER = frozenset({Source.CONTEXT, Source.STEP})
-_WRITTEN = {"number": Source.NUMBER, "integer": Source.NUMBER, "boolean": Source.BOOLEAN}
+_WRITTEN_SOURCES = {"number": Source.NUMBER, "integer": Source.NUMBER, "boolean": Source.BOOLEAN}
 
 
 def _default_sources(name: str, kind: str) -> frozenset[Source]:
     if name.endswith("_id"):
         return _IDENTIFIER
-    if kind in _WRITTEN:
-        return _IDENTIFIER | {_WRITTEN[kind]}
+    if kind in _WRITTEN_SOURCES:
+        return _IDENTIFIER | {_WRITTEN_SOURCES[kind]}
     return frozenset(Source) - {Source.BOOLEAN} - ({Source.NUMBER} if kind == "string" else set())
 
 
@@ -56,7 +56,7 @@ class Parameter:
         sources: Allowed sources of its argument. If empty, the defaults for name and kind: a name
             that ends with ``_id`` allows only context and steps.
         choices: The allowed values of an enumeration, which may be written as literals.
-        required: True if a plan must give it.
+        required: True if a plan must give an argument for it.
     """
 
     name: str
@@ -78,7 +78,7 @@ class Parameter:
             object.__setattr__(self, "sources", _default_sources(self.name, self.kind))
 
     def fits(self, value: Any) -> bool:
-        """Return ``True`` if a value has this parameter's type."""
+        """Return True if a value has this parameter's kind."""
         if isinstance(value, bool):
             return self.kind in ("boolean", "any")
         return isinstance(value, _TYPES.get(self.kind, object))
@@ -114,18 +114,19 @@ def parameters_of(
         tool: The tool's name, for messages.
         schemas: Parameter name to schema; a schema may have its own ``$defs``.
         required: Names of the required parameters.
-        sources: Parameter name to declared sources.
         definitions: ``$defs`` of all schemas.
 
     Raises:
         ToolError: ``sources`` has an unknown parameter or an unknown source.
     """
-    declared = {name: sources_of(named, name) for name, named in (sources or {}).items()}
+    declared = {
+        name: sources_of(source_names, name) for name, source_names in (sources or {}).items()
+    }
     if unknown := sorted(declared.keys() - schemas.keys()):
-        raise ToolError(f"Tool {tool!r} has no parameter {unknown}; sources names it.")
+        raise ToolError(f"Tool {tool!r} has no parameter {unknown}. Correct its sources.")
     parameters = []
     for name, schema in schemas.items():
-        kind, choices = _shape(schema, definitions or schema.get("$defs", {}))
+        kind, choices = _kind_and_choices(schema, definitions or schema.get("$defs", {}))
         parameters.append(
             Parameter(
                 name=name,
@@ -139,7 +140,7 @@ def parameters_of(
     return tuple(parameters)
 
 
-def _shape(
+def _kind_and_choices(
     schema: Mapping[str, Any], definitions: Mapping[str, Any]
 ) -> tuple[str, tuple[str, ...]]:
     """Return a parameter's kind and its choices."""
@@ -147,10 +148,10 @@ def _shape(
     if reference in definitions:
         # Each definition is followed once, since a definition may refer to itself.
         others = {name: other for name, other in definitions.items() if name != reference}
-        return _shape(definitions[reference], others)
+        return _kind_and_choices(definitions[reference], others)
     options = [o for o in schema.get("anyOf", ()) if o.get("type") != "null"]
     if len(options) == 1:
-        return _shape(options[0], definitions)
+        return _kind_and_choices(options[0], definitions)
     values = schema.get("enum", [schema["const"]] if "const" in schema else ())
     if values and all(isinstance(value, str) for value in values):
         return "string", tuple(values)

@@ -22,23 +22,21 @@ from casewright.tools.spec import CallContext, RunAsync
 #: Maximum number of concurrent tool processes; a step waits for a free process within its time
 #: limit.
 MAX_PROCESSES = 8
-#: Longest line, in bytes, that a process may write: its result, or a report.
-MAX_BYTES = 32 * 1024 * 1024
+#: Maximum length, in bytes, of a line that a process may write: its result, or a report.
+MAX_LINE_BYTES = 32 * 1024 * 1024
 _CHILD = Path(__file__).with_name("process_child.py")
 #: True in a tool's process, which calls the function directly.
 is_child = False
 
 
 def in_process(tool: str, function: Callable[..., Any], results: tuple[str, ...]) -> RunAsync:
-    """Return an async function that calls a function in a new process, which ends with the call.
+    """Return an async function that calls a function in a new process for each call.
 
     Cancelling a call, for example at a timeout, kills the process and its child processes. The
     process imports the function's module, and receives only the arguments and the context, as JSON.
 
     Args:
-        tool: The tool's name.
         function: A function at the top level of a module.
-        results: The fields of its results.
 
     Raises:
         ToolError: The function cannot be imported by another process.
@@ -53,14 +51,14 @@ def in_process(tool: str, function: Callable[..., Any], results: tuple[str, ...]
     target = {"module": function.__module__, "file": str(Path(file).resolve()), "name": name}
 
     async def run(arguments: Mapping[str, Any], context: CallContext) -> Any:
-        facts = {field: getattr(context, field) for field in ("run_id", "step", "key", "question")}
+        fields = {field: getattr(context, field) for field in ("run_id", "step", "key", "question")}
         request = {
             **target,
             "path": sys.path,
             "tool": tool,
             "results": results,
             "arguments": dict(arguments),
-            "context": {**facts, "scope": dict(context.scope)},
+            "context": {**fields, "scope": dict(context.scope)},
         }
         return await in_background(_call(tool, json.dumps(request).encode(), context))
 
@@ -68,38 +66,38 @@ def in_process(tool: str, function: Callable[..., Any], results: tuple[str, ...]
 
 
 async def _call(tool: str, request: bytes, context: CallContext) -> Any:
-    async with _slots(asyncio.get_running_loop()):
+    async with _process_slots(asyncio.get_running_loop()):
         process = await asyncio.create_subprocess_exec(
             sys.executable,
             str(_CHILD),
             stdin=asyncio.subprocess.PIPE,
             stdout=asyncio.subprocess.PIPE,
             start_new_session=True,
-            limit=MAX_BYTES,
+            limit=MAX_LINE_BYTES,
         )
         try:
-            return await _answer(tool, process, request, context)
+            return await _result(tool, process, request, context)
         finally:
-            # The child processes end with it.
+            # The process leads a group, which includes its child processes.
             with suppress(ProcessLookupError):
                 os.killpg(process.pid, signal.SIGKILL)
             await process.wait()
 
 
-async def _answer(
+async def _result(
     tool: str, process: asyncio.subprocess.Process, request: bytes, context: CallContext
 ) -> Any:
     assert process.stdin is not None
     assert process.stdout is not None
     with suppress(BrokenPipeError, ConnectionResetError):
-        # stdin stays open: it closes when this process ends, and then the child ends.
+        # stdin stays open: it closes when this process ends, and the child then ends too.
         process.stdin.write(request + b"\n")
         await process.stdin.drain()
     while True:
         try:
             line = await process.stdout.readline()
         except ValueError as error:
-            raise ToolError(f"Tool {tool!r} returned over {MAX_BYTES:,} bytes.") from error
+            raise ToolError(f"Tool {tool!r} returned over {MAX_LINE_BYTES:,} bytes.") from error
         if not line:
             code = await process.wait()
             cause = signal.Signals(-code).name if code < 0 else f"exit code {code}"
@@ -108,23 +106,23 @@ async def _answer(
         if "report" in message:
             context.report(message["report"])
         elif "error" in message:
-            raise _error(message["error"], message["message"])
+            raise _raised_error(message["error"], message["message"])
         else:
             return message["returned"]
 
 
-def _error(name: str, text: str) -> Exception:
-    """Return the error that a function raised, with its class if that is a builtin class."""
+def _raised_error(name: str, message: str) -> Exception:
+    """Return an error of the class that the function raised, if that is ToolError or a builtin."""
     if name == ToolError.__name__:
-        return ToolError(text)
-    kind = getattr(builtins, name, None)
-    if isinstance(kind, type) and issubclass(kind, Exception):
+        return ToolError(message)
+    error_class = getattr(builtins, name, None)
+    if isinstance(error_class, type) and issubclass(error_class, Exception):
         # Some classes require more than a message.
         with suppress(TypeError):
-            return kind(text)
-    return RuntimeError(f"{name}: {text}")
+            return error_class(message)
+    return RuntimeError(f"{name}: {message}")
 
 
 @lru_cache(1)
-def _slots(loop: asyncio.AbstractEventLoop) -> asyncio.Semaphore:
+def _process_slots(loop: asyncio.AbstractEventLoop) -> asyncio.Semaphore:
     return asyncio.Semaphore(MAX_PROCESSES)

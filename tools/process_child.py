@@ -1,6 +1,6 @@
-"""The program of a tool's process: it reads one call of a function from stdin.
+"""The program of a tool's process, which executes one call of a function.
 
-It is run as a file, since the request has the path of the package.
+It runs as a file, since it imports the package only after it has read the path from the request.
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ from typing import Any
 
 
 def main() -> None:
-    """Call the function, and write each report and the result or error as a line of JSON."""
-    # The function's prints must not mix with the lines of the answer.
-    answer = os.fdopen(os.dup(1), "w", encoding="ascii")
+    """Read a request from stdin; write each report, and the result or error, as a line of JSON."""
+    # Descriptor 1 becomes stderr, so that the function's prints do not mix with these lines.
+    output = os.fdopen(os.dup(1), "w", encoding="ascii")
     os.dup2(2, 1)
 
     def write(**message: Any) -> None:
-        answer.write(json.dumps(message) + "\n")
-        answer.flush()
+        output.write(json.dumps(message) + "\n")
+        output.flush()
 
     request = json.loads(sys.stdin.buffer.readline())
     threading.Thread(target=_end_with_input, daemon=True).start()
@@ -37,7 +37,7 @@ def main() -> None:
 
 
 def _end_with_input() -> None:
-    """End this process and its child processes when the parent has ended."""
+    """End this process and its child processes when the parent process has ended."""
     while os.read(0, 1024):
         pass
     os.killpg(0, signal.SIGKILL)
@@ -59,12 +59,12 @@ def _rows(request: dict[str, Any], write: Any) -> list[dict[str, Any]]:
 
 
 def _module(name: str, file: str) -> ModuleType:
-    """Return a module, imported by name if that gives this file, else by its path."""
+    """Import a module by its name if that finds this file, else by the file's path."""
     try:
-        by_name = importlib.util.find_spec(name)
+        found = importlib.util.find_spec(name)
     except (ImportError, ValueError):
-        by_name = None
-    if by_name is not None and by_name.origin == file:
+        found = None
+    if found is not None and found.origin == file:
         return importlib.import_module(name)
     spec = importlib.util.spec_from_file_location("casewright_tool_file", file)
     assert spec is not None

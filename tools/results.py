@@ -1,4 +1,4 @@
-"""Conversion of a tool's return value to rows with the declared fields."""
+"""Conversion of a tool's return value to rows that have the declared fields."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from uuid import UUID
 from casewright.errors import ToolError
 from casewright.tools.spec import ToolSpec
 
-#: The field of a row with its source, which a plan cannot refer to.
+#: The field of a row for its source; a plan cannot refer to it.
 _SOURCE_FIELD = "source"
 
 
@@ -23,9 +23,9 @@ def plain(value: Any) -> Any:
     """Return a value with dates, decimals and similar objects replaced by texts.
 
     A ``date``, ``datetime`` or ``time`` becomes its ISO text, a ``Decimal``, ``UUID`` or ``Path``
-    its ``str``, and a member of an ``Enum`` its value: alone, in lists, and in mappings as a value
-    or a key. Other objects stay, and ``json.dumps`` refuses them. Raise ``RecursionError`` if the
-    value contains itself.
+    its ``str``, and a member of an ``Enum`` its value: alone, in lists, and as keys and values of
+    mappings. Other objects stay as they are, and ``json.dumps`` refuses them. Raise
+    ``RecursionError`` if the value contains itself.
     """
     if isinstance(value, dict):
         return {plain(name): plain(item) for name, item in value.items()}
@@ -53,8 +53,8 @@ def rows(tool: ToolSpec, returned: Any) -> list[dict[str, Any]]:
     if not tool.results:
         return []
     if isinstance(returned, str) and returned and len(tool.results) > 1:
-        returned = decoded(tool, returned, "Return mappings, or JSON.")
-    # Only these types can be empty: 0 and False are values, and an array has no truth value.
+        returned = parsed_json(tool, returned, "Return mappings, or JSON.")
+    # Only these types are tested: 0 and False are values, and an array has no truth value.
     if returned is None or (isinstance(returned, (str, Mapping)) and not returned):
         return []
     members = returned if isinstance(returned, (list, tuple)) else [returned]
@@ -108,8 +108,8 @@ def _row(tool: ToolSpec, member: Any) -> dict[str, Any]:
     )
 
 
-def decoded(tool: ToolSpec, text: str, advice: str) -> Any:
-    """Return the value of a JSON text; raise ``ToolError`` with this advice if it is not JSON."""
+def parsed_json(tool: ToolSpec, text: str, advice: str) -> Any:
+    """Return the value of a JSON text; raise ``ToolError`` with the advice if it is not JSON."""
     try:
         return json.loads(text)
     except (ValueError, RecursionError) as error:

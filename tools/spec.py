@@ -13,9 +13,9 @@ from casewright.errors import ToolError
 from casewright.tools.alias import NAME
 from casewright.tools.parameter import Parameter
 
-#: Figures of a call that a tool may declare.
-FIGURES = ("latency", "cost", "tokens")
-#: The event in the report of a search without results: its query, and the nearest titles.
+#: Estimates of a call that a tool may declare.
+ESTIMATES = ("latency", "cost", "tokens")
+#: The event that a search without results reports, with its query and the nearest titles.
 NEAREST = "nearest"
 #: Verbs in a tool's name, which do not describe its results.
 VERBS = (
@@ -40,7 +40,7 @@ class CallContext:
             resume.
         question: The user's question.
         scope: The user's identity from the caller of the graph: customer, tenant, ….
-        report: A function of one JSON-plain object, which is an event of the run; the objects of a
+        report: A function that makes a JSON-plain object an event of the run; the objects of a
             call's last attempt are kept with its outcome.
     """
 
@@ -85,7 +85,7 @@ class ToolSpec:
         name: An identifier; see ``alias`` for tools with other names.
         description: The description in the planner's prompt.
         parameters: The parameters, in the order in which a plan writes them.
-        results: The fields of each of its results.
+        results: The fields of each result.
         example: An example for the prompt, which is also a plan case of every request with this
             tool.
         run: The blocking function.
@@ -122,16 +122,16 @@ class ToolSpec:
         names = [parameter.name for parameter in self.parameters]
         if len(set(names)) != len(names):
             raise ToolError(f"Tool {self.name!r} has two parameters with the same name: {names}.")
-        if bad := [result for result in self.results if not NAME.fullmatch(result)]:
+        if invalid := [result for result in self.results if not NAME.fullmatch(result)]:
             raise ToolError(
-                f"Tool {self.name!r} declares the result fields {bad}. "
+                f"Tool {self.name!r} declares the result fields {invalid}. "
                 "Fields are letters, digits and underscores, and do not start with a digit."
             )
-        for figure in FIGURES:
-            value = getattr(self, figure)
+        for estimate in ESTIMATES:
+            value = getattr(self, estimate)
             if value is not None and not 0 <= value < math.inf:
                 raise ToolError(
-                    f"Tool {self.name!r} declares {figure}={value!r}. Give a number of at least 0."
+                    f"Tool {self.name!r} declares {estimate}={value!r}. Give a number from 0 up."
                 )
 
     def parameter(self, name: str) -> Parameter | None:
@@ -193,10 +193,10 @@ class Toolbox:
         return Toolbox(tool for tool in self if tool.name not in names)
 
     def with_(self, *tools: ToolSpec) -> Toolbox:
-        """Return a toolbox with these tools added, before a last ``no_evidence``."""
+        """Return a toolbox with these tools added; a last ``no_evidence`` stays the last."""
         current = list(self)
-        end = [current.pop()] if current[-1].name == NO_EVIDENCE.name else []
-        return Toolbox([*current, *tools, *end])
+        last = [current.pop()] if current[-1].name == NO_EVIDENCE.name else []
+        return Toolbox([*current, *tools, *last])
 
     def __getitem__(self, name: str) -> ToolSpec:
         return self._tools[name]

@@ -137,7 +137,7 @@ class Systems:
         self._grammar = grammar
         self._generation = Generation(model)
         self._states = self._generation.head_states(head)
-        self._decoder, self._uncached_decoder = Decoder(model), Decoder(model, head_bytes=0)
+        self._decoder, self._uncached_decoder = Decoder(model), Decoder(model, prefix_bytes=0)
 
     def named(self) -> dict[str, Callable[[Task, PromptTokens], WrittenPlan]]:
         """Return the systems that write a task's plan, by name."""
@@ -221,7 +221,7 @@ class Systems:
             ),
             self._model.device,
         )
-        reused = written.head_reused
+        reused = written.prefix_cached
         return self._plan(list(written.tokens), written.model_steps, prompt, spent, cached=reused)
 
     def _plan(

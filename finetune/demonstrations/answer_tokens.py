@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from casewright.errors import InputError
-from casewright.planner.language_model.plain_text import PlainText
+from casewright.planner.language_model.plain_tokenizer import PlainTokenizer
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +41,7 @@ class AnswerTokenizer:
     """
 
     def __init__(self, tokenizer: Any) -> None:
-        self._plain = PlainText.of(tokenizer.backend_tokenizer.to_str())
+        self._plain = PlainTokenizer.of(tokenizer.backend_tokenizer.to_str())
         bos = tokenizer.bos_token_id
         # A model whose chat template alone adds the first token was still trained with it.
         template = tokenizer.chat_template

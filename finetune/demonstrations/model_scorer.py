@@ -100,7 +100,7 @@ class ModelScorer:
             raise InputError(f"The question {question.question!r:.200} has no answers to score.")
         context = context_of(question.question, question.demonstrations)
         tokens = self._tokenizer.answers(context, [f" {answer}" for answer in question.answers])
-        limit = self._model.positions
+        limit = self._model.context_length
         if limit is not None and tokens.longest > limit:
             raise InputError(
                 f"A prompt with its answer has {tokens.longest} tokens, and {self.name!r} reads "

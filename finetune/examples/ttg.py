@@ -23,9 +23,9 @@ from casewright.finetune.example import PLAN_TASK, TrainingExample
 from casewright.finetune.examples.tevo import Evolved, example_plan
 from casewright.finetune.section import Section
 from casewright.planner import ListValue, Plan, Prompt, Step, StepRef, is_span, render_prompt
-from casewright.planner.plan import Value, text_literals
+from casewright.planner.plan import Value, sub_plan, text_literals
 from casewright.planner.prompt import ROLE, render_head, render_tail
-from casewright.planner.sub_queries import feeders, sub_plan
+from casewright.planner.sub_queries import feeders
 from casewright.tools import NO_EVIDENCE, Toolbox
 
 #: The prompt and the correct answer of a task about one query.
@@ -240,7 +240,7 @@ def _without(plan: Plan, tool: str) -> Plan | None:
     fed = {ref.step for step in plan.steps for ref in step.references()}
     parts = [feeders(plan, last) for last in set(range(1, len(plan.steps) + 1)) - fed]
     possible = [part for part in parts if all(plan.steps[n - 1].tool != tool for n in part)]
-    return sub_plan(plan, set().union(*possible)) if possible else None
+    return sub_plan(plan, set().union(*possible))[0] if possible else None
 
 
 def _reduced(toolbox: Toolbox, removed: str) -> Toolbox:

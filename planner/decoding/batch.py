@@ -12,21 +12,21 @@ from casewright.errors import CasewrightError, DecodingError
 from casewright.planner.decoding.kv_cache import KVCache
 from casewright.planner.decoding.limits import DecodingLimits
 from casewright.planner.decoding.matcher import Choose, Matcher
-from casewright.planner.decoding.steps import CHUNK, on_host
+from casewright.planner.decoding.steps import CHUNK, to_numpy
 from casewright.planner.decoding.writing import PartialPlan, Written
 
 if TYPE_CHECKING:
     from casewright.planner.language_model import LanguageModel
 
 
-class _Row:
-    """Row of a batch: a plan, the tokens that the model has not read yet, and an error, if any."""
+class _BatchRow:
+    """Row of a batch: a plan, the tokens that the model must read next, and an error, if any."""
 
     def __init__(self, plan: PartialPlan, tail: Sequence[int]) -> None:
         self.plan = plan
-        self.unread = list(tail)
+        self.unread: list[int] = []
         self.error: CasewrightError | None = None
-        self._try(lambda: self.unread + plan.begin())
+        self._try(lambda: [*tail, *plan.begin()])
 
     @property
     def ended(self) -> bool:
@@ -42,7 +42,7 @@ class _Row:
             self.error = error
 
 
-def write_together(
+def write_batch(
     model: LanguageModel,
     cache: KVCache,
     tails: Sequence[Sequence[int]],
@@ -50,24 +50,24 @@ def write_together(
     limits: DecodingLimits,
     choose: Choose,
     *,
-    head_reused: bool,
+    prefix_cached: bool,
 ) -> list[Written | CasewrightError]:
-    """Write plans after a prefix that the cache holds for each row; see ``Decoder.write_many``."""
+    """Write a plan in each row of the cache, after the prefix; see ``Decoder.write_many``."""
     rows = [
-        _Row(PartialPlan(model, matcher, cache.length + len(tail), limits, choose), tail)
+        _BatchRow(PartialPlan(model, matcher, cache.length + len(tail), limits, choose), tail)
         for matcher, tail in zip(matchers, tails, strict=True)
     ]
-    columns = _Columns(cache, len(rows))
+    masked_cache = _MaskedCache(cache, len(rows))
     active = rows
     while unfinished := [row for row in active if not row.ended]:
-        # Finished rows are dropped, by a copy of the others, once they are the majority.
+        # Dropping finished rows copies the others, so it waits until half of the rows are finished.
         if 2 * len(unfinished) <= len(active):
-            columns.keep([index for index, row in enumerate(active) if not row.ended])
+            masked_cache.keep([index for index, row in enumerate(active) if not row.ended])
             active = unfinished
         try:
             # A finished row reads tokens too; the result is ignored.
             tokens = [[0] if row.ended else row.unread for row in active]
-            logits = columns.read(model, tokens, limits)
+            logits = masked_cache.read(model, tokens, limits)
         except DecodingError as error:
             for row in unfinished:
                 row.error = error
@@ -75,14 +75,14 @@ def write_together(
         for row, row_logits in zip(active, logits, strict=True):
             if not row.ended:
                 row.extend(row_logits)
-    return [row.error or row.plan.written(head_reused=head_reused) for row in rows]
+    return [row.error or row.plan.written(prefix_cached=prefix_cached) for row in rows]
 
 
-class _Columns:
-    """The cache's columns, with a mask of the columns that hold a token of each row.
+class _MaskedCache:
+    """A cache, with a mask (rows, columns) of the columns that contain a token of the row.
 
-    Each step adds as many columns as the row with the most new tokens needs. The other rows' tokens
-    are right-aligned, so that every row's last token is in the last column; the rest is masked.
+    A step adds as many columns as the longest row has new tokens. Shorter rows are padded on the
+    left, so that every row's last token is in the last column; the mask excludes the padding.
     """
 
     def __init__(self, cache: KVCache, rows: int) -> None:
@@ -93,32 +93,32 @@ class _Columns:
     def read(
         self, model: LanguageModel, tokens: Sequence[Sequence[int]], limits: DecodingLimits
     ) -> NDArray[np.float32]:
-        """Read each row's new tokens; return the last one's logits, ``(rows, vocabulary)``."""
+        """Read each row's new tokens; return the logits after its last, ``(rows, vocabulary)``."""
         import torch
 
         width = max(map(len, tokens))
         ids = np.zeros((len(tokens), width), np.int64)
-        new = np.zeros((len(tokens), width), bool)
+        is_token = np.zeros((len(tokens), width), bool)
         for row, row_tokens in enumerate(tokens):
             ids[row, width - len(row_tokens) :] = row_tokens
-            new[row, width - len(row_tokens) :] = True
-        positions = self._positions[:, None] + np.maximum(np.cumsum(new, axis=1) - 1, 0)
-        self._positions = self._positions + new.sum(axis=1)
+            is_token[row, width - len(row_tokens) :] = True
+        positions = self._positions[:, None] + np.maximum(np.cumsum(is_token, axis=1) - 1, 0)
+        self._positions = self._positions + is_token.sum(axis=1)
         logits: Any = None
         with torch.no_grad():
             for start in range(0, width, CHUNK):
                 limits.check_time()
-                part = slice(start, start + CHUNK)
-                self._mask = np.concatenate([self._mask, new[:, part]], axis=1)
+                chunk = slice(start, start + CHUNK)
+                self._mask = np.concatenate([self._mask, is_token[:, chunk]], axis=1)
                 logits = model.network(
-                    input_ids=torch.from_numpy(ids[:, part]).to(model.device),
+                    input_ids=torch.from_numpy(ids[:, chunk]).to(model.device),
                     attention_mask=torch.from_numpy(self._mask).to(model.device),
-                    position_ids=torch.from_numpy(positions[:, part]).to(model.device),
+                    position_ids=torch.from_numpy(positions[:, chunk]).to(model.device),
                     past_key_values=self._cache,
                     use_cache=True,
                     logits_to_keep=1,
                 ).logits[:, -1]
-        return on_host(logits)
+        return to_numpy(logits)
 
     def keep(self, rows: Sequence[int]) -> None:
         self._cache.keep(rows)

@@ -10,50 +10,47 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from casewright.errors import CasewrightError, DecodingError, GrammarError
-from casewright.planner.decoding.batch import write_together
-from casewright.planner.decoding.conversation import Conversation, Read
+from casewright.planner.decoding.batch import write_batch
 from casewright.planner.decoding.fixed_steps import FixedSteps
-from casewright.planner.decoding.kv_cache import KVCache, States, attention_window, layer_count
+from casewright.planner.decoding.kv_cache import KVCache, States, layer_count, sliding_window_size
 from casewright.planner.decoding.limits import DecodingLimits
 from casewright.planner.decoding.matcher import Choose, Matcher, greedy
 from casewright.planner.decoding.prefix_cache import PrefixCache, PrefixFiles
+from casewright.planner.decoding.session import DecodingSession, Read
 from casewright.planner.decoding.steps import read
 from casewright.planner.decoding.writing import Written
-from casewright.planner.model_limits import HEAD_BYTES, HEAD_FILE_BYTES
+from casewright.planner.model_limits import PREFIX_BYTES, PREFIX_FILE_BYTES
 
 if TYPE_CHECKING:
     from casewright.planner.language_model import LanguageModel, PromptTokens
 
 #: Initial number of cache columns for steps of fixed shape.
-FIXED_COLUMNS = 2048
+MIN_FIXED_COLUMNS = 2048
 
 
 class Decoder:
     """Writes plans with a model. Thread-safe; one thread at a time decodes.
 
     Args:
-        head_bytes: Memory for the key/value states of prompt prefixes, the most recently used.
+        prefix_bytes: Memory for the key/value states of the most recently used prompt prefixes.
         static: Use steps of fixed shape, on a GPU as CUDA graphs; by default only on a GPU.
-        head_folder: Folder in which processes share the states of prefixes, up to
-            ``HEAD_FILE_BYTES``; not used if it is ``None`` or the model has no ``identity``.
-
-    Attributes:
-        prefixes: The prefixes in memory.
+        prefix_folder: Folder in which processes share the states of prefixes, up to
+            ``PREFIX_FILE_BYTES``; not used if it is ``None`` or the model has no ``identity``.
     """
 
     def __init__(
         self,
         model: LanguageModel,
         *,
-        head_bytes: int = HEAD_BYTES,
+        prefix_bytes: int = PREFIX_BYTES,
         static: bool | None = None,
-        head_folder: Path | None = None,
+        prefix_folder: Path | None = None,
     ) -> None:
         self._model = model
-        self.prefixes = PrefixCache(head_bytes)
+        self.prefixes = PrefixCache(prefix_bytes)
         self._files: PrefixFiles | None = None
-        if head_folder is not None and model.identity is not None:
-            self._files = PrefixFiles(head_folder, model, HEAD_FILE_BYTES)
+        if prefix_folder is not None and model.identity is not None:
+            self._files = PrefixFiles(prefix_folder, model, PREFIX_FILE_BYTES)
         self._lock = threading.Lock()
         self._layers = layer_count(model)
         self._read: Read = partial(read, model)
@@ -61,8 +58,8 @@ class Decoder:
         self._loaded: States | None = None
         if static if static is not None else model.device.type == "cuda":
             self._read = FixedSteps(model)
-            # A CUDA graph is bound to the tensors of its recording.
-            self._cache = KVCache(self._layers, min_columns=FIXED_COLUMNS)
+            # A CUDA graph works only with the tensors of its recording, so the cache rarely grows.
+            self._cache = KVCache(self._layers, min_columns=MIN_FIXED_COLUMNS)
 
     def write(
         self,
@@ -76,17 +73,17 @@ class Decoder:
         """Write one plan.
 
         With a draft (speculative decoding), the model reads the draft's tokens in one step and
-        keeps those that it would choose itself, so the plan is the same, in fewer steps. Since the
-        order of floating-point sums differs, another token may be chosen if two are almost equally
-        probable: rarely in float32, sometimes in bfloat16.
+        keeps those that it would choose itself: the plan is the same as without a draft, in fewer
+        steps. Since the order of floating-point sums differs, the model may choose another token if
+        two are almost equally probable: rarely in float32, sometimes in bfloat16.
 
         Raises:
             DecodingError: A limit was reached, or the prompt exceeds the model's context.
             GrammarError: The model's tokens cannot write the required text.
         """
-        with self.conversation(prompt.head, limits) as conversation:
-            conversation.feed(prompt.tail)
-            return conversation.write(matcher, limits=limits, choose=choose, draft=draft)
+        with self.session(prompt.head, limits) as session:
+            session.feed(prompt.tail)
+            return session.write(matcher, limits=limits, choose=choose, draft=draft)
 
     def write_many(
         self,
@@ -105,64 +102,60 @@ class Decoder:
             ValueError: The prompts have different prefixes.
         """
         if len({prompt.head for prompt in prompts}) > 1:
-            raise ValueError("The prompts have different prefixes. Decode those of each together.")
+            raise ValueError("The prompts have different prefixes. Group them by prefix.")
         limits = limits or DecodingLimits()
         if not prompts:
             return []
         longest = max(len(prompt.head) + len(prompt.tail) for prompt in prompts)
-        window = attention_window(self._model)
-        # A sliding window counts columns, some of which are padding in a batch.
-        if window is not None and longest + limits.tokens > window:
-            return [
-                self._write_one(prompt, matcher, limits, choose)
-                for prompt, matcher in zip(prompts, matchers, strict=True)
-            ]
+        sliding_window = sliding_window_size(self._model)
+        # A sliding window would count the padding of a batch as tokens.
+        if sliding_window is not None and longest + limits.tokens > sliding_window:
+            results: list[Written | CasewrightError] = []
+            for prompt, matcher in zip(prompts, matchers, strict=True):
+                try:
+                    results.append(self.write(prompt, matcher, limits=limits, choose=choose))
+                except (DecodingError, GrammarError) as error:
+                    results.append(error)
+            return results
         try:
             with limits.lock(self._lock):
-                states, reused = self._head(prompts[0].head, limits)
+                states, cached = self._prefix_states(prompts[0].head, limits)
                 cache = KVCache(self._layers)
                 cache.load(states, len(prompts))
                 tails = [prompt.tail for prompt in prompts]
-                return write_together(
-                    self._model, cache, tails, matchers, limits, choose, head_reused=reused
+                return write_batch(
+                    self._model, cache, tails, matchers, limits, choose, prefix_cached=cached
                 )
         except DecodingError as error:
             return [error] * len(prompts)
 
-    def _write_one(
-        self, prompt: PromptTokens, matcher: Matcher, limits: DecodingLimits, choose: Choose
-    ) -> Written | CasewrightError:
-        try:
-            return self.write(prompt, matcher, limits=limits, choose=choose)
-        except (DecodingError, GrammarError) as error:
-            return error
-
     @contextmanager
-    def conversation(
+    def session(
         self, head: Sequence[int], limits: DecodingLimits | None = None
-    ) -> Iterator[Conversation]:
-        """Start a conversation with a prefix; while it is open, the decoder writes nothing else.
+    ) -> Iterator[DecodingSession]:
+        """Start a sequence with a prefix; while it is open, the decoder writes nothing else.
 
-        Raises:
-            DecodingError: The deadline passed before the prefix was read.
+        Raise ``DecodingError`` if the deadline passed before the prefix was read.
         """
         limits = limits or DecodingLimits()
         with limits.lock(self._lock):
-            states, reused = self._head(tuple(head), limits)
+            states, cached = self._prefix_states(tuple(head), limits)
             if self._loaded is states:
                 self._cache.set_length(states.length)
             else:
                 self._loaded = None
                 self._cache.load(states)
                 self._loaded = states
-            yield Conversation(self._model, self._cache, self._read, head_reused=reused)
+            yield DecodingSession(self._model, self._cache, self._read, prefix_cached=cached)
 
-    def _head(self, tokens: tuple[int, ...], limits: DecodingLimits) -> tuple[States, bool]:
+    def _prefix_states(
+        self, tokens: tuple[int, ...], limits: DecodingLimits
+    ) -> tuple[States, bool]:
         """Return a prefix's states, and True if they were cached."""
         if (states := self.prefixes.get(tokens)) is not None:
             return states, True
         states = None if self._files is None else self._files.load(tokens)
-        reused = states is not None
+        cached = states is not None
         if states is None:
             cache = KVCache(self._layers)
             read(self._model, cache, tokens, limits, [len(tokens) - 1])
@@ -170,4 +163,4 @@ class Decoder:
             if self._files is not None:
                 self._files.save(tokens, states)
         self.prefixes.put(tokens, states)
-        return states, reused
+        return states, cached

@@ -2,8 +2,8 @@
 
 In this form of speculative decoding (Leviathan et al. 2023) the draft is another planner's plan:
 the model reads several of its tokens in one step and keeps those that it would choose itself. After
-a different choice, the draft continues where it contains the last written text (LLMA, Yang et al.
-2023, section 3).
+another choice, the draft is resumed behind the end of the written text (LLMA, Yang et al. 2023,
+section 3).
 """
 
 from __future__ import annotations
@@ -17,52 +17,54 @@ from casewright.planner.decoding.matcher import Matcher
 if TYPE_CHECKING:
     from casewright.planner.language_model import LanguageModel
 
-#: Number of equal characters after which a draft continues.
-SHORTEST = 4
+#: Minimum number of characters at the end of the written text that a draft must contain.
+MIN_OVERLAP = 4
 
 
 def propose(
     model: LanguageModel, draft: str, matcher: Matcher, written: Sequence[int], limit: int
 ) -> list[list[int]]:
-    """Return the next choices that a draft proposes, each with the forced tokens after it.
+    """Return proposals for the model's next choices: each a token and the forced tokens after it.
 
     Args:
         draft: A text, which may be empty or an invalid plan.
         matcher: Matcher of the plan; it is not advanced.
+        limit: Maximum number of tokens in all.
     """
-    text = rest(draft, model.decode(written))
-    left = model.encode_plan(text)
-    ahead, parts = matcher.copy(), list[list[int]]()
+    text = continuation(draft, model.decode(written))
+    unread = model.encode_plan(text)
+    lookahead, proposals = matcher.copy(), list[list[int]]()
     tokens: list[int] = []
-    while left and not ahead.finished:
+    while unread and not lookahead.finished:
         try:
-            ahead.consume(left[0])
-            part = [left[0], *ahead.forced()]
+            lookahead.consume(unread[0])
+            proposal = [unread[0], *lookahead.forced()]
         except GrammarError:
             break
-        if len(tokens) + len(part) > limit:
+        if len(tokens) + len(proposal) > limit:
             break
-        parts.append(part)
-        tokens += part
-        if left[: len(part)] == part:
-            left = left[len(part) :]
+        proposals.append(proposal)
+        tokens += proposal
+        if unread[: len(proposal)] == proposal:
+            unread = unread[len(proposal) :]
         else:
-            # The grammar tokenizes forced text by its own rule.
-            read = model.decode(tokens)
-            left = model.encode_plan(text[len(read) :]) if text.startswith(read) else []
-    return parts
+            # The grammar tokenizes forced text in another way than ``encode_plan``.
+            proposed = model.decode(tokens)
+            remaining = text[len(proposed) :] if text.startswith(proposed) else ""
+            unread = model.encode_plan(remaining)
+    return proposals
 
 
-def rest(draft: str, written: str) -> str:
-    """Return the continuation of a draft behind a text.
+def continuation(draft: str, written: str) -> str:
+    """Return the part of a draft that continues the written text.
 
-    If the text differs from the draft, the continuation is what follows the longest suffix of the
-    text that the draft contains, up to the end of the line, since rejected tokens cost time. It is
-    empty if that suffix has fewer than ``SHORTEST`` characters.
+    If the draft does not start with the text, the part is the rest of the line after the longest
+    suffix of the text that the draft contains: more tokens would often be rejected, which costs
+    time. It is empty if that suffix has fewer than ``MIN_OVERLAP`` characters.
     """
     if draft.startswith(written):
         return draft[len(written) :]
-    for size in range(len(written), SHORTEST - 1, -1):
+    for size in range(len(written), MIN_OVERLAP - 1, -1):
         position = draft.find(written[-size:])
         if position >= 0:
             start = position + size

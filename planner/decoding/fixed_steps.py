@@ -1,9 +1,9 @@
 """Decoding steps with fixed tensor shapes, which a GPU replays as CUDA graphs.
 
 A step of a 7B model reads its weights in some 4 ms on a large GPU, but to launch its kernels one by
-one from Python takes several times as long. So the number of new tokens is rounded up to one of a
-few widths, and the number of attended columns to a window; each such shape is recorded once as a
-CUDA graph. Other devices, as in tests, use the same shapes without recording.
+one from Python takes several times as long. So a step pads its new tokens to one of a few widths,
+and attends to a multiple of ``BLOCK`` columns. Each such shape is recorded once as a CUDA graph.
+Other devices, as in tests, use the same shapes without recording.
 """
 
 from __future__ import annotations
@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from casewright.planner.decoding.kv_cache import GROWTH, KVCache, attention_window
+from casewright.planner.decoding.kv_cache import BLOCK, KVCache, sliding_window_size
 from casewright.planner.decoding.limits import DecodingLimits
-from casewright.planner.decoding.steps import on_host, positions_in, read
+from casewright.planner.decoding.steps import positions_within, read, to_numpy
 
 if TYPE_CHECKING:
     from casewright.planner.language_model import LanguageModel
@@ -26,7 +26,7 @@ WIDTHS = (1, 2, 4, 8, 16, 32, 64, 128, 256)
 
 
 class FixedSteps:
-    """Reads tokens in steps of fixed shape, as ``steps.read`` does."""
+    """Replacement of ``steps.read`` with steps of fixed shape."""
 
     def __init__(self, model: LanguageModel) -> None:
         self._model = model
@@ -43,51 +43,52 @@ class FixedSteps:
         """Read the tokens after the cache's content; return logits as ``steps.read`` does."""
         import torch
 
-        most = WIDTHS[-1]
-        end = cache.length + len(tokens) + most
-        sliding = attention_window(self._model)
-        if not cache.length or (sliding is not None and end > sliding):
+        max_width = WIDTHS[-1]
+        end = cache.length + len(tokens) + max_width
+        sliding_window = sliding_window_size(self._model)
+        if not cache.length or (sliding_window is not None and end > sliding_window):
             # The first states determine the cache's shape; a sliding window needs another mask.
             return read(self._model, cache, tokens, limits, positions)
         cache.reserve(end)
-        if self._recorded_for != (id(cache), cache.generation):
+        if self._recorded_for != (id(cache), cache.allocations):
             self._steps.clear()
-            self._recorded_for = (id(cache), cache.generation)
-        parts: list[Any] = []
-        for start in range(0, len(tokens), most):
+            self._recorded_for = (id(cache), cache.allocations)
+        logit_parts: list[Any] = []
+        for start in range(0, len(tokens), max_width):
             limits.check_time()
-            chunk = tokens[start : start + most]
+            chunk = tokens[start : start + max_width]
             width = next(width for width in WIDTHS if width >= len(chunk))
-            window = min(-(-(cache.length + width) // GROWTH) * GROWTH, cache.capacity)
-            step = self._steps.get((width, window))
+            attended = min(-(-(cache.length + width) // BLOCK) * BLOCK, cache.capacity)
+            step = self._steps.get((width, attended))
             if step is None:
-                step = self._steps[width, window] = _FixedStep(self._model, cache, width, window)
+                step = self._steps[width, attended] = _FixedStep(
+                    self._model, cache, width, attended
+                )
             logits = step.run(chunk, cache.length)
             # Indexing makes a copy, since the next step of this shape overwrites the logits.
-            parts.append(logits[positions_in(positions, start, most)])
+            logit_parts.append(logits[positions_within(positions, start, max_width)])
             cache.set_length(cache.length + len(chunk))
-        return on_host(torch.cat(parts))
+        return to_numpy(torch.cat(logit_parts))
 
 
 class _FixedStep:
-    """Step of one width over one window of a cache's columns.
+    """Step with a fixed width and a fixed number of attended columns.
 
-    The input is copied into fixed tensors: the tokens, padded on the right, and the first column.
-    Padding writes columns after the last token, to which no token attends and which the next step
-    overwrites. Logits are computed after every token: the cost is small, and a draft needs
-    different ones in each step.
+    Fixed tensors hold the input: the tokens, padded on the right, and the first column to write. No
+    token attends to the padding's columns, and the next step overwrites them. Logits are computed
+    after every token, since that costs little and each draft needs others.
     """
 
-    def __init__(self, model: LanguageModel, cache: KVCache, width: int, window: int) -> None:
+    def __init__(self, model: LanguageModel, cache: KVCache, width: int, attended: int) -> None:
         import torch
 
         self._model = model
         self._cache = cache
-        self._window = window
+        self._attended = attended
         self._tokens = torch.zeros((1, width), dtype=torch.long, device=model.device)
         self._start = torch.zeros((), dtype=torch.long, device=model.device)
         self._offsets = torch.arange(width, device=model.device)
-        self._columns = torch.arange(window, device=model.device)
+        self._attended_columns = torch.arange(attended, device=model.device)
         self._logits: Any = None
         self._graph: Any = None
         self._recordable = model.device.type == "cuda"
@@ -109,24 +110,24 @@ class _FixedStep:
     def _forward(self) -> Any:
         import torch
 
-        slots = self._start + self._offsets
-        self._cache.slots, self._cache.window = slots, self._window
+        new_columns = self._start + self._offsets
+        self._cache.write_columns, self._cache.attended = new_columns, self._attended
         try:
             with torch.no_grad():
                 return self._model.network(
                     input_ids=self._tokens,
-                    attention_mask=(self._columns <= slots[:, None])[None, None],
-                    position_ids=slots[None],
+                    attention_mask=(self._attended_columns <= new_columns[:, None])[None, None],
+                    position_ids=new_columns[None],
                     past_key_values=self._cache,
                     use_cache=True,
                 ).logits[0]
         finally:
-            self._cache.slots = None
+            self._cache.write_columns = None
 
     def _record(self) -> None:
         import torch
 
-        # Libraries select their kernels in the first runs, which must not be recorded.
+        # Libraries choose their kernels during the first runs, which must not be recorded.
         stream = torch.cuda.Stream()
         stream.wait_stream(torch.cuda.current_stream())
         with torch.cuda.stream(stream):
@@ -138,7 +139,7 @@ class _FixedStep:
             with torch.cuda.graph(graph):
                 self._logits = self._forward()
         except RuntimeError:
-            # Some networks copy a number from the GPU, which cannot be recorded.
+            # Some networks copy a number from the GPU to the CPU, which a graph cannot.
             self._recordable = False
         else:
             self._graph = graph

@@ -1,6 +1,6 @@
 """Unconstrained decoding: the model may write any text, until its end token.
 
-It serves to measure what a grammar guarantees, for instance that a plan names only known tools.
+It is the control that shows what a grammar guarantees, such as that a plan names only known tools.
 """
 
 from __future__ import annotations
@@ -29,11 +29,7 @@ def text_tokens(model: LanguageModel) -> NDArray[np.intp]:
 
 
 class FreeMatcher:
-    """Allows every text; see ``Matcher``.
-
-    Attributes:
-        tokens: The tokens so far, also if a limit stopped decoding.
-    """
+    """Allows every text; see ``Matcher``. ``tokens`` has the tokens so far."""
 
     def __init__(self, allowed: NDArray[np.intp]) -> None:
         self._allowed = allowed
@@ -46,7 +42,7 @@ class FreeMatcher:
         return matcher
 
     def forced(self) -> list[int]:
-        """Return no tokens, since there always is a choice."""
+        """Return no tokens, since the model can always choose."""
         return []
 
     def allowed(self) -> NDArray[np.intp]:
@@ -54,11 +50,7 @@ class FreeMatcher:
         return self._allowed
 
     def consume(self, token: int) -> None:
-        """Advance by a token.
-
-        Raises:
-            GrammarError: The token is not allowed.
-        """
+        """Advance by a token; raise ``GrammarError`` if it is not allowed."""
         index = int(np.searchsorted(self._allowed, token))
         if index == len(self._allowed) or self._allowed[index] != token:
             raise GrammarError(f"Token {token} is not text. Choose one of the allowed tokens.")

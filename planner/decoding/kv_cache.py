@@ -1,7 +1,7 @@
-"""A KV cache with spare columns.
+"""A KV cache with spare columns, one for each token.
 
-Transformers' dynamic cache copies everything at every step; here a step writes into the columns
-after the filled ones, and a finished plan is removed by a smaller length.
+Transformers' dynamic cache copies all states at every step; here a step writes into the columns
+after the filled ones. A smaller length removes a finished plan.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ if TYPE_CHECKING:
 
     from casewright.planner.language_model import LanguageModel
 
-#: Number of columns by which a cache grows.
-GROWTH = 256
+#: A cache allocates columns in multiples of this number.
+BLOCK = 256
 
 
 def layer_count(model: LanguageModel) -> int:
@@ -26,8 +26,8 @@ def layer_count(model: LanguageModel) -> int:
     return int(model.network.config.get_text_config().num_hidden_layers)
 
 
-def attention_window(model: LanguageModel) -> int | None:
-    """Return the size in tokens of sliding-window attention; ``None`` for full attention."""
+def sliding_window_size(model: LanguageModel) -> int | None:
+    """Return the number of tokens to which a sliding window attends; ``None`` without a window."""
     config: Any = model.network.config.get_text_config()
     size = getattr(config, "sliding_window", None)
     return int(size) if size and getattr(config, "use_sliding_window", True) is not False else None
@@ -58,7 +58,7 @@ class KVLayer(CacheLayerMixin):
 
     @property
     def tensors(self) -> tuple[Tensor, Tensor]:
-        """Keys and values; only after the first states."""
+        """Keys and values; the layer must not be empty."""
         assert self.keys is not None
         assert self.values is not None
         return self.keys, self.values
@@ -73,25 +73,25 @@ class KVLayer(CacheLayerMixin):
         self.reserve(self.length + key_states.shape[2], key_states, value_states)
 
     def reserve(self, columns: int, key_states: Tensor, value_states: Tensor) -> None:
-        """Grow to at least this many columns for states of this shape."""
+        """Allocate at least this many columns for states like these."""
         if columns <= self.capacity:
             return
-        size = -(-max(columns, self._cache.min_columns) // GROWTH) * GROWTH
-        for name, like in (("keys", key_states), ("values", value_states)):
-            rows, heads, _, width = like.shape
-            grown = like.new_zeros((rows, heads, size, width))
+        columns = -(-max(columns, self._cache.min_columns) // BLOCK) * BLOCK
+        for name, states in (("keys", key_states), ("values", value_states)):
+            rows, heads, _, width = states.shape
+            grown = states.new_zeros((rows, heads, columns, width))
             if self.length:
                 grown[:, :, : self.length] = getattr(self, name)[:, :, : self.length]
             setattr(self, name, grown)
         self.is_initialized = True
-        self._cache.generation += 1
+        self._cache.allocations += 1
 
     def update(
         self, key_states: Tensor, value_states: Tensor, *args: Any, **kwargs: Any
     ) -> tuple[Tensor, Tensor]:
-        """Write the states of new tokens; return the states of all tokens."""
-        slots = self._cache.slots
-        if slots is None:
+        """Write the states of new tokens; return the states of all attended columns."""
+        write_columns = self._cache.write_columns
+        if write_columns is None:
             end = self.length + key_states.shape[2]
             self.reserve(end, key_states, value_states)
             keys, values = self.tensors
@@ -99,11 +99,11 @@ class KVLayer(CacheLayerMixin):
             values[:, :, self.length : end] = value_states
             self.length = end
         else:
-            # No Python number here may change between steps: a CUDA graph would record it.
+            # A CUDA graph records Python numbers as constants, so only tensors may change here.
             keys, values = self.tensors
-            keys.index_copy_(2, slots, key_states)
-            values.index_copy_(2, slots, value_states)
-            end = self._cache.window
+            keys.index_copy_(2, write_columns, key_states)
+            values.index_copy_(2, write_columns, value_states)
+            end = self._cache.attended
         return keys[:, :, :end], values[:, :, :end]
 
     def get_mask_sizes(self, query_length: int) -> tuple[int, int]:
@@ -126,16 +126,17 @@ class KVCache(Cache):
         min_columns: Number of columns to allocate at first.
 
     Attributes:
-        slots: Columns that a step of fixed shape writes; it attends to those of ``window``. Both
-            are ``None`` for other steps. See ``fixed_steps``.
-        generation: Number that changes when the tensors are replaced.
+        write_columns: Columns that a step of fixed shape writes; ``None`` in other steps. See
+            ``fixed_steps``.
+        attended: Number of columns to which a step of fixed shape attends.
+        allocations: Counter of the replacements of tensors, which invalidate CUDA graphs.
     """
 
     def __init__(self, layers: int, min_columns: int = 0) -> None:
         self.min_columns = min_columns
-        self.slots: Tensor | None = None
-        self.window = 0
-        self.generation = 0
+        self.write_columns: Tensor | None = None
+        self.attended = 0
+        self.allocations = 0
         self._kv_layers = [KVLayer(self) for _ in range(layers)]
         super().__init__(layers=list(self._kv_layers))
 
@@ -155,19 +156,19 @@ class KVCache(Cache):
             layer.length = length
 
     def reserve(self, columns: int) -> None:
-        """Grow to at least this many columns; the cache must not be empty."""
+        """Allocate at least this many columns; the cache must not be empty."""
         for layer in self._kv_layers:
             layer.reserve(columns, *layer.tensors)
 
     def load(self, states: States, rows: int = 1) -> None:
-        """Set each row to a copy of these states."""
+        """Replace the content by rows that are copies of these states."""
         for layer, pair in zip(self._kv_layers, states.layers, strict=True):
             if layer.keys is not None and layer.keys.shape[0] != rows:
                 layer.keys = layer.values = None
             layer.length = 0
-            layer.reserve(states.length, *(part.expand(rows, -1, -1, -1) for part in pair))
-            for tensor, part in zip(layer.tensors, pair, strict=True):
-                tensor[:, :, : states.length] = part
+            layer.reserve(states.length, *(source.expand(rows, -1, -1, -1) for source in pair))
+            for target, source in zip(layer.tensors, pair, strict=True):
+                target[:, :, : states.length] = source
             layer.length = states.length
 
     def states(self) -> States:
@@ -177,7 +178,7 @@ class KVCache(Cache):
         return States(tuple((keys, values) for keys, values in pairs), length)
 
     def keep(self, rows: Sequence[int]) -> None:
-        """Drop all other rows."""
+        """Keep only these rows, in this order."""
         for layer in self._kv_layers:
             layer.keys, layer.values = (tensor[list(rows)] for tensor in layer.tensors)
-        self.generation += 1
+        self.allocations += 1

@@ -21,9 +21,9 @@ class DecodingLimits:
     """Limits of decoding a plan.
 
     Attributes:
-        tokens: Maximal number of tokens, forced ones included.
+        tokens: Maximum number of tokens of the plan, forced ones included.
         deadline: Value of ``time.perf_counter()``; ``None`` for no deadline. It is checked between
-            model steps; a long prompt is read in several steps.
+            forward passes; a long prompt takes several.
     """
 
     tokens: int = MAX_TOKENS
@@ -34,27 +34,24 @@ class DecodingLimits:
         if self.deadline is not None and time.perf_counter() >= self.deadline:
             raise DecodingError("The plan was not finished in time. Allow more seconds.")
 
-    def check_tokens(self, model: LanguageModel, prompt: int, plan: int) -> None:
-        """Raise ``DecodingError`` if a plan has too many tokens, alone or with its prompt."""
-        if plan > self.tokens:
+    def check_tokens(self, model: LanguageModel, prompt_tokens: int, plan_tokens: int) -> None:
+        """Raise ``DecodingError`` if a plan, or prompt and plan together, have too many tokens."""
+        if plan_tokens > self.tokens:
             raise DecodingError(
                 f"The plan was not finished within {self.tokens} tokens. Allow more tokens."
             )
-        if model.positions is not None and prompt + plan > model.positions:
+        total = prompt_tokens + plan_tokens
+        if model.context_length is not None and total > model.context_length:
             raise DecodingError(
-                f"The prompt and its plan have {prompt + plan} tokens; the model reads "
-                f"{model.positions}. Give fewer tools or examples."
+                f"The prompt and its plan have {total} tokens; the model reads "
+                f"{model.context_length}. Give fewer tools or examples."
             )
 
     @contextmanager
     def lock(self, lock: threading.Lock) -> Iterator[None]:
-        """Hold a lock.
-
-        Raises:
-            DecodingError: The lock was not free before the deadline.
-        """
-        left = -1.0 if self.deadline is None else max(0.0, self.deadline - time.perf_counter())
-        if not lock.acquire(timeout=left):
+        """Hold a lock; raise ``DecodingError`` if it is not free before the deadline."""
+        timeout = -1.0 if self.deadline is None else max(0.0, self.deadline - time.perf_counter())
+        if not lock.acquire(timeout=timeout):
             raise DecodingError("The model was busy with other plans until the deadline.")
         try:
             yield

@@ -1,4 +1,4 @@
-"""The protocol of matchers, which return the allowed next tokens, and greedy choice."""
+"""The protocol of matchers, which know the allowed next tokens, and the greedy choice."""
 
 from __future__ import annotations
 
@@ -32,11 +32,11 @@ class Matcher(Protocol):
         """True if no token can follow."""
 
 
-#: Returns an allowed token, given logits of shape ``(vocabulary,)`` and the matcher.
+#: A function from logits ``(vocabulary,)`` and the matcher to an allowed token.
 Choose = Callable[[NDArray[np.float32], Matcher], int]
 
 
 def greedy(logits: NDArray[np.float32], matcher: Matcher) -> int:
-    """Return the most probable allowed token; the first of equals."""
+    """Return the most probable allowed token; of equally probable ones the first."""
     allowed = matcher.allowed()
     return int(allowed[np.argmax(logits[allowed])])

@@ -1,7 +1,7 @@
-"""Prefix cache: key/value states of prompt prefixes, in memory and in files for all processes.
+"""Prefix cache: key/value states of prompt prefixes, in memory and in files.
 
-The prefix of a prompt, some thousand tokens, is most of the text that the model reads for a first
-plan, and is the same in every process. A file's name is a digest of all inputs of the states.
+The prefix is most of what a model reads for its first plan, and is the same in every process, so
+processes share the files. A file's name is a digest of everything on which its states depend.
 """
 
 from __future__ import annotations
@@ -28,15 +28,14 @@ FORMAT = 1
 
 
 class PrefixCache:
-    """The most recently used prefixes, in memory. Nobody may write to the returned states.
+    """The most recently used prefixes, at most ``max_bytes`` in memory.
 
-    Args:
-        max_bytes: Bound of all prefixes together; a larger prefix is not cached.
+    Callers must not change the returned states. A prefix above ``max_bytes`` is not cached.
     """
 
     def __init__(self, max_bytes: int) -> None:
         self._max_bytes = max_bytes
-        # The most recently used prefix is the last.
+        # In order of use; the most recently used prefix is the last.
         self._states: dict[tuple[int, ...], States] = {}
 
     @property
@@ -54,7 +53,7 @@ class PrefixCache:
         return states
 
     def put(self, tokens: tuple[int, ...], states: States) -> None:
-        """Cache the states of a prefix; drop the least recently used ones beyond the bound."""
+        """Cache the states of a prefix; drop the least recently used prefixes if necessary."""
         if states.bytes <= self._max_bytes:
             self._states[tokens] = states
             while self.bytes > self._max_bytes:
@@ -64,13 +63,13 @@ class PrefixCache:
 class PrefixFiles:
     """The prefixes of one model in a folder, which other models and processes may share.
 
-    A file that is damaged, unreadable or of another prefix is ignored and written again. If the
-    folder is not writable, nothing is cached.
+    A damaged or unreadable file is ignored, and written again. If the folder is not writable,
+    nothing is cached.
 
     Args:
         folder: The folder; it is created if it is missing.
         model: The model, with an ``identity``.
-        max_bytes: Bound of the folder's files; the least recently used ones are removed.
+        max_bytes: Maximum size of the folder's files; the least recently used ones are removed.
     """
 
     def __init__(self, folder: Path, model: LanguageModel, max_bytes: int) -> None:
@@ -86,29 +85,30 @@ class PrefixFiles:
         try:
             with safe_open(file, "pt") as content:
                 metadata = content.metadata() or {}
-                names = _names(layer_count(self._model))
+                names = _tensor_names(layer_count(self._model))
                 tensors = [content.get_tensor(name) for name in names]
             if metadata != self._metadata(tokens, tensors):
                 return None
             os.utime(file)
         except (OSError, SafetensorError, RuntimeError):
             return None
-        placed = [tensor.to(self._model.device) for tensor in tensors]
-        return States(tuple(zip(placed[::2], placed[1::2], strict=True)), len(tokens))
+        on_device = [tensor.to(self._model.device) for tensor in tensors]
+        return States(tuple(zip(on_device[::2], on_device[1::2], strict=True)), len(tokens))
 
     def save(self, tokens: tuple[int, ...], states: States) -> None:
-        """Write the states of a prefix, and remove files beyond the bound."""
+        """Write the states of a prefix, and remove the least recently used files if necessary."""
         from safetensors import SafetensorError
         from safetensors.torch import save
 
         if states.bytes > self._max_bytes:
             return
         tensors = [tensor.cpu().contiguous() for pair in states.layers for tensor in pair]
-        named = dict(zip(_names(len(states.layers)), tensors, strict=True))
+        named_tensors = dict(zip(_tensor_names(len(states.layers)), tensors, strict=True))
         with suppress(OSError, SafetensorError):
             self._folder.mkdir(parents=True, exist_ok=True)
-            _write(self._file(tokens), save(named, self._metadata(tokens, tensors)))
-            self._remove_oldest()
+            content = save(named_tensors, self._metadata(tokens, tensors))
+            _write_atomically(self._file(tokens), content)
+            self._remove_least_recent()
 
     def _file(self, tokens: tuple[int, ...]) -> Path:
         return self._folder / f"{self._digest(tokens)}.safetensors"
@@ -118,19 +118,19 @@ class PrefixFiles:
         import transformers
 
         model = self._model
-        form = [FORMAT, CHUNK, str(model.network.dtype), model.device.type]
+        format_and_device = [FORMAT, CHUNK, str(model.network.dtype), model.device.type]
         versions = [torch.__version__, transformers.__version__]
-        text = json.dumps([model.identity, *form, *versions, tokens])
+        text = json.dumps([model.identity, *format_and_device, *versions, tokens])
         return hashlib.sha256(text.encode()).hexdigest()
 
     def _metadata(self, tokens: tuple[int, ...], tensors: list[Tensor]) -> dict[str, str]:
-        # A flipped bit on the disk would change plans unnoticed.
+        # Without the checksum, a flipped bit on the disk would change plans unnoticed.
         return {"head": self._digest(tokens), "crc32": str(_checksum(tensors))}
 
-    def _remove_oldest(self) -> None:
-        # A killed process leaves .part files behind.
-        listed = [f for f in self._folder.iterdir() if f.suffix in (".safetensors", ".part")]
-        files = sorted((file.stat().st_mtime, file.stat().st_size, file) for file in listed)
+    def _remove_least_recent(self) -> None:
+        # Processes that were killed leave .part files.
+        cached = [f for f in self._folder.iterdir() if f.suffix in (".safetensors", ".part")]
+        files = sorted((file.stat().st_mtime, file.stat().st_size, file) for file in cached)
         excess = sum(size for _, size, _ in files) - self._max_bytes
         for _, size, file in files:
             if excess <= 0:
@@ -139,8 +139,8 @@ class PrefixFiles:
             excess -= size
 
 
-def _names(count: int) -> list[str]:
-    return [f"{layer}.{part}" for layer in range(count) for part in ("keys", "values")]
+def _tensor_names(layers: int) -> list[str]:
+    return [f"{layer}.{kind}" for layer in range(layers) for kind in ("keys", "values")]
 
 
 def _checksum(tensors: list[Tensor]) -> int:
@@ -152,8 +152,7 @@ def _checksum(tensors: list[Tensor]) -> int:
     return checksum
 
 
-def _write(file: Path, content: bytes) -> None:
-    """Write a file atomically."""
+def _write_atomically(file: Path, content: bytes) -> None:
     handle, part = tempfile.mkstemp(suffix=".part", dir=file.parent)
     try:
         with os.fdopen(handle, "wb") as stream:

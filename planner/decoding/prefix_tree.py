@@ -1,4 +1,4 @@
-"""Tree attention: several texts in one call of a model, as a tree of their common prefixes.
+"""Tree attention: a model reads several texts in one call, as a tree of their common prefixes.
 
 A mask lets each token attend to its own path only (SpecInfer, Miao et al. 2024, section 4.2).
 """
@@ -21,11 +21,11 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class PrefixTree:
-    """Texts that a model has read behind one beginning.
+    """Texts that a model has read after the same tokens.
 
     Attributes:
-        children: Nodes by their parent and token; node 0 is the beginning's last token.
-        logits: Those after each node, (nodes, vocabulary).
+        children: Number of the node for a parent node and a token; node 0 is the last common token.
+        logits: Logits after each node, (nodes, vocabulary).
     """
 
     children: dict[tuple[int, int], int]
@@ -38,14 +38,14 @@ class PrefixTree:
         path = [0]
         for token in text[:-1]:
             path.append(self.children[path[-1], token])
-        logs = torch.from_numpy(self.logits[path]).log_softmax(-1)
-        return float(logs[range(len(text)), list(text)].sum())
+        log_probabilities = torch.from_numpy(self.logits[path]).log_softmax(-1)
+        return float(log_probabilities[range(len(text)), list(text)].sum())
 
-    def walk(self, matcher: Matcher, ends: Sequence[int]) -> list[int] | None:
-        """Return what the model would write, without the end; ``None`` if it is not in the tree.
+    def greedy_tokens(self, matcher: Matcher, ends: Sequence[int]) -> list[int] | None:
+        """Return the greedy choices, without the end token; ``None`` if logits are missing.
 
         Args:
-            matcher: Of the text; it is advanced.
+            matcher: Matcher of the text; it is advanced.
             ends: Tokens that end a text.
         """
         node: int | None = 0
@@ -55,56 +55,59 @@ class PrefixTree:
             if not tokens:
                 if matcher.finished:
                     return written
-                tokens = [greedy(self.logits[node], matcher)]
-                if tokens[0] in ends:
+                nodes = [greedy(self.logits[node], matcher)]
+                if nodes[0] in ends:
                     return written
-                matcher.consume(tokens[0])
-            for token in tokens:
+                matcher.consume(nodes[0])
+            for token in nodes:
                 node = None if node is None else self.children.get((node, token))
-            written += tokens
+            written += nodes
         return written if matcher.finished else None
 
 
 def read_tree(
-    model: LanguageModel, cache: KVCache, before: Sequence[int], texts: Sequence[Sequence[int]]
+    model: LanguageModel, cache: KVCache, unread: Sequence[int], texts: Sequence[Sequence[int]]
 ) -> PrefixTree:
-    """Return the tree of texts that follow the content of a cache and some more tokens.
+    """Return the tree of texts that follow the cache's content and the ``unread`` tokens.
 
     The call appends columns of the tree to the cache; reset its length afterwards.
 
     Args:
         cache: States of one row.
-        before: Tokens that all texts follow; at least one.
+        unread: Tokens before all texts; at least one.
         texts: Texts in tokens, none of them empty. Their last tokens are not read.
     """
     import torch
 
     children: dict[tuple[int, int], int] = {}
-    tokens, paths = [before[-1]], [[0]]
+    nodes, paths = [unread[-1]], [[0]]
     for text in texts:
         node = 0
         for token in text[:-1]:
             if (node, token) not in children:
-                children[node, token] = len(tokens)
-                paths.append([*paths[node], len(tokens)])
-                tokens.append(token)
+                children[node, token] = len(nodes)
+                paths.append([*paths[node], len(nodes)])
+                nodes.append(token)
             node = children[node, token]
-    start, common = cache.length, len(before) - 1
-    size = common + len(tokens)
-    mask = torch.zeros(size, start + size, dtype=torch.bool)
-    mask[:, :start] = True
-    mask[:common, start : start + common] = torch.ones(common, common, dtype=torch.bool).tril()
-    mask[common:, start : start + common] = True
-    for row, path in enumerate(paths, common):
-        mask[row, [start + common + node for node in path]] = True
-    positions = [*range(common), *(common + len(path) - 1 for path in paths)]
+    n_cached, n_common = cache.length, len(unread) - 1
+    n_new = n_common + len(nodes)
+    # Each token attends to the cache, to the common tokens before it, and to its path.
+    mask = torch.zeros(n_new, n_cached + n_new, dtype=torch.bool)
+    mask[:, :n_cached] = True
+    mask[:n_common, n_cached : n_cached + n_common] = torch.ones(
+        n_common, n_common, dtype=torch.bool
+    ).tril()
+    mask[n_common:, n_cached : n_cached + n_common] = True
+    for row, path in enumerate(paths, n_common):
+        mask[row, [n_cached + n_common + node for node in path]] = True
+    positions = [*range(n_common), *(n_common + len(path) - 1 for path in paths)]
     with torch.no_grad():
         logits = model.network(
-            input_ids=torch.tensor([[*before[:-1], *tokens]], device=model.device),
-            position_ids=torch.tensor([positions], device=model.device) + start,
+            input_ids=torch.tensor([[*unread[:-1], *nodes]], device=model.device),
+            position_ids=torch.tensor([positions], device=model.device) + n_cached,
             attention_mask=mask[None, None].to(model.device),
             past_key_values=cache,
             use_cache=True,
-            logits_to_keep=len(tokens),
+            logits_to_keep=len(nodes),
         ).logits[0]
     return PrefixTree(children, logits.float().cpu().numpy())

@@ -1,4 +1,4 @@
-"""Forward passes for a sequence: tokens in, logits at some positions out."""
+"""Forward passes that read the tokens of one sequence."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def read(
     Args:
         cache: States of one row.
         tokens: At least one.
-        positions: Positions in ``tokens`` whose logits are returned, ascending.
+        positions: Indices of tokens after which logits are returned, ascending.
 
     Returns:
         Logits of shape ``(positions, vocabulary)``.
@@ -40,31 +40,31 @@ def read(
     """
     import torch
 
-    parts: list[Any] = []
+    logit_parts: list[Any] = []
     with torch.no_grad():
         for start in range(0, len(tokens), CHUNK):
             limits.check_time()
             chunk = torch.tensor([tokens[start : start + CHUNK]], device=model.device)
             columns = torch.arange(cache.length, cache.length + chunk.shape[1]).to(model.device)
-            within = positions_in(positions, start, CHUNK)
-            only_last = within in ([], [chunk.shape[1] - 1])
+            in_chunk = positions_within(positions, start, CHUNK)
+            only_last = in_chunk in ([], [chunk.shape[1] - 1])
             logits = model.network(
                 input_ids=chunk,
                 position_ids=columns[None],
                 past_key_values=cache,
                 use_cache=True,
-                logits_to_keep=1 if only_last else torch.tensor(within, device=model.device),
+                logits_to_keep=1 if only_last else torch.tensor(in_chunk, device=model.device),
             ).logits[0]
-            parts.append(logits[: len(within)])
-    return on_host(torch.cat(parts))
+            logit_parts.append(logits[: len(in_chunk)])
+    return to_numpy(torch.cat(logit_parts))
 
 
-def positions_in(positions: Sequence[int], start: int, size: int) -> list[int]:
-    """Return the positions within a chunk, counted from its start."""
+def positions_within(positions: Sequence[int], start: int, size: int) -> list[int]:
+    """Return the positions that are in a chunk, relative to the chunk's start."""
     return [position - start for position in positions if start <= position < start + size]
 
 
-def on_host(logits: Any) -> NDArray[np.float32]:
+def to_numpy(logits: Any) -> NDArray[np.float32]:
     """Return a logits tensor of any device and dtype as an array."""
     array: NDArray[np.float32] = logits.float().cpu().numpy()
     return array

@@ -1,4 +1,4 @@
-"""A partial plan during decoding, with chosen and forced tokens."""
+"""A plan during decoding, with its chosen and its forced tokens."""
 
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Written:
-    """Plan in tokens, with counts of the decoding.
+    """Tokens of a decoded plan, with counts.
 
     Attributes:
         tokens: Tokens of the plan, without the end token.
-        model_steps: Number of forward passes after which a token was chosen, the prompt's included.
+        model_steps: Number of forward passes, including that over the prompt.
         forced: Number of tokens that the grammar forced.
         drafted: Number of accepted draft tokens, each of which saved a step.
         prompt_tokens: Length of the prompt.
-        head_reused: True if the key/value states of the prefix were cached.
+        prefix_cached: True if the key/value states of the prefix were cached.
     """
 
     tokens: tuple[int, ...]
@@ -34,20 +34,11 @@ class Written:
     forced: int
     drafted: int
     prompt_tokens: int
-    head_reused: bool
+    prefix_cached: bool
 
 
 class PartialPlan:
-    """Plan that is written token by token, given logits.
-
-    Forced tokens are written at once, without a model step.
-
-    Args:
-        prompt_tokens: Length of the model's input before the plan.
-
-    Attributes:
-        ended: True once the plan has ended.
-    """
+    """Plan that is written token by token, given logits; forced tokens need no logits."""
 
     def __init__(
         self,
@@ -68,15 +59,15 @@ class PartialPlan:
         self.ended = False
 
     def begin(self) -> list[int]:
-        """Write the forced beginning of a plan; return its tokens."""
+        """Write the forced tokens at the start of the plan; return them."""
         return self._append([])
 
     def extend(self, logits: NDArray[np.float32]) -> list[int]:
-        """Choose the next token by logits of shape ``(vocabulary,)``; return the new tokens.
+        """Choose a token by logits ``(vocabulary,)``; return it with the forced tokens after it.
 
         Raises:
-            DecodingError: A limit is reached, or the sequence exceeds the model's context.
-            GrammarError: The model's tokens cannot write what must come next.
+            DecodingError: A limit was reached, or the sequence exceeds the model's context.
+            GrammarError: The model's tokens cannot write the required text.
         """
         self._choices += 1
         token = self._choose(logits, self._matcher)
@@ -87,13 +78,13 @@ class PartialPlan:
         return self._append([token])
 
     def proposals(self, draft: str) -> list[list[int]]:
-        """Return the next choices that a draft proposes, within the limits; see ``propose``."""
+        """Return the draft's proposals for the next choices; see ``propose``."""
         limit = self._limits.tokens
-        if self._model.positions is not None:
-            limit = min(limit, self._model.positions - self._prompt_tokens)
+        if self._model.context_length is not None:
+            limit = min(limit, self._model.context_length - self._prompt_tokens)
         return propose(self._model, draft, self._matcher, self._tokens, limit - len(self._tokens))
 
-    def written(self, *, head_reused: bool, drafted: int = 0) -> Written:
+    def written(self, *, prefix_cached: bool, drafted: int = 0) -> Written:
         """Return the plan; ``drafted`` is the number of accepted draft tokens."""
         return Written(
             tokens=tuple(self._tokens),
@@ -101,7 +92,7 @@ class PartialPlan:
             forced=self._forced,
             drafted=drafted,
             prompt_tokens=self._prompt_tokens,
-            head_reused=head_reused,
+            prefix_cached=prefix_cached,
         )
 
     def _append(self, tokens: list[int]) -> list[int]:

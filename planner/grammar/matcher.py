@@ -15,12 +15,8 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 
-def compiled(tokenizer: LLTokenizer, grammar: str) -> LLMatcher:
-    """Return the compiled form of a grammar in llguidance's Lark.
-
-    Raises:
-        GrammarError: The grammar cannot be compiled.
-    """
+def compile_grammar(tokenizer: LLTokenizer, grammar: str) -> LLMatcher:
+    """Return a matcher for a Lark grammar; raise ``GrammarError`` if it cannot be compiled."""
     from llguidance import LLMatcher
 
     matcher = LLMatcher(tokenizer, LLMatcher.grammar_from_lark(grammar), log_level=0)
@@ -32,9 +28,7 @@ class PlanMatcher:
     """Tracks the tokens of one plan. Not thread-safe.
 
     Every method raises ``GrammarError`` if a limit of llguidance is reached or no token can follow.
-
-    Args:
-        matcher: A new matcher of a compiled grammar, which this object changes.
+    The given ``matcher`` is changed.
     """
 
     def __init__(self, matcher: LLMatcher, tokenizer: LLTokenizer) -> None:
@@ -83,18 +77,14 @@ class PlanMatcher:
         return mask
 
     def consume(self, token: int) -> None:
-        """Advance by a token.
-
-        Raises:
-            GrammarError: The token is not allowed; the matcher is unchanged.
-        """
+        """Advance by a token; if it is not allowed, raise ``GrammarError`` without a change."""
         if token not in self._tokens:
             raise GrammarError(f"There is no token {token}. Choose one of the allowed tokens.")
         self._consume([token])
 
     @property
     def finished(self) -> bool:
-        """True if no token can follow, so that the plan is complete."""
+        """True if no token but an end token can follow: the plan is complete."""
         if self._matcher.is_stopped():
             _check(self._matcher)
             return True
@@ -106,11 +96,11 @@ class PlanMatcher:
         return bool(self._matcher.is_accepting())
 
     def _consume(self, tokens: Sequence[int]) -> None:
-        taken = self._matcher.try_consume_tokens(list(tokens))
+        accepted = self._matcher.try_consume_tokens(list(tokens))
         _check(self._matcher)
-        if taken < len(tokens):
+        if accepted < len(tokens):
             raise GrammarError(
-                f"Token {tokens[taken]} cannot come next. Choose one of the allowed tokens."
+                f"Token {tokens[accepted]} cannot come next. Choose one of the allowed tokens."
             )
         self._allowed = None
 
@@ -118,13 +108,13 @@ class PlanMatcher:
 def _check(matcher: LLMatcher) -> None:
     if not matcher.is_error():
         return
-    why = matcher.get_error().strip().partition("\n")[0]
-    if why.startswith("NoExtension"):
+    problem = matcher.get_error().strip().partition("\n")[0]
+    if problem.startswith("NoExtension"):
         raise GrammarError(
             "No token of this tokenizer can continue the plan. "
             "Use a model whose tokens can write every byte."
         )
     raise GrammarError(
-        f"The plan cannot be written by a grammar: {why[:200]}. "
+        f"The plan cannot be written by a grammar: {problem[:200]}. "
         "Give fewer tools or a shorter question, or use another planner."
     )

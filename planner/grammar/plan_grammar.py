@@ -1,4 +1,4 @@
-"""The grammar of the plans that are valid for one request, compiled for one tokenizer."""
+"""The grammar of the valid plans of a request, compiled for a tokenizer."""
 
 from __future__ import annotations
 
@@ -8,15 +8,15 @@ from functools import lru_cache, partial
 from typing import TYPE_CHECKING
 
 from casewright.errors import InputError
-from casewright.planner.grammar.matcher import PlanMatcher, compiled
+from casewright.planner.grammar.matcher import PlanMatcher, compile_grammar
 from casewright.planner.grammar.request_terminals import context_terminals, span_terminal
 from casewright.planner.grammar.terminals import (
+    MAX_SPAN_CHARACTERS,
     REFERENCE,
     SPAN,
-    SPAN_CHARACTERS,
     fields_after_step,
 )
-from casewright.planner.grammar.toolbox_part import CALL, ToolboxPart, line_part, plan_part
+from casewright.planner.grammar.toolbox_rules import CALL, ToolboxRules, line_rules, plan_rules
 from casewright.planner.plan import Plan, Step
 from casewright.planner.request import PlanRequest
 from casewright.tools import Source, ToolSpec
@@ -27,36 +27,36 @@ if TYPE_CHECKING:
 #: The last line, instead of a step, of a plan that is written line by line.
 DONE = "done"
 #: The grammar of a line of free text.
-LINE = "start: /[^\\n]{8,200}\\n/"
-#: The first line of a grammar without forced text. llguidance passes forced text to the tokenizer,
-#: which may change it: to a special token if the text looks like one, or to a composed character
-#: for a letter and its mark. Such a token does not match the grammar, and no other would be
-#: allowed. For toolboxes with such texts, any tokenization is allowed instead.
+FREE_LINE = "start: /[^\\n]{8,200}\\n/"
+#: First line of a grammar that forces no tokens. llguidance tokenizes forced text, and tokenizers
+#: change some texts: what looks like a special token becomes one, and a letter with its mark
+#: becomes a composed character. Such tokens do not match the grammar, and it would allow no others.
+#: So any tokenization is allowed if the toolbox or the question has such a text.
 NO_FORCING = '%llguidance {"no_forcing":true}\n'
 
 
 class PlanGrammar:
-    """Makes the grammar of a request's valid plans, in canonical text form.
+    """Compiles the grammar of a request's valid plans, in canonical text form.
 
     A text of this grammar parses, passes the static checks of the request, and has the form of
-    ``format_plan``. The grammar admits less than the plan language: it has the bounds of
-    ``terminals``, a tool's arguments are in the order of their declaration, and spans have the
-    question's spelling. It enforces the budget's number of steps and, if rules can count them,
-    calls of tools.
+    ``format_plan``. The grammar admits less than the plan language: it has the limits of
+    ``terminals``, arguments are in the order of the tool's parameters, and spans have the
+    question's spelling. It enforces the budget's number of steps and, if rules can count them, of
+    calls of each tool.
 
-    The text that depends only on the toolbox is cached; the text for the question's spans and the
-    context's fields is made for each request. A grammar without spans, which a parameter for any
-    literal does not need, is the same for all questions and is cached in compiled form.
+    The rules that depend only on the toolbox are cached; the terminals of the question's spans and
+    the context's fields are defined for each request. If no parameter needs spans, the grammar does
+    not depend on the question, and its compiled form is cached.
 
     Args:
-        toolboxes: Size of the caches of toolbox parts and of compiled grammars. A toolbox has
-            several parts if requests differ in the number of steps or the types of context values.
+        cache_size: Number of rule sets, and of compiled grammars, that are cached. A toolbox has
+            several rule sets if requests differ in the number of steps or the context's types.
     """
 
-    def __init__(self, tokenizer: LLTokenizer, *, toolboxes: int = 32) -> None:
+    def __init__(self, tokenizer: LLTokenizer, *, cache_size: int = 32) -> None:
         self._tokenizer = tokenizer
-        self._part = lru_cache(toolboxes)(self._new_part)
-        self._compiled = lru_cache(toolboxes)(partial(compiled, tokenizer))
+        self._cached_rules = lru_cache(cache_size)(self._toolbox_rules)
+        self._compiled = lru_cache(cache_size)(partial(compile_grammar, tokenizer))
 
     def plan(self, request: PlanRequest) -> PlanMatcher:
         """Return a matcher for a whole plan.
@@ -96,55 +96,57 @@ class PlanGrammar:
         ]
         if references:
             terminals[REFERENCE] = f"{REFERENCE}:{'|'.join(references)}"
-        called = [Step(name) for name in earlier]
-        spent = [t.name for t in toolbox if request.beyond(Plan((*called, Step(t.name))))]
-        request = replace(request, toolbox=toolbox.without(*spent))
+        steps = [Step(name) for name in earlier]
+        exhausted = [t.name for t in toolbox if request.beyond(Plan((*steps, Step(t.name))))]
+        request = replace(request, toolbox=toolbox.without(*exhausted))
         done = f'|"{DONE}"' if earlier else ""
         start = f'start:"s{len(earlier) + 1} = "{CALL}{done}\n'
         return self._matcher(request, start, terminals, None)
 
     def line(self) -> PlanMatcher:
         """Return a matcher for a line of free text, of at most 200 characters."""
-        return PlanMatcher(self._compiled(LINE).deep_copy(), self._tokenizer)
+        return PlanMatcher(self._compiled(FREE_LINE).deep_copy(), self._tokenizer)
 
     def _matcher(
-        self, request: PlanRequest, start: str, terminals: dict[str, str], steps: int | None
+        self, request: PlanRequest, start: str, terminals: dict[str, str], max_steps: int | None
     ) -> PlanMatcher:
-        """Return a matcher for a plan of at most ``steps`` steps, or if ``None`` for one line."""
-        supplied = frozenset(terminals)
-        # Not the toolbox's fingerprint, in which two choices may look like one.
+        """Return a matcher for at most ``max_steps`` steps, or for one line if it is ``None``."""
+        request_terminals = frozenset(terminals)
+        # The toolbox's fingerprint would be a wrong key: it does not separate all choices.
         tools = tuple(ToolSpec(t.name, "", t.parameters, t.results) for t in request.toolbox)
-        most = tuple(request.most_calls().items()) if steps is not None else ()
-        part, forcing = self._part(tools, supplied, steps, most)
-        spans = SPAN in part.used
-        if spans and not _unchanged(self._tokenizer, request.question[:SPAN_CHARACTERS]):
+        max_calls = tuple(request.max_calls().items()) if max_steps is not None else ()
+        rules, forcing = self._cached_rules(tools, request_terminals, max_steps, max_calls)
+        uses_spans = SPAN in rules.used_terminals
+        if uses_spans and not _unchanged(self._tokenizer, request.question[:MAX_SPAN_CHARACTERS]):
             forcing = False
-        head = start if forcing else NO_FORCING + start
-        text = "\n".join([head + part.text, *(terminals[n] for n in sorted(part.used & supplied))])
-        # Copies share the lexer's cache, which would grow with the spans of each question.
-        matcher = compiled(self._tokenizer, text) if spans else self._compiled(text).deep_copy()
-        return PlanMatcher(matcher, self._tokenizer)
+        used = [terminals[name] for name in sorted(rules.used_terminals & request_terminals)]
+        text = "\n".join([("" if forcing else NO_FORCING) + start + rules.text, *used])
+        # A grammar with spans is compiled anew: copies share the lexer's cache, which would grow
+        # with the spans of each question.
+        if uses_spans:
+            return PlanMatcher(compile_grammar(self._tokenizer, text), self._tokenizer)
+        return PlanMatcher(self._compiled(text).deep_copy(), self._tokenizer)
 
-    def _new_part(
+    def _toolbox_rules(
         self,
         tools: tuple[ToolSpec, ...],
-        supplied: frozenset[str],
-        steps: int | None,
-        most: tuple[tuple[str, int], ...],
-    ) -> tuple[ToolboxPart, bool]:
-        """Return a toolbox's part, and True if the tokenizer preserves the toolbox's texts."""
-        words: list[str] = []
+        request_terminals: frozenset[str],
+        max_steps: int | None,
+        max_calls: tuple[tuple[str, int], ...],
+    ) -> tuple[ToolboxRules, bool]:
+        """Return a toolbox's rules, and True if the tokenizer preserves the toolbox's texts."""
+        texts: list[str] = []
         for tool in tools:
-            words += [tool.name, *tool.results]
+            texts += [tool.name, *tool.results]
             for parameter in tool.parameters:
-                words += [parameter.name, *parameter.choices]
+                texts += [parameter.name, *parameter.choices]
         # A lone surrogate is never written.
-        text = " ".join(words).encode("utf-8", "ignore").decode()
-        if steps is None:
-            part = line_part(tools, supplied)
+        text = " ".join(texts).encode("utf-8", "ignore").decode()
+        if max_steps is None:
+            rules = line_rules(tools, request_terminals)
         else:
-            part = plan_part(tools, supplied, steps, dict(most))
-        return part, _unchanged(self._tokenizer, text)
+            rules = plan_rules(tools, request_terminals, max_steps, dict(max_calls))
+        return rules, _unchanged(self._tokenizer, text)
 
 
 def _check_steps(request: PlanRequest) -> None:
@@ -166,7 +168,7 @@ def _terminals(request: PlanRequest) -> dict[str, str]:
 
 
 def _unchanged(tokenizer: LLTokenizer, text: str) -> bool:
-    """Return True if the tokenizer preserves the text, and so every part of it."""
+    """Return True if the tokenizer preserves the text, and therefore every part of it."""
     tokens = tokenizer.tokenize_str(text)
     return tokenizer.decode_bytes(tokens) == text.encode() and not any(
         map(tokenizer.is_special_token, tokens)

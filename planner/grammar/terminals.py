@@ -1,40 +1,41 @@
-"""The terminals of the grammar: texts, numbers, and the names of each request's terminals.
+"""The terminals of the grammar: texts and numbers, and the names of those that a request defines.
 
-Names are short, since the time to compile a grammar grows with its text. Classes such as ``\\w``
-are avoided: one of them takes longer to compile than all the rest.
+Names are short, since the time to compile a grammar grows with its text. Character classes such as
+``\\w`` are avoided: a single one takes longer to compile than all other terminals together.
 """
 
 from __future__ import annotations
 
 import json
 
-# Bounds that the plan language lacks, for models that would never end a text or a list:
-#: Maximal characters of a text, literal or span, between its quotes.
-TEXT_CHARACTERS = 120
-#: Maximal number of items of a list; a list has at least one.
-LIST_ITEMS = 8
-#: Maximal index, from 0, of a result in a reference.
-RESULT_INDEX = 9
-#: Maximal characters and words of the question for spans; compile time grows with both.
-SPAN_CHARACTERS = 2000
-SPAN_WORDS = 256
-#: Maximal number of context fields for references, and of characters of a field's name.
-CONTEXT_FIELDS = 64
-CONTEXT_NAME = 64
-#: Maximal number of steps of a plan, for any budget.
-STEPS = 64
+# Limits that the plan language lacks, for models that would never end a text or a list.
+#: Maximum number of characters of a text, literal or span, between its quotes.
+MAX_TEXT_CHARACTERS = 120
+#: Maximum number of items of a list; a list has at least one.
+MAX_LIST_ITEMS = 8
+#: Maximum index, from 0, of a result in a reference.
+MAX_RESULT_INDEX = 9
+#: Maximum numbers of characters and words of the question that spans can come from; compile time
+#: grows with both.
+MAX_SPAN_CHARACTERS = 2000
+MAX_SPAN_WORDS = 256
+#: Maximum numbers of context fields for references, and of characters of a field's name.
+MAX_CONTEXT_FIELDS = 64
+MAX_FIELD_NAME = 64
+#: Maximum number of steps of a plan, for any budget.
+MAX_GRAMMAR_STEPS = 64
 
 LITERAL = "L"
 NUMBER = "N"
 INTEGER = "I"
 
-# Only the escapes of json.dumps, so that a text has one form; a leading space is useless.
-_FIRST = r'([^"\\\x00-\x20]|\\["\\])'
-_LATER = r'([^"\\\x00-\x1f]|\\["\\nt])'
-#: Terminals for all requests. Numbers have at most 15 digits in Python's form: no trailing zero in
-#: a fraction, no exponent.
+# Only the escapes of json.dumps, so that a text has a single form. No text starts with a space.
+_FIRST_CHARACTER = r'([^"\\\x00-\x20]|\\["\\])'
+_LATER_CHARACTER = r'([^"\\\x00-\x1f]|\\["\\nt])'
+#: Terminals for all requests. Numbers have at most 15 digits, no exponent, and as in Python no
+#: trailing zero in a fraction.
 DEFINITIONS = {
-    LITERAL: f'{LITERAL}:/"{_FIRST}{_LATER}{{0,{TEXT_CHARACTERS - 1}}}"/',
+    LITERAL: f'{LITERAL}:/"{_FIRST_CHARACTER}{_LATER_CHARACTER}{{0,{MAX_TEXT_CHARACTERS - 1}}}"/',
     NUMBER: (rf"{NUMBER}:/0|-?[1-9][0-9]{{0,14}}|-?(0|[1-9][0-9]{{0,10}})\.(0|[0-9]{{0,3}}[1-9])/"),
     INTEGER: f"{INTEGER}:/0|-?[1-9][0-9]{{0,14}}/",
 }
@@ -42,8 +43,8 @@ DEFINITIONS = {
 # Terminals that a request supplies.
 SPAN = "S"
 REFERENCE = "R"
-#: Terminals of context fields by the type of the value.
-CONTEXT = {
+#: Terminals of references to context fields, by the kind of the parameter.
+CONTEXT_TERMINALS = {
     "string": "CS",
     "number": "CN",
     "integer": "CI",
@@ -59,8 +60,8 @@ def quoted(text: str) -> str:
 
 
 def fields_after_step(fields: tuple[str, ...]) -> str:
-    """Return a regex for what follows ``sK`` in a reference: index, dot and field.
+    """Return a regex for the part after ``sK`` of a reference: index, dot and field.
 
-    Index 0 is left out, as in the text form of a plan.
+    Index 0 is not written, as in the text form of a plan.
     """
-    return rf"/(\[[1-{RESULT_INDEX}]\])?\.({'|'.join(fields)})/"
+    return rf"/(\[[1-{MAX_RESULT_INDEX}]\])?\.({'|'.join(fields)})/"

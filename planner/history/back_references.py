@@ -14,7 +14,7 @@ _NUMBERS = {
     **{word: at for at, word in enumerate(("1st", "2nd", "3rd", "4th", "5th"))},
     "last": -1,
 }
-#: "One" in lower case, since a phone may have the name "One".
+#: "One" in lower case, since "One" may be a name.
 _ONE = r" (?-i:ones?)\b"
 _SEVERAL = re.compile(
     r"\b(?:both|either)(?: of (?:them|these|those))?\b"
@@ -22,7 +22,7 @@ _SEVERAL = re.compile(
     r"|\bwhich one\b(?!.*\bor\b)|\bof (?:them|these|those)\b",
     re.I,
 )
-#: "Which is lighter?" refers to the last things, unless the question names others.
+#: "Which is lighter?" refers to the last entities, unless the question names alternatives.
 _WHICH = re.compile(r"^(?:and )?(which) (?:is|are|has|have|do|does|would)\b(?!.*\bor\b)", re.I)
 _VERBS = (
     r"is|are|was|has|have|had|do|does|did|can|could|will|would|need|needs|come|comes|cost|weigh|in"
@@ -32,7 +32,7 @@ _ORDINAL = re.compile(
 )
 _OTHER = re.compile(rf"\bthe other(?:{_ONE}|(?= (?:{_VERBS})\b)|(?!\s*\w))", re.I)
 _CHEAP = re.compile(rf"\bthe cheap(?:er|est)(?:{_ONE}|(?!\s*\w))", re.I)
-_DEAR = re.compile(
+_EXPENSIVE = re.compile(
     rf"\bthe (?:(?:more|most) expensive|dear(?:er|est)|pric(?:ier|iest))(?:{_ONE}|(?!\s*\w))", re.I
 )
 _ATTRIBUTE = re.compile(rf"\bthe ([\w-]+){_ONE}", re.I)
@@ -43,8 +43,8 @@ _PRONOUN = re.compile(
     r"|\bthat's\b",
     re.I,
 )
-#: "It" and "that" without an antecedent.
-_EMPTY = re.compile(
+#: "It" and "that" that refer to nothing.
+_EXPLETIVE = re.compile(
     r"\b(?:is|was|will|would|does|did) it (?:true|possible|ok|okay|normal|called|late|rain|snow|"
     r"raining|snowing|time|said|mean)\b"
     r"|\bit(?:'s| is| will| was)? (?:rain\w*|snow\w*|true|possible|called|seems|says|said)\b"
@@ -53,7 +53,7 @@ _EMPTY = re.compile(
     re.I,
 )
 _SENTENCE_END = re.compile(r"\w\W*\s\w+\W*[.!?:;]+(?=\s)")
-#: Words without content at the beginning of a message.
+#: Words at the beginning of a message that carry no content.
 _DISCOURSE = re.compile(
     r"^(?:(?:ok(?:ay)?|thanks|thank you|great|good|nice|cool|ha|hm+|well|so|but|right|alright|oh|"
     r"yes|yeah|please|lovely|perfect)[\s,.!…-]+)+",
@@ -98,7 +98,7 @@ _ELLIPTIC_DEMONSTRATIVE = re.compile(
     r"(?: too| as well)?$",
     re.I,
 )
-#: "One" that refers to a kind of thing, not to a named thing.
+#: "One" that stands for the kind of an entity, not for a named entity.
 _BARE_ONE = re.compile(
     r"\b(?P<before>(?:have|has|got|sell|stock|is there|are there|see|show me|find me|find|want|"
     r"need|any|an?(?: \w+)?|another|other|\w+er|(?:more|less) \w+|some(?: \w+)?))"
@@ -133,13 +133,13 @@ class BackReference:
     word: str = ""
 
 
-def core(question: str) -> str:
+def without_discourse_markers(question: str) -> str:
     """Remove leading words that carry no content, such as thanks."""
     text = " ".join(question.split())
     return _DISCOURSE.sub("", text) or text
 
 
-def without_opener(text: str) -> str:
+def without_conjunction(text: str) -> str:
     """Return a question without a leading "and", "also" or "or"."""
     return re.sub(r"^(?:and|also|or)\b[\s,]*", "", text, flags=re.I) or text
 
@@ -147,17 +147,17 @@ def without_opener(text: str) -> str:
 def back_references(text: str) -> list[BackReference]:
     """Return the words that refer to earlier turns, in order, without overlap."""
     references: list[BackReference] = []
-    # Words after the first sentence refer to that sentence.
+    # Words after the first sentence refer to that sentence, not to an earlier turn.
     sentence = _SENTENCE_END.search(text)
     limit = sentence.end() if sentence else len(text)
-    empty = [match.span() for match in _EMPTY.finditer(text)]
+    expletives = [match.span() for match in _EXPLETIVE.finditer(text)]
 
     def add(kind: Kind, pattern: re.Pattern[str], position: int = 0) -> None:
         for match in pattern.finditer(text):
             start, end = match.span()
-            inside = any(first <= start < last for first, last in empty)
+            is_expletive = any(first <= start < last for first, last in expletives)
             overlaps = any(start < other.end and other.start < end for other in references)
-            if start > limit or inside or overlaps or start == end:
+            if start > limit or is_expletive or overlaps or start == end:
                 continue
             if kind == "ordinal":
                 position = _NUMBERS[match[1].casefold()]
@@ -170,7 +170,7 @@ def back_references(text: str) -> list[BackReference]:
     add("ordinal", _ORDINAL)
     add("other", _OTHER)
     add("price", _CHEAP, 0)
-    add("price", _DEAR, -1)
+    add("price", _EXPENSIVE, -1)
     add("attribute", _ATTRIBUTE)
     add("pronoun", _PRONOUN)
     return sorted(references, key=lambda reference: reference.start)
@@ -179,31 +179,31 @@ def back_references(text: str) -> list[BackReference]:
 def new_subject(text: str) -> tuple[str, bool] | None:
     """Return an elliptic question's subject, and True if the question corrects the previous one.
 
-    "And the kite?" and "no, I meant the kite" repeat the last question for the kite. Return
-    ``None`` for a complete question.
+    "And the kite?" and "no, I meant the kite" ask the last question about the kite. Return ``None``
+    for a complete question.
     """
-    plain = text.rstrip(" ?!.…")
-    if demonstrative := _ELLIPTIC_DEMONSTRATIVE.match(plain):
+    unpunctuated = text.rstrip(" ?!.…")
+    if demonstrative := _ELLIPTIC_DEMONSTRATIVE.match(unpunctuated):
         return demonstrative[1], False
     for pattern, corrects in ((_CORRECTION, True), (_OPENER, False)):
-        opening = pattern.match(plain)
-        rest = plain[opening.end() :].strip(" ,") if opening else ""
-        words = rest.split()
-        single = not re.search(r"[.!?]\s", plain)
-        short = single and 0 < len(words) <= _MAX_SUBJECT_WORDS
-        if short and words[0].casefold() not in _QUESTION_WORDS:
-            return rest, corrects
+        opening = pattern.match(unpunctuated)
+        subject = unpunctuated[opening.end() :].strip(" ,") if opening else ""
+        words = subject.split()
+        is_one_sentence = not re.search(r"[.!?]\s", unpunctuated)
+        is_short = is_one_sentence and 0 < len(words) <= _MAX_SUBJECT_WORDS
+        if is_short and words[0].casefold() not in _QUESTION_WORDS:
+            return subject, corrects
     return None
 
 
-def compares(text: str) -> bool:
-    """Return True if a question compares the last thing to another."""
+def compares_to_last(text: str) -> bool:
+    """Return True if a question compares the last entity to another."""
     return _COMPARED_TO.match(text) is not None
 
 
-def has_opener(text: str) -> bool:
+def has_conjunction(text: str) -> bool:
     """Return True if a question begins with "and", "also" or "or"."""
-    return without_opener(text) != text
+    return without_conjunction(text) != text
 
 
 def bare_subject(phrase: str) -> str:
@@ -211,12 +211,12 @@ def bare_subject(phrase: str) -> str:
     return re.sub(r"\s+(?:too|then|as well|instead)$", "", _LEADING.sub("", phrase), flags=re.I)
 
 
-def asks(text: str) -> bool:
+def begins_like_question(text: str) -> bool:
     """Return True if a text begins like a question."""
     return text.split()[0].casefold() in _QUESTION_WORDS
 
 
-def names_a_part(text: str) -> bool:
+def has_definite_noun(text: str) -> bool:
     """Return True if a short question has a definite noun phrase, such as "the battery"."""
     return (
         len(text.split()) <= _MAX_SHORT_QUESTION_WORDS
@@ -224,28 +224,30 @@ def names_a_part(text: str) -> bool:
     )
 
 
-def means_page(phrase: str) -> bool:
-    """Return True if a phrase means the thing on the page."""
+def refers_to_page(phrase: str) -> bool:
+    """Return True if a phrase refers to the entity on the open page."""
     demonstrative = re.match(r"^(?:this|that|these|those)(?: ones?)?$", phrase, re.I)
     return bool(_THIS_PAGE.match(phrase) or demonstrative)
 
 
-def refined(text: str, kind_of_thing: str) -> str | None:
-    """Replace "one" or "anything" by the kind of thing; ``None`` if a question has neither.
+def with_kind(text: str, kind_name: str) -> str | None:
+    """Replace "one" or "anything" by the name of a kind; ``None`` if a question has neither.
 
-    "One" that refers to a named thing, as in "the red one", is not replaced.
+    "One" that refers to a named entity, as in "the red one", is not replaced.
     """
-    plain = text.rstrip(" ?!.…")
-    if match := _ANYTHING.search(plain):
+    unpunctuated = text.rstrip(" ?!.…")
+    if match := _ANYTHING.search(unpunctuated):
         how = match["how"]
         if match["comparative"]:
-            return f"do you have a {how} {kind_of_thing}?"
-        return f"do you have {kind_of_thing} {how}?"
-    if match := _BARE_ONE.search(plain):
+            return f"do you have a {how} {kind_name}?"
+        return f"do you have {kind_name} {how}?"
+    if match := _BARE_ONE.search(unpunctuated):
         start, end = match.span("one")
-        if re.search(r"\b(?:the|this|that|which|these|those)(?: \w+)?\s*$", plain[:start], re.I):
+        if re.search(
+            r"\b(?:the|this|that|which|these|those)(?: \w+)?\s*$", unpunctuated[:start], re.I
+        ):
             return None
-        return f"{plain[:start]}{kind_of_thing}{plain[end:]}?"
+        return f"{unpunctuated[:start]}{kind_name}{unpunctuated[end:]}?"
     return None
 
 

@@ -1,13 +1,14 @@
 """Plans for questions that depend on earlier turns.
 
-A plan cannot refer to history, so the plan of a follow-up has what the question omits as literals.
-There are two methods, and neither writes a new question:
+A plan cannot refer to history, so the plan of a follow-up has literals for what the question omits.
+There are two methods, and neither rewrites the question:
 
 - A question with an anaphor ("and its warranty?") is planned as if the entity were on the open
   page, as in plan cases; steps that find the entity by name then replace the page's fields.
 - A question that only names another entity ("and the kite?") gets the last plan, bound to it.
 
-``question`` in a plan is the user's own. If it is incomplete, the plan has a literal instead.
+``question`` in a plan is the user's question as written. If that is elliptical, the plan has a
+literal with the completed question instead.
 """
 
 from __future__ import annotations
@@ -20,23 +21,23 @@ from typing import Any
 from casewright.errors import InputError
 from casewright.planner.history import back_references as back
 from casewright.planner.history.mentions import Mention
-from casewright.planner.history.rebinding import Rebinding, joined
+from casewright.planner.history.rebinding import Rebinding, concatenated
 from casewright.planner.history.turns import ConversationEntities, PlannedTurn, planned_turn
 from casewright.planner.plan import Literal, Plan, QuestionRef, Step
 from casewright.planner.request import PlanRequest
 from casewright.planner.reuse import PlanSource, ScoredPlan, valid, valid_plans
 from casewright.planner.spans import RUNS, is_span, normalized
 
-#: Maximal number of earlier turns that are read.
-TURNS = 4
-#: Maximal characters of a topic in a literal.
-TOPIC = 300
-#: Maximal words of a follow-up: a longer question is complete.
-LONGEST = 16
-#: Placeholder of the entity on a hypothetical page.
-SUPPOSED = "it"
-#: Words that identify nothing in a name.
-_EMPTY = frozenset(
+#: Maximum number of earlier turns that are read.
+MAX_TURNS = 4
+#: Maximum number of characters of a literal that repeats the last question before a new one.
+MAX_TOPIC_CHARACTERS = 300
+#: Maximum number of words of a follow-up; a longer question counts as complete.
+MAX_FOLLOW_UP_WORDS = 16
+#: Value of the fields of a hypothetical page.
+PLACEHOLDER = "it"
+#: Words that are no part of a name.
+_NON_NAME_WORDS = frozenset(
     re.split(
         " ",
         "it its they them their this that these those one ones mine the a an my is are was "
@@ -52,7 +53,7 @@ class HistoryReuse:
         self._source = source
 
     def scored_plans(self, request: PlanRequest) -> Iterator[ScoredPlan]:
-        """Yield plans for a request, the likeliest first; a follow-up's have no confidence."""
+        """Yield plans for a request, the most probable first; those of follow-ups have no score."""
         if request.history:
             rebinding = Rebinding(request.toolbox)
             turns = self._turns(request, rebinding) if rebinding.page_fields else []
@@ -63,25 +64,24 @@ class HistoryReuse:
 
     def _turns(self, request: PlanRequest, rebinding: Rebinding) -> list[PlannedTurn]:
         turns: list[PlannedTurn] = []
-        for turn in request.history[-TURNS:]:
+        for turn in request.history[-MAX_TURNS:]:
             try:
                 alone = replace(request, question=turn["question"], history=())
             except InputError:
                 # Earlier questions are unchecked; a turn with an invalid one is skipped.
                 continue
             plans = _FollowUp(self._source, alone, turns, rebinding).plans() if turns else iter(())
-            follow_up = next(((plan, text) for plan, text in plans if valid(plan, alone)), None)
-            scored = next(valid_plans(self._source, alone), None) if follow_up is None else None
-            if scored is not None:
-                follow_up = scored.plan, alone.question
-            if follow_up is not None:
-                plan, question = follow_up
+            planned = next(((plan, text) for plan, text in plans if valid(plan, alone)), None)
+            if planned is None and (scored := next(valid_plans(self._source, alone), None)):
+                planned = scored.plan, alone.question
+            if planned is not None:
+                plan, question = planned
                 turns.append(planned_turn(question, turn["answer"], plan, rebinding))
         return turns
 
 
 class _FollowUp:
-    """Question with the earlier turns."""
+    """Plans one question with the earlier turns."""
 
     def __init__(
         self,
@@ -93,14 +93,15 @@ class _FollowUp:
         self._source = source
         self._request = request
         self._conversation = ConversationEntities(turns)
-        self._last = self._conversation.last_turn
+        self._last_turn = self._conversation.last_turn
         self._rebinding = rebinding
-        self._text = back.core(request.question)
+        self._text = back.without_discourse_markers(request.question)
         fields = rebinding.page_fields
-        # A hypothetical page with the entity to which the question refers.
-        self._supposed = dict.fromkeys(sorted(fields), SUPPOSED)
+        # Context as if the entity to which the question refers were on the open page.
+        self._page_context = dict.fromkeys(sorted(fields), PLACEHOLDER)
         self._has_page = any(request.context.get(field) is not None for field in fields)
-        self._alone = next(self._readings(self._text), None)
+        # Plan of the question without the earlier turns.
+        self._plan_alone = next(self._plans_for(self._text), None)
         self._references = [
             reference
             for reference in back.back_references(self._text)
@@ -109,19 +110,19 @@ class _FollowUp:
 
     def plans(self) -> Iterator[tuple[Plan, str]]:
         """Yield plans that use the history, each with the completed question."""
-        if len(_words(self._text)) > LONGEST:
+        if len(_words(self._text)) > MAX_FOLLOW_UP_WORDS:
             return
         yield from self._with_new_subject()
-        yield from self._of_the_same_kind()
-        yield from self._pointing_back()
-        if self._has_page and self._alone_uses_page():
+        yield from self._with_known_kind()
+        yield from self._with_referents()
+        if self._alone_uses_page():
             return
         if not self._references:
             yield from self._with_full_names()
-        if self._alone is not None and _looks_up_nothing(self._alone):
+        if self._plan_alone is not None and _has_no_arguments(self._plan_alone):
             # Few plan cases contain words such as "and" at the beginning.
-            text = back.without_opener(self._text)
-            for plan in self._readings(text) if text != self._request.question else ():
+            text = back.without_conjunction(self._text)
+            for plan in self._plans_for(text) if text != self._request.question else ():
                 yield plan, text
 
     def _with_new_subject(self) -> Iterator[tuple[Plan, str]]:
@@ -130,26 +131,25 @@ class _FollowUp:
         if subject is None:
             return
         phrase, corrects = subject
-        last, rebinding = self._last, self._rebinding
+        last, rebinding = self._last_turn, self._rebinding
         references = back.back_references(phrase)
-        if back.means_page(phrase):
+        if back.refers_to_page(phrase):
             page_plan = rebinding.bound_to_page(last.plan)
             if self._has_page and page_plan is not None:
                 yield rebinding.with_question(page_plan, last.question), last.question
             return
-        if back.of_kinds(references, "pronoun", "several"):
+        is_indefinite = phrase.split()[0].casefold() in ("something", "anything")
+        if is_indefinite or back.of_kinds(references, "pronoun", "several"):
             return
-        if phrase.split()[0].casefold() in ("something", "anything"):
-            return
-        if self._is_topic(last):
-            yield self._about_topic(last)
+        if self._last_is_about_topic():
+            yield self._about_topic()
             return
         referents = (self._conversation.referent(reference) for reference in references)
         mention = next((referent for referent in referents if referent is not None), None)
         name = mention.name if mention else self._full_name(back.bare_subject(phrase), corrects)
         if name is None:
             return
-        question = _replaced(last, name)
+        question = _with_name_replaced(last, name)
         if last.entities:
             steps = enumerate(last.plan.steps)
             finder = [index for index, step in steps if step.tool in rebinding.finders][-1]
@@ -159,115 +159,118 @@ class _FollowUp:
         else:
             entity = Mention(name, "", next(iter(rebinding.finders)))
             plan = rebinding.bound_to_entities(last.plan, [entity])
-        if back.compares(self._text):
-            plan = joined(last.plan, plan)
+        if back.compares_to_last(self._text):
+            plan = concatenated(last.plan, plan)
         yield rebinding.with_question(plan, question), question
 
     def _full_name(self, phrase: str, corrects: bool) -> str | None:
-        """Return the full name of the entity in a phrase, which may be a part of the last name."""
+        """Return the entity's name in a phrase, completed by the last entity's name if partial."""
         says_one = phrase.casefold().endswith((" one", " ones"))
-        short = phrase.rsplit(" ", 1)[0] if says_one else phrase
-        before = self._last.entities[-1].name.split() if self._last.entities else []
-        part = says_one or (len(short.split()) == 1 and _is_name(short))
-        if part and _is_name("".join(before)) and len(before) > 1:
-            return " ".join([*(before[:-1] if corrects and len(before) > 2 else before), short])
+        name_part = phrase.rsplit(" ", 1)[0] if says_one else phrase
+        last_words = self._last_turn.entities[-1].name.split() if self._last_turn.entities else []
+        is_partial = says_one or (len(name_part.split()) == 1 and _is_name(name_part))
+        if is_partial and _is_name("".join(last_words)) and len(last_words) > 1:
+            kept = last_words[:-1] if corrects and len(last_words) > 2 else last_words
+            return " ".join([*kept, name_part])
         if says_one:
-            return f"{short} {' '.join(before)}" if before else None
+            return f"{name_part} {' '.join(last_words)}" if last_words else None
         if _is_name(phrase) or corrects:
             return phrase
         # A part of the subject ("the price") is not another entity.
-        alone = next(self._readings(back.without_opener(self._text)), None)
-        for step in alone.steps if alone else ():
+        plan = next(self._plans_for(back.without_conjunction(self._text)), None)
+        for step in plan.steps if plan else ():
             name = self._rebinding.name_in(step)
             if isinstance(name, Literal) and is_span(str(name.value), phrase):
                 return phrase
         return None
 
-    def _of_the_same_kind(self) -> Iterator[tuple[Plan, str]]:
-        """Yield plans that search for another entity of a kind."""
+    def _with_known_kind(self) -> Iterator[tuple[Plan, str]]:
+        """Yield plans that search for another entity of the last entity's kind."""
         if self._references and not back.of_kinds(self._references, "attribute"):
             return
-        kinds = (
-            turn.entities[-1].name for turn in reversed(self._conversation.turns) if turn.entities
-        )
-        kind = next(kinds, None)
-        question = back.refined(self._text, kind) if kind else None
+        turns = reversed(self._conversation.turns)
+        kind = next((turn.entities[-1].name for turn in turns if turn.entities), None)
+        question = back.with_kind(self._text, kind) if kind else None
         if question is not None:
-            for plan in self._readings(question):
-                if self._rebinding.searches(plan) and len(plan.steps) == 1:
+            for plan in self._plans_for(question):
+                if self._rebinding.ends_with_search(plan) and len(plan.steps) == 1:
                     yield plan, question
 
-    def _pointing_back(self) -> Iterator[tuple[Plan, str]]:
-        others = back.of_kinds(self._references, "ordinal", "other", "price", "attribute")
+    def _with_referents(self) -> Iterator[tuple[Plan, str]]:
+        """Yield plans about the entities to which words of the question refer."""
+        specific = back.of_kinds(self._references, "ordinal", "other", "price", "attribute")
         entities: list[Mention] = []
         text = self._text
         if back.of_kinds(self._references, "several"):
-            if self._has_page and self._rebinding.uses_page(self._last.plan):
-                yield from self._beside_page(text)
+            if self._has_page and self._rebinding.uses_page(self._last_turn.plan):
+                yield from self._about_page_and_entity(text)
             entities = self._conversation.last_two()
-        elif others:
-            # A pronoun after "the last one" refers to it.
+        elif specific:
+            # A pronoun after such a reference, as in "the last one", refers to its entity.
             for reference in self._references:
-                if reference.start > others[-1].start:
+                if reference.start > specific[-1].start:
                     break
                 mention = self._conversation.referent(reference)
                 if mention is not None and mention.name not in [entity.name for entity in entities]:
                     entities.append(mention)
-            if len(others) == 1:
-                text = f"{text[: others[0].start]}it{text[others[0].end :]}"
+            if len(specific) == 1:
+                text = f"{text[: specific[0].start]}it{text[specific[0].end :]}"
         elif back.of_kinds(self._references, "pronoun"):
-            if self._has_page and self._alone_uses_page():
+            if self._alone_uses_page():
                 return
             subject = self._conversation.subject()
-            if self._is_topic(self._last) and self._continues_topic():
-                first = next(self._readings(text, self._supposed), None)
-                if subject is None or (first is not None and self._only_asks(first)):
-                    yield self._about_topic(self._last)
+            if self._last_is_about_topic() and self._continues_topic():
+                page_plan = next(self._plans_for(text, self._page_context), None)
+                if subject is None or (page_plan is not None and self._only_passes_text(page_plan)):
+                    yield self._about_topic()
                     return
             entities = [subject] if subject is not None else []
         if entities:
-            yield from self._about(entities, text, sure=True)
+            yield from self._about_entities(entities, text, refers_back=True)
 
-    def _about(
-        self, entities: Sequence[Mention], text: str, *, sure: bool
+    def _about_entities(
+        self, entities: Sequence[Mention], text: str, *, refers_back: bool
     ) -> Iterator[tuple[Plan, str]]:
-        """Yield plans as if the entities were on the page, with steps that find them by name."""
+        """Yield the plan of a question about the entities, with steps that find them by name.
+
+        If the question does not refer back, only the most probable plan may use the page.
+        """
         question = f"{self._text} ({', '.join(entity.name for entity in entities)})"
-        plans = list(self._readings(text, self._supposed))
-        if back.has_opener(text) and not any(map(self._rebinding.uses_page, plans[:1])):
-            plans = list(self._readings(back.without_opener(text), self._supposed))
+        plans = list(self._plans_for(text, self._page_context))
+        if back.has_conjunction(text) and not any(map(self._rebinding.uses_page, plans[:1])):
+            plans = list(self._plans_for(back.without_conjunction(text), self._page_context))
         if plans:
             named = self._with_name(plans[0], entities[0])
             if named is not None:
                 yield named, question
                 return
-            if self._only_asks(plans[0]) and len(entities) == 1:
+            if self._only_passes_text(plans[0]) and len(entities) == 1:
                 # The question is not about the entity, but for example about a policy.
                 return
-        for plan in plans if sure else plans[:1]:
+        for plan in plans if refers_back else plans[:1]:
             if self._rebinding.uses_page(plan):
                 yield self._rebinding.bound_to_entities(plan, entities), question
                 return
 
-    def _beside_page(self, text: str) -> Iterator[tuple[Plan, str]]:
+    def _about_page_and_entity(self, text: str) -> Iterator[tuple[Plan, str]]:
         """Yield plans about both the entity on the page and the last entity."""
-        page = [entity.name for entity in self._last.in_answer[:1]]
-        before = [
+        page_names = [entity.name for entity in self._last_turn.in_answer[:1]]
+        others = [
             entity
             for turn in self._conversation.turns[:-1]
             for entity in (*turn.in_answer[:1], *turn.entities[:1])
-            if entity.name not in page
+            if entity.name not in page_names
         ]
-        plan = next(self._readings(text), None)
-        if before and plan is not None and self._rebinding.uses_page(plan):
-            yield joined(plan, self._rebinding.bound_to_entities(plan, before[-1:])), text
+        plan = next(self._plans_for(text), None)
+        if others and plan is not None and self._rebinding.uses_page(plan):
+            yield concatenated(plan, self._rebinding.bound_to_entities(plan, others[-1:])), text
 
     def _with_name(self, plan: Plan, entity: Mention) -> Plan | None:
-        """Return the plan whose searches have the entity's name instead of "it", or ``None``."""
+        """Return the plan with searches for the entity instead of "it"; ``None`` without any."""
         names = {}
         for index, step in enumerate(plan.steps):
             value = self._rebinding.name_in(step)
-            # The user may have seen an entity in the catalogue without an order.
+            # A tool that finds the user's own items may not find an entity that another tool found.
             if entity.tool not in ("", step.tool) and "mine" not in _words(self._text):
                 continue
             if isinstance(value, QuestionRef) or (
@@ -277,46 +280,50 @@ class _FollowUp:
         return self._rebinding.with_names(plan, names) if names else None
 
     def _with_full_names(self) -> Iterator[tuple[Plan, str]]:
-        """Yield plans that search for the full name of an entity named partly or not at all."""
-        text = back.without_opener(self._text)
-        alone = next(self._readings(text), None)
-        if alone is None:
+        """Yield plans that complete the name of an earlier entity, or suppose the last subject."""
+        text = back.without_conjunction(self._text)
+        plan = next(self._plans_for(text), None)
+        if plan is None:
             return
         turns = self._conversation.turns
         known = {
             entity.name: entity for turn in turns for entity in (*turn.in_answer, *turn.entities)
         }
         names = {}
-        for index, step in enumerate(alone.steps):
+        for index, step in enumerate(plan.steps):
             value = self._rebinding.name_in(step)
             if isinstance(value, Literal):
                 words = set(_words(str(value.value)))
-                full = [
+                full_names = [
                     entity.name
                     for entity in known.values()
                     if entity.tool == step.tool and words < set(_words(entity.name))
                 ]
-                if full and len(alone.steps) > index + 1:
-                    names[index] = full[-1]
+                if full_names and len(plan.steps) > index + 1:
+                    names[index] = full_names[-1]
         if names:
-            yield self._rebinding.with_names(alone, names), text
-        elif _looks_up_nothing(alone):
+            yield self._rebinding.with_names(plan, names), text
+        elif _has_no_arguments(plan):
             subject = self._conversation.subject()
-            if subject is not None and back.asks(text) and back.names_a_part(text):
-                yield from self._about([subject], self._text, sure=False)
-            elif back.has_opener(self._text) and self._is_topic(self._last):
-                yield self._about_topic(self._last)
+            asks_about_part = back.begins_like_question(text) and back.has_definite_noun(text)
+            if subject is not None and asks_about_part:
+                yield from self._about_entities([subject], self._text, refers_back=False)
+            elif back.has_conjunction(self._text) and self._last_is_about_topic():
+                yield self._about_topic()
 
-    def _is_topic(self, turn: PlannedTurn) -> bool:
-        return not turn.entities and not turn.in_answer and self._only_asks(turn.plan)
+    def _last_is_about_topic(self) -> bool:
+        """Return True if the last turn is not about an entity, but for example about a policy."""
+        last = self._last_turn
+        return not (last.entities or last.in_answer) and self._only_passes_text(last.plan)
 
     def _continues_topic(self) -> bool:
-        if self._alone is None:
+        if self._plan_alone is None:
             return True
-        nothing = _looks_up_nothing(self._alone) and back.asks(self._text)
-        return nothing or self._only_asks(self._alone)
+        if _has_no_arguments(self._plan_alone) and back.begins_like_question(self._text):
+            return True
+        return self._only_passes_text(self._plan_alone)
 
-    def _only_asks(self, plan: Plan) -> bool:
+    def _only_passes_text(self, plan: Plan) -> bool:
         """Return True if a plan only passes a text to tools that find no entities."""
         return all(
             step.tool not in self._rebinding.finders
@@ -325,14 +332,14 @@ class _FollowUp:
             for step in plan.steps
         )
 
-    def _about_topic(self, last: PlannedTurn) -> tuple[Plan, str]:
-        """Return a plan that calls the topic's tool with the topic before the question."""
-        topic = f"{last.question} {self._text}"[-TOPIC:]
-        step = last.plan.steps[-1]
-        again = Step(step.tool, tuple((name, QuestionRef()) for name, _ in step.arguments))
-        return self._rebinding.with_question(Plan((again,)), topic), topic
+    def _about_topic(self) -> tuple[Plan, str]:
+        """Return a plan that calls the last tool with the last question before the new one."""
+        topic = f"{self._last_turn.question} {self._text}"[-MAX_TOPIC_CHARACTERS:]
+        step = self._last_turn.plan.steps[-1]
+        step = Step(step.tool, tuple((name, QuestionRef()) for name, _ in step.arguments))
+        return self._rebinding.with_question(Plan((step,)), topic), topic
 
-    def _readings(self, text: str, context: Mapping[str, Any] | None = None) -> Iterator[Plan]:
+    def _plans_for(self, text: str, context: Mapping[str, Any] | None = None) -> Iterator[Plan]:
         """Yield valid plans for a text without history, by default in the request's context."""
         context = self._request.context if context is None else context
         try:
@@ -342,23 +349,23 @@ class _FollowUp:
         yield from (scored.plan for scored in valid_plans(self._source, request))
 
     def _alone_uses_page(self) -> bool:
-        return self._alone is not None and self._rebinding.uses_page(self._alone)
+        plan = self._plan_alone if self._has_page else None
+        return plan is not None and self._rebinding.uses_page(plan)
 
     def _has_antecedent(self, reference: back.BackReference) -> bool:
         """Return True if the question itself names the entity to which its words refer."""
-        before = self._text[: reference.start]
-        values = [
-            self._rebinding.name_in(step) for step in (self._alone.steps if self._alone else ())
-        ]
+        text_before = self._text[: reference.start]
+        steps = self._plan_alone.steps if self._plan_alone else ()
+        values = map(self._rebinding.name_in, steps)
         names = [str(value.value) for value in values if isinstance(value, Literal)]
         names = [name for name in names if not _names_nothing(name)]
         if reference.kind == "several":
             return len(names) > 1
-        return reference.kind == "pronoun" and any(is_span(name, before) for name in names)
+        return reference.kind == "pronoun" and any(is_span(name, text_before) for name in names)
 
 
-def _replaced(last: PlannedTurn, name: str) -> str:
-    """Return the last question with this name instead of that of its entity."""
+def _with_name_replaced(last: PlannedTurn, name: str) -> str:
+    """Return the last question with this name instead of its entity's."""
     for entity in last.entities:
         start = last.question.casefold().find(entity.name.casefold())
         if start >= 0:
@@ -366,7 +373,7 @@ def _replaced(last: PlannedTurn, name: str) -> str:
     return last.question
 
 
-def _looks_up_nothing(plan: Plan) -> bool:
+def _has_no_arguments(plan: Plan) -> bool:
     return not any(step.arguments for step in plan.steps)
 
 
@@ -375,7 +382,7 @@ def _words(text: str) -> list[str]:
 
 
 def _names_nothing(name: str) -> bool:
-    return all(word in _EMPTY for word in _words(name))
+    return all(word in _NON_NAME_WORDS for word in _words(name))
 
 
 def _is_name(phrase: str) -> bool:

@@ -1,4 +1,4 @@
-"""Named things in the plans and answers of earlier turns."""
+"""Mentions of named entities in the answers of earlier turns."""
 
 from __future__ import annotations
 
@@ -7,18 +7,18 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-#: Maximal characters of an answer that are read.
-READ = 4000
-#: A line of a list in quoted answers or in answers of chat models.
+#: Maximum number of characters of an answer that are read.
+MAX_ANSWER_CHARACTERS = 4000
+#: A list item, in quoted answers or in answers of chat models.
 _ITEM = re.compile(r"^\s*(?:[-*•]|\d{1,2}[.)])\s+(?:Looked up: )?(?P<item>.+)$")
-_NAME_ENDS = re.compile(r"\s*(?:; | — | – | \[E\d|: |,|\()")
+_AFTER_ITEM_NAME = re.compile(r"\s*(?:; | — | – | \[E\d|: |,|\()")
 #: A name in running text: adjacent capitalised words and numbers.
-_RUN = re.compile(
+_CAPITALISED = re.compile(
     r"(?P<name>[A-Z][\w'’-]*(?: (?:&|and(?= [A-Z])|of(?= [A-Z])|from(?= [A-Z])|in(?= [A-Z])) "
     r"[A-Z][\w'’-]*| (?:[A-Z][\w'’-]*|\d[\w.,-]*\w|\d))*)"
 )
 #: Words that may be capitalised without being a name.
-_NO_NAME = frozenset(
+_NOT_NAMES = frozenset(
     re.split(
         " ",
         "a an the yes no not your our my we you it its they this that these those there here "
@@ -30,8 +30,8 @@ _NO_NAME = frozenset(
         "december",
     )
 )
-#: Words right after a name: the kind of thing.
-_FOLLOWING = re.compile(r"(?: [\w'’-]+){0,4}")
+#: Words right after a name, which may say what it is, as in "Kestrel 12 tent".
+_NEXT_WORDS = re.compile(r"(?: [\w'’-]+){0,4}")
 #: Words at which a name ends.
 _NAME_STOPS = frozenset(
     re.split(
@@ -48,7 +48,7 @@ _PRICE = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class Mention:
-    """Named thing, with the text about it, and the tool that found it by name, if any."""
+    """Name of an entity, with the text about it, and the tool that finds it by name, if any."""
 
     name: str
     text: str = ""
@@ -64,53 +64,53 @@ class Mention:
         return float(amount.replace(",", "."))
 
 
-def named_in(answer: str, tool: str = "") -> list[Mention]:
-    """Return the things that an answer names, in its order, each once; ``tool`` finds them.
+def mentions_in(answer: str, tool: str = "") -> list[Mention]:
+    """Return mentions of the entities in an answer, in its order, each entity once.
 
     They are the items of the answer's list, or else the names in its running text: adjacent
-    capitalised words and numbers.
+    capitalised words and numbers. ``tool`` is the tool that finds the entities by name.
     """
     # Earlier answers are unchecked, and a literal must be valid Unicode.
-    answer = answer[:READ].encode(errors="replace").decode()
+    answer = answer[:MAX_ANSWER_CHARACTERS].encode(errors="replace").decode()
     items = [match["item"] for line in answer.split("\n") if (match := _ITEM.match(line))]
-    listed = [Mention(_head(item), item, tool) for item in items if item[:1].isupper()]
-    mentions = listed or _in_text(answer, tool)
+    list_mentions = [Mention(_item_name(item), item, tool) for item in items if item[:1].isupper()]
+    mentions = list_mentions or _text_mentions(answer, tool)
     return list({mention.name.casefold(): mention for mention in reversed(mentions)}.values())[::-1]
 
 
-def _head(item: str) -> str:
-    end = _NAME_ENDS.search(item)
+def _item_name(item: str) -> str:
+    end = _AFTER_ITEM_NAME.search(item)
     return item[: end.start()] if end and end.start() else item
 
 
-def _in_text(answer: str, tool: str) -> list[Mention]:
+def _text_mentions(answer: str, tool: str) -> list[Mention]:
     mentions: list[Mention] = []
-    matches = list(_RUN.finditer(answer))
+    matches = list(_CAPITALISED.finditer(answer))
     for number, match in enumerate(matches):
         words = match["name"].split()
         start = match.start()
-        opens = start == 0 or answer[:start].rstrip()[-1:] in ".!?:\n"
-        while words and words[0].casefold() in _NO_NAME:
-            words, opens = words[1:], False
-        if not words or (opens and len(words) == 1):
+        starts_sentence = start == 0 or answer[:start].rstrip()[-1:] in ".!?:\n"
+        while words and words[0].casefold() in _NOT_NAMES:
+            words, starts_sentence = words[1:], False
+        if not words or (starts_sentence and len(words) == 1):
             continue
         end = matches[number + 1].start() if number + 1 < len(matches) else len(answer)
-        following = _FOLLOWING.match(answer, match.end(), end)
-        more = following[0].split() if following else ()
-        words += list(itertools.takewhile(lambda word: word.casefold() not in _NAME_STOPS, more))
+        following = _NEXT_WORDS.match(answer, match.end(), end)
+        next_words = following[0].split() if following else ()
+        words += itertools.takewhile(lambda word: word.casefold() not in _NAME_STOPS, next_words)
         mentions.append(Mention(" ".join(words), answer[start:end], tool))
     return mentions
 
 
-def by_word(mentions: Sequence[Mention], word: str) -> Mention | None:
-    """Return the first mention whose name, or else text, has a word with this prefix."""
+def mention_by_word(mentions: Sequence[Mention], word: str) -> Mention | None:
+    """Return the first mention with this prefix of a word in its name, or else in its text."""
     pattern = re.compile(rf"\b{re.escape(word)}", re.I)
     names = (mention for mention in mentions if pattern.search(mention.name))
     texts = (mention for mention in mentions if pattern.search(mention.text))
     return next(itertools.chain(names, texts), None)
 
 
-def by_price(mentions: Sequence[Mention], position: int) -> Mention | None:
+def mention_by_price(mentions: Sequence[Mention], position: int) -> Mention | None:
     """Return the mention with the lowest (0) or highest (-1) price; ``None`` without prices."""
     prices = [(m.price, number) for number, m in enumerate(mentions) if m.price is not None]
     return mentions[sorted(prices)[position][1]] if prices else None

@@ -1,4 +1,4 @@
-"""Rebinding of plans to other entities, for example from the page's to a named entity."""
+"""Binding of plans to other entities, for example from the open page's to a named one."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from casewright.tools import Source, Toolbox
 
 
 class Rebinding:
-    """Binds plans to other entities.
+    """Binds plans for a toolbox to other entities.
 
     Attributes:
         finders: The tools that find an entity by its name, with the parameter that takes the name.
@@ -29,12 +29,12 @@ class Rebinding:
     def __init__(self, toolbox: Toolbox) -> None:
         self._toolbox = toolbox
         parameters = [parameter for tool in toolbox for parameter in tool.parameters]
-        fed = {parameter.name for parameter in parameters if Source.STEP in parameter.sources}
+        step_parameters = {p.name for p in parameters if Source.STEP in p.sources}
         self.finders: dict[str, str] = {}
         for tool in toolbox:
             required = [parameter for parameter in tool.parameters if parameter.required]
             by_name = len(required) == 1 and Source.LITERAL in required[0].sources
-            if by_name and not fed.isdisjoint(tool.results):
+            if by_name and not step_parameters.isdisjoint(tool.results):
                 self.finders[tool.name] = required[0].name
         results = {field for name in self.finders for field in toolbox[name].results}
         self.page_fields = {
@@ -47,12 +47,12 @@ class Rebinding:
         """Return the name for which a step searches, if its tool is a finder."""
         return step.argument(self.finders[step.tool]) if step.tool in self.finders else None
 
-    def searches(self, plan: Plan) -> bool:
+    def ends_with_search(self, plan: Plan) -> bool:
         """Return True if the last step of a plan calls a finder."""
         return plan.steps[-1].tool in self.finders
 
     def uses_page(self, plan: Plan) -> bool:
-        """Return True if a plan uses the page's fields."""
+        """Return True if a plan uses context fields that identify the entity on the open page."""
         return any(map(self._step_uses_page, plan.steps))
 
     def _step_uses_page(self, step: Step) -> bool:
@@ -66,29 +66,29 @@ class Rebinding:
             Step(entity.tool, ((self.finders[entity.tool], Literal(entity.name)),))
             for entity in entities
         ]
-        # Old step number to the new number for each entity; a single one if the step needs none.
-        numbers: dict[int, list[int]] = {}
+        # The new number of an old step for each entity; a step for all entities has a single one.
+        new_numbers: dict[int, list[int]] = {}
         for number, step in enumerate(plan.steps, 1):
-            needs = [numbers[reference.step] for reference in step.references()]
-            copied = self._step_uses_page(step) or any(len(copies) > 1 for copies in needs)
-            numbers[number] = []
-            for copy in range(len(entities) if copied else 1):
+            needs = [new_numbers[reference.step] for reference in step.references()]
+            per_entity = self._step_uses_page(step) or any(len(copies) > 1 for copies in needs)
+            new_numbers[number] = []
+            for copy in range(len(entities) if per_entity else 1):
 
-                def bound(value: Scalar, copy: int = copy) -> Scalar:
+                def rebound(value: Scalar, copy: int = copy) -> Scalar:
                     if isinstance(value, ContextRef) and value.field in self.page_fields:
                         return StepRef(copy + 1, value.field)
                     if isinstance(value, StepRef):
-                        copies = numbers[value.step]
-                        new = copies[min(copy, len(copies) - 1)]
-                        return StepRef(new, value.field, value.index)
+                        copies = new_numbers[value.step]
+                        rebound_step = copies[min(copy, len(copies) - 1)]
+                        return StepRef(rebound_step, value.field, value.index)
                     return value
 
-                steps.append(step.mapped(bound))
-                numbers[number].append(len(steps))
+                steps.append(step.mapped(rebound))
+                new_numbers[number].append(len(steps))
         return Plan(tuple(steps))
 
     def bound_to_page(self, plan: Plan) -> Plan | None:
-        """Return the plan with the page instead of found entities; ``None`` if it finds none."""
+        """Return the plan with the page's fields instead of searches; ``None`` if impossible."""
         referenced = {reference.step for step in plan.steps for reference in step.references()}
         dropped = {
             number
@@ -96,14 +96,14 @@ class Rebinding:
             if step.tool in self.finders and number in referenced
         }
         steps: list[Step] = []
-        numbers: dict[int, int] = {}
+        new_numbers: dict[int, int] = {}
 
-        def bound(value: Scalar) -> Scalar:
+        def rebound(value: Scalar) -> Scalar:
             if not isinstance(value, StepRef):
                 return value
             if value.step in dropped:
                 return ContextRef(value.field)
-            return StepRef(numbers[value.step], value.field, value.index)
+            return StepRef(new_numbers[value.step], value.field, value.index)
 
         for number, step in enumerate(plan.steps, 1):
             if number in dropped:
@@ -111,14 +111,14 @@ class Rebinding:
             fields = [ref.field for ref in step.references() if ref.step in dropped]
             if not self.page_fields.issuperset(fields):
                 return None
-            new = step.mapped(bound)
-            if new not in steps:
-                steps.append(new)
-            numbers[number] = steps.index(new) + 1
+            rebound_step = step.mapped(rebound)
+            if rebound_step not in steps:
+                steps.append(rebound_step)
+            new_numbers[number] = steps.index(rebound_step) + 1
         return Plan(tuple(steps)) if steps else None
 
     def with_names(self, plan: Plan, names: Mapping[int, str]) -> Plan:
-        """Return the plan whose finders, by step index, search for other names."""
+        """Return the plan with other names in the searches of these steps, given by index."""
         steps = list(plan.steps)
         for index, name in names.items():
             tool = steps[index].tool
@@ -126,22 +126,22 @@ class Rebinding:
         return Plan(tuple(steps))
 
     def with_question(self, plan: Plan, text: str) -> Plan:
-        """Return the plan with a text instead of the question, wherever texts are allowed."""
+        """Return the plan with a text instead of ``question``, wherever literals are allowed."""
 
-        def changed(tool: str, name: str, value: Value) -> Value:
+        def with_text(tool: str, name: str, value: Value) -> Value:
             parameter = self._toolbox[tool].parameter(name)
             takes_text = parameter is not None and Source.LITERAL in parameter.sources
             return Literal(text) if isinstance(value, QuestionRef) and takes_text else value
 
         return Plan(
             tuple(
-                Step(s.tool, tuple((name, changed(s.tool, name, v)) for name, v in s.arguments))
+                Step(s.tool, tuple((name, with_text(s.tool, name, v)) for name, v in s.arguments))
                 for s in plan.steps
             )
         )
 
 
-def joined(first: Plan, second: Plan) -> Plan:
+def concatenated(first: Plan, second: Plan) -> Plan:
     """Return the steps of one plan, then those of another."""
     shift = len(first.steps)
     later = {number: number + shift for number in range(1, len(second.steps) + 1)}

@@ -1,4 +1,4 @@
-"""Earlier turns with their plans and subjects."""
+"""Earlier turns with their plans, and the entities that they are about."""
 
 from __future__ import annotations
 
@@ -6,7 +6,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from casewright.planner.history.back_references import BackReference
-from casewright.planner.history.mentions import Mention, by_price, by_word, named_in
+from casewright.planner.history.mentions import (
+    Mention,
+    mention_by_price,
+    mention_by_word,
+    mentions_in,
+)
 from casewright.planner.history.rebinding import Rebinding
 from casewright.planner.plan import Literal, Plan
 
@@ -28,37 +33,29 @@ class PlannedTurn:
 
 
 def planned_turn(question: str, answer: str, plan: Plan, rebinding: Rebinding) -> PlannedTurn:
-    """Return a turn with the entities that its plan and its answer name.
-
-    Args:
-        rebinding: Knows which tools find an entity by its name.
-    """
+    """Return a turn with the entities that its plan and its answer name."""
     entities = []
     for step in plan.steps:
         name = rebinding.name_in(step)
         if isinstance(name, Literal) and isinstance(name.value, str):
             entities.append(Mention(name.value, "", step.tool))
     in_answer: list[Mention] = []
-    if rebinding.searches(plan) or rebinding.uses_page(plan):
+    if rebinding.ends_with_search(plan) or rebinding.uses_page(plan):
         last_tool = plan.steps[-1].tool
         finder = last_tool if last_tool in rebinding.finders else next(iter(rebinding.finders))
-        in_answer = named_in(answer, finder)
+        in_answer = mentions_in(answer, finder)
     return PlannedTurn(question, plan, tuple(entities), tuple(in_answer))
 
 
 class ConversationEntities:
-    """Finds the entities of earlier turns to which a question can refer.
-
-    Args:
-        turns: At least one, the earliest first.
-    """
+    """Finds entities to which a question can refer, in one or more turns, the earliest first."""
 
     def __init__(self, turns: Sequence[PlannedTurn]) -> None:
         self.turns = turns
         self.last_turn = turns[-1]
 
     def subject(self) -> Mention | None:
-        """Return the subject of the last turn that was about an entity."""
+        """Return the entity of the last turn that was about one."""
         for turn in reversed(self.turns):
             for entity in (*turn.in_answer[:1], *turn.entities[:1]):
                 return entity
@@ -84,19 +81,19 @@ class ConversationEntities:
         return entities[1::-1] if len(entities) > 1 else []
 
     def referent(self, reference: BackReference) -> Mention | None:
-        """Return the entity to which words of a question refer, if it is known."""
+        """Return the entity to which the words refer, if it is known."""
         listed, subject = self.last_list(), self.subject()
         match reference.kind:
             case "ordinal":
-                within = -len(listed) <= reference.position < len(listed)
-                return listed[reference.position] if within else None
+                exists = -len(listed) <= reference.position < len(listed)
+                return listed[reference.position] if exists else None
             case "other":
                 last_names = [entity.name for entity in self.last_turn.entities[:1]]
                 return next((mention for mention in listed if mention.name not in last_names), None)
             case "price":
-                return by_price(listed, reference.position)
+                return mention_by_price(listed, reference.position)
             case "attribute":
-                mention = by_word(listed, reference.word)
+                mention = mention_by_word(listed, reference.word)
                 if mention is None and subject is not None:
                     return Mention(_variant(subject.name, reference.word), "", subject.tool)
                 return mention
@@ -104,9 +101,7 @@ class ConversationEntities:
                 return subject
 
 
-def _variant(name: str, word: str) -> str:
-    """Return an entity's name without words with digits, and with a word before the last word."""
-    *first_words, kind = [part for part in name.split() if not any(c.isdigit() for c in part)] or [
-        name
-    ]
-    return " ".join((*first_words, word, kind))
+def _variant(name: str, attribute: str) -> str:
+    """Return a name without its words with digits, and with the attribute before the last word."""
+    words = [word for word in name.split() if not any(c.isdigit() for c in word)] or [name]
+    return " ".join((*words[:-1], attribute, words[-1]))

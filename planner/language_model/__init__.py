@@ -1,4 +1,4 @@
-"""A local causal language model, and a planner's prompts as its tokens."""
+"""A local causal language model, and the tokenization of a planner's prompts for it."""
 
 from casewright.planner.language_model.language_model import LanguageModel
 from casewright.planner.language_model.load import load_language_model

@@ -13,12 +13,13 @@ from casewright.planner.language_model.source import ADAPTER, ADAPTER_WEIGHTS, r
 def merge_adapter(network: Any, folder: Path) -> Any:
     """Return the network with an adapter merged into its weights.
 
-    Decoding is then as fast as without an adapter. The sums are rounded to the network's dtype.
+    Decoding is then as fast as without an adapter. Merged weights are rounded to the network's
+    dtype.
 
     Raises:
         DependencyError: PEFT is not installed.
-        InputError: The adapter is a pickle, unreadable, not for this network, or changes no
-            weights.
+        InputError: The adapter is a pickle, cannot be read, is not for this network, or changes
+            prompts instead of weights.
     """
     weights = folder / ADAPTER_WEIGHTS
     if not weights.is_file():
@@ -35,30 +36,30 @@ def merge_adapter(network: Any, folder: Path) -> Any:
         ) from error
     task = read_json(folder / ADAPTER).get("task_type")
     if task not in (None, "CAUSAL_LM"):
-        raise _refusal(folder, f"it is for the task {task}")
+        raise _adapter_error(folder, f"it is for the task {task}")
     try:
         with safe_open(weights, "pt") as file:
-            present = set(file.keys())
+            stored = set(file.keys())
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             model: Any = PeftModel.from_pretrained(
                 network, str(folder), torch_device=str(network.device)
             )
-        known = set(get_peft_model_state_dict(model, save_embedding_layers=True))
-        needed = set(get_peft_model_state_dict(model, save_embedding_layers=False))
+        loadable = set(get_peft_model_state_dict(model, save_embedding_layers=True))
+        required = set(get_peft_model_state_dict(model, save_embedding_layers=False))
     except Exception as error:
-        raise _refusal(folder, told(error).rstrip(".")) from error
-    # PEFT ignores weights that do not match.
-    if wrong := sorted((present - known) | (needed - present)):
-        where = "network" if wrong[0] in present else "adapter"
-        what = f"{wrong[0]} is not in the {where}"
-        raise _refusal(folder, f"of its weights, {len(wrong)} do not fit; {what}")
+        raise _adapter_error(folder, told(error).rstrip(".")) from error
+    # PEFT itself ignores weights that do not match.
+    if misfits := sorted((stored - loadable) | (required - stored)):
+        lacking = "network" if misfits[0] in stored else "adapter"
+        example = f"for example, {misfits[0]} is not in the {lacking}"
+        raise _adapter_error(folder, f"{len(misfits)} of its weights do not fit; {example}")
     if not hasattr(model, "merge_and_unload"):
-        raise _refusal(folder, "it changes prompts, not weights")
+        raise _adapter_error(folder, "it changes prompts, not weights")
     return model.merge_and_unload()
 
 
-def _refusal(folder: Path, why: str) -> InputError:
+def _adapter_error(folder: Path, why: str) -> InputError:
     return InputError(
         f"The adapter {str(folder)!r} could not be added to the model: {why}. Give an adapter "
         "(LoRA or alike) that was trained on this very model."

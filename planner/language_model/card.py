@@ -1,6 +1,6 @@
-"""The card of a model that was trained to plan, with the hash of the training prompt.
+"""The card of a model that was trained to plan, which has a hash of the training prompt.
 
-A model writes worse plans, without an error, for another prompt than that of its training.
+If the prompt differs from that of the training, the model plans worse, without an error.
 """
 
 from __future__ import annotations
@@ -23,26 +23,23 @@ def read_card(folder: Path) -> dict[str, Any] | None:
 
 
 def check_card(source: ModelSource) -> None:
-    """Raise ``InputError`` if a model was trained with another prompt.
+    """Raise ``InputError`` if a model's prompt hash differs from the current one, or is missing.
 
-    The card of an adapter, which was trained last, has precedence. A model without a card passes.
-
-    Raises:
-        InputError: The prompt hashes differ, or the card cannot be read or has no hash.
+    An adapter's card has precedence over its base's, which is older. A model without a card passes.
     """
     folders = [folder for folder in (source.adapter, source.base) if folder is not None]
     file = next((folder / CARD for folder in folders if (folder / CARD).is_file()), None)
     if file is None:
         return
-    card, current = read_json(file), prompt_hash()
-    trained = card.get("prompt_hash")
-    if not isinstance(trained, str) or not trained:
+    card, current_hash = read_json(file), prompt_hash()
+    trained_hash = card.get("prompt_hash")
+    if not isinstance(trained_hash, str) or not trained_hash:
         raise InputError(f"{file} has no prompt_hash. Copy the trained model's folder anew.")
-    if trained != current:
+    if trained_hash != current_hash:
         version = card.get("casewright")
-        name = f"Casewright {version}" if isinstance(version, str) else "another Casewright"
+        trained_by = f"Casewright {version}" if isinstance(version, str) else "another Casewright"
         raise InputError(
-            f"{str(file.parent)!r} was trained with another prompt ({trained}) than "
-            f"this Casewright writes ({current}), and would plan badly. Train it again "
-            f"(casewright finetune train), or use {name}, which it was trained with."
+            f"{str(file.parent)!r} was trained with another prompt ({trained_hash}) than "
+            f"this Casewright writes ({current_hash}), and would plan badly. Train it again "
+            f"(casewright finetune train), or use {trained_by}, which it was trained with."
         )

@@ -52,10 +52,9 @@ def find_device(name: str | None) -> torch.device:
 
 
 def find_dtype(name: str | None, device: torch.device) -> torch.dtype:
-    """Return a dtype; without a name bfloat16 on CUDA and float32 elsewhere.
+    """Return a dtype, by default bfloat16 on CUDA and float32 elsewhere.
 
-    Raises:
-        InputError: The device does not support the dtype.
+    Raise ``InputError`` if the device does not support it.
     """
     import torch
 

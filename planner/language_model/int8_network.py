@@ -1,8 +1,8 @@
 """Linear layers with 8-bit weights, for decoding on a CPU.
 
-A decoding step reads every weight once and is bound by memory bandwidth, so that 8 bits halve the
-time of 16. Each output channel has its own scale (symmetric, round to nearest); activations keep
-their dtype.
+A decoding step reads every weight once, and memory bandwidth limits its speed: 8-bit weights take
+half the time of 16-bit ones. Each output channel has its own scale (symmetric, round to nearest);
+activations keep their dtype.
 """
 
 from __future__ import annotations
@@ -13,8 +13,8 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-#: Maximal number of rows for which a product with 8-bit weights is faster than with 16-bit ones.
-FEW_ROWS = 8
+#: Maximum number of input rows for which 8-bit weights are faster than 16-bit ones.
+MAX_INT8_ROWS = 8
 
 
 def quantise_linear(network: Any) -> Any:
@@ -29,7 +29,7 @@ def quantise_linear(network: Any) -> Any:
 class Int8Linear(nn.Module):
     """Linear layer without bias, (…, K) to (…, N), with 8-bit weights.
 
-    Products with many rows, as of prompts, convert the weights to the network's dtype.
+    For inputs with many rows, such as prompts, it has the rounded weights in the network's dtype.
     """
 
     weight: Tensor
@@ -38,18 +38,18 @@ class Int8Linear(nn.Module):
 
     def __init__(self, linear: nn.Linear) -> None:
         super().__init__()
-        exact = linear.weight.detach().float()
-        scale = (exact.abs().amax(1, keepdim=True) / 127).clamp_min(1e-12)
-        rounded = (exact / scale).round_()
+        weights = linear.weight.detach().float()
+        scale = (weights.abs().amax(1, keepdim=True) / 127).clamp_min(1e-12)
+        rounded = (weights / scale).round_()
         dtype = linear.weight.dtype
         self.register_buffer("weight", (rounded * scale).to(dtype))
         self.register_buffer("weight8", rounded.to(torch.int8))
         self.register_buffer("scale", scale[:, 0].to(dtype))
 
     def forward(self, states: Tensor) -> Tensor:
-        """Return the product."""
+        """Return the layer's output for ``states`` (…, K)."""
         rows = states.reshape(-1, states.shape[-1])
-        if len(rows) > FEW_ROWS:
+        if len(rows) > MAX_INT8_ROWS:
             return functional.linear(states, self.weight)
         product: Tensor = torch._weight_int8pack_mm(rows.contiguous(), self.weight8, self.scale)
         return product.reshape(*states.shape[:-1], -1)

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from casewright.errors import InputError, told
-from casewright.planner.language_model.plain_text import PlainText
+from casewright.planner.language_model.plain_tokenizer import PlainTokenizer
 from casewright.planner.language_model.prompt_tokens import (
     ChatTemplate,
     PromptTokenizer,
@@ -29,22 +29,22 @@ class LanguageModel:
     Attributes:
         network: The network, in evaluation mode and without gradients.
         device: Device of the network.
-        positions: Length of the network's context in tokens; ``None`` if unknown.
+        context_length: Maximum number of tokens of the network's input; ``None`` if unknown.
         ends: Ids of the end tokens, without repetition. The first is the one that the chat template
             writes after an answer, which is used in training.
-        grammar_tokenizer: The vocabulary for llguidance, with the size of the network's logits.
-            Text that looks like a special token is plain text in it too.
+        grammar_tokenizer: The tokenizer for llguidance, with one entry for each of the network's
+            logits. It never reads text as special tokens.
 
     Args:
         name: Name of the model and of its adapter.
         network: A causal language model, which is set to evaluation mode.
         tokenizer: A tokenizer with a ``tokenizers`` backend and perhaps a chat template.
-        identity: Identifies the weights, as long as their files do not change; ``None`` if the
-            weights were not read from files.
+        identity: Text that changes when the files of the weights change; ``None`` if the weights
+            were not read from files.
 
     Raises:
-        InputError: The tokenizer has another backend, has tokens that the network lacks, has no end
-            token, or cannot write every text; or the chat template cannot be used.
+        InputError: The tokenizer has no ``tokenizers`` backend, has tokens that the network lacks,
+            has no end token, or cannot write every text; or the chat template cannot be used.
     """
 
     def __init__(
@@ -57,25 +57,26 @@ class LanguageModel:
         self.tokenizer = tokenizer
         # Multimodal models have the language model's settings in a separate section.
         config: Any = network.config.get_text_config()
-        most = getattr(config, "max_position_embeddings", None)
-        self.positions = int(most) if most else None
-        head = network.get_output_embeddings()
-        size = int(head.weight.shape[0] if head else config.vocab_size)
-        _check_vocabulary(name, tokenizer, size)
-        plain = PlainText.of(tokenizer.backend_tokenizer.to_str())
+        max_positions = getattr(config, "max_position_embeddings", None)
+        self.context_length = int(max_positions) if max_positions else None
+        output_layer = network.get_output_embeddings()
+        # The number of logits, which may be above the number of tokens.
+        n_vocab = int(output_layer.weight.shape[0] if output_layer else config.vocab_size)
+        _check_vocabulary(name, tokenizer, n_vocab)
+        plain = PlainTokenizer.of(tokenizer.backend_tokenizer.to_str())
         template = ChatTemplate.of(tokenizer)
-        named = (
+        configured = (
             tokenizer.eos_token_id,
             getattr(network.generation_config, "eos_token_id", None),
             getattr(config, "eos_token_id", None),
         )
-        self.ends = tuple(dict.fromkeys(_ends(named, tokenizer, template, plain)))
+        self.ends = tuple(dict.fromkeys(_ends(configured, tokenizer, template, plain)))
         if not self.ends:
             raise InputError(
                 f"The tokenizer of {name!r} names no token that ends a text. "
                 "Set eos_token in its tokenizer_config.json."
             )
-        self.grammar_tokenizer = _grammar_tokenizer(name, plain, size, self.ends)
+        self.grammar_tokenizer = _grammar_tokenizer(name, plain, n_vocab, self.ends)
         self._prompts = PromptTokenizer(tokenizer, plain, template)
 
     def encode(self, prompt: Prompt) -> PromptTokens:
@@ -83,65 +84,64 @@ class LanguageModel:
         return self._prompts.encode(prompt)
 
     def encode_plan(self, text: str) -> list[int]:
-        """Return the tokens of a plan as in decoding, without an end token.
-
-        ``decode`` returns the same text.
-        """
-        return _encode_exactly(self.grammar_tokenizer, text)
+        """Return the tokens of a plan, without an end token; ``decode`` restores the text."""
+        return _encode_losslessly(self.grammar_tokenizer, text)
 
     def decode(self, tokens: Sequence[int]) -> str:
         """Return the exact text of a plan's tokens, without the end tokens."""
-        written = [token for token in tokens if token not in self.ends]
-        return self.grammar_tokenizer.decode_bytes(written).decode("utf-8", "replace")
+        ids = [token for token in tokens if token not in self.ends]
+        return self.grammar_tokenizer.decode_bytes(ids).decode("utf-8", "replace")
 
 
-def _check_vocabulary(name: str, tokenizer: Any, size: int) -> None:
+def _check_vocabulary(name: str, tokenizer: Any, n_vocab: int) -> None:
     if not hasattr(tokenizer, "backend_tokenizer"):
         raise InputError(
             f"The tokenizer of {name!r} ({type(tokenizer).__name__}) is not one of the tokenizers "
             "library, which grammars need. Put a tokenizer.json into the model's folder."
         )
-    largest = max(tokenizer.get_vocab().values(), default=0)
-    if largest >= size:
+    largest_id = max(tokenizer.get_vocab().values(), default=0)
+    if largest_id >= n_vocab:
         raise InputError(
-            f"The tokenizer of {name!r} has a token {largest}, and the network knows tokens 0 to "
-            f"{size - 1}. Take the tokenizer that belongs to it, or resize the network's embedding."
+            f"The tokenizer of {name!r} has a token {largest_id}; the network has tokens 0 to "
+            f"{n_vocab - 1}. Take the network's own tokenizer, or resize the network's embedding."
         )
 
 
 def _ends(
-    named: Iterable[Any], tokenizer: Any, template: ChatTemplate, plain: PlainText
+    configured: Iterable[Any], tokenizer: Any, template: ChatTemplate, plain: PlainTokenizer
 ) -> Iterator[int]:
-    """Yield the ids of the end tokens of an answer."""
-    after = tokenizer(template.answered.lstrip(), add_special_tokens=False)["input_ids"]
-    yield from (id_ for id_ in after[:1] if id_ in plain.special)
-    for entry in named:
+    """Yield the ids of the end tokens: the chat template's, then the configured ones."""
+    answer_end = tokenizer(template.after_answer.lstrip(), add_special_tokens=False)["input_ids"]
+    yield from (id_ for id_ in answer_end[:1] if id_ in plain.special_ids)
+    for entry in configured:
         ids: Iterable[Any] = entry if isinstance(entry, list | tuple) else [entry]
-        # A configuration may name a token that the tokenizer lacks, or a token for text.
-        yield from (id_ for id_ in ids if id_ in plain.special)
+        # A configuration may name an id that the tokenizer lacks, or that is an ordinary token.
+        yield from (id_ for id_ in ids if id_ in plain.special_ids)
 
 
-def _grammar_tokenizer(name: str, plain: PlainText, size: int, ends: Sequence[int]) -> LLTokenizer:
+def _grammar_tokenizer(
+    name: str, plain: PlainTokenizer, n_vocab: int, ends: Sequence[int]
+) -> LLTokenizer:
     from llguidance import LLTokenizer
 
     try:
-        tokenizer = LLTokenizer(plain.definition, n_vocab=size, eos_token=list(ends))
-        written = _encode_exactly(tokenizer, SAMPLE)
-        same = tokenizer.decode_bytes(written) == SAMPLE.encode()
-        why = "" if same else "other text comes back"
-    except Exception as error:  # noqa: BLE001 - the library raises what it likes
-        why = told(error).rstrip(".")
-    if why:
+        tokenizer = LLTokenizer(plain.definition, n_vocab=n_vocab, eos_token=list(ends))
+        ids = _encode_losslessly(tokenizer, SAMPLE)
+        unchanged = tokenizer.decode_bytes(ids) == SAMPLE.encode()
+        problem = "" if unchanged else "decoding its tokens gives another text"
+    except Exception as error:  # noqa: BLE001 - the library documents no exceptions
+        problem = told(error).rstrip(".")
+    if problem:
         raise InputError(
-            f"The tokenizer of {name!r} cannot write every text: {why}. Use a model whose "
+            f"The tokenizer of {name!r} cannot write every text: {problem}. Use a model whose "
             "tokenizer knows every byte, such as Mistral, Llama, Qwen and GPT-2."
         )
     return tokenizer
 
 
-def _encode_exactly(tokenizer: LLTokenizer, text: str) -> list[int]:
+def _encode_losslessly(tokenizer: LLTokenizer, text: str) -> list[int]:
     ids = tokenizer.tokenize_str(text)
     if tokenizer.decode_bytes(ids) == text.encode():
         return ids
-    # The tokenizer normalizes some characters, or uses them itself, such as U+2581.
+    # The tokenizer normalizes some characters, or uses them as markers, such as U+2581.
     return tokenizer.greedy_tokenize(text)

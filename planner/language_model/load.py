@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from transformers import PretrainedConfig, PreTrainedModel
 
 #: Files from which a tokenizer can be loaded; the first that exists is used.
-TOKENIZERS = ("tokenizer.json", "tokenizer.model", "vocab.json", "tekken.json")
+TOKENIZER_FILES = ("tokenizer.json", "tokenizer.model", "vocab.json", "tekken.json")
 
 
 def load_language_model(
@@ -43,10 +43,11 @@ def load_language_model(
         name: Folder of a model, as ``save_pretrained`` writes it, or name at Hugging Face; or a
             PEFT adapter, which names its model.
         adapter: Folder or name of a PEFT adapter to merge into the model.
-        device: ``cpu``, ``cuda``, ``cuda:1``, ``mps``; by default the first GPU of CUDA, if any.
+        device: ``cpu``, ``cuda``, ``cuda:1`` or ``mps``; by default the first CUDA GPU, else the
+            CPU.
         dtype: ``float32``, ``bfloat16``, ``float16``, or ``int8`` for weights in 8 bits on a CPU;
-            by default bfloat16 on CUDA, float32 else.
-        title: Name of the loaded model; by default made of ``name`` and ``adapter``.
+            by default bfloat16 on CUDA and float32 elsewhere.
+        title: Name of the loaded model; by default ``name``, with ``adapter`` if there is one.
 
     Raises:
         InputError: The model, adapter, device or dtype does not exist; the model has no
@@ -60,7 +61,7 @@ def load_language_model(
     check_card(source)
     found_dtype = find_dtype(dtype, found_device)
     title = title or (str(name) if adapter is None else f"{name} + {adapter}")
-    # 8-bit weights compute other states than the original weights.
+    # The dtype is part of the identity, since states depend on it.
     identity = f"{source.identity()} {found_dtype}"
     return load_source(source, title, found_device, found_dtype, identity=identity)
 
@@ -74,15 +75,13 @@ def load_source(
     *,
     identity: str | None = None,
 ) -> LanguageModel:
-    """Load a model from its folders without a check of its training prompt.
+    """Load a model from its folders; do not check with which prompt it was trained.
 
     Args:
         settings: Further arguments of ``from_pretrained``.
         identity: See ``LanguageModel``; ``None`` if the weights will be trained.
 
-    Raises:
-        InputError: As ``load_language_model``.
-        DependencyError: As ``load_language_model``.
+    For errors see ``load_language_model``.
     """
     with EXPORTING:
         try:
@@ -112,12 +111,12 @@ def _load(
 
     base = source.base
     check_base(base)
-    if [f for f in TOKENIZERS if (source.tokenizer / f).is_file()] == ["tekken.json"]:
+    if [f for f in TOKENIZER_FILES if (source.tokenizer / f).is_file()] == ["tekken.json"]:
         raise InputError(
-            f"{str(source.tokenizer)!r} has Mistral's tekken.json alone, which holds no chat "
+            f"{str(source.tokenizer)!r} has only Mistral's tekken.json, which has no chat "
             "template. Add the tokenizer.json and tokenizer_config.json of the same model."
         )
-    # The tokenizer of Mistral's own library, if it is installed, cannot be used with grammars.
+    # Grammars cannot use the tokenizer of Mistral's own library, the default if it is installed.
     tokenizer: Any = AutoTokenizer.from_pretrained(
         source.tokenizer, trust_remote_code=False, mistral_format=False
     )
@@ -127,16 +126,16 @@ def _load(
         dtype=fastest_dtype(device) if dtype == torch.int8 else dtype,
         use_safetensors=True,
         trust_remote_code=False,
-        # Reported below: a missing weight would be random.
+        # The check below reports these weights, which would be random.
         ignore_mismatched_sizes=True,
         output_loading_info=True,
         **{"attn_implementation": "sdpa", **settings},
     )
-    unread = sorted({*info["missing_keys"], *(key for key, *_ in info["mismatched_keys"])})
-    if unread:
+    missing = sorted({*info["missing_keys"], *(key for key, *_ in info["mismatched_keys"])})
+    if missing:
         raise InputError(
-            f"{str(base)!r} lacks {len(unread)} of the network's weights, or has them in another "
-            f"shape, among them {unread[0]}: it is damaged or not a {type(network).__name__}. "
+            f"{str(base)!r} lacks {len(missing)} of the network's weights, or has them in another "
+            f"shape, among them {missing[0]}: it is damaged or not a {type(network).__name__}. "
             "Use a complete causal language model."
         )
     # A network that is quantised on loading is on its device and cannot be moved.
@@ -152,7 +151,7 @@ def _load(
 
 
 def check_base(base: Path) -> PretrainedConfig:
-    """Return a model's configuration after all checks that need no weights.
+    """Check a model without its weights, and return its configuration.
 
     Raises:
         InputError: The model cannot decode plans, needs remote code, or has no safetensors.
@@ -168,12 +167,12 @@ def check_base(base: Path) -> PretrainedConfig:
             f"{str(base)!r} needs remote code, which is not run. "
             "Take a model of a family that transformers knows, such as Mistral."
         ) from error
-    kind = config.model_type
+    model_type = config.model_type
     network: Any = MODEL_FOR_CAUSAL_LM_MAPPING.get(type(config), None)
     if network is None or getattr(config, "is_encoder_decoder", False):
-        raise InputError(f"{str(base)!r} is not a causal language model ({kind}). Use one.")
+        raise InputError(f"{str(base)!r} is not a causal language model ({model_type}). Use one.")
     if getattr(network, "_is_stateful", False):
-        raise _other_states(network.__name__)
+        raise _states_error(network.__name__)
     if not any(base.glob("*.safetensors")):
         raise InputError(
             f"{str(base)!r} has no weights as safetensors. Pickles (*.bin) could run code when "
@@ -188,27 +187,27 @@ def check_base(base: Path) -> PretrainedConfig:
 def _check_network(network: PreTrainedModel) -> None:
     """Raise ``InputError`` if a network cannot decode plans.
 
-    Decoding caches key/value states of a prompt's prefix and truncates them after a plan. Other
-    states, of state-space layers or convolutions, cannot be truncated, and an encoder has none.
+    Decoding caches the key/value states of a prompt's prefix, and truncates the cache after a plan.
+    States of state-space layers or convolutions cannot be truncated, and an encoder has none.
     """
     import torch
     from transformers.cache_utils import DynamicLayer, DynamicSlidingWindowLayer
 
-    first = torch.zeros((1, 1), dtype=torch.long, device=network.device)
+    token = torch.zeros((1, 1), dtype=torch.long, device=network.device)
     try:
         with torch.no_grad():
-            read = network(input_ids=first, position_ids=first, use_cache=True)
+            output = network(input_ids=token, position_ids=token, use_cache=True)
     except Exception as error:
         raise InputError(
             f"The network ({type(network).__name__}) cannot be called with tokens and their "
             f"positions: {told(error).rstrip('.')}. Take a model such as Mistral, Llama or Qwen."
         ) from error
-    states = getattr(getattr(read, "past_key_values", None), "layers", ())
+    states = getattr(getattr(output, "past_key_values", None), "layers", ())
     if not states or any(type(s) not in (DynamicLayer, DynamicSlidingWindowLayer) for s in states):
-        raise _other_states(type(network).__name__)
+        raise _states_error(type(network).__name__)
 
 
-def _other_states(network: str) -> InputError:
+def _states_error(network: str) -> InputError:
     return InputError(
         f"The network ({network}) has states other than keys and values, or none: it is an "
         "encoder, or a state-space or hybrid model. Use a model such as Mistral, Llama or Qwen."

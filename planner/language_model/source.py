@@ -14,30 +14,26 @@ from casewright.planner.language_model.smollm2 import smollm2_folder
 CONFIG = "config.json"
 ADAPTER = "adapter_config.json"
 ADAPTER_WEIGHTS = "adapter_model.safetensors"
-#: Files of a model, except weights, that are downloaded: data, no code.
-TEXTS = ("*.json", "*.jinja", "tokenizer.model")
+#: Patterns of the files that are downloaded with a model's weights: data, no code.
+TEXT_FILES = ["*.json", "*.jinja", "tokenizer.model"]
 
 
 @dataclass(frozen=True, slots=True)
 class ModelSource:
-    """Folders of a model and of its adapter, if any."""
+    """Folders of a model and, if there is one, of its adapter."""
 
     base: Path
     adapter: Path | None = None
 
     @property
     def tokenizer(self) -> Path:
-        """Folder of the tokenizer: the adapter's, if it has one, with which it was trained."""
+        """Folder of the tokenizer: the adapter's if it has a tokenizer, else the base model's."""
         if self.adapter is not None and (self.adapter / "tokenizer_config.json").is_file():
             return self.adapter
         return self.base
 
     def identity(self) -> str:
-        """Return the paths, sizes and times of the model's files, which identify it.
-
-        Raises:
-            OSError: A file does not exist any more.
-        """
+        """Return the files' paths, sizes and modification times; ``OSError`` if one is gone."""
         folders = [folder for folder in (self.base, self.adapter) if folder is not None]
         files = sorted(
             file.resolve()
@@ -56,7 +52,7 @@ def find_source(name: str | Path, adapter: str | Path | None) -> ModelSource:
     Raises:
         InputError: A folder or model does not exist, or is not a model or adapter.
     """
-    folder = _folder(name, (CONFIG, ADAPTER))
+    folder = _find_folder(name, (CONFIG, ADAPTER))
     if (folder / ADAPTER).is_file():
         if (folder / CONFIG).is_file():
             raise InputError(
@@ -67,16 +63,12 @@ def find_source(name: str | Path, adapter: str | Path | None) -> ModelSource:
             raise InputError(
                 f"{str(name)!r} is an adapter itself. Give the model that {str(adapter)!r} is for."
             )
-        return ModelSource(_base(folder), folder)
-    return ModelSource(folder, None if adapter is None else _folder(adapter, (ADAPTER,)))
+        return ModelSource(_base_folder(folder), folder)
+    return ModelSource(folder, None if adapter is None else _find_folder(adapter, (ADAPTER,)))
 
 
 def read_json(file: Path) -> dict[str, Any]:
-    """Return the JSON object in a file.
-
-    Raises:
-        InputError: The file cannot be read, or contains no object.
-    """
+    """Return the JSON object in a file; raise ``InputError`` if it cannot be read or has none."""
     try:
         content = json.loads(file.read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:
@@ -86,15 +78,15 @@ def read_json(file: Path) -> dict[str, Any]:
     return content
 
 
-def _base(adapter: Path) -> Path:
+def _base_folder(adapter: Path) -> Path:
     """Return the folder of the model that an adapter names."""
     name = read_json(adapter / ADAPTER).get("base_model_name_or_path")
     if not isinstance(name, str) or not name:
         raise InputError(f"The adapter {str(adapter)!r} names no model. Give its base model too.")
-    # First relative to the adapter, since the working directory depends on the caller.
-    beside = adapter / name
+    # A path relative to the adapter comes first: the working directory depends on the caller.
+    relative = adapter / name
     try:
-        return _folder(beside if beside.is_dir() else name, (CONFIG,))
+        return _find_folder(relative if relative.is_dir() else name, (CONFIG,))
     except InputError as error:
         raise InputError(
             f"The adapter {str(adapter)!r} is for the model {name!r}. {error} "
@@ -102,8 +94,8 @@ def _base(adapter: Path) -> Path:
         ) from error
 
 
-def _folder(name: str | Path, markers: tuple[str, ...]) -> Path:
-    """Return the local folder of this name, of the packaged base, or of a Hugging Face model.
+def _find_folder(name: str | Path, markers: tuple[str, ...]) -> Path:
+    """Return a model's folder: a local one, SmolLM2's, or that of a Hugging Face model.
 
     Raises:
         InputError: The folder does not exist, or contains none of the marker files.
@@ -118,7 +110,7 @@ def _folder(name: str | Path, markers: tuple[str, ...]) -> Path:
         is_path = isinstance(name, Path) or text.startswith((".", "/", "~")) or text.count("/") > 1
         if folder.exists() or is_path:
             raise InputError(f"There is no folder {text!r}. Give a model's folder, or its name.")
-        folder = _fetch(text)
+        folder = _download(text)
     if not any((folder / file).is_file() for file in markers):
         raise InputError(
             f"{str(name)!r} holds no {' or '.join(markers)}. Give a folder as save_pretrained "
@@ -127,13 +119,13 @@ def _folder(name: str | Path, markers: tuple[str, ...]) -> Path:
     return folder
 
 
-def _fetch(name: str) -> Path:
+def _download(name: str) -> Path:
     """Return the folder of a Hugging Face model; download the model if it is not cached."""
     from huggingface_hub import snapshot_download
 
     try:
-        folder = Path(snapshot_download(name, allow_patterns=list(TEXTS), ignore_patterns=["*/*"]))
-        return Path(snapshot_download(name, allow_patterns=_weights(folder)))
+        folder = Path(snapshot_download(name, allow_patterns=TEXT_FILES, ignore_patterns=["*/*"]))
+        return Path(snapshot_download(name, allow_patterns=_weight_files(folder)))
     except Exception as error:
         raise InputError(
             f"There is no folder {name!r}, and the model could not be fetched from Hugging Face: "
@@ -142,7 +134,7 @@ def _fetch(name: str) -> Path:
         ) from error
 
 
-def _weights(folder: Path) -> list[str]:
+def _weight_files(folder: Path) -> list[str]:
     """Return the names of a model's safetensors files."""
     index = folder / "model.safetensors.index.json"
     if index.is_file():

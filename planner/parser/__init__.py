@@ -1,1 +1,1 @@
-"""A trained plan parser for which the toolbox is an input: it plans for tools it never saw."""
+"""A trained plan parser, which takes the toolbox as an input: it also plans for unknown tools."""

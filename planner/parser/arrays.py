@@ -1,4 +1,4 @@
-"""Messages, a toolbox and cases as the arrays that the plan parser's network takes."""
+"""Conversion of messages, a toolbox and plan cases to arrays for the plan parser's network."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ from casewright.planner.parser.schema import LIKE_NAME, NEAR, REACH, SAME_NAME, 
 
 Array = NDArray[Any]
 ReadCase = tuple[Message, Sequence[ReadStep]]
-#: Steps of a case that are compared with a plan's beginning.
+#: Maximum number of a case's steps that are compared with the first steps of a plan.
 CASE_STEPS = 7
-#: Kinds of links of a word or a context field to a node.
+#: Number of kinds of links between a word or a context field and a node; see ``pair_arrays``.
 LINKS = 4
 T = TypeVar("T")
 
@@ -36,13 +36,13 @@ class Votes(Generic[T]):
     """Votes of cases for a message, as arrays; for n messages, as tensors with a first axis n.
 
     Attributes:
-        states: Added to each node of the toolbox (nodes, size).
-        weights: Of each case (cases,); they sum to less than one.
-        tools: Votes and their evidence (tools, 4).
-        kinds: Of each parameter (parameters, KIND_COUNT + 1).
-        choices: (choices,).
-        fields: (parameters, result fields).
-        context: (parameters, context fields).
+        states: Addends to the states of the toolbox's nodes (nodes, size).
+        weights: Weights of the cases (cases,); their sum is below 1.
+        tools: Votes for tools, with three measures of their evidence (tools, 4).
+        kinds: Votes for the kinds of arguments, with the evidence (parameters, KIND_COUNT + 1).
+        choices: Votes for choices (choices,).
+        fields: Votes for result fields as arguments (parameters, result fields).
+        context: Votes for context fields as arguments (parameters, context fields).
     """
 
     states: T
@@ -56,22 +56,22 @@ class Votes(Generic[T]):
 
 @dataclass(slots=True)
 class CaseData:
-    """Cases of one toolbox, as arrays by ``votes`` or as tensors by ``tensors_network``.
+    """Cases of one toolbox: arrays from ``votes``, or tensors from ``tensors_network``.
 
-    In arrays of ``votes`` the axis of cases stands after that of tools, parameters or choices.
+    In the arrays of ``votes``, the axis of cases comes after that of tools, parameters or choices.
 
     Attributes:
-        keys: Keys of the messages (cases, key).
-        vectors: Of the messages (cases, size).
-        spans: Of the words that arguments were taken from (spans, size).
-        owner: The case of each span.
-        of: The parameter of each span; by ``votes`` True where a span is a parameter's
+        keys: Keys of the cases' messages, by which they are compared (cases, key).
+        vectors: Vectors of the messages (cases, size).
+        spans: Vectors of the words from which arguments were taken (spans, size).
+        owner: Number of the case of each span.
+        of: Number of the parameter of each span; in ``votes`` True if a span belongs to a parameter
             (parameters, spans).
         has, kinds, choices, fields, pairs: See ``case_arrays``.
-        context: See ``case_fields``; by ``votes`` see ``context_uses``.
+        context: See ``case_fields``; in ``votes`` see ``context_uses``.
         sequences: See ``tool_sequences``.
-        tool_of: The tool of each parameter.
-        parameter_of: The parameter of each choice.
+        tool_of: Number of the tool of each parameter.
+        parameter_of: Number of the parameter of each choice.
     """
 
     keys: Any
@@ -97,24 +97,24 @@ def message_arrays(messages: Sequence[Message]) -> dict[str, Array]:
         ``ids``, ``types``, ``mask`` (n, tokens); ``words`` (n, words, tokens) and ``fields``
         (n, fields, tokens), rows of weights that sum to one; ``features`` (n, words, features).
     """
-    count, width = len(messages), max(len(message.ids) for message in messages)
-    most = _most(message.words for message in messages)
-    fields = _most(message.fields for message in messages)
+    message_count, width = len(messages), max(len(message.ids) for message in messages)
+    word_count = _axis_length(message.words for message in messages)
+    field_count = _axis_length(message.fields for message in messages)
     arrays: dict[str, Array] = {
-        "ids": np.zeros((count, width), dtype=np.int64),
-        "types": np.zeros((count, width), dtype=np.int64),
-        "mask": np.zeros((count, width), dtype=np.int64),
-        "words": np.zeros((count, most, width), dtype=np.float32),
-        "fields": np.zeros((count, fields, width), dtype=np.float32),
-        "features": np.zeros((count, most, WORD_FEATURES), dtype=np.float32),
+        "ids": np.zeros((message_count, width), dtype=np.int64),
+        "types": np.zeros((message_count, width), dtype=np.int64),
+        "mask": np.zeros((message_count, width), dtype=np.int64),
+        "words": np.zeros((message_count, word_count, width), dtype=np.float32),
+        "fields": np.zeros((message_count, field_count, width), dtype=np.float32),
+        "features": np.zeros((message_count, word_count, WORD_FEATURES), dtype=np.float32),
     }
     for row, message in enumerate(messages):
-        size = len(message.ids)
-        arrays["ids"][row, :size] = message.ids
-        arrays["types"][row, :size] = message.types
-        arrays["mask"][row, :size] = 1
-        for name, owners in (("words", message.word_of), ("fields", message.field_of)):
-            for token, owner in enumerate(owners):
+        length = len(message.ids)
+        arrays["ids"][row, :length] = message.ids
+        arrays["types"][row, :length] = message.types
+        arrays["mask"][row, :length] = 1
+        for name, number_of_token in (("words", message.word_of), ("fields", message.field_of)):
+            for token, owner in enumerate(number_of_token):
                 if owner >= 0:
                     arrays[name][row, owner, token] = 1
         if message.words:
@@ -142,13 +142,13 @@ def card_arrays(schema: Schema) -> dict[str, Array]:
             if node >= 0:
                 nodes[node, tool, token] = 1
         examples[tool, tool, : len(card)] = schema.example_of[tool]
-    flat = {"nodes": nodes.reshape(schema.size, -1), "examples": examples.reshape(count, -1)}
+    pooling = {"nodes": nodes.reshape(schema.size, -1), "examples": examples.reshape(count, -1)}
     return {
         "ids": ids,
         "mask": (ids != 0).astype(np.int64),
         **{
             name: weights / np.maximum(weights.sum(-1, keepdims=True), 1)
-            for name, weights in flat.items()
+            for name, weights in pooling.items()
         },
         "parameters": schema.parameter_features(),
         "tools": schema.tool_features(),
@@ -159,24 +159,24 @@ def pair_arrays(schema: Schema, messages: Sequence[Message]) -> dict[str, Array]
     """Return the relations of words, context fields and the toolbox's nodes.
 
     Returns:
-        ``relations`` (nodes, nodes), over words, context fields and the toolbox's nodes, the same
-        for all messages; ``links`` (n, words + context fields, context fields + the toolbox's
-        nodes, LINKS), to nodes whose name or description has the word, and of fields to nodes with
-        a similar name; ``present`` (n, nodes), False for padding.
+        ``relations`` (nodes, nodes) between words, context fields and the toolbox's nodes, which
+        are the same for all messages; ``links`` (n, words + context fields, context fields + the
+        toolbox's nodes, LINKS): of words to nodes whose name or description has the word, and of
+        fields to nodes with an equal or a similar name; ``present`` (n, nodes), False for padding.
     """
-    words = _most(message.words for message in messages)
-    fields = _most(message.fields for message in messages)
-    before = words + fields
+    words = _axis_length(message.words for message in messages)
+    fields = _axis_length(message.fields for message in messages)
+    first_node = words + fields
     types = np.concatenate([np.repeat([0, FIELD_NODE], [words, fields]), schema.types()])
     relations = 6 * types[:, None] + types[None]
-    apart = np.arange(words)[None] - np.arange(words)[:, None]
-    relations[:words, :words] = NEAR + REACH + np.clip(apart, -REACH, REACH)
-    relations[before:, before:] = schema.relations
-    links = np.zeros((len(messages), before, fields + schema.size, LINKS), dtype=np.float32)
-    present = np.zeros((len(messages), before + schema.size), dtype=bool)
-    present[:, before:] = True
-    slots = enumerate(schema.parameters, len(schema.tools))
-    nodes = [(node, parameter.name) for node, (_, parameter) in slots]
+    distances = np.arange(words)[None] - np.arange(words)[:, None]
+    relations[:words, :words] = NEAR + REACH + np.clip(distances, -REACH, REACH)
+    relations[first_node:, first_node:] = schema.relations
+    links = np.zeros((len(messages), first_node, fields + schema.size, LINKS), dtype=np.float32)
+    present = np.zeros((len(messages), first_node + schema.size), dtype=bool)
+    present[:, first_node:] = True
+    parameters = enumerate(schema.parameters, len(schema.tools))
+    nodes = [(node, parameter.name) for node, (_, parameter) in parameters]
     nodes += [(node, name) for node, (_, name) in enumerate(schema.results, schema.first_result)]
     related = {
         name: [(node, kind) for node, other in nodes if (kind := likeness(other, name))]
@@ -198,13 +198,19 @@ def pair_arrays(schema: Schema, messages: Sequence[Message]) -> dict[str, Array]
 
 
 def name_likeness(schema: Schema) -> Array:
-    """Return likeness of parameters' to result fields' names (parameters, fields, 2)."""
+    """Return 1 for equal and for similar names of parameter and result field.
+
+    Shape (parameters, fields, 2).
+    """
     return _likeness(schema, [name for _, name in schema.results])
 
 
 def field_likeness(schema: Schema, messages: Sequence[Message]) -> Array:
-    """Return likeness of parameters' to context fields' names (n, parameters, fields, 2)."""
-    fields = _most(message.fields for message in messages)
+    """Return 1 for equal and for similar names of parameter and context field.
+
+    Shape (n, parameters, fields, 2).
+    """
+    fields = _axis_length(message.fields for message in messages)
     likenesses = np.zeros((len(messages), len(schema.parameters), fields, 2), dtype=np.float32)
     for row, message in enumerate(messages):
         likenesses[row, :, : len(message.fields)] = _likeness(schema, message.fields)
@@ -220,19 +226,20 @@ def _likeness(schema: Schema, names: Sequence[str]) -> Array:
     return likenesses
 
 
-def _most(rows: Iterable[Sized]) -> int:
-    """Return the length of the longest, or 1: arrays have no axis of length 0."""
+def _axis_length(rows: Iterable[Sized]) -> int:
+    """Return the length of the longest row, at least 1: no axis may have length 0."""
     return max(1, *map(len, rows))
 
 
 def case_arrays(schema: Schema, cases: Sequence[ReadCase]) -> dict[str, Array]:
-    """Return the use of a toolbox's nodes in cases.
+    """Return how cases use a toolbox's nodes.
 
     Returns:
         ``has`` (cases, tools), 1 for the tools that a case calls; ``kinds`` (cases, parameters,
-        kinds), ``choices`` (cases, choices) and ``fields`` (cases, parameters, result fields),
-        shares of the steps of a case that call the tool; ``pairs`` (cases, tools + 1, tools + 1),
-        1 where a tool follows another; the start stands last in the rows, the end in the columns.
+        kinds), ``choices`` (cases, choices) and ``fields`` (cases, parameters, result fields): of
+        the steps of a case that call the tool, the share with this kind, choice or field;
+        ``pairs`` (cases, tools + 1, tools + 1), 1 if the column's tool follows the row's, where
+        the last row is the start of a plan and the last column its end.
     """
     count, tools = len(cases), len(schema.tools)
     parameters, results = len(schema.parameters), len(schema.results)
@@ -244,30 +251,30 @@ def case_arrays(schema: Schema, cases: Sequence[ReadCase]) -> dict[str, Array]:
         "pairs": np.zeros((count, tools + 1, tools + 1), dtype=np.float32),
     }
     for row, (_, steps) in enumerate(cases):
-        before = tools
+        previous = tools
         for step in steps:
             arrays["has"][row, step.tool] += 1
-            arrays["pairs"][row, before, step.tool] = 1
-            before = step.tool
+            arrays["pairs"][row, previous, step.tool] = 1
+            previous = step.tool
             for argument in step.arguments:
                 arrays["kinds"][row, argument.parameter, argument.kind] += 1
                 if argument.kind == CHOICE:
                     arrays["choices"][row, argument.node] += 1
                 elif argument.kind == STEP:
                     arrays["fields"][row, argument.parameter, argument.node] += 1
-        arrays["pairs"][row, before, tools] = 1
-    times = np.maximum(arrays["has"], 1)
-    owner = np.array([tool for tool, _ in schema.parameters], dtype=np.int64)
-    chosen = np.array([owner[position] for position, _ in schema.choices], dtype=np.int64)
-    arrays["kinds"] /= times[:, owner][..., None]
-    arrays["choices"] /= times[:, chosen]
-    arrays["fields"] /= times[:, owner][..., None]
+        arrays["pairs"][row, previous, tools] = 1
+    call_counts = np.maximum(arrays["has"], 1)
+    tool_of = np.array([tool for tool, _ in schema.parameters], dtype=np.int64)
+    choice_tool = np.array([tool_of[slot] for slot, _ in schema.choices], dtype=np.int64)
+    arrays["kinds"] /= call_counts[:, tool_of][..., None]
+    arrays["choices"] /= call_counts[:, choice_tool]
+    arrays["fields"] /= call_counts[:, tool_of][..., None]
     arrays["has"] = (arrays["has"] > 0).astype(np.float32)
     return arrays
 
 
 def case_spans(cases: Sequence[ReadCase]) -> list[tuple[int, int, int, int]]:
-    """Return case, parameter, first and last word of every argument taken from words."""
+    """Return case, parameter, first and last word of every argument that is words of a message."""
     spans = []
     for row, (message, steps) in enumerate(cases):
         for step in steps:
@@ -281,7 +288,7 @@ def case_spans(cases: Sequence[ReadCase]) -> list[tuple[int, int, int, int]]:
 
 
 def context_uses(schema: Schema, cases: Sequence[ReadCase]) -> dict[str, Array]:
-    """Return by a context field's name where it is an argument (parameters, cases)."""
+    """Return for each context field's name 1 where it is an argument (parameters, cases)."""
     uses: dict[str, Array] = {}
     for row, (message, steps) in enumerate(cases):
         for argument in (argument for step in steps for argument in step.arguments):
@@ -295,8 +302,8 @@ def context_uses(schema: Schema, cases: Sequence[ReadCase]) -> dict[str, Array]:
 
 def case_fields(schema: Schema, cases: Sequence[ReadCase], messages: Sequence[Message]) -> Array:
     """Return 1 where cases took the messages' context fields (cases, parameters, n, fields)."""
-    most = _most(message.fields for message in messages)
-    shape = (len(cases), len(schema.parameters), len(messages), most)
+    width = _axis_length(message.fields for message in messages)
+    shape = (len(cases), len(schema.parameters), len(messages), width)
     fields = np.zeros(shape, dtype=np.float32)
     uses = context_uses(schema, cases)
     for row, message in enumerate(messages):
@@ -316,21 +323,21 @@ def tool_sequences(cases: Sequence[ReadCase], end: int) -> Array:
 
 
 def number_arrays(messages: Sequence[Message], words: int) -> tuple[Array, Array, Array]:
-    """Return the messages' numbers: weights over words, features, and True for those that exist.
+    """Return the messages' numbers: weights over words, features, and False for padding.
 
     Returns:
         (n, numbers, words), (n, numbers, 3), (n, numbers).
     """
-    most = _most(message.numbers for message in messages)
-    weights = np.zeros((len(messages), most, words), dtype=np.float32)
-    features = np.zeros((len(messages), most, 3), dtype=np.float32)
-    exists = np.zeros((len(messages), most), dtype=bool)
+    width = _axis_length(message.numbers for message in messages)
+    weights = np.zeros((len(messages), width, words), dtype=np.float32)
+    features = np.zeros((len(messages), width, 3), dtype=np.float32)
+    exists = np.zeros((len(messages), width), dtype=bool)
     for row, message in enumerate(messages):
         for column, number in enumerate(message.numbers):
-            last = number.last + 1
-            weights[row, column, number.first : last] = 1 / (last - number.first)
-            digits = message.text(number.first, number.first)[0].isdigit()
-            size = np.log1p(abs(number.value)) / 4
-            features[row, column] = (size, number.value % 1 != 0, digits)
+            end = number.last + 1
+            weights[row, column, number.first : end] = 1 / (end - number.first)
+            starts_with_digit = message.text(number.first, number.first)[0].isdigit()
+            magnitude = np.log1p(abs(number.value)) / 4
+            features[row, column] = (magnitude, number.value % 1 != 0, starts_with_digit)
             exists[row, column] = True
     return weights, features, exists

@@ -1,4 +1,4 @@
-"""Votes of cases on a toolbox's nodes, weighted by their messages' similarity, for training."""
+"""Votes of cases for a toolbox's nodes, weighted by the similarity of messages, for training."""
 
 from __future__ import annotations
 
@@ -12,11 +12,12 @@ from casewright.planner.parser.plan_reading import KIND_COUNT
 
 #: Dimension of the keys by which messages are compared.
 KEY = 128
+#: Score of masked cases.
 FAR = -1e4
 
 
 class Cases(nn.Module):
-    """Weighs cases, and computes their votes on every node."""
+    """Computes weights of cases, and their votes for every node."""
 
     def __init__(self, encoder: int, size: int) -> None:
         super().__init__()
@@ -38,7 +39,7 @@ class Cases(nn.Module):
         """Return votes for messages.
 
         Args:
-            keys: Of the messages (n, KEY).
+            keys: Keys of the messages (n, KEY).
             known: True for the cases that each message may use (n, cases).
         """
         likeness = keys @ cases.keys.T
@@ -49,10 +50,10 @@ class Cases(nn.Module):
         usable = known[:, None] & has
         by_tool = scores[:, None].masked_fill(~usable, FAR).softmax(-1) * usable
         count = usable.sum(-1).float()
-        best = likeness[:, None].masked_fill(~usable, -1).amax(-1)
-        vote = torch.einsum("nc,ct->nt", weights, cases.has)
+        best_likeness = likeness[:, None].masked_fill(~usable, -1).amax(-1)
+        weight = torch.einsum("nc,ct->nt", weights, cases.has)
         log_count = torch.log1p(count) / 3
-        tools = torch.stack([vote, best, log_count, torch.log(vote + 0.02) / 4], -1)
+        tools = torch.stack([weight, best_likeness, log_count, torch.log(weight + 0.02) / 4], -1)
         by_parameter = by_tool[:, cases.tool_of]
         kinds = torch.einsum("npc,cpk->npk", by_parameter, cases.kinds)
         kinds = torch.cat([kinds, log_count[:, cases.tool_of, None]], -1)
@@ -69,7 +70,7 @@ class Cases(nn.Module):
         return Votes(torch.cat(states, 1), weights, tools, kinds, choices, fields, context)
 
     def _spans(self, by_parameter: Tensor, cases: CaseData) -> Tensor:
-        """Return the mean of the words that each parameter was given (n, parameters, size)."""
+        """Return the mean vector of the words that each parameter got (n, parameters, size)."""
         of_parameter = cases.of[None] == torch.arange(by_parameter.shape[1])[:, None]
         weights = by_parameter[:, :, cases.owner] * of_parameter
         weights = weights / weights.sum(-1, keepdim=True).clamp(min=1e-6)
@@ -78,34 +79,34 @@ class Cases(nn.Module):
 
 
 def with_sign(votes: Tensor) -> Tensor:
-    """Return votes (…), and 1 where there are any (…, 2)."""
+    """Return votes (…) with 1 for positive ones (…, 2)."""
     return torch.stack([votes, (votes > 0).float()], -1)
 
 
-def continued(cases: CaseData, weights: Tensor, before: Tensor, tools: int) -> Tensor:
-    """Return the cases' votes on each next tool and on the end (n, places, tools + 1, 4).
+def continued(cases: CaseData, weights: Tensor, previous_tools: Tensor, tools: int) -> Tensor:
+    """Return the cases' votes for each next tool and for the end (n, places, tools + 1, 4).
 
     Args:
-        weights: Of each case (n, cases).
-        before: The tool before each place, ``tools`` at the first, -1 beyond the plan (n, places).
-        tools: Number of tools; it also stands for start and end.
+        weights: Weights of the cases (n, cases).
+        previous_tools: The tool before each place (n, places), first ``tools``; -1 after the plan.
+        tools: Number of tools, which is also the number of the start and of the end.
     """
-    places = before.shape[1]
+    places = previous_tools.shape[1]
     count = cases.sequences.shape[0]
-    alive = torch.ones(len(before), count, dtype=torch.bool)
+    matching = torch.ones(len(previous_tools), count, dtype=torch.bool)
     votes_by_place = []
     for place in range(places):
         if place:
-            same = cases.sequences[None, :, min(place, cases.sequences.shape[1]) - 1]
-            alive = alive & (same == before[:, place, None])
+            same_tool = cases.sequences[None, :, min(place, cases.sequences.shape[1]) - 1]
+            matching = matching & (same_tool == previous_tools[:, place, None])
         following = cases.sequences[:, min(place, cases.sequences.shape[1] - 1)]
-        named = functional.one_hot(following.clamp(min=0), tools + 1).float()
-        named = named * (following >= 0)[:, None]
-        votes = (weights * alive) @ named
-        total = (weights * alive).sum(-1, keepdim=True)
-        following_pairs = cases.pairs[:, before[:, place]].transpose(0, 1)
+        next_tools = functional.one_hot(following.clamp(min=0), tools + 1).float()
+        next_tools = next_tools * (following >= 0)[:, None]
+        votes = (weights * matching) @ next_tools
+        total = (weights * matching).sum(-1, keepdim=True)
+        following_pairs = cases.pairs[:, previous_tools[:, place]].transpose(0, 1)
         pairs = torch.einsum("nc,nct->nt", weights, following_pairs)
-        norm = pairs.sum(-1, keepdim=True)
-        shares = [votes, votes / (total + 0.05), pairs, pairs / (norm + 0.05)]
+        pair_total = pairs.sum(-1, keepdim=True)
+        shares = [votes, votes / (total + 0.05), pairs, pairs / (pair_total + 0.05)]
         votes_by_place.append(torch.stack(shares, -1))
     return torch.stack(votes_by_place, 1)

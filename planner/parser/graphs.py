@@ -1,7 +1,8 @@
 """The plan parser's layers as ONNX graphs.
 
-Joint and decoding layers are those of a Transformer that normalises first, the joint ones with a
-bias for each pair of nodes (RAT-SQL, arXiv 1911.04942).
+Joint layers encode a message together with a toolbox; decoding layers decode the plan. Both are
+layers of a pre-norm Transformer; the attention of joint layers has a bias for each pair of nodes
+(RAT-SQL, arXiv 1911.04942).
 """
 
 from __future__ import annotations
@@ -14,15 +15,15 @@ from numpy.typing import NDArray
 
 from casewright.stores.encoders.onnx_graph import FUSED, HEAD, Floats, Graph, Weights
 
-#: Names of the decoder's layers over steps, and over the arguments of a step.
+#: Names of the decoding layers for steps, and of the one for the arguments of a step.
 STEPS, ARGUMENT = ("steps.0", "steps.1"), "argument.0"
-#: Keys and values of joint states (1, heads, nodes, HEAD), by decoding layer, and ``present``, 0
-#: for padding (1, nodes).
+#: Keys and values (1, heads, nodes, HEAD) of the joint states for each decoding layer, and
+#: ``present`` (1, nodes), 0 for padding.
 LayerMemory = dict[str, NDArray[Any]]
 
 
 class JointLayers:
-    """Joins a message with a toolbox. Thread-safe."""
+    """Encodes a message together with a toolbox. Thread-safe."""
 
     def __init__(self, weights: Weights) -> None:
         graph = Graph(weights)
@@ -48,11 +49,11 @@ class JointLayers:
     def __call__(
         self, states: Floats, bias: Floats, present: NDArray[np.bool_]
     ) -> tuple[Floats, LayerMemory]:
-        """Return joint states (nodes, size), and the decoding layers' keys and values of them.
+        """Return joint states (nodes, size), and their keys and values for the decoding layers.
 
         Args:
-            states: Of words, context fields and the toolbox's nodes (nodes, size).
-            bias: Added to attention (layers, heads, nodes, nodes).
+            states: States of words, context fields and the toolbox's nodes (nodes, size).
+            bias: Addends to attention scores (layers, heads, nodes, nodes).
             present: False for padding (nodes,).
         """
         biases = {f"bias{number}": bias[number : number + 1] for number in range(self.count)}
@@ -62,7 +63,7 @@ class JointLayers:
 
 
 class Perceptrons:
-    """Maps of two affine maps with a GELU between them, all computed in one run. Thread-safe."""
+    """Perceptrons with one hidden layer (GELU), all computed in one run. Thread-safe."""
 
     def __init__(self, weights: Weights, *names: str) -> None:
         graph = Graph(weights)
@@ -71,12 +72,12 @@ class Perceptrons:
         self._session = graph.opened(dict.fromkeys(names, np.float32), *outputs, threads=1)
 
     def __call__(self, *states: Floats) -> Sequence[Floats]:
-        """Return each perceptron's map (…, out) of its states (…, in)."""
+        """Return each perceptron's output (…, out) for its states (…, in)."""
         return self._session(**dict(zip(self._names, states, strict=True)))
 
 
 class StepLayers:
-    """The decoder's layers over the steps so far. Thread-safe."""
+    """The decoding layers for steps. Thread-safe."""
 
     def __init__(self, weights: Weights) -> None:
         graph = Graph(weights)
@@ -88,23 +89,23 @@ class StepLayers:
                 "Attention", states, *own, domain=FUSED, num_heads=heads, unidirectional=1
             )
             if layer == STEPS[-1]:
-                # Of the last layer, one place is needed.
+                # After the last layer, only the last place is needed.
                 last = graph.node("Constant", value_ints=(-1,))
                 seen, total = (graph.node("Gather", part, last, axis=1) for part in (seen, total))
             states, total = _decoded(graph, seen, total, layer, after, heads)
-        # So few rows are computed sooner than a second thread awakes.
+        # With so few rows, waking a second thread takes longer than the computation.
         self._session = graph.opened(
             {"fed": np.float32, **_memory_inputs(*STEPS)}, states, threads=1
         )
 
     def __call__(self, fed: Floats, memory: LayerMemory) -> Floats:
-        """Return a state (n, size) after the decoder's inputs (n, places, size)."""
+        """Return the state (n, size) after the last of the decoder's inputs (n, places, size)."""
         parts = {name: memory[name] for name in _memory_inputs(*STEPS)}
         return self._session(fed=fed, **parts)[0][:, 0]
 
 
 class ArgumentLayers:
-    """The decoder's layer over the arguments of a step. Thread-safe."""
+    """The decoding layer for the arguments of a step. Thread-safe."""
 
     def __init__(self, weights: Weights) -> None:
         graph = Graph(weights)
@@ -129,7 +130,7 @@ class ArgumentLayers:
 
         Args:
             own: States of the parameters (n, most, size).
-            wide: The same beside those of step and tool (n, most, 3 size).
+            wide: The same, concatenated with those of step and tool (n, most, 3 size).
             exists: False for padding (n, most).
         """
         parts = {name: memory[name] for name in _memory_inputs(ARGUMENT)}
@@ -139,7 +140,7 @@ class ArgumentLayers:
 def _decoded(
     graph: Graph, seen: str, total: str, layer: str, after: str, heads: int
 ) -> tuple[str, str]:
-    """Return states after the rest of a decoding layer, behind its attention to the places."""
+    """Add the part of a decoding layer after its self-attention; return its states."""
     states, total = graph.added(total, seen, f"{layer}.own_out", f"{layer}.norms.1")
     # All rows attend to the same joint states.
     query = graph.reshaped(graph.linear(states, f"{layer}.query"), 1, -1, heads * HEAD)
@@ -152,7 +153,7 @@ def _decoded(
 
 
 def _memory_inputs(*layers: str) -> dict[str, type]:
-    """Return the inputs of decoding layers' attention to the joint states."""
+    """Return the inputs for the decoding layers' attention to the joint states."""
     return {**dict.fromkeys(_names(*layers), np.float32), "present": np.int32}
 
 

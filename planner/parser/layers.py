@@ -1,4 +1,4 @@
-"""Small layers of the plan parser in NumPy, each made from the weights of its name."""
+"""Small layers of the plan parser in NumPy; each takes the weights with its name."""
 
 from __future__ import annotations
 
@@ -14,45 +14,45 @@ HIDDEN = np.float32(-1e4)
 
 
 class Linear:
-    """An affine map (…, in) to (…, out)."""
+    """Affine map from (…, in) to (…, out)."""
 
     def __init__(self, weights: Weights, name: str) -> None:
-        # In this order a product of few rows takes a third of the time.
+        # With this memory layout, a product of few rows takes a third of the time.
         self._weight = np.ascontiguousarray(weights[f"{name}.weight"].T)
         self._bias = weights[f"{name}.bias"]
 
     def __call__(self, states: Floats) -> Floats:
-        """Return the map of n states; as one product, since each product reads all weights."""
+        """Return the output for all states, in one product: each product reads all weights."""
         flat = states.reshape(-1, states.shape[-1]) @ self._weight
         flat += self._bias
         return flat.reshape(*states.shape[:-1], flat.shape[-1])
 
 
 class Perceptron:
-    """Two affine maps with a GELU between them."""
+    """Perceptron with one hidden layer (GELU)."""
 
     def __init__(self, weights: Weights, name: str) -> None:
         self._into, self._out = Linear(weights, f"{name}.0"), Linear(weights, f"{name}.2")
 
     def __call__(self, states: Floats) -> Floats:
-        """Return the map of states (…, in) to (…, out)."""
+        """Return the output (…, out) for states (…, in)."""
         return self._out(gelu(self._into(states)))
 
 
 def gelu(states: Floats) -> Floats:
-    """Return the GELU of states (…), to 2e-7 of their size.
+    """Return the GELU of states (…), accurate to 2e-7 times their absolute value.
 
-    The error function is Abramowitz and Stegun's approximation 7.1.26; NumPy has none.
+    NumPy has no error function; this is Abramowitz and Stegun's approximation 7.1.26.
     """
-    size = np.abs(states) * np.float32(0.5**0.5)
-    part = 1 / (1 + np.float32(0.3275911) * size)
-    total = np.zeros_like(part)
+    magnitude = np.abs(states) * np.float32(0.5**0.5)
+    t = 1 / (1 + np.float32(0.3275911) * magnitude)
+    polynomial = np.zeros_like(t)
     for factor in (1.061405429, -1.453152027, 1.421413741, -0.284496736, 0.254829592):
-        total += np.float32(factor)
-        total *= part
-    erf = np.copysign(1 - total * np.exp(-size * size), states)
-    halves: Floats = np.float32(0.5) * states * (1 + erf)
-    return halves
+        polynomial += np.float32(factor)
+        polynomial *= t
+    erf = np.copysign(1 - polynomial * np.exp(-magnitude * magnitude), states)
+    output: Floats = np.float32(0.5) * states * (1 + erf)
+    return output
 
 
 class LayerNorm:
@@ -65,16 +65,16 @@ class LayerNorm:
     def __call__(self, states: Floats) -> Floats:
         """Return the normalised states."""
         centred = states - states.mean(-1, keepdims=True)
-        size = np.sqrt(np.square(centred).mean(-1, keepdims=True) + self._epsilon)
-        normalised: Floats = centred / size * self._weight + self._bias
+        deviation = np.sqrt(np.square(centred).mean(-1, keepdims=True) + self._epsilon)
+        normalised: Floats = centred / deviation * self._weight + self._bias
         return normalised
 
 
 def softmax(scores: Floats) -> Floats:
     """Return probabilities along the last axis."""
-    shares: Floats = np.exp(scores - scores.max(-1, keepdims=True))
-    shares /= np.add.reduce(shares, -1, keepdims=True)
-    return shares
+    probabilities: Floats = np.exp(scores - scores.max(-1, keepdims=True))
+    probabilities /= np.add.reduce(probabilities, -1, keepdims=True)
+    return probabilities
 
 
 def log_softmax(scores: Floats) -> Floats:

@@ -1,4 +1,4 @@
-"""Transformer layers of the plan parser: joint ones with relations, and decoding ones."""
+"""Transformer layers of the plan parser in torch: joint layers and decoding layers."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from torch import Tensor, nn
 
 
 class JointLayer(nn.Module):
-    """A layer over words, context fields and the toolbox's nodes, with a bias a pair of nodes."""
+    """Layer over words, context fields and the toolbox's nodes, with a bias per pair of nodes."""
 
     def __init__(self, size: int, heads: int, dropout: float) -> None:
         super().__init__()
@@ -20,9 +20,10 @@ class JointLayer(nn.Module):
         """Return states (n, nodes, size) after the layer.
 
         Args:
-            related: Added to all attention (1, heads, nodes, nodes).
-            links: Added, both ways, to that of the first nodes to the last (n, heads, first, last).
-            hidden: See ``hidden_bias`` (n, 1, 1, nodes).
+            related: Addends to all attention scores (1, heads, nodes, nodes).
+            links: Addends to the scores between the first and the last nodes, in both directions
+                (n, heads, first, last).
+            hidden: Bias for padding (n, 1, 1, nodes); see ``hidden_bias``.
         """
         query, key, value = (
             _split(part, self.heads) for part in self.into(self.norm(states)).chunk(3, -1)
@@ -31,14 +32,14 @@ class JointLayer(nn.Module):
         first, last = links.shape[2], links.shape[3]
         scores[:, :, :first, -last:] += links
         scores[:, :, -last:, :first] += links.transpose(2, 3)
-        seen = scores.softmax(-1).to(value.dtype) @ value
-        states = states + self.out(_join(seen))
+        attended = scores.softmax(-1).to(value.dtype) @ value
+        states = states + self.out(_join(attended))
         output: Tensor = states + self.forward_layer(self.norm_after(states))
         return output
 
 
 class DecodingLayer(nn.Module):
-    """A layer with attention over its own places, and over the joint states."""
+    """Layer with attention to its own places, and to the joint states."""
 
     def __init__(self, size: int, heads: int, dropout: float) -> None:
         super().__init__()
@@ -50,7 +51,7 @@ class DecodingLayer(nn.Module):
         self.forward_layer = _forward_layer(size, dropout)
 
     def remember(self, memory: Tensor) -> tuple[Tensor, Tensor]:
-        """Return keys and values (n, heads, nodes, size / heads) of joint states."""
+        """Return the layer's keys and values of joint states (n, heads, nodes, size / heads)."""
         key, value = self.memory(memory).chunk(2, -1)
         return _split(key, self.heads), _split(value, self.heads)
 
@@ -60,8 +61,8 @@ class DecodingLayer(nn.Module):
         """Return states (n, places, size) after the layer.
 
         Args:
-            own: True where a place attends to another (n or 1, 1, places, places).
-            memory: Of ``remember``.
+            own: True if a place attends to another (n or 1, 1, places, places).
+            memory: Keys and values from ``remember``.
             present: True for joint states that are not padding (n, 1, 1, nodes).
         """
         query, key, value = (
@@ -94,13 +95,13 @@ def _forward_layer(size: int, dropout: float) -> nn.Sequential:
 
 
 def _attended(query: Tensor, key: Tensor, value: Tensor, bias: Tensor) -> Tensor:
-    """Return attention; plain products are faster here than torch's fused attention."""
+    """Return attention outputs; plain products are faster here than torch's fused attention."""
     scores = query @ key.transpose(-1, -2) * float(query.shape[-1] ** -0.5) + bias
     return scores.softmax(-1).to(value.dtype) @ value
 
 
 def hidden_bias(present: Tensor) -> Tensor:
-    """Return a bias of attention: zero where something is present, else far below zero."""
+    """Return a bias for attention scores: 0 where ``present``, else far below 0."""
     return torch.zeros(present.shape).masked_fill(~present, -1e4)
 
 
@@ -114,5 +115,5 @@ def _join(states: Tensor) -> Tensor:
 
 
 def masked(scores: Tensor, present: Tensor) -> Tensor:
-    """Return scores, far below any other where nothing is present."""
+    """Return scores that are far below all others where not ``present``."""
     return scores.float().masked_fill(~present, -1e4)

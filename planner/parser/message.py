@@ -1,4 +1,4 @@
-"""A message as the plan parser sees it: tokens, their words, the context."""
+"""A message as the plan parser reads it: tokens, words and context fields."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from casewright.planner.spans import RUNS, normalized
 if TYPE_CHECKING:
     from tokenizers import Tokenizer
 
-#: A longer message is cut.
+#: Maximum numbers of words and tokens of a question; a longer one is truncated.
 MAX_WORDS, MAX_TOKENS = 96, 160
-#: Most context fields, tokens of a field, and characters of its value.
+#: Maximum numbers of context fields, of tokens of a field, and of characters of its value.
 MAX_FIELDS, FIELD_TOKENS, VALUE_CHARACTERS = 8, 14, 48
 CLS, SEP = 101, 102
-#: Features of a word beside its tokens.
+#: Number of features of a word, in addition to its tokens; see ``_features``.
 WORD_FEATURES = 6
 _BREAKS = frozenset(".?!;:\n")
 _PIECES = re.compile(r"\p{Lu}+(?!\p{Ll})|\p{Lu}?[^\W\d_\p{Lu}]+|\d+|\p{Lu}")
@@ -39,17 +39,14 @@ class Message:
     """A tokenised message.
 
     Attributes:
-        question: The text.
         ids: Token ids: the question's, then the context's.
         types: 0 for the question's tokens, 1 for the context's.
-        words: First character and end of each of the question's words that were read.
-        word_of: The word of each token, or -1.
-        field_of: The context field of each token, or -1.
-        fields: The context's fields that have a value.
-        features: Of each word (words, WORD_FEATURES).
-        numbers: The numbers that the question names.
-        stems: The stem of each word.
-        field_stems: The stems of each field's value.
+        words: Start and end in characters of each of the question's words that were read.
+        word_of: The number of each token's word, or -1.
+        field_of: The number of each token's context field, or -1.
+        fields: Names of the context fields that have a value.
+        features: Features of the words (words, WORD_FEATURES).
+        numbers: The numbers that the question mentions.
     """
 
     question: str
@@ -65,7 +62,7 @@ class Message:
     field_stems: list[frozenset[str]]
 
     def text(self, first: int, last: int) -> str:
-        """Return the question's text from the first word to the last."""
+        """Return the question's text from one word to another."""
         return self.question[self.words[first][0] : self.words[last][1]]
 
     def find(self, text: str) -> list[tuple[int, int]]:
@@ -80,7 +77,7 @@ class Message:
 
 
 def read_message(tokenizer: Tokenizer, question: str, context: Mapping[str, Any]) -> Message:
-    """Tokenize a question and its context, and cut them to the lengths that are read."""
+    """Tokenize a question and its context, both truncated to the maximum lengths."""
     words = [run.span() for run in RUNS.finditer(question)][:MAX_WORDS]
     encoded = tokenizer.encode(question, add_special_tokens=False)
     ids, word_of = [CLS], [-1]
@@ -131,38 +128,38 @@ def words_in(text: str) -> list[str]:
 
 
 def stem(word: str) -> str:
-    """Return a rough stem of a word: five letters, without a plural's end."""
-    plain = word.casefold()
-    if len(plain) > 3 and plain.endswith("s"):
-        plain = plain[:-1]
-    return plain[:5]
+    """Return a rough stem of a word: its first five letters, without the s of a plural."""
+    lower = word.casefold()
+    if len(lower) > 3 and lower.endswith("s"):
+        lower = lower[:-1]
+    return lower[:5]
 
 
 def _features(question: str, words: Sequence[tuple[int, int]]) -> list[list[float]]:
     features, end = [], 0
-    for start, stop in words:
-        word, gap = question[start:stop], question[end:start]
-        begins = not end or any(char in _BREAKS for char in gap)
+    for start, word_end in words:
+        word, gap = question[start:word_end], question[end:start]
+        starts_sentence = not end or any(character in _BREAKS for character in gap)
         features.append(
             [
-                float(word[0].isupper() and not begins),
-                float(word[0].isupper() and begins),
+                float(word[0].isupper() and not starts_sentence),
+                float(word[0].isupper() and starts_sentence),
                 float(len(word) > 1 and word.isupper()),
-                float(any(char.isdigit() for char in word)),
-                float(begins),
-                float(any(char in "\"'“”«»‘’," for char in gap)),
+                float(any(character.isdigit() for character in word)),
+                float(starts_sentence),
+                float(any(character in "\"'“”«»‘’," for character in gap)),
             ]
         )
-        end = stop
+        end = word_end
     return features
 
 
 def _numbers(question: str, words: Sequence[tuple[int, int]]) -> list[Number]:
     numbers = []
     for mention in number_mentions(question):
-        within = [
+        overlapping = [
             w for w, (start, end) in enumerate(words) if start < mention.end and mention.start < end
         ]
-        if within:
-            numbers.append(Number(mention.value, within[0], within[-1]))
+        if overlapping:
+            numbers.append(Number(mention.value, overlapping[0], overlapping[-1]))
     return numbers

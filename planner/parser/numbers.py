@@ -1,4 +1,4 @@
-"""Numbers that a message names, in digits or in words."""
+"""Numbers that a message mentions, in digits or in words."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _SMALL = (
 )
 _TENS = "twenty thirty forty fifty sixty seventy eighty ninety"
 _ORDINALS = "first second third fourth fifth sixth seventh eighth ninth tenth"
-#: Other words that mean a number, by the number.
+#: Other words that mean a number, grouped by the number.
 _OTHERS = {
     0.0: "no none nothing",
     0.25: "quarter",
@@ -35,18 +35,18 @@ _WORDS = {
     **{word: value for value, words in _OTHERS.items() for word in words.split()},
 }
 _SCALES = {"hundred": 100.0, "thousand": 1000.0, "k": 1000.0, "million": 1e6, "dozen": 12.0}
-#: Factors of units, for tools that count in a smaller unit.
+#: Factors of units, for tools that expect a smaller unit: days, months, minutes.
 _UNITS = {"week": 7.0, "weeks": 7.0, "fortnight": 14.0, "fortnights": 14.0, "years": 12.0}
 _UNITS |= {"year": 12.0, "percent": 0.01, "hour": 60.0, "hours": 60.0, "month": 30.0}
 _TOKEN = re.compile(r"\d+(?:[.,'’]\d+)*|[^\W\d_]+|%")
 
-#: A plan's numbers have 64 bits.
+#: Numbers from here on do not fit into a plan, whose numbers have 64 bits.
 TOO_LARGE = 2**63
 
 
 @dataclass(frozen=True, slots=True)
 class NumberMention:
-    """A number and the characters that name it: from ``start`` to before ``end``."""
+    """A number, and the range of characters that mention it."""
 
     value: float
     start: int
@@ -82,7 +82,7 @@ def _mentions_at(tokens: list[tuple[str, int, int]], position: int) -> Iterator[
 
 
 def _joins(total: float, value: float, word: str) -> bool:
-    """Return whether a word continues a number, as in ``forty two`` and ``one and a half``."""
+    """Return True if a word continues a number, as in ``forty two`` and ``one and a half``."""
     if word == "half":
         return True
     return 0 < value < 100 and total >= 20 and total % (10 if value < 10 else 100) == 0
@@ -93,13 +93,13 @@ def _values(word: str) -> Iterator[float]:
         yield _WORDS[word]
     if not word[0].isdigit():
         return
-    plain = word.replace("'", "").replace("’", "")
-    marks = [char for char in plain if char in ".,"]
-    if not marks:
-        yield float(plain)
+    digits = word.replace("'", "").replace("’", "")
+    separators = [character for character in digits if character in ".,"]
+    if not separators:
+        yield float(digits)
         return
-    integer, _, rest = plain.rpartition(marks[-1])
-    if len(set(marks)) < len(marks) or len(rest) == 3:
-        yield float(re.sub("[.,]", "", plain))
-    if len(rest) != 3 or marks[-1] == ".":
-        yield float(re.sub("[.,]", "", integer) + "." + rest)
+    integer, _, decimals = digits.rpartition(separators[-1])
+    if len(set(separators)) < len(separators) or len(decimals) == 3:
+        yield float(re.sub("[.,]", "", digits))
+    if len(decimals) != 3 or separators[-1] == ".":
+        yield float(re.sub("[.,]", "", integer) + "." + decimals)

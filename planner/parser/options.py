@@ -1,4 +1,4 @@
-"""Masks of the valid values of each argument, by which every plan is valid."""
+"""Masks of the valid values of each argument, so that every plan of the parser is valid."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ Mask = NDArray[np.bool_]
 
 
 class Options:
-    """Masks for a toolbox.
+    """Masks for a toolbox, True for valid values.
 
     Attributes:
-        plain: Of the PLAIN kinds (parameters, PLAIN).
-        choices: Of choices (parameters, choices).
-        owner: The tool of each result field (fields,).
+        plain: Mask of the PLAIN kinds (parameters, PLAIN).
+        choices: Mask of choices (parameters, choices).
+        owner: Number of the tool of each result field (fields,).
         steps: True for parameters that may refer to a step (parameters,).
         nothing: Number of the tool ``no_evidence``.
     """
@@ -30,7 +30,7 @@ class Options:
     def __init__(self, schema: Schema) -> None:
         self.schema = schema
         parameters = [parameter for _, parameter in schema.parameters]
-        plain = [_plain(parameter) for parameter in parameters]
+        plain = [_plain_mask(parameter) for parameter in parameters]
         self.plain: Mask = np.array(plain, dtype=bool).reshape(-1, PLAIN)
         self.choices: Mask = np.zeros((len(parameters), len(schema.choices)), dtype=bool)
         for choice, (number, _) in enumerate(schema.choices):
@@ -45,7 +45,7 @@ class Options:
         self._names = self._likeness([name for _, name in schema.results])
 
     def plain_of(self, message: Message) -> Mask:
-        """Return ``plain`` for a message: spans need words, numbers one that fits."""
+        """Return ``plain`` for a message: a span needs words, and a number one that fits."""
         mask = self.plain.copy()
         mask[:, SPAN] &= bool(message.words)
         mask[:, NUMBER] &= self.numbers_of(message).any(1)
@@ -54,7 +54,7 @@ class Options:
         return mask
 
     def numbers_of(self, message: Message) -> Mask:
-        """Return True for the numbers that fit a parameter (parameters, max(1, numbers))."""
+        """Return True for the numbers that a parameter may take (parameters, max(1, numbers))."""
         rows = [
             [number_for(parameter, number) is not None for number in message.numbers] or [False]
             for _, parameter in self.schema.parameters
@@ -71,7 +71,7 @@ class Options:
         return mask
 
     def unlike_of(self, message: Message) -> Mask:
-        """Return True for fields unlike a parameter's name where another field has that name.
+        """Return True for fields with an unlike name, if another has the parameter's name.
 
         Shape (parameters, max(1, context fields) + result fields).
         """
@@ -80,25 +80,25 @@ class Options:
         return unlike
 
     def _likeness(self, names: Sequence[str]) -> NDArray[np.int64]:
-        """Return the relations of the parameters' to other names (parameters, names)."""
+        """Return the relation of each parameter's name to each other name (parameters, names)."""
         rows = [[likeness(p.name, name) for name in names] for _, p in self.schema.parameters]
         return np.array(rows, dtype=np.int64).reshape(len(rows), len(names))
 
-    def callable_with(self, able: Mask) -> Mask:
-        """Return True for tools that may be called, given the parameters that have a value."""
+    def callable_with(self, has_values: Mask) -> Mask:
+        """Return True for tools that may be called, given True for parameters with a value."""
         usable = np.ones(len(self.schema.tools), dtype=bool)
-        for (tool, parameter), has_value in zip(self.schema.parameters, able, strict=True):
+        for (tool, parameter), has_value in zip(self.schema.parameters, has_values, strict=True):
             usable[tool] &= has_value or not parameter.required
         return usable
 
     def results_of(self, before: Sequence[int], places: int) -> Mask:
-        """Return True for the results that the earlier steps have (places, fields)."""
+        """Return True for result fields of the step at each place (places, fields)."""
         tools = [*before, *[-1] * places][:places]
         mask: Mask = np.array(tools)[:, None] == self.owner
         return mask
 
 
-def _plain(parameter: Parameter) -> list[bool]:
+def _plain_mask(parameter: Parameter) -> list[bool]:
     sources = parameter.sources
     text = parameter.fits("") and bool(sources & {Source.SPAN, Source.LITERAL})
     return [

@@ -1,4 +1,4 @@
-"""The plan parser's network: cards and messages, joint layers with relations, pointers."""
+"""The plan parser's network in torch: encoding of cards and messages, joint layers, decoder."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from casewright.planner.parser.plan_reading import KIND_COUNT, LONGEST, PLACES, 
 from casewright.planner.parser.schema import PARAMETER_FEATURES, RELATIONS, TOOL_FEATURES
 
 SIZE, HEADS, LAYERS = 256, 8, 3
-#: Texts that the encoder reads together, where there are many.
+#: Number of texts in a batch of the encoder, if there are more than 24 texts.
 TOGETHER = 10
 
 
@@ -35,9 +35,9 @@ class Encoded:
     Attributes:
         words: States of words (n, words, encoder).
         fields: States of context fields (n, fields, encoder).
-        features: Of words (n, words, WORD_FEATURES).
-        vectors: Of whole messages (n, encoder).
-        keys: Of messages (n, KEY); see ``Cases``.
+        features: Features of words (n, words, WORD_FEATURES).
+        vectors: Mean states of the questions (n, encoder).
+        keys: Keys by which messages are compared (n, KEY); see ``Cases``.
     """
 
     words: Tensor
@@ -49,17 +49,15 @@ class Encoded:
 
 @dataclass(slots=True)
 class Memory:
-    """Messages joined with a toolbox.
+    """Messages encoded together with a toolbox.
 
     Attributes:
-        states: Of all nodes (n, nodes, SIZE): words, context fields, then the toolbox's.
+        states: States of all nodes (n, nodes, SIZE): words, context fields, the toolbox's nodes.
         present: False for padding (n, nodes).
         words: Number of nodes of words.
         fields: Number of nodes of context fields.
         sizes: Numbers of tools, parameters, choices and result fields.
-        votes: Of the cases.
-        cases: All cases.
-        keys_values: Keys and values of the states, by decoding layer.
+        keys_values: Keys and values of the states, for each decoding layer.
     """
 
     states: Tensor
@@ -72,7 +70,7 @@ class Memory:
     keys_values: dict[DecodingLayer, tuple[Tensor, Tensor]] = field(default_factory=dict)
 
     def remembered(self, layer: DecodingLayer, rows: Tensor | None) -> tuple[Tensor, Tensor]:
-        """Return a layer's keys and values, of some messages; all by default."""
+        """Return a layer's keys and values for the messages ``rows``, or for all."""
         if layer not in self.keys_values:
             self.keys_values[layer] = layer.remember(self.states)
         key, value = self.keys_values[layer]
@@ -80,7 +78,7 @@ class Memory:
 
     @property
     def first(self) -> int:
-        """Node of the first tool."""
+        """Number of the first tool's node."""
         return self.words + self.fields
 
     def part(self, number: int) -> Tensor:
@@ -92,12 +90,11 @@ class Memory:
 class ParserNetwork(nn.Module):
     """Encoder, joint layers and decoder of the plan parser.
 
-    Methods that take ``rows`` compute for several steps or arguments of the messages in ``memory``:
-    ``rows`` are the messages' numbers, and ``places`` those of the steps, from 0.
+    Methods with ``rows`` compute several steps or arguments of the messages in ``memory``: ``rows``
+    are the numbers of their messages, and ``places`` the numbers of their steps, from 0.
 
     Args:
         encoder: A BERT-like model with hidden states as its first output.
-        dropout: In training.
     """
 
     def __init__(self, encoder: Any, dropout: float = 0.1) -> None:
@@ -105,7 +102,7 @@ class ParserNetwork(nn.Module):
         width = int(encoder.config.hidden_size)
         self.encoder = encoder
         self.depth = len(encoder.encoder.layer)
-        #: The encoder's layers below this one are frozen; ``kept`` may cache their states.
+        #: Number of the encoder's frozen layers; ``kept`` may return cached states of these.
         self.split = self.depth
         self.kept: Callable[[Tensor, Tensor, Tensor], Tensor] | None = None
         self.word, self.field = nn.Linear(width, SIZE), nn.Linear(width, SIZE)
@@ -153,7 +150,7 @@ class ParserNetwork(nn.Module):
         self.number_features = nn.Sequential(nn.Linear(3, 32), nn.GELU(), nn.Linear(32, SIZE))
 
     def _encoded(self, ids: Tensor, mask: Tensor, types: Tensor) -> Tensor:
-        """Return token states (n, tokens, encoder) of the encoder."""
+        """Return the encoder's token states (n, tokens, encoder)."""
         lower = self.lower if self.kept is None else self.kept
         states = lower(ids, mask, types)
         return self._layers(states, mask, self.split, None) if self.split < self.depth else states
@@ -164,7 +161,7 @@ class ParserNetwork(nn.Module):
         return self._layers(states, mask, 0, self.split)
 
     def _layers(self, states: Tensor, mask: Tensor, first: int, last: int | None) -> Tensor:
-        """Return states after some of the encoder's layers; texts are batched by their length."""
+        """Return states after some of the encoder's layers, in batches of texts of like length."""
         lengths = mask.sum(-1)
         order = lengths.argsort()
         outputs = []
@@ -187,7 +184,7 @@ class ParserNetwork(nn.Module):
         return Encoded(words, fields, arrays["features"], vectors, self.cases.keys(vectors))
 
     def schema(self, arrays: dict[str, Tensor], sizes: tuple[int, int, int, int]) -> Tensor:
-        """Encode a toolbox's cards to its nodes' states (nodes, SIZE)."""
+        """Return the states of a toolbox's nodes (nodes, SIZE), encoded from its cards."""
         states = self._encoded(arrays["ids"], arrays["mask"], torch.zeros_like(arrays["ids"]))
         flat = states.flatten(0, 1)
         parts = (arrays["nodes"].to(flat.dtype) @ flat).split(list(sizes))
@@ -208,10 +205,10 @@ class ParserNetwork(nn.Module):
         cases: CaseData,
         known: Tensor,
     ) -> Memory:
-        """Join messages with a toolbox's nodes.
+        """Encode messages together with a toolbox's nodes.
 
         Args:
-            nodes: Of ``schema``.
+            nodes: States of the nodes, from ``schema``.
             sizes: Numbers of tools, parameters, choices and result fields.
             pairs: See ``arrays.pair_arrays``.
             known: True for the cases that each message may use (n, cases).
@@ -242,11 +239,11 @@ class ParserNetwork(nn.Module):
         )
 
     def _bias(self, pairs: dict[str, Tensor]) -> tuple[Tensor, Tensor]:
-        """Return the biases of attention.
+        """Return the biases of attention scores.
 
         Returns:
-            By relation (layers, 1, heads, nodes, nodes), and by links (layers, n, heads, words +
-            context fields, context fields + the toolbox's nodes).
+            Those for relations (layers, 1, heads, nodes, nodes), and those for links (layers, n,
+            heads, words + context fields, context fields + the toolbox's nodes).
         """
         related = self.relation(pairs["relations"]).permute(2, 0, 1)
         related = related.unflatten(0, (LAYERS, 1, HEADS))
@@ -259,7 +256,7 @@ class ParserNetwork(nn.Module):
         """Return the decoder's input after each step (steps, SIZE).
 
         Args:
-            taken: Mean of the steps' ``values`` (steps, SIZE).
+            taken: Mean of the ``values`` of each step's arguments (steps, SIZE).
         """
         inputs: Tensor = memory.part(0)[rows, tools] + taken + self.place(places + 1)
         return inputs
@@ -276,8 +273,8 @@ class ParserNetwork(nn.Module):
         """Return embeddings of arguments (arguments, SIZE).
 
         Args:
-            weights: Over the nodes that each points to (arguments, nodes).
-            indices: Which result each takes.
+            weights: Weights over the nodes to which each argument points (arguments, nodes).
+            indices: Index of the result that each argument takes.
         """
         states = (weights[:, None].to(memory.states.dtype) @ memory.states[rows])[:, 0]
         values: Tensor = (
@@ -288,29 +285,29 @@ class ParserNetwork(nn.Module):
         )
         return values
 
-    def decode(self, memory: Memory, fed: Tensor, rows: Tensor | None = None) -> Tensor:
+    def decode(self, memory: Memory, inputs: Tensor, rows: Tensor | None = None) -> Tensor:
         """Return a state (n, places, SIZE) for the step at each place.
 
         Args:
-            fed: ``step_inputs`` of the steps before (n, places, SIZE), ``start`` at first.
+            inputs: The decoder's inputs: ``start``, then ``step_inputs`` (n, places, SIZE).
         """
         present = memory.present if rows is None else memory.present[rows]
-        places = fed.shape[1]
+        places = inputs.shape[1]
         causal = torch.ones(places, places, dtype=torch.bool).tril()[None, None]
         for layer in self.steps:
             assert isinstance(layer, DecodingLayer)
-            fed = layer(fed, causal, memory.remembered(layer, rows), present[:, None, None])
-        states: Tensor = self.step_norm(fed)
+            inputs = layer(inputs, causal, memory.remembered(layer, rows), present[:, None, None])
+        states: Tensor = self.step_norm(inputs)
         return states
 
     def tools(
-        self, memory: Memory, decoded: Tensor, before: Tensor, rows: Tensor | None = None
+        self, memory: Memory, decoded: Tensor, previous_tools: Tensor, rows: Tensor | None = None
     ) -> Tensor:
         """Return logits (n, places, tools + 1) of each tool and, last, of the plan's end.
 
         Args:
-            decoded: Of ``decode``.
-            before: The tool before each place; see ``continued``.
+            decoded: States from ``decode``.
+            previous_tools: The tool before each place; see ``continued``.
         """
         count = memory.sizes[0]
         states, votes, weights = memory.part(0), memory.votes.tools, memory.votes.weights
@@ -320,7 +317,7 @@ class ParserNetwork(nn.Module):
         keys = self.tool_key(torch.cat([states, end.to(states.dtype)], 1))
         logits = dots(self.tool_query(decoded), keys)
         evidence = self.tool_votes(votes).transpose(1, 2)
-        following = continued(memory.cases, weights, before, count)
+        following = continued(memory.cases, weights, previous_tools, count)
         logits = logits + self.next_votes(following)[..., 0]
         total: Tensor = logits + nn.functional.pad(evidence, (0, 1))
         return total
@@ -331,8 +328,8 @@ class ParserNetwork(nn.Module):
         """Return a state (steps, most, SIZE) for each argument of steps.
 
         Args:
-            states: Of the steps (steps, SIZE).
-            parameters: Their tools' parameters, padded with -1 (steps, most).
+            states: States of the steps (steps, SIZE).
+            parameters: Parameters of the steps' tools, padded with -1 (steps, most).
         """
         exists = parameters >= 0
         slots = memory.part(1)[rows[:, None], parameters.clamp(min=0)]
@@ -358,7 +355,7 @@ class ParserNetwork(nn.Module):
         """Return logits of the options of each argument.
 
         Args:
-            states: Of the arguments (arguments, SIZE).
+            states: States of the arguments (arguments, SIZE).
             likeness: ``arrays.name_likeness`` and ``arrays.field_likeness``.
 
         Returns:
@@ -366,7 +363,7 @@ class ParserNetwork(nn.Module):
             (arguments, fields) and result fields by step (arguments, PLACES, fields).
         """
         votes = memory.votes
-        base = self.plain(states).float() + self.kind_votes(votes.kinds[rows, parameters])
+        kind_logits = self.plain(states).float() + self.kind_votes(votes.kinds[rows, parameters])
         query = states[:, None]
         choice = dots(query, self.choice_key(memory.part(2))[rows])[:, 0]
         choice = choice + self.choice_votes(with_sign(votes.choices[rows]))[..., 0]
@@ -380,21 +377,26 @@ class ParserNetwork(nn.Module):
         result = dots(query, self.field_key(memory.part(3))[rows])[:, 0]
         result = result + self.field_votes(evidence)[..., 0]
         steps = torch.arange(PLACES)
-        away = (places[:, None] - steps[None]).clamp(min=0, max=PLACES)
-        step = dots(query, self.place.weight[None, 1:] + self.distance(away))[:, 0]
-        result = result[:, None] + step[..., None] + base[:, None, None, 8]
-        return base[:, :PLAIN], choice + base[:, 6:7], context + base[:, 7:8], result
+        distances = (places[:, None] - steps[None]).clamp(min=0, max=PLACES)
+        step = dots(query, self.place.weight[None, 1:] + self.distance(distances))[:, 0]
+        result = result[:, None] + step[..., None] + kind_logits[:, None, None, 8]
+        return (
+            kind_logits[:, :PLAIN],
+            choice + kind_logits[:, 6:7],
+            context + kind_logits[:, 7:8],
+            result,
+        )
 
     def spans(self, memory: Memory, states: Tensor, rows: Tensor) -> Tensor:
-        """Return logits (arguments, words, LONGEST) of runs by first word and length less one."""
+        """Return logits (arguments, words, LONGEST) of spans, by first word and length - 1."""
         words = memory.states[:, : memory.words]
         query = states[:, None]
         first = dots(query, self.span_first(words)[rows])[:, 0]
         last = dots(query, self.span_last(words)[rows])[:, 0]
         ends = [layer(words) for layer in self.span_ends]
         joined = self.span_join(states)[:, None] * ends[0][rows]
-        both = (joined @ ends[1][rows].transpose(1, 2)).float() / 8
-        pair = first[:, :, None] + last[:, None] + both
+        products = (joined @ ends[1][rows].transpose(1, 2)).float() / 8
+        pair = first[:, :, None] + last[:, None] + products
         start = torch.arange(memory.words)
         stop = start[:, None] + torch.arange(LONGEST)
         present = memory.present[:, : memory.words][rows][:, stop.clamp(max=memory.words - 1)]
@@ -406,7 +408,8 @@ class ParserNetwork(nn.Module):
     ) -> Tensor:
         """Return logits (arguments, numbers) of the message's numbers.
 
-        ``weights`` and ``facts`` are of ``arrays.number_arrays``.
+        ``weights`` and ``facts`` are the numbers' weights and features; see
+        ``arrays.number_arrays``.
         """
         pooled = weights.to(memory.states.dtype) @ memory.states[:, : memory.words]
         keys = self.number_key(pooled) + self.number_features(facts)

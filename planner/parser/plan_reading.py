@@ -1,4 +1,4 @@
-"""Plans as the plan parser points to them: read from the plan language, and written in it."""
+"""Conversion of plans to pointers into message and toolbox, and back."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ from casewright.planner.plan import (
 )
 from casewright.tools import Parameter
 
-#: Kinds of an argument. The first six are complete or point to words; the others point to nodes.
+#: Kinds of an argument. The first six are complete or point to words; the others point to a node.
 OMIT, QUESTION, TRUE, FALSE, SPAN, NUMBER, CHOICE, CONTEXT, STEP = range(9)
 KIND_COUNT = 9
-#: Number of those first kinds, which stand in one row; others are by choice, field and step.
+#: Number of these first kinds, whose logits are one row; the other kinds have one per node.
 PLAIN = 6
-#: Results of a step that can be referred to.
+#: Number of results of a step to which the parser can refer.
 RESULTS = 4
-#: Steps that have embeddings of their own, and the longest span in words.
+#: Number of steps with embeddings, and maximum number of words of a span.
 PLACES, LONGEST = 12, 14
 
 
@@ -34,13 +34,13 @@ class Argument:
     """An argument as pointers into a message and a schema.
 
     Attributes:
-        parameter: Its number in the schema.
-        kind: One of the kinds.
+        parameter: Number of its parameter in the schema.
+        kind: One of the kinds above.
         spans: First and last word of every occurrence of its text.
-        numbers: The message's numbers that have its value.
+        numbers: Indices of the message's numbers that have its value.
         node: Number of its choice, context field or result field.
-        step: The step that it refers to, counted from 0.
-        index: Which of that step's results.
+        step: The step to which it refers, counted from 0.
+        index: Index of the result of that step.
     """
 
     parameter: int
@@ -54,7 +54,7 @@ class Argument:
 
 @dataclass(frozen=True, slots=True)
 class ReadStep:
-    """A step: its tool's number, and an argument for each of the tool's parameters."""
+    """A step: the number of its tool, and an argument for each parameter of the tool."""
 
     tool: int
     arguments: tuple[Argument, ...]
@@ -63,11 +63,11 @@ class ReadStep:
 def pointed(
     argument: Argument, message: Message, schema: Schema, words: int, fields: int
 ) -> tuple[int, int]:
-    """Return the first node that an argument points to, and the one past the last.
+    """Return the range of nodes to which an argument points: the first and the end.
 
     Args:
-        words: Nodes of words, before those of context fields and of the toolbox.
-        fields: Nodes of context fields.
+        words: Number of nodes of words, which come before those of context fields and toolbox.
+        fields: Number of nodes of context fields.
     """
     if argument.kind == SPAN:
         return argument.spans[0][0], argument.spans[0][1] + 1
@@ -90,7 +90,7 @@ def number_for(parameter: Parameter, number: Number) -> int | float | None:
 
 
 def read_plan(plan: Plan, schema: Schema, message: Message) -> list[ReadStep] | None:
-    """Return a plan as pointers; ``None`` if a part of it cannot be pointed to."""
+    """Return a plan as pointers; ``None`` if nothing has the value of one of its arguments."""
     numbers = {tool.name: number for number, tool in enumerate(schema.tools)}
     if any(tool not in numbers for tool in plan.tools):
         return None
@@ -137,7 +137,7 @@ def _argument(
 
 
 def _closest(text: str, message: Message) -> tuple[tuple[int, int], ...]:
-    """Return the shortest run of words with most of the words of a text that is no span, if any."""
+    """Return the span from the first to the last word of a text, if half of its words occur."""
     stems = {stem(word) for word in words_in(text)}
     words = [number for number, word in enumerate(message.stems) if word in stems]
     if words and 2 * len({message.stems[number] for number in words}) >= len(stems):
@@ -146,7 +146,7 @@ def _closest(text: str, message: Message) -> tuple[tuple[int, int], ...]:
 
 
 def write_plan(steps: Sequence[ReadStep], schema: Schema, message: Message) -> Plan:
-    """Return the plan of steps that are given as pointers."""
+    """Return the plan of steps with pointers."""
     return Plan(
         tuple(
             Step(

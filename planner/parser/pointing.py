@@ -37,19 +37,18 @@ _LINEAR = (
     "number_key took took_for"
 )
 _PERCEPTRONS = "tool_votes kind_votes choice_votes context_votes field_votes number_features"
-#: Affine maps of an argument's state.
+#: Affine maps whose only input is an argument's state.
 _MAPS = ("plain", "which", "span_join")
 
 
 @dataclass(frozen=True, slots=True)
 class JoinedMessage:
-    """A message joined with a toolbox.
+    """A message encoded together with a toolbox.
 
     Attributes:
-        states: Of words, context fields and the toolbox's nodes (nodes, size).
-        memory: The decoding layers' keys and values of the states.
-        fields: Nodes of context fields; at least one.
-        votes: Of the cases.
+        states: States of words, context fields and the toolbox's nodes (nodes, size).
+        memory: Keys and values of the states, for each decoding layer.
+        fields: Number of nodes of context fields, at least one.
         names: See ``arrays.name_likeness``.
     """
 
@@ -59,7 +58,7 @@ class JoinedMessage:
     memory: LayerMemory
     fields: int
     votes: Votes[Floats]
-    known: CaseData
+    cases: CaseData
     names: Floats
 
 
@@ -67,8 +66,8 @@ class PointerLayers:
     """The decoder's layers.
 
     Attributes:
-        keys: By name, what an argument's state is multiplied with for every message (…, size).
-        bias: Added to the products with the first of them.
+        keys: By name, the keys (…, size) of an argument's state that do not depend on the message.
+        bias: Addend to the products with the first keys, which are those of ``_MAPS``.
     """
 
     def __init__(self, weights: Weights) -> None:
@@ -88,7 +87,7 @@ class PointerLayers:
 
 
 class Pointers:
-    """Scores of the plans of one message."""
+    """Scores for the parts of a message's plans."""
 
     def __init__(self, layers: PointerLayers, joint: JoinedMessage) -> None:
         self._layers, self._joint = layers, joint
@@ -108,8 +107,8 @@ class Pointers:
             np.concatenate([with_sign(votes.fields), joint.names], -1),
             facts[0],
         )
-        #: Weighted cases in which a tool follows another (tools + 1, tools + 1).
-        self._pairs = np.tensordot(votes.weights, joint.known.pairs, 1)
+        #: Sum of the weights of the cases in which a tool follows another (tools + 1, tools + 1).
+        self._pairs = np.tensordot(votes.weights, joint.cases.pairs, 1)
         self._choices, self._contexts, self._fields = choice[:, 0], context[..., 0], field[..., 0]
         keys = {
             "choice": linear["choice_key"](choices),
@@ -122,8 +121,9 @@ class Pointers:
         keys = layers.keys | {name: key / layers.root for name, key in keys.items()}
         self._keys = np.concatenate([*keys.values()]).T
         stops = pairwise(np.cumsum([0, *map(len, keys.values())]).tolist())
-        self._at = {name: slice(*both) for name, both in zip(keys, stops, strict=True)}
-        # The products of a query's affine map with keys are those of its input with other keys.
+        self._columns = {name: slice(*bounds) for name, bounds in zip(keys, stops, strict=True)}
+        # Each key is multiplied with the weights of the query's affine map: then the query need not
+        # be computed, and its input is multiplied with the keys.
         tools_and_end = np.concatenate([self._tools, layers.end[None]])
         tool_keys: Floats = linear["tool_key"](tools_and_end) / layers.root
         self._tool_keys = (tool_keys @ layers.query[0]).T
@@ -141,31 +141,31 @@ class Pointers:
         start: Floats = self._layers.start + self._layers.place[0]
         return start
 
-    def next(self, fed: Floats, before: NDArray[np.int64]) -> tuple[Floats, Floats]:
-        """Return scores of the next tool after n beginnings of the same length.
+    def next(self, inputs: Floats, previous_tools: NDArray[np.int64]) -> tuple[Floats, Floats]:
+        """Return scores of the next tool for n hypotheses of the same length.
 
         Args:
-            fed: ``start``, then the ``step_inputs`` of each step (n, places, size).
-            before: The end's number, then the tools (n, places).
+            inputs: The decoder's inputs: ``start``, then ``step_inputs`` (n, places, size).
+            previous_tools: The number of the end, then the tools so far (n, places).
 
         Returns:
             States (n, size), and logits of each tool and, last, of the end (n, tools + 1).
         """
-        states = self._layers.steps(fed, self._joint.memory)
-        [votes] = self._layers.next_votes(self._following(before))
+        states = self._layers.steps(inputs, self._joint.memory)
+        [votes] = self._layers.next_votes(self._following(previous_tools))
         logits: Floats = states @ self._tool_keys + self._tool_votes + votes[..., 0]
         return states, logits
 
-    def _following(self, before: NDArray[np.int64]) -> Floats:
-        """Return the cases' votes on each tool and the end after some tools (n, tools + 1, 4)."""
-        known, weights = self._joint.known, self._joint.votes.weights
-        sequences = known.sequences.T
-        pairs = self._pairs[before[:, -1]]
-        for number, tools in enumerate(before[:, 1:].T):
+    def _following(self, previous_tools: NDArray[np.int64]) -> Floats:
+        """Return the cases' votes for the next tool or the end (n, tools + 1, 4)."""
+        cases, weights = self._joint.cases, self._joint.votes.weights
+        sequences = cases.sequences.T
+        pairs = self._pairs[previous_tools[:, -1]]
+        for number, tools in enumerate(previous_tools[:, 1:].T):
             weights = weights * (sequences[min(number, len(sequences) - 1)] == tools[:, None])
         # A sequence that has ended has -1, which does not count.
-        following = sequences[min(before.shape[1], len(sequences)) - 1]
-        weights = np.broadcast_to(weights, (len(before), len(following)))
+        following = sequences[min(previous_tools.shape[1], len(sequences)) - 1]
+        weights = np.broadcast_to(weights, (len(previous_tools), len(following)))
         votes = weights @ (following[:, None] == np.arange(pairs.shape[1])).astype(np.float32)
         shares = votes / (weights.sum(1, keepdims=True) + 0.05)
         return np.stack([votes, shares, pairs, pairs / (pairs.sum(1, keepdims=True) + 0.05)], -1)
@@ -173,18 +173,20 @@ class Pointers:
     def arguments(
         self, states: Floats, tools: Sequence[int], parameters: NDArray[np.int64]
     ) -> Floats:
-        """Return a row for each argument of n steps, one after the other, for the methods below.
+        """Return a row of products with all keys for each argument of n steps, in order.
+
+        The methods below take these rows.
 
         Args:
-            states: Of the steps (n, size).
-            parameters: The tools' parameters, padded with -1 (n, most).
+            states: States of the steps (n, size).
+            parameters: Parameters of the steps' tools, padded with -1 (n, most).
         """
         exists = parameters >= 0
         slots = self._parameters[parameters.clip(0)]
-        each = [
+        tiled = [
             np.broadcast_to(part[:, None], slots.shape) for part in (states, self._tools[tools])
         ]
-        wide = np.concatenate([slots, *each], -1)
+        wide = np.concatenate([slots, *tiled], -1)
         rows: Floats = self._layers.argument(slots, wide, exists, self._joint.memory)[exists]
         rows = rows @ self._keys
         rows[:, : len(self._layers.bias)] += self._layers.bias
@@ -194,43 +196,43 @@ class Pointers:
         """Return logits of the options of each argument.
 
         Args:
-            rows: Of the arguments.
-            step: The number of their step, from 0.
+            rows: Rows of the arguments.
+            step: Number of their step, from 0.
 
         Returns:
             (arguments, options): PLAIN kinds, choices, context fields, and result fields by step.
         """
-        base = rows[:, self._at["plain"]] + self._kinds[parameters]
-        away = (step - np.arange(PLACES)).clip(0)
-        steps = rows[:, self._at["place"]] + rows[:, self._at["distance"]][:, away]
-        fields = rows[:, self._at["field"]] + self._fields[parameters] + base[:, STEP, None]
-        context = rows[:, self._at["context"]] + self._contexts[parameters]
+        kinds = rows[:, self._columns["plain"]] + self._kinds[parameters]
+        distances = (step - np.arange(PLACES)).clip(0)
+        steps = rows[:, self._columns["place"]] + rows[:, self._columns["distance"]][:, distances]
+        fields = rows[:, self._columns["field"]] + self._fields[parameters] + kinds[:, STEP, None]
+        context = rows[:, self._columns["context"]] + self._contexts[parameters]
         parts = [
-            base[:, :PLAIN],
-            rows[:, self._at["choice"]] + self._choices + base[:, CHOICE, None],
-            context + base[:, CONTEXT, None],
+            kinds[:, :PLAIN],
+            rows[:, self._columns["choice"]] + self._choices + kinds[:, CHOICE, None],
+            context + kinds[:, CONTEXT, None],
             (fields[:, None] + steps[..., None]).reshape(len(rows), -1),
         ]
         return np.concatenate(parts, 1)
 
     def runs(self, rows: Floats) -> Floats:
-        """Return logits (n, words, LONGEST) of runs by first word and length less one."""
-        first, last = rows[:, self._at["first"]], rows[:, self._at["last"]]
-        both = (rows[:, self._at["span_join"]][:, None] * self._begins) @ self._ends
-        pairs = first[:, :, None] + last[:, None] + both
+        """Return logits (n, words, LONGEST) of spans, by first word and length - 1."""
+        first, last = rows[:, self._columns["first"]], rows[:, self._columns["last"]]
+        products = (rows[:, self._columns["span_join"]][:, None] * self._begins) @ self._ends
+        pairs = first[:, :, None] + last[:, None] + products
         logits = pairs[:, self._starts, self._stops] + self._lengths
         return logits.astype(np.float32, copy=False)
 
     def results(self, rows: Floats) -> Floats:
-        """Return logits of which result of a step each argument takes (n, RESULTS)."""
-        return rows[:, self._at["which"]]
+        """Return logits of the index of the result that an argument takes (n, RESULTS)."""
+        return rows[:, self._columns["which"]]
 
     def numbers(self, rows: Floats) -> Floats:
         """Return logits of the message's numbers for each argument (n, numbers)."""
-        return rows[:, self._at["number"]]
+        return rows[:, self._columns["number"]]
 
     def step_inputs(self, steps: Sequence[ReadStep], number: int) -> Floats:
-        """Return the decoder's inputs (n, size) after steps with their number, from 0."""
+        """Return the decoder's inputs (n, size) for steps with this number, from 0."""
         joint, layers = self._joint, self._layers
         shares = np.zeros((len(steps), len(joint.states)), np.float32)
         slots = np.zeros((len(steps), len(self._parameters)), np.float32)
@@ -244,7 +246,7 @@ class Pointers:
                 slots[row, argument.parameter] += share
                 taken[row, argument.kind] += share
                 taken[row, KIND_COUNT + argument.index] += share
-        # The mean of maps is the map of the mean.
+        # The mean of the maps of all arguments is the map of their mean.
         values: Floats = layers.linear["took"](shares @ joint.states) + taken @ layers.taken
         values += layers.linear["took_for"](slots @ self._parameters)
         values *= [[bool(step.arguments)] for step in steps]

@@ -1,4 +1,4 @@
-"""The plan parser's network without torch: it reads toolboxes, cases and messages."""
+"""The plan parser's network without torch: encoding of toolboxes, cases and messages."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class ReadToolbox:
     """An encoded toolbox with its cases.
 
     Attributes:
-        nodes: States (nodes, size).
+        nodes: States of the toolbox's nodes (nodes, size).
         names: See ``arrays.name_likeness``.
     """
 
@@ -46,7 +46,7 @@ class ReadToolbox:
 
 
 class ArrayNetwork:
-    """Computes by ONNX Runtime what is large and by NumPy what is small. Thread-safe.
+    """The network, with large layers in ONNX Runtime and small ones in NumPy. Thread-safe.
 
     Raises:
         KeyError: A weight is missing.
@@ -61,14 +61,14 @@ class ArrayNetwork:
         self._link = weights["link.weight"].T
 
     def toolbox(self, schema: Schema, cases: Sequence[ReadCase]) -> ReadToolbox:
-        """Return a toolbox with its cases, of which there is at least one."""
+        """Return an encoded toolbox with its cases, at least one."""
         read = [self._read(message) for message, _ in cases]
         vectors = np.stack([vector for vector, _, _ in read])
         known = self._votes.known(schema, cases, vectors, [words for _, words, _ in read])
         return ReadToolbox(schema, self._nodes(schema), name_likeness(schema), known)
 
     def join(self, toolbox: ReadToolbox, message: Message) -> Pointers:
-        """Return the scores of plans for a message that has words."""
+        """Return the scores for the plans of a message, which has at least one word."""
         schema, known = toolbox.schema, toolbox.known
         vector, words, fields = self._read(message)
         votes = self._votes(vector, known, message.fields)
@@ -96,7 +96,7 @@ class ArrayNetwork:
         )
 
     def _read(self, message: Message) -> tuple[Floats, Floats, Floats]:
-        """Return the states of a message (encoder,), of its words and of its context fields."""
+        """Return a message's mean state (encoder,), and those of its words and context fields."""
         states = self._states(message.ids, message.types)
         arrays = message_arrays([message])
         question = states[: message.types.index(1) if 1 in message.types else None]

@@ -1,4 +1,4 @@
-"""A trained plan parser: toolboxes and cases are encoded once and cached."""
+"""A trained plan parser, which encodes toolboxes with their cases once and caches them."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from casewright.errors import InputError
-from casewright.planner.budget import Beyond, unbounded
+from casewright.planner.budget import BudgetCheck, unbounded
 from casewright.planner.parser.arrays import ReadCase
 from casewright.planner.parser.example_cases import PlanCase, example_cases
 from casewright.planner.parser.message import Message, read_message
@@ -26,13 +26,13 @@ from casewright.tools import Toolbox
 if TYPE_CHECKING:
     from tokenizers import Tokenizer
 
-#: Toolboxes in the cache, and most tools of one: memory grows with their square.
+#: Maximum number of cached toolboxes, and of tools of one: memory grows with its square.
 CACHED, MOST_TOOLS = 16, 512
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Prepared:
-    """A toolbox with its plan cases, and both as the network encodes them."""
+    """A toolbox with its plan cases, ready for planning; ``encoded`` is the network's form."""
 
     cases: Sequence[PlanCase]
     schema: Schema
@@ -53,7 +53,7 @@ class ParserRuntime:
         """Return a toolbox encoded with its cases, from a cache.
 
         Args:
-            cases: The same object at every call with the same cases.
+            cases: Equal cases must be the same object in every call: the cache compares identity.
 
         Raises:
             InputError: There are too many tools.
@@ -76,9 +76,9 @@ class ParserRuntime:
         question: str,
         context: Mapping[str, Any],
         most_steps: int,
-        beyond: Beyond = unbounded,
+        beyond: BudgetCheck = unbounded,
     ) -> tuple[Message, list[ScoredSteps]]:
-        """Return a message as it was read, and plans within a budget, the likeliest first."""
+        """Return the tokenized message, and plans within a budget, the most probable first."""
         message = read_message(self._tokenizer, question, context)
         if not message.words:
             return message, []
@@ -112,7 +112,7 @@ def open_runtime(folder: Path = FOLDER) -> ParserRuntime:
         folder: Output folder of ``casewright finetune parser``.
 
     Raises:
-        InputError: Its weights do not fit.
+        InputError: The folder's weights do not fit.
     """
     try:
         return ParserRuntime(ArrayNetwork(read_weights(folder)))
@@ -121,7 +121,7 @@ def open_runtime(folder: Path = FOLDER) -> ParserRuntime:
 
 
 def parser_tokenizer() -> Tokenizer:
-    """Return the encoder's tokenizer without truncation; messages are cut by whole words."""
+    """Return the encoder's tokenizer without truncation; ``read_message`` truncates by words."""
     tokenizer = reader_tokenizer()
     tokenizer.no_truncation()
     return tokenizer

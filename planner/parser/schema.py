@@ -1,4 +1,4 @@
-"""A toolbox as the plan parser sees it: cards to encode, nodes, and relations of nodes."""
+"""A toolbox as the plan parser reads it: texts to encode (cards), nodes, and their relations."""
 
 from __future__ import annotations
 
@@ -17,11 +17,12 @@ from casewright.tools.parameter import KINDS
 if TYPE_CHECKING:
     from tokenizers import Tokenizer
 
-#: Longest card, and longest parts of it, in tokens.
+#: Maximum numbers of tokens of a card, and of its parts.
 CARD, DESCRIPTION, PARAMETER, CHOICE, FIELD, EXAMPLE = 256, 64, 32, 8, 6, 28
-#: Types of nodes of the joint layers.
+#: Types of nodes in the joint layers.
 WORD, CONTEXT, TOOL, PARAM, CHOICES, RESULT = range(6)
-#: Relations of nodes: the 36 pairs of types, then the special ones, then distances of words.
+#: Relations of nodes: the 36 pairs of types, then these, then the distances of words from -REACH to
+#: REACH.
 OWN_TOOL, OWN_PARAM, SAME_TOOL, SAME_NAME, LIKE_NAME = range(36, 41)
 NEAR = 41
 REACH = 4
@@ -32,17 +33,17 @@ TOOL_FEATURES = 3
 
 @dataclass(frozen=True, eq=False)
 class Schema:
-    """A flat toolbox: its nodes are the tools, parameters, choices and result fields, in order.
+    """A toolbox as nodes: its tools, parameters, choices and result fields, in this order.
 
     Attributes:
-        parameters: Each parameter after its tool's number.
-        choices: Each choice's text after its parameter's number.
-        results: Each result field's name after its tool's number.
+        parameters: The number of the tool, and the parameter, for each parameter.
+        choices: The number of the parameter, and the text, for each choice.
+        results: The number of the tool, and the name, for each result field.
         cards: Token ids of each tool's card.
-        node_of: The node of each token of the cards, or -1.
-        example_of: True for the tokens of the cards' examples.
-        name_nodes: The nodes by the stems of their names.
-        description_nodes: The nodes by the stems of their descriptions.
+        node_of: The node to which each token of the cards belongs, or -1.
+        example_of: True for tokens of the tool's example.
+        name_nodes: Nodes by the stems of the words in their names.
+        description_nodes: Nodes by the stems of the words in their descriptions.
     """
 
     tools: list[ToolSpec]
@@ -87,12 +88,12 @@ class Schema:
 
     @property
     def first_choice(self) -> int:
-        """The node of the first choice. Nodes are tools, then parameters, then choices."""
+        """Number of the first choice's node, after those of tools and parameters."""
         return len(self.tools) + len(self.parameters)
 
     @property
     def first_result(self) -> int:
-        """The first result field's node."""
+        """Number of the first result field's node."""
         return self.first_choice + len(self.choices)
 
     def parameters_of(self, tool: int) -> list[int]:
@@ -176,8 +177,8 @@ class Schema:
         return np.array(rows, dtype=np.float32).reshape(len(rows), PARAMETER_FEATURES)
 
     def tool_features(self) -> NDArray[np.float32]:
-        """Return each tool's features beside its card (tools, TOOL_FEATURES)."""
-        # Tools with a required argument that can only come from the context or an earlier step.
+        """Return each tool's features, in addition to its card (tools, TOOL_FEATURES)."""
+        # Tools with a required argument that no message can give: it comes from context or a step.
         elsewhere = {Source.CONTEXT, Source.STEP}
         needs = {
             tool
@@ -194,7 +195,7 @@ class Schema:
 # The same few names are compared for every message.
 @lru_cache(maxsize=10_000)
 def likeness(parameter: str, field: str) -> int:
-    """Return the relation of a parameter's name to a field's name, or 0."""
+    """Return SAME_NAME, LIKE_NAME or 0: the relation of a parameter's name to a field's."""
     words, other = words_in(parameter), words_in(field)
     if words == other:
         return SAME_NAME

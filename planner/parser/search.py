@@ -1,4 +1,4 @@
-"""Beam search for the likeliest plans, under the masks by which every plan is valid."""
+"""Beam search for the most probable plans, with masks that admit only valid plans."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from casewright.planner.budget import Beyond, unbounded
+from casewright.planner.budget import BudgetCheck, unbounded
 from casewright.planner.parser.layers import HIDDEN, Floats, log_softmax
 from casewright.planner.parser.message import Message
 from casewright.planner.parser.options import Options
@@ -32,20 +32,21 @@ from casewright.planner.parser.schema import Schema
 if TYPE_CHECKING:
     from casewright.planner.parser.pointing import Pointers
 
-#: Width of the beam, and branches after each beginning: tools, and values of each argument.
-BEAM, TOOLS, VALUES = 3, 3, 2
-#: Runs of words that are tried where two arguments of a step would share a word, and what it
-#: costs to share one: no step of the training toolboxes does.
-RUNS, SHARED = 8, 30.0
-#: Penalty, in nats, of a reference to a field without the parameter's name where another field has
-#: that name: minus the logarithm of the share of such references in the training toolboxes' plans.
-UNLIKE = 5.8
-#: Least probability of a plan that looks nothing up; chosen on the toolboxes for validation, since
-#: training episodes have more messages without an answer than people send.
-NOTHING = 0.8
-#: An option of a parameter: arguments with their log-probabilities.
+#: Width of the beam; maximum numbers of next tools per hypothesis, and of options per argument.
+BEAM, MAX_TOOLS, MAX_VALUES = 3, 3, 2
+#: Number of runs of words that are tried if two arguments of a step would share a word, and the
+#: penalty in nats for sharing one: no step of the training toolboxes does.
+MAX_RUNS, OVERLAP_COST = 8, 30.0
+#: Penalty in nats for a reference to a field that has another name than the parameter, although a
+#: field has the parameter's name: minus the logarithm of the share of such references in the plans
+#: of the training toolboxes.
+OTHER_FIELD_COST = 5.8
+#: Minimum probability of ``no_evidence`` for a plan with it; chosen on the validation toolboxes,
+#: since training has more messages without an answer than people send.
+MIN_NO_EVIDENCE = 0.8
+#: One option of a parameter, as arguments with their log-probabilities.
 _Scored = list[tuple[Argument, float]]
-#: Masked options are far below this log-probability.
+#: Log-probability below which an option counts as masked.
 IMPOSSIBLE = -50.0
 
 
@@ -58,18 +59,18 @@ class ScoredSteps:
 
 
 @dataclass(frozen=True, slots=True)
-class _Beginning:
-    """The first steps of a plan, with the decoder's inputs and the tools after the start."""
+class _Hypothesis:
+    """The first steps of a plan: with the start, the decoder's inputs and the tools so far."""
 
     steps: tuple[ReadStep, ...]
     score: float
-    fed: tuple[Floats, ...]
-    before: tuple[int, ...]
+    inputs: tuple[Floats, ...]
+    tools: tuple[int, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class _Draft:
-    """A tool after a beginning, before it has arguments."""
+    """A next tool, still without arguments, for the hypothesis with number ``row``."""
 
     row: int
     tool: int
@@ -78,7 +79,7 @@ class _Draft:
 
 
 class PlanSearch:
-    """Search for the likeliest plans for a message."""
+    """Search for the most probable plans for a message."""
 
     def __init__(
         self,
@@ -86,7 +87,7 @@ class PlanSearch:
         options: Options,
         message: Message,
         context: Mapping[str, Any],
-        beyond: Beyond = unbounded,
+        beyond: BudgetCheck = unbounded,
     ) -> None:
         self._pointers, self._options = pointers, options
         self._schema, self._message = options.schema, message
@@ -96,35 +97,36 @@ class PlanSearch:
         #: Options of each parameter that need no earlier step (parameters, options).
         self._allowed = np.concatenate(masks, 1)
         self._fitting = options.numbers_of(message)
-        unlike = UNLIKE * options.unlike_of(message)
-        at = context_mask.shape[1]
-        plain = np.zeros((len(unlike), self._allowed.shape[1] - at))
-        #: The costs of each parameter's options (parameters, options).
+        unlike = OTHER_FIELD_COST * options.unlike_of(message)
+        fields = context_mask.shape[1]
+        plain = np.zeros((len(unlike), self._allowed.shape[1] - fields))
+        #: Penalties of each parameter's options (parameters, options).
         self._costs = np.concatenate(
-            [plain, unlike[:, :at], np.tile(unlike[:, at:], (1, PLACES))], 1
+            [plain, unlike[:, :fields], np.tile(unlike[:, fields:], (1, PLACES))], 1
         )
-        able = self._allowed.any(1)
-        #: True for tools that may be called, without and with earlier results.
+        has_value = self._allowed.any(1)
+        #: True for tools that may be called, if no earlier step has results and if one has.
         self._callable = [
-            options.callable_with(able | (options.steps & results)) for results in (False, True)
+            options.callable_with(has_value | (options.steps & results))
+            for results in (False, True)
         ]
 
     def plans(self, most_steps: int) -> list[ScoredSteps]:
-        """Return complete plans, the likeliest first."""
-        alive = [_Beginning((), 0.0, (self._pointers.start,), (len(self._schema.tools),))]
+        """Return complete plans, the most probable first."""
+        active = [_Hypothesis((), 0.0, (self._pointers.start,), (len(self._schema.tools),))]
         plans: list[ScoredSteps] = []
         for number in range(min(most_steps, PLACES - 1) + 1):
-            states, tools = self._tools(alive, ends=number >= most_steps)
-            likeliest = _likeliest(tools[:, :-1], TOOLS)
+            states, tools = self._tools(active, ends=number >= most_steps)
+            top_tools = _top(tools[:, :-1], MAX_TOOLS)
             drafts = []
-            for row, beginning in enumerate(alive):
-                if beginning.steps:
+            for row, hypothesis in enumerate(active):
+                if hypothesis.steps:
                     plans.append(
-                        ScoredSteps(beginning.steps, beginning.score + float(tools[row, -1]))
+                        ScoredSteps(hypothesis.steps, hypothesis.score + float(tools[row, -1]))
                     )
                 drafts += [
-                    _Draft(row, tool, beginning.score + score, self._schema.parameters_of(tool))
-                    for tool, score in likeliest[row]
+                    _Draft(row, tool, hypothesis.score + score, self._schema.parameters_of(tool))
+                    for tool, score in top_tools[row]
                 ]
             plans.sort(key=lambda plan: -plan.score)
             drafts = sorted(drafts, key=lambda draft: -draft.score)[: 2 * BEAM]
@@ -132,28 +134,28 @@ class PlanSearch:
                 drafts = [draft for draft in drafts if draft.score > plans[BEAM - 1].score]
             if not drafts:
                 break
-            alive = self._continued(alive, states, drafts, number)
-            if not alive:
+            active = self._continued(active, states, drafts, number)
+            if not active:
                 break
         return plans
 
-    def _tools(self, alive: Sequence[_Beginning], *, ends: bool) -> tuple[Floats, Floats]:
-        """Return each beginning's state, and log-probabilities of each tool and the end."""
-        fed = np.stack([np.stack(beginning.fed) for beginning in alive])
-        before = np.array([beginning.before for beginning in alive], dtype=np.int64)
-        states, logits = self._pointers.next(fed, before)
-        usable = np.stack([self._usable(beginning, ends) for beginning in alive])
+    def _tools(self, active: Sequence[_Hypothesis], *, ends: bool) -> tuple[Floats, Floats]:
+        """Return each hypothesis's state, and log-probabilities of each tool and the end."""
+        inputs = np.stack([np.stack(hypothesis.inputs) for hypothesis in active])
+        earlier = np.array([hypothesis.tools for hypothesis in active], dtype=np.int64)
+        states, logits = self._pointers.next(inputs, earlier)
+        usable = np.stack([self._usable(hypothesis, ends) for hypothesis in active])
         tools = log_softmax(np.where(usable, logits, HIDDEN))
         nothing = self._options.nothing
-        if not alive[0].steps and (probability := np.exp(tools[0, nothing])) < NOTHING:
+        if not active[0].steps and (probability := np.exp(tools[0, nothing])) < MIN_NO_EVIDENCE:
             # A plan of many steps is less likely than an empty one just because it is longer.
             tools[0] -= np.log1p(-probability)
             tools[0, nothing] = 2 * IMPOSSIBLE
         return states, tools
 
-    def _usable(self, beginning: _Beginning, ends: bool) -> NDArray[np.bool_]:
+    def _usable(self, hypothesis: _Hypothesis, ends: bool) -> NDArray[np.bool_]:
         """Return True for each tool, and last for the end, that may come next (tools + 1,)."""
-        called = {step.tool for step in beginning.steps}
+        called = {step.tool for step in hypothesis.steps}
         results = not called.isdisjoint(self._options.owner.tolist())
         usable = np.append(self._callable[results], bool(called))
         if called:
@@ -162,45 +164,45 @@ class PlanSearch:
             usable[:-1] = False
         if self._beyond is not unbounded:
             for tool in np.flatnonzero(usable[:-1]).tolist():
-                usable[tool] = self._within([*beginning.steps, ReadStep(tool, ())])
+                usable[tool] = self._within([*hypothesis.steps, ReadStep(tool, ())])
         return usable
 
     def _within(self, steps: Sequence[ReadStep]) -> bool:
-        """Return whether the beginning of a plan is within the budget."""
+        """Return True if the first steps of a plan are within the budget."""
         if self._beyond is unbounded:
             return True
         return not self._beyond(write_plan(steps, self._schema, self._message))
 
     def _continued(
-        self, alive: Sequence[_Beginning], states: Floats, drafts: Sequence[_Draft], number: int
-    ) -> list[_Beginning]:
-        """Return the likeliest beginnings that are one step longer."""
-        filled = self._filled(alive, states, drafts, number)
-        longer = [
+        self, active: Sequence[_Hypothesis], states: Floats, drafts: Sequence[_Draft], number: int
+    ) -> list[_Hypothesis]:
+        """Return the most probable hypotheses that are one step longer."""
+        filled = self._filled(active, states, drafts, number)
+        candidates = [
             (draft.score + score, draft, arguments)
             for draft, values in zip(drafts, filled, strict=True)
-            for arguments, score in _joined(values)
+            for arguments, score in _combinations(values)
         ]
-        # Only with its arguments does a step have a place on the critical path.
-        within = (
-            (score, alive[draft.row], step)
-            for score, draft, arguments in sorted(longer, key=lambda item: -item[0])
-            if (step := ReadStep(draft.tool, arguments)) not in alive[draft.row].steps
-            and self._within([*alive[draft.row].steps, step])
+        # The budget is checked again, since the critical path depends on the step's arguments.
+        affordable = (
+            (score, active[draft.row], step)
+            for score, draft, arguments in sorted(candidates, key=lambda item: -item[0])
+            if (step := ReadStep(draft.tool, arguments)) not in active[draft.row].steps
+            and self._within([*active[draft.row].steps, step])
         )
-        best = list(islice(within, BEAM))
+        best = list(islice(affordable, BEAM))
         if not best:
             return []
         inputs = self._pointers.step_inputs([step for _, _, step in best], number)
         return [
-            _Beginning((*start.steps, step), score, (*start.fed, fed), (*start.before, step.tool))
-            for (score, start, step), fed in zip(best, inputs, strict=True)
+            _Hypothesis((*old.steps, step), score, (*old.inputs, added), (*old.tools, step.tool))
+            for (score, old, step), added in zip(best, inputs, strict=True)
         ]
 
     def _filled(
-        self, alive: Sequence[_Beginning], states: Floats, drafts: Sequence[_Draft], number: int
+        self, active: Sequence[_Hypothesis], states: Floats, drafts: Sequence[_Draft], number: int
     ) -> list[list[list[_Scored]]]:
-        """Return the likeliest options of each draft's parameters."""
+        """Return the most probable options of each draft's parameters."""
         filled: list[list[list[_Scored]]] = [[] for _ in drafts]
         most = max(len(draft.parameters) for draft in drafts)
         owners = [n for n, draft in enumerate(drafts) for _ in draft.parameters]
@@ -211,28 +213,28 @@ class PlanSearch:
         encoded = self._pointers.arguments(
             states[[draft.row for draft in drafts]], [draft.tool for draft in drafts], parameters
         )
-        which = parameters[parameters >= 0]
-        before = [self._options.results_of(start.before[1:], PLACES).ravel() for start in alive]
-        results = np.stack(before)[[drafts[n].row for n in owners]]
-        results &= self._options.steps[which, None]
-        allowed = np.concatenate([self._allowed[which], results], 1)
-        logits = self._pointers.options(encoded, which, number)
+        slots = parameters[parameters >= 0]
+        by_row = [self._options.results_of(h.tools[1:], PLACES).ravel() for h in active]
+        results = np.stack(by_row)[[drafts[n].row for n in owners]]
+        results &= self._options.steps[slots, None]
+        allowed = np.concatenate([self._allowed[slots], results], 1)
+        logits = self._pointers.options(encoded, slots, number)
         values = _Values(
             self._pointers,
             self._schema,
             self._message,
             encoded,
-            which.tolist(),
-            self._fitting[which],
+            slots.tolist(),
+            self._fitting[slots],
         )
-        scored = log_softmax(np.where(allowed, logits, HIDDEN)) - self._costs[which]
-        for row, options in enumerate(_likeliest(scored, VALUES)):
+        scored = log_softmax(np.where(allowed, logits, HIDDEN)) - self._costs[slots]
+        for row, options in enumerate(_top(scored, MAX_VALUES)):
             filled[owners[row]].append([values.of(row, *option) for option in options])
         return filled
 
 
 class _Values:
-    """Arguments from options: the best words, number or result of each."""
+    """Converts options to arguments, with the best words, number or result of each."""
 
     def __init__(
         self,
@@ -245,16 +247,16 @@ class _Values:
     ) -> None:
         self._schema, self._message, self._parameters = schema, message, parameters
         runs = pointers.runs(rows).reshape(len(rows), -1)
-        self._runs = _likeliest(log_softmax(runs), RUNS)
-        self._results = _likeliest(log_softmax(pointers.results(rows)), 1)
+        self._runs = _top(log_softmax(runs), MAX_RUNS)
+        self._results = _top(log_softmax(pointers.results(rows)), 1)
         numbers = np.where(fitting, pointers.numbers(rows), HIDDEN)
-        self._numbers = _likeliest(log_softmax(numbers), 1)
+        self._numbers = _top(log_softmax(numbers), 1)
 
     def of(self, row: int, option: int, score: float) -> _Scored:
-        """Return an option as arguments with log-probabilities: more than one if it takes words.
+        """Return an option as arguments with log-probabilities; several if it is a span.
 
         Args:
-            option: Its number among plain kinds, choices, context fields and results.
+            option: Its index in plain kinds, choices, context fields and results.
         """
         parameter = self._parameters[row]
         if option == SPAN:
@@ -281,8 +283,8 @@ class _Values:
         return [(Argument(parameter, STEP, node=node, step=step, index=index), score + more)]
 
 
-def _likeliest(scores: Floats, count: int) -> list[list[tuple[int, float]]]:
-    """Return index and value of each row's highest log-probabilities, without the impossible."""
+def _top(scores: Floats, count: int) -> list[list[tuple[int, float]]]:
+    """Return index and value of each row's highest log-probabilities, without masked ones."""
     best = np.argsort(-scores, axis=1, kind="stable")[:, :count]
     values = np.take_along_axis(scores, best, 1)
     return [
@@ -291,34 +293,40 @@ def _likeliest(scores: Floats, count: int) -> list[list[tuple[int, float]]]:
     ]
 
 
-def _joined(filled: Sequence[Sequence[_Scored]]) -> Iterator[tuple[tuple[Argument, ...], float]]:
-    """Yield the likeliest options together, and with one of them replaced by its second."""
-    best = [options[0] for options in filled]
-    yield _apart(best)
-    for number, options in enumerate(filled):
+def _combinations(
+    by_parameter: Sequence[Sequence[_Scored]],
+) -> Iterator[tuple[tuple[Argument, ...], float]]:
+    """Yield the best options of all parameters, then with one replaced by its second best."""
+    best = [options[0] for options in by_parameter]
+    yield _without_overlap(best)
+    for number, options in enumerate(by_parameter):
         for other in options[1:]:
-            yield _apart([*best[:number], other, *best[number + 1 :]])
+            yield _without_overlap([*best[:number], other, *best[number + 1 :]])
 
 
-def _apart(options: Sequence[_Scored]) -> tuple[tuple[Argument, ...], float]:
-    """Return an argument of each option, the likeliest of which no two share a word."""
+def _without_overlap(options: Sequence[_Scored]) -> tuple[tuple[Argument, ...], float]:
+    """Return the most probable arguments, one of each option, that do not share a word."""
     first = [arguments[0] for arguments in options]
     spans = [argument.spans[0] for argument, _ in first if argument.kind == SPAN]
     if all(one[1] < other[0] or other[1] < one[0] for one, other in combinations(spans, 2)):
         return tuple(argument for argument, _ in first), sum(score for _, score in first)
     beam: list[tuple[float, tuple[Argument, ...], frozenset[int]]] = [(0.0, (), frozenset())]
     for arguments in options:
-        longer = []
+        candidates = []
         for argument, more in arguments:
             words = frozenset(n for first, last in argument.spans for n in range(first, last + 1))
-            longer += [
-                (score + more - (SHARED if words & taken else 0), (*rest, argument), words | taken)
+            candidates += [
+                (
+                    score + more - OVERLAP_COST * bool(words & taken),
+                    (*rest, argument),
+                    words | taken,
+                )
                 for score, rest, taken in beam
             ]
-        beam = sorted(longer, key=lambda item: -item[0])[:RUNS]
-    if beam[0][0] < -SHARED:
+        beam = sorted(candidates, key=lambda item: -item[0])[:MAX_RUNS]
+    if beam[0][0] < -OVERLAP_COST:
         return beam[0][1], beam[0][0]
-    # The arguments' probability is shared among the combinations without a word in common.
+    # The probability of all combinations goes to those without a common word.
     scores = np.array([score for score, *_ in beam])
     mass = sum(np.logaddexp.reduce([score for _, score in arguments]) for arguments in options)
     return beam[0][1], float(scores[0] + min(0.0, mass) - np.logaddexp.reduce(scores))

@@ -1,4 +1,4 @@
-"""Arrays of messages, toolboxes and cases as the network's tensors."""
+"""Conversion of the arrays of messages, toolboxes and cases to tensors."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from casewright.planner.parser.schema import Schema
 
 
 def tensor(array: NDArray[Any]) -> Tensor:
-    """Return an array as a tensor on PyTorch's default device; on a CPU they share their memory."""
+    """Return an array as a tensor on PyTorch's default device; on a CPU both share memory."""
     return torch.from_numpy(np.ascontiguousarray(array)).to(torch.get_default_device())
 
 
@@ -36,7 +36,7 @@ def tensors(arrays: Mapping[str, NDArray[Any]]) -> dict[str, Tensor]:
 
 
 def case_tensors(schema: Schema, cases: Sequence[ReadCase], encoded: Encoded) -> CaseData:
-    """Return cases, whose messages are encoded in order, as tensors without context fields."""
+    """Return cases as tensors, without their context fields; ``encoded`` has their messages."""
     spans = case_spans(cases)
     words = encoded.words
     weights = torch.zeros((len(spans), words.shape[1]), dtype=words.dtype)

@@ -1,4 +1,4 @@
-"""Votes of cases on a toolbox's nodes, weighted by their messages' similarity to this one."""
+"""Votes of cases for a toolbox's nodes, weighted by the similarity of messages, without torch."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from casewright.planner.parser.schema import Schema
 
 
 class CaseVoting:
-    """Weighs cases, and computes their votes on every node."""
+    """Computes weights of cases, and their votes for every node."""
 
     def __init__(self, weights: Weights) -> None:
         self._key = weights["cases.key.weight"].T
@@ -38,7 +38,7 @@ class CaseVoting:
         self._nodes = Perceptrons(weights, *nodes)
 
     def keys(self, vectors: Floats) -> Floats:
-        """Return the keys (n, key) of messages, unit vectors, by their vectors (n, encoder)."""
+        """Return keys (n, key), unit vectors, for the vectors of messages (n, encoder)."""
         keys = vectors @ self._key
         unit: Floats = keys / np.linalg.norm(keys, axis=-1, keepdims=True).clip(1e-12)
         return unit
@@ -46,12 +46,12 @@ class CaseVoting:
     def known(
         self, schema: Schema, cases: Sequence[ReadCase], vectors: Floats, words: Sequence[Floats]
     ) -> CaseData:
-        """Return a toolbox's cases in the form that votes are computed from.
+        """Return a toolbox's cases in the form from which votes are computed.
 
         Args:
             cases: At least one message with its plan.
             vectors: Means of the messages' token states (cases, encoder).
-            words: Each message's states of words (words, encoder).
+            words: For each message the states of its words (words, encoder).
         """
         arrays = case_arrays(schema, cases)
         spans = case_spans(cases)
@@ -108,5 +108,5 @@ class CaseVoting:
 
 
 def with_sign(votes: Floats) -> Floats:
-    """Return votes (…), and 1 where there are any (…, 2)."""
+    """Return votes (…) with 1 for positive ones (…, 2)."""
     return np.stack([votes, (votes > 0).astype(np.float32)], -1)

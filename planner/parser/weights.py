@@ -19,25 +19,25 @@ if TYPE_CHECKING:
     from torch import Tensor
 
 
-#: Of the parser that ships.
+#: Folder of the packaged parser.
 FOLDER = Path(__file__).parent / "weights"
 WEIGHTS, CARD = "parser.safetensors", "parser.json"
 FORMAT = 2
-#: Added to the probability of an error, so that no plan is certain; chosen on the toolboxes for
-#: validation.
+#: Addend to the probability of an error, so that no plan is certain; chosen on the validation
+#: toolboxes.
 LEAST_ERROR = 1e-4
 
 
 @dataclass(frozen=True, slots=True)
 class ParserCard:
-    """Training of a plan parser, and the scale of its confidence.
+    """Card of a plan parser: its confidence and its training.
 
     Attributes:
-        slope, shift: Of the logistic curve from a plan's certainty to its probability of being
-            right; fitted on toolboxes that were not trained on.
-        asks_below: Below this confidence, ask the user what was meant.
+        slope, shift: Coefficients of the logistic curve from a plan's certainty to its probability
+            of being right, fitted on toolboxes that were not trained on.
+        asks_below: Confidence below which the user is asked what was meant.
         training: Recipe, corpus and figures, for people.
-        format: Of the files; in format 1 the curve is over the log-probability.
+        format: Format of the files; in format 1 the curve is over the log-probability.
     """
 
     slope: float = 1.0
@@ -47,9 +47,9 @@ class ParserCard:
     format: int = FORMAT
 
     def confidence(self, score: float) -> float:
-        """Return the probability that a plan is right, from the logarithm of the parser's own."""
+        """Return the probability that a plan with this log-probability is right."""
         value = score if self.format == 1 else certainty(score)
-        # The logistic function, in the form that no score overflows.
+        # The logistic function in a form that does not overflow.
         return (1 + math.tanh((self.slope * value + self.shift) / 2)) / 2
 
 
@@ -65,8 +65,8 @@ def certainty(score: float) -> float:
 
 
 def is_parser(folder: Path = FOLDER) -> bool:
-    """Return whether a folder holds a plan parser."""
-    # The card is written last.
+    """Return True if a folder has a plan parser."""
+    # The card is the last file to be written.
     return (folder / CARD).is_file() and (folder / WEIGHTS).is_file()
 
 
@@ -98,7 +98,7 @@ def save_parser(folder: Path, weights: Mapping[str, Any], card: ParserCard) -> N
 
     Args:
         folder: Created if it is missing.
-        weights: Tensors by name, without those of the packaged encoder that were not trained.
+        weights: Tensors by name, without untrained ones of the packaged encoder.
 
     Raises:
         InputError: The folder cannot be written.
@@ -127,7 +127,7 @@ def save_parser(folder: Path, weights: Mapping[str, Any], card: ParserCard) -> N
 
 
 def read_weights(folder: Path = FOLDER) -> dict[str, NDArray[np.float32]]:
-    """Return all weights by name; those that the folder lacks are the packaged encoder's.
+    """Return all weights by name; the packaged encoder has those that the folder lacks.
 
     Raises:
         InputError: The folder's file cannot be read.
@@ -148,7 +148,7 @@ def trained_weights(folder: Path) -> dict[str, Tensor]:
 
 
 def _trained(folder: Path) -> dict[str, NDArray[np.float32]]:
-    # This import teaches NumPy bfloat16.
+    # The import adds the type bfloat16 to NumPy.
     import ml_dtypes  # noqa: F401
     from safetensors import SafetensorError
     from safetensors.numpy import load_file
@@ -161,7 +161,7 @@ def _trained(folder: Path) -> dict[str, NDArray[np.float32]]:
 
 
 def unfit(folder: Path, error: Exception) -> InputError:
-    """Return the error for weights that do not fit, with the reason."""
+    """Return the error for weights that do not fit the network, with the reason."""
     missing = "there is no " if isinstance(error, KeyError) else ""
     reason = f"{missing}{' '.join(str(error).split())[:200]}"
     return InputError(

@@ -19,7 +19,7 @@ from casewright.finetune.recipe.recipe import Recipe
 from casewright.finetune.recipe.shipped import find_recipe
 from casewright.finetune.training import train as training
 from casewright.planner import PlanRequest, PlanResult, plan_store
-from casewright.planner.fallback import fallback_plan, in_place_of
+from casewright.planner.fallback import fallback_plan, fallback_result
 from casewright.serve.cli.commands import app
 from casewright.stores import CachedEncoder, Encoder
 from tests.bench.reaper_toy import FROZEN, QUERIES, RECIPE
@@ -238,7 +238,7 @@ class Broken:
 
     def plan(self, request: PlanRequest) -> PlanResult:
         other = PlanResult(fallback_plan(request), self.name)
-        return in_place_of(self.name, ValueError("no memory"), other, milliseconds=1.0)
+        return fallback_result(self.name, ValueError("no memory"), other, milliseconds=1.0)
 
     async def aplan(self, request: PlanRequest) -> PlanResult:
         return self.plan(request)

@@ -32,7 +32,7 @@ from casewright.finetune.shots import plain
 from casewright.finetune.tool_pools import read_pools
 from casewright.planner import ContextRef, StepRef, read_annotated
 from casewright.planner.parser.schema import SAME_NAME, likeness
-from casewright.planner.parser.search import UNLIKE
+from casewright.planner.parser.search import OTHER_FIELD_COST
 from casewright.serve.cli.commands import app
 from casewright.tools import NO_EVIDENCE, toolbox_from_file
 from tests.support.encoders import HashingEncoder
@@ -231,4 +231,4 @@ def test_the_parser_s_penalty_of_a_field_without_the_parameter_s_name_is_that_of
                     and any(likeness(name, other) == SAME_NAME for other in names)
                 ]
     # It was calibrated before the last hundred toolboxes joined.
-    assert -math.log(sum(unlike) / len(unlike)) == pytest.approx(UNLIKE, abs=0.4)
+    assert -math.log(sum(unlike) / len(unlike)) == pytest.approx(OTHER_FIELD_COST, abs=0.4)

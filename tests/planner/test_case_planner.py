@@ -14,7 +14,7 @@ from casewright.planner import (
     QueryRecord,
     is_span,
 )
-from casewright.planner.parser_planner import WORDED
+from casewright.planner.parser_planner import REPEATED_CONFIDENCE
 from casewright.tools import Toolbox, ToolExample, ToolSpec, tool_from_function
 from tests.planner.helpers import OWNED, ROWS, SHOP, annotated, case_planner, parameter
 
@@ -130,7 +130,7 @@ def test_the_words_of_a_case_have_its_plan_with_the_same_context_alone() -> None
     for question in (asked, "Anything  urgent going ON"):
         calm, storm = planned(planner, question, box), planned(planner, question, box, storm=1)
         assert (str(calm.plan), str(storm.plan)) == (low, high)
-        assert calm.confidence == storm.confidence == WORDED
+        assert calm.confidence == storm.confidence == REPEATED_CONFIDENCE
 
 
 def test_the_words_of_a_case_with_another_literal_have_its_plan(shop_planner: CasePlanner) -> None:
@@ -140,10 +140,10 @@ def test_the_words_of_a_case_with_another_literal_have_its_plan(shop_planner: Ca
     }
     for question, plan in asked.items():
         result = planned(shop_planner, question)
-        assert (str(result.plan), result.confidence) == (plan, WORDED)
+        assert (str(result.plan), result.confidence) == (plan, REPEATED_CONFIDENCE)
     # More words than the case's literal has, and one more, are more than another thing.
     long = planned(shop_planner, "do you sell paper lanterns and is the red one on sale today")
-    assert long.confidence != WORDED
+    assert long.confidence != REPEATED_CONFIDENCE
 
 
 def test_where_all_cases_of_one_tool_have_one_plan_every_question_has_it() -> None:

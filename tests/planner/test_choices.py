@@ -11,7 +11,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from casewright.planner import Plan, PlanRequest, parse_plan
-from casewright.planner.choices import plan_choices, plan_parts
+from casewright.planner.choices import editable_steps, plan_choices
 from tests.planner.grammar_strategies import REQUESTS, valid_plans
 
 SETTINGS = settings(
@@ -105,7 +105,7 @@ def admitted(value: Any, choices: dict[str, Any], earlier: Plan, request: PlanRe
 def test_whatever_is_valid_can_be_chosen(request: PlanRequest, data: st.DataObject) -> None:
     plan = data.draw(valid_plans(request))
     tools = {tool["name"]: tool for tool in plan_choices(request)["tools"]}
-    parts = plan_parts("no plan", str(plan))
+    parts = editable_steps("no plan", str(plan))
     assert [part["tool"] for part in parts] == list(plan.tools)
     for part in parts:
         parameters = {each["name"]: each for each in tools[part["tool"]]["parameters"]}

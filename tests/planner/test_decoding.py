@@ -157,13 +157,13 @@ def test_a_plan_of_a_batch_that_is_too_long_leaves_the_others(mistral: LanguageM
 def test_a_head_is_read_once_and_its_states_are_never_written_to(mistral: LanguageModel) -> None:
     decoder = Decoder(mistral)
     first = write(decoder, mistral, requests()[0])
-    assert not first.head_reused
+    assert not first.prefix_cached
     head = prompt_of(mistral, requests()[0]).head
     states = decoder.prefixes.get(head)
     assert states is not None
     before = [(keys.clone(), values.clone()) for keys, values in states.layers]
     for request in requests():
-        assert write(decoder, mistral, request).head_reused
+        assert write(decoder, mistral, request).prefix_cached
     for (keys, values), (old_keys, old_values) in zip(states.layers, before, strict=True):
         assert torch.equal(keys, old_keys)
         assert torch.equal(values, old_values)
@@ -176,14 +176,14 @@ def test_heads_are_kept_within_their_bytes_those_used_last(mistral: LanguageMode
     unbounded = Decoder(mistral)
     write(unbounded, mistral, batch[0])
     size = unbounded.prefixes.bytes
-    decoder = Decoder(mistral, head_bytes=int(1.5 * size))
+    decoder = Decoder(mistral, prefix_bytes=int(1.5 * size))
     for _ in range(2):
         for request in batch:
-            assert not write(decoder, mistral, request).head_reused
-            assert write(decoder, mistral, request).head_reused
+            assert not write(decoder, mistral, request).prefix_cached
+            assert write(decoder, mistral, request).prefix_cached
             assert len(decoder.prefixes) == 1
             assert decoder.prefixes.bytes <= 1.5 * size
-    nothing = Decoder(mistral, head_bytes=0)
+    nothing = Decoder(mistral, prefix_bytes=0)
     assert write(nothing, mistral, batch[0]).tokens == write(unbounded, mistral, batch[0]).tokens
     assert nothing.prefixes.bytes == 0
 
@@ -200,7 +200,7 @@ def test_a_request_waits_for_a_busy_model_until_its_deadline(
 ) -> None:
     decoder = Decoder(mistral)
     head = prompt_of(mistral, requests()[0]).head
-    with decoder.conversation(head), pytest.raises(DecodingError, match="busy"):
+    with decoder.session(head), pytest.raises(DecodingError, match="busy"):
         write(decoder, mistral, requests()[0], deadline=time.perf_counter() + 0.1)
 
 
@@ -232,11 +232,11 @@ def test_a_conversation_goes_on_as_if_it_were_read_whole(mistral: LanguageModel)
     grammar = PlanGrammar(mistral.grammar_tokenizer)
     decoder = Decoder(mistral)
     note = mistral.encode_plan(" found: one thing\n")
-    with decoder.conversation(prompt.head) as conversation:
-        conversation.feed(prompt.tail)
-        first = conversation.write(grammar.plan(request))
-        conversation.feed(note)
-        second = conversation.write(grammar.plan(request))
+    with decoder.session(prompt.head) as session:
+        session.feed(prompt.tail)
+        first = session.write(grammar.plan(request))
+        session.feed(note)
+        second = session.write(grammar.plan(request))
     whole = PromptTokens(prompt.head, (*prompt.tail, *first.tokens, *note))
     again = decoder.write(whole, grammar.plan(request))
     assert second.tokens == again.tokens

@@ -18,7 +18,7 @@ from casewright.planner import (
     render_prompt,
 )
 from casewright.planner.decoding import Choose, Decoder, DecodingLimits, Written, greedy
-from casewright.planner.decoding.draft import rest
+from casewright.planner.decoding.draft import continuation
 from casewright.planner.decoding.free_matcher import FreeMatcher, text_tokens
 from casewright.planner.grammar import PlanGrammar
 from casewright.planner.language_model import LanguageModel
@@ -187,15 +187,15 @@ def test_a_draft_is_cut_to_the_tokens_that_there_may_be() -> None:
 
 def test_a_draft_goes_on_behind_the_longest_end_of_the_text_that_it_holds() -> None:
     draft = 'a = f(x="one")\nb = g(x="two")'
-    assert rest(draft, "") == draft
-    assert rest(draft, "a = f") == draft[5:]
-    assert rest(draft, 'a = h(x="three")\nb = ') == 'g(x="two")'
-    assert rest(draft, 'b = g(x="') == 'two")'
+    assert continuation(draft, "") == draft
+    assert continuation(draft, "a = f") == draft[5:]
+    assert continuation(draft, 'a = h(x="three")\nb = ') == 'g(x="two")'
+    assert continuation(draft, 'b = g(x="') == 'two")'
     # One line at a time, once they have parted.
-    assert rest(draft, 'c = f(x="one') == '")'
-    assert rest(draft, 'c = f(x="one")') == draft[len('a = f(x="one")') :]
-    assert rest(draft, "nothing of it") == ""
-    assert rest("", "a") == rest("", "") == ""
+    assert continuation(draft, 'c = f(x="one') == '")'
+    assert continuation(draft, 'c = f(x="one")') == draft[len('a = f(x="one")') :]
+    assert continuation(draft, "nothing of it") == ""
+    assert continuation("", "a") == continuation("", "") == ""
 
 
 def test_a_limit_of_tokens_is_met_with_a_draft_as_without() -> None:

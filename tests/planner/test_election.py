@@ -8,7 +8,7 @@ import pytest
 
 from casewright.planner.parse import parse_plan
 from casewright.planner.parser.example_cases import PlanCase
-from casewright.planner.parser_planner import ToolElection
+from casewright.planner.parser_planner import ToolSequenceElection
 
 PLANS = ('s1 = find_part(query="pump")', 's1 = opening_hours(day="Monday")')
 ASKED = ("where is the {} in the store room", "how late is the {} counter open")
@@ -25,11 +25,11 @@ def known(count: int) -> Sequence[PlanCase]:
 
 @pytest.mark.parametrize(("count", "decides"), [(24, True), (12, False), (0, False)])
 def test_an_election_takes_many_cases_of_each_sequence(count: int, decides: bool) -> None:
-    assert ToolElection(known(count)).decides is decides
+    assert ToolSequenceElection(known(count)).decides is decides
 
 
 def test_the_sequence_of_like_questions_has_the_higher_score() -> None:
-    election = ToolElection(known(24))
+    election = ToolSequenceElection(known(24))
     sequences = [("find_part",), ("opening_hours",), ("find_part", "opening_hours")]
     for number, asked in enumerate(ASKED):
         scores = election.scores(asked.format("blue valve"), sequences)

@@ -70,9 +70,9 @@ def test_log_probabilities_are_those_of_each_text_alone(mistral: LanguageModel) 
     texts = [[*mistral.encode_plan(str(plan)), mistral.ends[0]] for plan in PLANS]
     prompt = mistral.encode(render_prompt(asked()))
     limits = DecodingLimits(400, time.perf_counter() + 60)
-    with Decoder(mistral).conversation(prompt.head, limits) as conversation:
-        conversation.feed(prompt.tail)
-        trees = [conversation.read_tree(order, limits) for order in (texts, texts[::-1])]
+    with Decoder(mistral).session(prompt.head, limits) as session:
+        session.feed(prompt.tail)
+        trees = [session.read_tree(order, limits) for order in (texts, texts[::-1])]
     expected = [by_one_text_at_a_time(mistral, plan) for plan in PLANS]
     for tree in trees:
         found = [tree.log_probability(text) for text in texts]
@@ -85,16 +85,18 @@ def test_where_the_model_would_write_a_text_of_the_tree_it_need_not_write(
     prompt = mistral.encode(render_prompt(asked()))
     limits = DecodingLimits(400, time.perf_counter() + 60)
     grammar = PlanGrammar(mistral.grammar_tokenizer)
-    with Decoder(mistral).conversation(prompt.head, limits) as conversation:
-        conversation.feed(prompt.tail)
+    with Decoder(mistral).session(prompt.head, limits) as session:
+        session.feed(prompt.tail)
         other = [[*mistral.encode_plan(str(PLANS[1])), mistral.ends[0]]]
-        without = conversation.read_tree(other, limits).walk(grammar.plan(asked()), mistral.ends)
-        own = conversation.write(grammar.plan(asked()), limits=limits).tokens
-    with Decoder(mistral).conversation(prompt.head, limits) as conversation:
-        conversation.feed(prompt.tail)
-        tree = conversation.read_tree([*other, [*own, mistral.ends[0]]], limits)
+        without = session.read_tree(other, limits).greedy_tokens(
+            grammar.plan(asked()), mistral.ends
+        )
+        own = session.write(grammar.plan(asked()), limits=limits).tokens
+    with Decoder(mistral).session(prompt.head, limits) as session:
+        session.feed(prompt.tail)
+        tree = session.read_tree([*other, [*own, mistral.ends[0]]], limits)
     assert without is None
-    assert tree.walk(grammar.plan(asked()), mistral.ends) == [*own]
+    assert tree.greedy_tokens(grammar.plan(asked()), mistral.ends) == [*own]
 
 
 def test_what_the_model_writes_is_ranked_with_the_plans_of_the_parser(

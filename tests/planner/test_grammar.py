@@ -11,7 +11,7 @@ from casewright.domains import OpenDomain
 from casewright.errors import InputError
 from casewright.planner import AnnotatedQuery, PlanRequest, parse_plan
 from casewright.planner.grammar import PlanGrammar
-from casewright.planner.grammar.toolbox_part import plan_part
+from casewright.planner.grammar.toolbox_rules import plan_rules
 from casewright.tools import Toolbox, ToolSpec
 from tests.planner.grammar_walk import admits, grammar, request_for, starts, tokenizer
 from tests.planner.helpers import parameter
@@ -230,8 +230,8 @@ def test_a_context_of_many_fields_is_bounded() -> None:
 def test_a_toolboxs_part_is_made_once_for_all_questions_and_fields(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    make = Mock(wraps=plan_part)
-    monkeypatch.setattr("casewright.planner.grammar.plan_grammar.plan_part", make)
+    make = Mock(wraps=plan_rules)
+    monkeypatch.setattr("casewright.planner.grammar.plan_grammar.plan_rules", make)
     toolbox = Toolbox([FIND, READ, ToolSpec("use", "", (parameter("x", "span", "context"),))])
     cached = PlanGrammar(tokenizer())
     for number in range(4):

@@ -11,7 +11,7 @@ import pytest
 from casewright.errors import GrammarError, InputError
 from casewright.planner import PlanRequest
 from casewright.planner.grammar import PlanGrammar, PlanMatcher
-from casewright.planner.grammar.matcher import compiled
+from casewright.planner.grammar.matcher import compile_grammar
 from casewright.tools import ToolSpec
 from tests.planner.grammar_walk import (
     admits_step,
@@ -158,7 +158,7 @@ def test_a_step_after_one_of_an_unknown_tool_is_refused() -> None:
 
 def test_a_grammar_that_cannot_be_compiled_is_an_error_of_ours() -> None:
     with pytest.raises(GrammarError, match="use another planner"):
-        compiled(tokenizer(), "start: (")
+        compile_grammar(tokenizer(), "start: (")
 
 
 def test_tokens_that_cannot_write_a_plan_are_an_error_of_ours() -> None:
@@ -178,7 +178,7 @@ def test_tokens_that_cannot_write_a_plan_are_an_error_of_ours() -> None:
 
 
 def test_one_grammar_serves_several_threads() -> None:
-    shared = PlanGrammar(tokenizer(), toolboxes=2)
+    shared = PlanGrammar(tokenizer(), cache_size=2)
     page = BOX.without("words", "many")  # Its grammar is kept compiled: it has no spans.
     requests = [
         PlanRequest(f"Do you sell {word}?", box, CONTEXT, max_steps=3)

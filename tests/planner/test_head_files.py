@@ -35,7 +35,7 @@ def write(model: LanguageModel, folder: Path | None, request: PlanRequest | None
     """Write a plan by a new decoder, as a new process would."""
     request = request or request_of()
     matcher = PlanGrammar(model.grammar_tokenizer).plan(request)
-    return Decoder(model, head_folder=folder).write(model.encode(render_prompt(request)), matcher)
+    return Decoder(model, prefix_folder=folder).write(model.encode(render_prompt(request)), matcher)
 
 
 def files(folder: Path) -> list[Path]:
@@ -46,14 +46,14 @@ def test_a_second_decoder_reads_no_head_and_writes_the_same_plan(
     model: LanguageModel, folder: Path
 ) -> None:
     first = write(model, folder)
-    assert not first.head_reused
+    assert not first.prefix_cached
     head = len(model.encode(render_prompt(request_of())).head)
     read: list[int] = []
     model.network.register_forward_pre_hook(
         lambda _, args, given: read.append(given["input_ids"].shape[1]), with_kwargs=True
     )
     again = write(model, folder)
-    assert again.head_reused
+    assert again.prefix_cached
     assert again.tokens == first.tokens
     assert sum(read) < head
     assert write(model, None).tokens == first.tokens
@@ -86,10 +86,10 @@ def test_a_damaged_file_is_passed_over_and_written_anew(
     (file,) = files(folder)
     damage(file)
     again = write(model, folder)
-    assert not again.head_reused
+    assert not again.prefix_cached
     assert again.tokens == first.tokens
     assert files(folder) == [file]
-    assert write(model, folder).head_reused
+    assert write(model, folder).prefix_cached
 
 
 def test_a_file_of_another_head_is_passed_over(model: LanguageModel, folder: Path) -> None:
@@ -99,7 +99,7 @@ def test_a_file_of_another_head_is_passed_over(model: LanguageModel, folder: Pat
     (new,) = set(files(folder)) - {file}
     new.write_bytes(file.read_bytes())
     again = write(model, folder, request_of("fact"))
-    assert not again.head_reused
+    assert not again.prefix_cached
     assert again.tokens == other.tokens
 
 
@@ -108,10 +108,10 @@ def test_weights_that_are_written_anew_and_other_numbers_have_heads_of_their_own
 ) -> None:
     place = save_tiny(tmp_path / "model", 3)
     write(load_language_model(place), folder)
-    assert not write(load_language_model(place, dtype="bfloat16"), folder).head_reused
-    assert write(load_language_model(place, dtype="bfloat16"), folder).head_reused
+    assert not write(load_language_model(place, dtype="bfloat16"), folder).prefix_cached
+    assert write(load_language_model(place, dtype="bfloat16"), folder).prefix_cached
     save_tiny(place, 4)
-    assert not write(load_language_model(place), folder).head_reused
+    assert not write(load_language_model(place), folder).prefix_cached
     assert len(files(folder)) == 3
 
 
@@ -122,7 +122,7 @@ def test_what_was_used_longest_ago_is_removed_beyond_the_bound(
     decoder = Decoder(model)
     states = []
     for prompt in prompts:
-        with decoder.conversation(prompt.head):
+        with decoder.session(prompt.head):
             head_states = decoder.prefixes.get(prompt.head)
             assert head_states is not None
             states.append(head_states)

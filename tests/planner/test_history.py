@@ -20,8 +20,18 @@ from casewright.planner import (
     render_prompt,
 )
 from casewright.planner.annotated import Conversation
-from casewright.planner.history.back_references import back_references, core, new_subject, refined
-from casewright.planner.history.mentions import Mention, by_price, by_word, named_in
+from casewright.planner.history.back_references import (
+    back_references,
+    new_subject,
+    with_kind,
+    without_discourse_markers,
+)
+from casewright.planner.history.mentions import (
+    Mention,
+    mention_by_price,
+    mention_by_word,
+    mentions_in,
+)
 from casewright.planner.plan_cases import similar_plans
 from casewright.planner.request import Turn
 from casewright.stores import default_encoder
@@ -167,21 +177,25 @@ def test_any_history_gives_a_valid_plan(
 
 
 def test_names_are_read_from_lists_and_from_running_text() -> None:
-    assert [one.name for one in named_in(LISTED)] == [
+    assert [one.name for one in mentions_in(LISTED)] == [
         "Keystone K87 mechanical keyboard",
         "Lyrebird 61-key digital keyboard with stand",
     ]
     told = "We have the Caldera stovetop moka pot for 31.50 euros and the Pellow One."
-    assert [one.name for one in named_in(told)] == ["Caldera stovetop moka pot", "Pellow One"]
-    assert named_in("Yes. It left on Monday.") == []
+    assert [one.name for one in mentions_in(told)] == ["Caldera stovetop moka pot", "Pellow One"]
+    assert mentions_in("Yes. It left on Monday.") == []
 
 
 def test_of_listed_things_one_is_told_by_price_or_by_a_word() -> None:
-    listed = named_in(LISTED)
-    cheap, dear, word = by_price(listed, 0), by_price(listed, -1), by_word(listed, "digital")
+    listed = mentions_in(LISTED)
+    cheap, dear, word = (
+        mention_by_price(listed, 0),
+        mention_by_price(listed, -1),
+        mention_by_word(listed, "digital"),
+    )
     assert cheap == listed[0]
     assert dear == word == listed[1]
-    assert by_price([], 0) is None
+    assert mention_by_price([], 0) is None
 
 
 @pytest.mark.parametrize(
@@ -220,13 +234,15 @@ def test_new_subjects_and_corrections_are_told_from_questions_of_their_own() -> 
     assert new_subject("and the kite?") == ("the kite", False)
     assert new_subject("no, I meant the 17") == ("the 17", True)
     assert new_subject("and how do I pay?") is None
-    assert core("ok, and the kite?") == "and the kite?"
+    assert without_discourse_markers("ok, and the kite?") == "and the kite?"
 
 
 def test_another_of_a_kind_is_asked_for_with_the_kind_in_place() -> None:
-    assert refined("do you have one for children?", "jacket") == "do you have jacket for children?"
-    assert refined("anything cheaper?", "kettle") == "do you have a cheaper kettle?"
-    assert refined("how heavy is this one?", "kettle") is None
+    assert (
+        with_kind("do you have one for children?", "jacket") == "do you have jacket for children?"
+    )
+    assert with_kind("anything cheaper?", "kettle") == "do you have a cheaper kettle?"
+    assert with_kind("how heavy is this one?", "kettle") is None
 
 
 def test_plan_case_of_a_follow_up_is_shown_with_its_turns_to_follow_ups_alone(

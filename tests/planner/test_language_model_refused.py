@@ -161,7 +161,7 @@ def edit(file: Path, **settings: Any) -> None:
         (own_code, "needs remote code"),
         (quantised, "bitsandbytes"),
         (no_tokenizer, "could not be loaded"),
-        (tekken_alone, "tekken.json alone"),
+        (tekken_alone, "only Mistral.s tekken.json"),
         (broken_template, "chat template cannot be rendered"),
         (both, "both a model .* and an adapter"),
         (seq2seq, "not a causal language model .t5."),

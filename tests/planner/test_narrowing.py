@@ -17,7 +17,7 @@ from casewright.planner import (
     plan_store,
 )
 from casewright.planner.fallback import FallbackPlanner, fallback_plan
-from casewright.planner.narrowing import MOST, NarrowingPlanner, narrowing
+from casewright.planner.narrowing import MAX_TOOLS, NarrowingPlanner, narrowing
 from casewright.planner.request import BatchPlanner
 from casewright.tools import Toolbox, ToolExample, ToolSpec
 from tests.planner.helpers import parameter
@@ -61,11 +61,11 @@ def kept(planner: NarrowingPlanner, question: str, **more: object) -> tuple[str,
 
 
 def test_tool_that_is_asked_for_is_kept_with_what_it_feeds(planner: NarrowingPlanner) -> None:
-    assert len(LARGE) > MOST
+    assert len(LARGE) > MAX_TOOLS
     for thing in THINGS:
         names = kept(planner, f"where is my {thing}")
         assert {f"find_{thing}", f"measure_{thing}", "no_evidence"} <= set(names)
-        assert len(names) == MOST
+        assert len(names) == MAX_TOOLS
 
 
 def test_tools_that_are_kept_stand_in_their_order(planner: NarrowingPlanner) -> None:
@@ -121,7 +121,7 @@ def test_planner_of_batches_still_is_one() -> None:
         batch = 3
 
         def plan_many(self, requests: Sequence[PlanRequest]) -> list[PlanResult]:
-            assert all(len(request.toolbox) <= MOST for request in requests)
+            assert all(len(request.toolbox) <= MAX_TOOLS for request in requests)
             return [PlanResult(fallback_plan(request), self.name) for request in requests]
 
     planner = narrowing(Batches(), LARGE, HashingEncoder())

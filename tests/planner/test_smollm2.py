@@ -19,7 +19,7 @@ from casewright.planner.language_model import load_language_model
 from casewright.planner.language_model.smollm2 import (
     DISTRIBUTION,
     INSTALL,
-    RECORD,
+    MANIFEST,
     converted_folder,
     is_installed,
     smollm2_folder,
@@ -55,7 +55,7 @@ def record(cache: Path) -> Path:
     (folder / "model.safetensors").write_bytes(b"weights")
     digest = "9a4b8f49c4b1c1a0"
     content = {"files": {"model.safetensors": [len(b"weights"), digest]}}
-    (folder / RECORD).write_text(json.dumps(content), encoding="utf-8")
+    (folder / MANIFEST).write_text(json.dumps(content), encoding="utf-8")
     return folder
 
 
@@ -87,11 +87,11 @@ def test_a_folder_that_is_not_whole_is_not_used(
         case "gone":
             weights.unlink()
         case "no record":
-            (record / RECORD).unlink()
+            (record / MANIFEST).unlink()
         case "no JSON":
-            (record / RECORD).write_text("{")
+            (record / MANIFEST).write_text("{")
         case _:
-            (record / RECORD).write_text('{"files": [1]}')
+            (record / MANIFEST).write_text('{"files": [1]}')
     assert not is_installed()
     with pytest.raises(DependencyError):
         smollm2_folder()
@@ -141,14 +141,16 @@ def converted(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
         for left in (folder, folder.with_name(f".{folder.name}.part")):
             left.mkdir()
             (left / "model.safetensors").write_bytes(b"half")
-        (folder / RECORD).write_text('{"files": {"model.safetensors": [9, ""]}}', encoding="utf-8")
+        (folder / MANIFEST).write_text(
+            '{"files": {"model.safetensors": [9, ""]}}', encoding="utf-8"
+        )
         yield smollm2_folder()
 
 
 def test_the_conversion_leaves_a_whole_folder_and_no_other(converted: Path) -> None:
     assert [path for path in converted.parent.iterdir() if path.is_dir()] == [converted]
-    content = json.loads((converted / RECORD).read_text(encoding="utf-8"))["files"]
-    assert {path.name for path in converted.iterdir()} == {RECORD, *content}
+    content = json.loads((converted / MANIFEST).read_text(encoding="utf-8"))["files"]
+    assert {path.name for path in converted.iterdir()} == {MANIFEST, *content}
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("CASEWRIGHT_CACHE_FOLDER", str(converted.parent))
         changed = (converted / "model.safetensors").stat().st_mtime_ns

@@ -1,4 +1,4 @@
-"""A sequence that a model reads and extends: a prompt, a plan, and what may follow it."""
+"""A token sequence that a model reads and extends: prompts and texts in turn."""
 
 from __future__ import annotations
 
@@ -18,38 +18,37 @@ from casewright.planner.decoding.writing import PartialPlan, Written
 if TYPE_CHECKING:
     from casewright.planner.language_model import LanguageModel
 
-#: Reads tokens behind what a cache holds; returns the logits at positions. See ``steps.read``.
+#: Type of ``steps.read`` without its model; ``FixedSteps`` has it too.
 Read = Callable[[KVCache, Sequence[int], DecodingLimits, Sequence[int]], NDArray[np.float32]]
 
 
-class Conversation:
-    """A sequence whose key/value states stay while it is extended."""
+class DecodingSession:
+    """A token sequence whose key/value states are kept while it is extended."""
 
     def __init__(
-        self, model: LanguageModel, cache: KVCache, read: Read, *, head_reused: bool
+        self, model: LanguageModel, cache: KVCache, read: Read, *, prefix_cached: bool
     ) -> None:
         self._model = model
         self._cache = cache
         self._read = read
-        self._head_reused = head_reused
+        self._prefix_cached = prefix_cached
         self._unread: list[int] = []
 
     def feed(self, tokens: Sequence[int]) -> None:
-        """Add tokens to the sequence; they are read by the next ``write``."""
+        """Add tokens to the sequence, which the next ``write`` or ``read_tree`` reads."""
         self._unread += tokens
 
     def read_tree(self, texts: Sequence[Sequence[int]], limits: DecodingLimits) -> PrefixTree:
-        """Read texts that may follow, in one call of the network; none of them is added.
+        """Read alternative continuations in one call of the network; the sequence stays as it is.
 
-        Raises:
-            DecodingError: The deadline passed.
+        Raise ``DecodingError`` if the deadline has passed.
         """
         limits.check_time()
         start = self._cache.length
         tree = read_tree(self._model, self._cache, self._unread, texts)
-        *before, last = self._unread
-        self._cache.set_length(start + len(before))
-        self._unread = [last]
+        # The call has read the unread tokens. The last is read again, for the logits after it.
+        self._cache.set_length(start + len(self._unread) - 1)
+        self._unread = self._unread[-1:]
         return tree
 
     def write(
@@ -62,13 +61,13 @@ class Conversation:
     ) -> Written:
         """Write until the matcher is finished.
 
-        Forced tokens are read together with the next one that is chosen, or with the rest of the
-        prompt: they take no step of their own. Nor do tokens of a draft that are chosen as the
-        draft has them; see ``Decoder.write``.
+        Forced tokens take no forward pass of their own: the model reads them with the rest of the
+        prompt or with the next chosen token. Nor do accepted tokens of a draft; see
+        ``Decoder.write``.
 
         Raises:
-            DecodingError: A limit was met first, or the sequence is longer than the model reads.
-            GrammarError: The model's tokens cannot write what must come next.
+            DecodingError: A limit was reached, or the sequence exceeds the model's context.
+            GrammarError: The model's tokens cannot write the required text.
         """
         limits = limits or DecodingLimits()
         length = self._cache.length + len(self._unread)
@@ -77,27 +76,27 @@ class Conversation:
         self._unread += plan.begin()
         while not plan.ended:
             drafted += self._step(plan, plan.proposals(draft), limits)
-        return plan.written(head_reused=self._head_reused, drafted=drafted)
+        return plan.written(prefix_cached=self._prefix_cached, drafted=drafted)
 
     def _step(
         self, plan: PartialPlan, proposals: Sequence[list[int]], limits: DecodingLimits
     ) -> int:
-        """Read unread tokens and proposals; write while they agree, and one choice more.
+        """Read the unread tokens and the draft's; write the model's choices after them.
 
-        Returns:
-            How many choices were written beside the first.
+        The first choice that differs from the draft is the last one. Return the number of choices
+        before it, which are accepted proposals.
         """
-        # Each choice is made after the unread tokens, and after each part of the draft.
+        # The model chooses after the unread tokens, and after each proposal.
         ends = list(accumulate(map(len, proposals), initial=len(self._unread)))
         tokens = [*self._unread, *chain.from_iterable(proposals)]
         start = self._cache.length
         logits = self._read(self._cache, tokens, limits, [end - 1 for end in ends])
-        more = 0
-        for row, part in zip_longest(logits, proposals):
-            self._unread = plan.extend(row)
-            if plan.ended or self._unread != part:
+        accepted = 0
+        for row_logits, proposal in zip_longest(logits, proposals):
+            self._unread = plan.extend(row_logits)
+            if plan.ended or self._unread != proposal:
                 break
-            more += 1
-        # Proposals that were not written are dropped.
-        self._cache.set_length(start + ends[more])
-        return more
+            accepted += 1
+        # The states of rejected proposals are dropped.
+        self._cache.set_length(start + ends[accepted])
+        return accepted

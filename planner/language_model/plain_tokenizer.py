@@ -1,8 +1,8 @@
 """Tokenization of untrusted text, without special tokens.
 
 A question that contains ``</s>`` or ``<|im_end|>`` must not end the prompt, and a plan that quotes
-it must not end the plan. Tokenizers first search a text for the names of special tokens. So this
-copy of a tokenizer gives them random names, with the same ids.
+such a question must not end there. Since tokenizers search a text for the names of special tokens
+first, the copy of the tokenizer here gives these tokens random names and keeps their ids.
 """
 
 from __future__ import annotations
@@ -14,30 +14,30 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-#: Added tokens of words or spaces are text, unless they are declared special.
-_WORDS = re.compile(r"[\w\s]*")
+#: An added token that matches is ordinary text, unless it is declared special.
+_WORDS_OR_SPACES = re.compile(r"[\w\s]*")
 
 
 @dataclass(frozen=True, slots=True)
-class PlainText:
+class PlainTokenizer:
     """Copy of a tokenizer that never produces special tokens.
 
-    Tokenizers such as SentencePiece's put a space before a text, which is correct only for the
-    first part of a prompt. This copy does not.
+    Unlike tokenizers such as SentencePiece's, it puts no space before a text, which would be
+    correct only for the first part of a prompt.
 
     Attributes:
-        definition: The tokenizer as JSON of the ``tokenizers`` library.
-        special: Ids of the special tokens: control tokens and other markup.
-        tokenizer: The loaded tokenizer.
+        definition: The copy as JSON of the ``tokenizers`` library.
+        special_ids: Ids of the special tokens: control tokens and other markup.
+        tokenizer: The copy itself, a ``tokenizers.Tokenizer``.
     """
 
     definition: str
-    special: frozenset[int]
+    special_ids: frozenset[int]
     tokenizer: Any
 
     @classmethod
-    def of(cls, definition: str) -> PlainText:
-        """Return the copy of a tokenizer, given as JSON of the ``tokenizers`` library."""
+    def of(cls, definition: str) -> PlainTokenizer:
+        """Return a copy of the tokenizer that this JSON of the ``tokenizers`` library defines."""
         from tokenizers import Tokenizer
 
         state = json.loads(definition)
@@ -47,24 +47,24 @@ class PlainText:
         names = {content: f"<{nonce}-{id_}>" for id_, content in special.items()}
         for token in state["added_tokens"]:
             if token["id"] in special:
-                token.update(content=names[token["content"]], special=True)
+                token.update(content=names[token["content"]], special_ids=True)
         _rename(state["model"], names)
         state |= {"truncation": None, "padding": None, "post_processor": None}
         state["normalizer"] = _without_prefix(state["normalizer"])
         state["pre_tokenizer"] = _without_prefix(state["pre_tokenizer"])
-        plain = json.dumps(state)
-        return cls(plain, frozenset(special), Tokenizer.from_str(plain))
+        definition = json.dumps(state)
+        return cls(definition, frozenset(special), Tokenizer.from_str(definition))
 
     def encode(self, text: str) -> list[int]:
         """Return a text's tokens. Thread-safe."""
-        # The library raises for a lone surrogate.
+        # The library raises an error for a lone surrogate.
         valid = text.encode("utf-8", "replace").decode()
         ids: list[int] = self.tokenizer.encode(valid, add_special_tokens=False).ids
         return ids
 
 
 def _is_markup(token: Mapping[str, Any]) -> bool:
-    return bool(token["special"]) or not _WORDS.fullmatch(token["content"])
+    return bool(token["special"]) or not _WORDS_OR_SPACES.fullmatch(token["content"])
 
 
 def _rename(model: dict[str, Any], names: Mapping[str, str]) -> None:
@@ -77,25 +77,25 @@ def _rename(model: dict[str, Any], names: Mapping[str, str]) -> None:
     if model.get("unk_token") in names:
         model["unk_token"] = names[model["unk_token"]]
     if "merges" in model:
-        model["merges"] = [m for m in model["merges"] if not _renamed(m, names)]
+        model["merges"] = [m for m in model["merges"] if not _has_renamed_token(m, names)]
     if "dropout" in model:
-        model["dropout"] = None  # With dropout, the encoding would be random.
+        model["dropout"] = None  # BPE dropout makes the encoding random.
 
 
-def _renamed(merge: Any, names: Mapping[str, str]) -> bool:
+def _has_renamed_token(merge: Any, names: Mapping[str, str]) -> bool:
     """Return True if an input or the result of a merge is a renamed token."""
     left, right = merge.split(" ", 1) if isinstance(merge, str) else merge
     return left in names or right in names or left + right in names
 
 
-def _without_prefix(part: dict[str, Any] | None) -> dict[str, Any] | None:
-    """Return a normalizer or pre-tokenizer that puts no space before a text."""
-    if part is None or part["type"] == "Prepend":
+def _without_prefix(component: dict[str, Any] | None) -> dict[str, Any] | None:
+    """Return a normalizer or pre-tokenizer without the part that puts a space before a text."""
+    if component is None or component["type"] == "Prepend":
         return None
-    inner = next((key for key in ("normalizers", "pretokenizers") if key in part), None)
-    if inner:
-        steps = [_without_prefix(step) for step in part[inner]]
-        return part | {inner: [step for step in steps if step]}
-    if "prepend_scheme" in part:
-        return part | {"prepend_scheme": "never"}
-    return part | {"add_prefix_space": False} if "add_prefix_space" in part else part
+    nested_key = next((key for key in ("normalizers", "pretokenizers") if key in component), None)
+    if nested_key:
+        steps = [_without_prefix(step) for step in component[nested_key]]
+        return component | {nested_key: [step for step in steps if step]}
+    if "prepend_scheme" in component:
+        return component | {"prepend_scheme": "never"}
+    return component | {"add_prefix_space": False} if "add_prefix_space" in component else component

@@ -1,0 +1,171 @@
+"""The grammar rules that depend only on the toolbox, for a whole plan or for a single line."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence, Set
+from dataclasses import dataclass
+
+from casewright.planner.grammar.calls import REFERENCE_RULE, Calls, Expression
+from casewright.planner.grammar.terminals import DEFINITIONS, MAX_GRAMMAR_STEPS, fields_after_step
+from casewright.tools import ToolSpec
+
+#: The rule of a call in the grammar of a single line.
+CALL = "c"
+#: Bits of a rule's parameter in llguidance, and the maximum number of them that count calls.
+BITS, COUNTER_BITS = 64, 24
+
+
+@dataclass(frozen=True, slots=True)
+class ToolboxRules:
+    """Definitions of rules and terminals in Lark, and names of the terminals that they use."""
+
+    text: str
+    used_terminals: frozenset[str]
+
+
+class _StepClasses:
+    """Encoding of the result fields of a plan's earlier steps, for the check of references.
+
+    The class of a step is the set of its result fields; classes are numbered from 1, and 0 is a
+    step without results. Rules of llguidance can have a parameter of 64 bits (its
+    docs/parametric.md), which encodes the class of each earlier step: with one bit per class if
+    that fits, since such rules compile faster, else as a number. With n classes a number takes
+    ceil(log2(n + 1)) bits and the last step needs none, so a plan has at most 64 / ceil(log2(n +
+    1)) + 1 steps, rounded down: 13 for 31 classes, 11 for 63, 10 for 127. If a request admits more
+    steps, the number of steps is reduced; no check is dropped.
+    ``fields`` are the distinct nonempty sets that references can use.
+    """
+
+    def __init__(self, fields: list[tuple[str, ...]], max_steps: int, bits: int) -> None:
+        self.fields = fields
+        width = len(fields).bit_length()
+        encodable = bits // width + 1 if width else MAX_GRAMMAR_STEPS
+        self.max_steps = min(max_steps, MAX_GRAMMAR_STEPS, encodable)
+        self._one_bit = len(fields) * (self.max_steps - 1) <= bits
+        self._width = len(fields) if self._one_bit else width
+
+    def number(self, fields: tuple[str, ...]) -> int:
+        """Return the number of a set's class; 0 if references cannot use it."""
+        return self.fields.index(fields) + 1 if fields in self.fields else 0
+
+    def after(self, step: int, number: int) -> str:
+        """Return the parameter after a step of the class with this number."""
+        if not number:
+            return "_"
+        bit = (step - 1) * self._width
+        return f"set_bit({bit + number - 1})" if self._one_bit else f"bit_or({number << bit})"
+
+    def condition(self, step: int, number: int) -> str:
+        """Return the condition that the step has the class with this number."""
+        bit = (step - 1) * self._width
+        if self._one_bit:
+            return f"%if bit_set({bit + number - 1})"
+        return f"%if eq([{bit}:{bit + self._width}],{number})"
+
+
+def line_rules(toolbox: Sequence[ToolSpec], request_terminals: Set[str]) -> ToolboxRules:
+    """Return the rules of a single call, named ``CALL``; terminals match its references."""
+    calls = Calls(toolbox, request_terminals, chained=False)
+    calls.rule(CALL, [call for _, call in calls.by_tool])
+    return _rules(calls, [])
+
+
+class _Counters:
+    """Bits of the parameter, above those of the classes, that count calls of tools with a budget.
+
+    If the bits do not suffice, the tools that may be called most often are not counted.
+    """
+
+    def __init__(self, max_calls: Mapping[str, int]) -> None:
+        self._max_calls = max_calls
+        self._ranges: dict[str, tuple[int, int]] = {}
+        self.first = BITS
+        for tool, calls in sorted(max_calls.items(), key=lambda item: item[1]):
+            if self.first - calls.bit_length() >= BITS - COUNTER_BITS:
+                self._ranges[tool] = self.first - calls.bit_length(), self.first
+                self.first -= calls.bit_length()
+
+    def __contains__(self, tool: str) -> bool:
+        return tool in self._ranges
+
+    def range(self, tool: str) -> str:
+        first, end = self._ranges[tool]
+        return f"[{first}:{end}]"
+
+    def condition(self, tool: str) -> str:
+        """Return the condition that another call of a tool is within the budget."""
+        return f" %if lt({self.range(tool)},{self._max_calls[tool]})" if tool else ""
+
+
+def plan_rules(
+    toolbox: Sequence[ToolSpec],
+    request_terminals: Set[str],
+    max_steps: int,
+    max_calls: Mapping[str, int],
+) -> ToolboxRules:
+    """Return the rules of a whole plan; ``max_calls`` has the tools that a budget limits."""
+    counters = _Counters(max_calls)
+    has_result = f"%if gt([0:{counters.first}],0)"
+    calls = Calls(toolbox, request_terminals, chained=max_steps > 1, has_result=has_result)
+    fields: set[tuple[str, ...]] = set()
+    if any(call.parametric for _, call in calls.by_tool):
+        fields = {_fields(tool) for tool, _ in calls.by_tool} - {()}
+    if not fields:
+        calls = Calls(toolbox, request_terminals, chained=False)
+    classes = _StepClasses(sorted(fields), max_steps, counters.first)
+    return _rules(calls, [*_line_rules(calls, classes, counters), *_reference_rules(classes)])
+
+
+def _fields(tool: ToolSpec) -> tuple[str, ...]:
+    return tuple(sorted(set(tool.results)))
+
+
+def _line_rules(calls: Calls, classes: _StepClasses, counters: _Counters) -> list[str]:
+    """Return the rules of the lines: ``kN`` is step N, and ``mN`` the end or the line after it."""
+    # Tools in a group leave the same parameter: the same class, and the same count, if any.
+    groups: dict[tuple[int, str], list[Expression]] = {}
+    for tool, call in calls.by_tool:
+        counted = tool.name if tool.name in counters else ""
+        groups.setdefault((classes.number(_fields(tool)), counted), []).append(call)
+    names = {key: calls.rule(f"c{n}", group).text for n, (key, group) in enumerate(groups.items())}
+    last = classes.max_steps
+    if names.keys() == {(0, "")}:
+        name = names[0, ""]
+        lines = [f'k{step}:{name}("\\ns{step + 1} = "k{step + 1})?' for step in range(1, last)]
+        return ['start:"s1 = "k1', *lines, f"k{last}:{name}"]
+    lines = ['start:"s1 = "k1::0']
+    for step in range(1, last):
+        alternatives = []
+        for n, ((number, counted), name) in enumerate(names.items()):
+            line = f"{name} m{step}::{classes.after(step, number)}"
+            if counted:
+                # The rule contains the whole line: llguidance removes a rule of a single symbol.
+                lines.append(f"u{step}x{n}::_:{line}")
+                line = f"u{step}x{n}::incr({counters.range(counted)}){counters.condition(counted)}"
+            alternatives.append(line)
+        lines += [
+            f"k{step}::_:{'|'.join(alternatives)}",
+            f'm{step}::_:""|"\\ns{step + 1} = "k{step + 1}::_',
+        ]
+    ends = [f"{name}{counters.condition(counted)}" for (_, counted), name in names.items()]
+    return [*lines, f"k{last}::_:{'|'.join(ends)}"]
+
+
+def _reference_rules(classes: _StepClasses) -> list[str]:
+    numbers = range(1, len(classes.fields) + 1)
+    if not numbers:
+        return []
+    rules = [f"{REFERENCE_RULE}:{'|'.join(f'x{number}::_ F{number}' for number in numbers)}"]
+    for number in numbers:
+        steps = [f'"s{n}" {classes.condition(n, number)}' for n in range(1, classes.max_steps)]
+        rules += [
+            f"x{number}::_:{'|'.join(steps)}",
+            f"F{number}:{fields_after_step(classes.fields[number - 1])}",
+        ]
+    return rules
+
+
+def _rules(calls: Calls, lines: list[str]) -> ToolboxRules:
+    definitions = [DEFINITIONS[name] for name in DEFINITIONS if name in calls.used_terminals]
+    text = "\n".join([*lines, *calls.rules, *calls.terminals(), *definitions])
+    return ToolboxRules(text, frozenset(calls.used_terminals))
