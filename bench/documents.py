@@ -31,8 +31,8 @@ from casewright.stores.feedback.offline_judge import Regression
 from casewright.stores.feedback.sufficiency import (
     FEATURE,
     SufficiencyJudge,
-    by_words,
     covered_relevance,
+    ranked_by_words,
 )
 from casewright.stores.paths import data_folder
 
@@ -118,7 +118,9 @@ def fit(data: Path, encoder: Encoder) -> SufficiencyJudge:
     for tree, location, _ in _stored(data, encoder):
         with CaseStore(document_schema(encoder), location) as store:
             for question in questions:
-                hits = by_words(question.question, store.search(question.question, CANDIDATES))
+                hits = ranked_by_words(
+                    question.question, store.search(question.question, CANDIDATES)
+                )
                 values.append(covered_relevance(question.question, hits[:PASSAGES]))
                 labels.append(bool(question.file) and question.tree == tree)
     rows, answered = np.array(values)[:, None], np.array(labels)

@@ -19,9 +19,9 @@ from casewright.stores import Case, CaseStore, Encoder
 from casewright.stores.documents.cases import document_schema, location_text, root_names, roots_of
 from casewright.stores.documents.file_walk import kind_of
 from casewright.stores.documents.splitter import PATH
-from casewright.stores.engines.connections import RECORD
+from casewright.stores.engines.connections import ENGINE_FILE
 from casewright.stores.feedback import SentenceStrategy
-from casewright.stores.feedback.sufficiency import SufficiencyJudge, by_words
+from casewright.stores.feedback.sufficiency import SufficiencyJudge, ranked_by_words
 from casewright.stores.hit import near_best
 from casewright.tools import CallContext, Search, Toolbox
 from casewright.tools.spec import NEAREST
@@ -81,7 +81,7 @@ def _toolbox(documents: CaseStore, loop: Search | None = None) -> Toolbox:
     def document_search(query: str, call: CallContext) -> Sequence[dict[str, Any]]:
         """Finds passages of the user's own documents and source code."""
         confirmed = [] if loop is None else loop(query, PASSAGES, {}, call)
-        by_similarity = by_words(query, documents.search(query, CANDIDATES))[:PASSAGES]
+        by_similarity = ranked_by_words(query, documents.search(query, CANDIDATES))[:PASSAGES]
         hits = united(confirmed, near_best(by_similarity, 0.0, NEAR_BEST))
         if not SufficiencyJudge.shipped().answers(query, hits):
             titles = dict.fromkeys(
@@ -132,6 +132,6 @@ DOMAIN = Domain(
     queries=queries,
     options=(Option("store", "What ingest --into was given: a folder or a URL.", "LOCATION"),),
     openers={"store": lambda folder, encoder, location: open_documents(location, encoder)},
-    mark=RECORD,
+    mark=ENGINE_FILE,
     looping=looping,
 )

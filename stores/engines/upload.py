@@ -52,7 +52,7 @@ class Uploads:
     def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
         try:
             if error is None or isinstance(error, Exception):
-                self._settle(wait_for_all=True)
+                self._count_stored(wait_for_all=True)
         finally:
             self._stop.set()
             self._pool.shutdown(wait=True, cancel_futures=True)
@@ -63,17 +63,17 @@ class Uploads:
             self._submit(ids[part], vectors[part], payloads[part])
 
     def _submit(self, ids: Ids, vectors: Vectors, payloads: Payloads) -> None:
-        self._settle()
+        self._count_stored()
         # The later of two cases with the same id must be written last.
         if any(not set(ids).isdisjoint(others) for others in self._pending.values()):
-            self._settle(wait_for_all=True)
+            self._count_stored(wait_for_all=True)
         while len(self._pending) >= self._parallel:
             wait(self._pending, return_when=FIRST_COMPLETED)
-            self._settle()
+            self._count_stored()
         future = self._pool.submit(self._write, ids, vectors, payloads, self._stop)
         self._pending[future] = ids
 
-    def _settle(self, *, wait_for_all: bool = False) -> None:
+    def _count_stored(self, *, wait_for_all: bool = False) -> None:
         """Count the batches stored so far; raise the first error after the others have ended."""
         if wait_for_all:
             wait(self._pending)
@@ -89,7 +89,7 @@ class Uploads:
         if self._error is None:
             return
         if self._pending:
-            self._settle(wait_for_all=True)
+            self._count_stored(wait_for_all=True)
         error = self._error
         if isinstance(error, StoreError):
             error = type(error)(
@@ -102,9 +102,9 @@ class Uploads:
 class SharedLock:
     """A lock that one thread holds (``with lock``, reentrant), or many (``with lock.shared()``).
 
-    A thread that waits for the exclusive lock precedes threads that want to share it, so that the
-    uploads of a long ``add`` do not delay a ``retain`` to their end. A thread with the exclusive
-    lock must not also share it.
+    A thread that waits for the exclusive lock precedes threads that want to share it, so that a
+    ``retain`` does not wait for all uploads of a long ``add``. A thread with the exclusive lock
+    must not also share it.
     """
 
     def __init__(self) -> None:
@@ -115,13 +115,13 @@ class SharedLock:
         self._owner: int | None = None
 
     def __enter__(self) -> None:
-        me = threading.get_ident()
+        thread_id = threading.get_ident()
         with self._changed:
-            if self._owner != me:
+            if self._owner != thread_id:
                 self._waiting += 1
                 try:
                     self._changed.wait_for(lambda: self._owner is None and not self._sharing)
-                    self._owner = me
+                    self._owner = thread_id
                 finally:
                     self._waiting -= 1
                     self._changed.notify_all()

@@ -1,8 +1,9 @@
 """Features of a candidate for the relevance judge without a language model.
 
 Nothing is encoded or searched: vectors, scores and texts are those of the hits. A candidate's
-features depend on the scores of the other candidates, never on their texts, so that no text
-affects the verdict on another. They are compared with the texts found relevant before.
+features depend on the question, on the candidates that were judged relevant earlier, and on the
+scores of the other candidates. They never depend on the other candidates' texts, so that no text
+affects the verdict on another.
 """
 
 from __future__ import annotations
@@ -35,17 +36,17 @@ LATER = (
 #: Temperature of the softmax in ``score_share``, in units of the score.
 TEMPERATURE = 0.05
 #: Tolerance for the length of a unit vector in single precision.
-SLACK = 1e-2
+LENGTH_TOLERANCE = 1e-2
 #: Components and metadata fields that are titles, the most specific first.
 TITLES = ("symbol", "title", "name", "heading", "subject")
-#: Least characters of a name or a title; shorter ones occur in any text by chance.
+#: Minimum characters of a name or a title; shorter ones occur in any text by chance.
 MIN_CHARACTERS = 4
 
 _WORD = re.compile(r"\w+")
 #: A run of capitalised words or numbers, with small words between them ("Bank of England").
 _NAME = re.compile(r"\b[A-Z][\w'-]*(?:\s+(?:(?:of|the|de|du|von|van|and)\s+)?[A-Z0-9][\w'-]*)*")
 _BRACKETS = re.compile(r"\([^()]*\)")
-#: Words of closed classes: they carry no evidence of relevance.
+#: Words of closed classes, which are no evidence of relevance.
 _CLOSED_CLASSES = (
     "a about after all also an and any are as at be because been before being between both but by "
     "can could did do does doing during each few for from further had has have having he her hers "
@@ -60,7 +61,7 @@ _FacetVectors = Mapping[str, NDArray[np.float64]]
 
 
 @dataclass(frozen=True, slots=True)
-class _TextReading:
+class _TextWords:
     """The words and names of a text.
 
     ``title`` has the title's words in lower case, joined by blanks, without words in brackets.
@@ -81,9 +82,9 @@ def feature_rows(request: JudgeRequest) -> NDArray[np.float64]:
 
     Features of candidate and question:
 
-    - ``text_cosine``, ``title_cosine``: the facets' cosines with the question; 0 without a title
-      facet, and the largest of several others.
-    - ``gap_best``: the score less the best score in the request.
+    - ``text_cosine``, ``title_cosine``: the largest cosine of text facets and of title facets with
+      the question; 0 without a title facet.
+    - ``gap_best``: the score minus the best score in the request.
     - ``log_rank``: log2(1 + rank) by nearness. ``z_score``: nearness in standard deviations of its
       round, so that the unit of a search's scores does not matter.
     - ``score_share``: softmax of the scores at ``TEMPERATURE``.
@@ -96,27 +97,27 @@ def feature_rows(request: JudgeRequest) -> NDArray[np.float64]:
     - ``covered``: share of the question's words in the relevant texts; ``new_words``: share of
       the other words in the candidate.
     - ``text_like``, ``title_like``: the largest cosine of text to text, and title to title.
-    - ``title_named``: a relevant text, and not the question, contains the title;
-      ``title_words_named``: share of the title's words, without the question's, in those texts.
+    - ``title_named``: a relevant text contains the title, and the question does not;
+      ``title_words_named``: share of its words outside the question that relevant texts contain.
     - ``names_candidate``: the candidate contains a relevant title that is not in the question.
-      ``names_shared``: number of capitalised names in both and not in the question, over the root
-      of the number of the candidate's names.
+      ``names_shared``: number of capitalised names in both and not in the question, divided by the
+      root of the number of the candidate's names.
     - ``log_relevant``: log(1 + number of relevant candidates).
     - ``same_title``, ``same_source``, ``beside``: a relevant candidate has the same title and
       source, the same source, the position before or after.
     """
-    question = _read("", request.question)
+    question = _text_words("", request.question)
     batch, relevant = list(request.candidates), list(request.relevant)
-    readings = [_read_candidate(candidate) for candidate in batch]
+    readings = [_candidate_words(candidate) for candidate in batch]
     # A candidate with a score that is not finite gets zeros.
     with np.errstate(all="ignore"):
-        rows = _always(question, batch, readings, relevant)
+        rows = _common_features(question, batch, readings, relevant)
         scores = np.array([candidate.hit.score for candidate in batch], dtype=np.float64)
-        # Less the largest, so that no exponential overflows.
+        # The largest score is subtracted, so that no exponential overflows.
         exponentials = np.exp((scores - scores.max(initial=-np.inf)) / TEMPERATURE)
         shares = (exponentials / exponentials.sum()).tolist()
     if relevant:
-        comparison = _Relevant(question, relevant)
+        comparison = _RelevantTexts(question, relevant)
         for row, candidate, reading in zip(rows, batch, readings, strict=True):
             row |= comparison.features(candidate, reading)
     else:
@@ -127,10 +128,10 @@ def feature_rows(request: JudgeRequest) -> NDArray[np.float64]:
     return np.nan_to_num(matrix.reshape(len(batch), len(names)), posinf=0.0, neginf=0.0)
 
 
-def _always(
-    question: _TextReading,
+def _common_features(
+    question: _TextWords,
     batch: Sequence[Candidate],
-    readings: Sequence[_TextReading],
+    readings: Sequence[_TextWords],
     relevant: Sequence[Candidate],
 ) -> list[dict[str, float]]:
     best = max((candidate.hit.score for candidate in (*batch, *relevant)), default=0.0)
@@ -156,22 +157,22 @@ def _always(
     return rows
 
 
-class _Relevant:
+class _RelevantTexts:
     """The relevant candidates, for comparison with others."""
 
-    def __init__(self, question: _TextReading, relevant: Sequence[Candidate]) -> None:
-        readings = [_read_candidate(candidate) for candidate in relevant]
+    def __init__(self, question: _TextWords, relevant: Sequence[Candidate]) -> None:
+        readings = [_candidate_words(candidate) for candidate in relevant]
         self.question = question
         self.relevant = relevant
         self.vectors = [(c.hit, _facet_vectors(c.hit)) for c in relevant]
         self.titles = [reading.title for reading in readings]
         self.covered = frozenset[str]().union(*(reading.words for reading in readings))
         self.names = frozenset[str]().union(*(reading.names for reading in readings))
-        # Two blanks separate the texts: no phrase reaches across.
+        # Each text has a blank on either side, so that no phrase continues in the next text.
         self.text = " ".join(reading.body for reading in readings)
         self.new_titles = [title for title in self.titles if not _contains(title, question.body)]
 
-    def features(self, candidate: Candidate, reading: _TextReading) -> dict[str, float]:
+    def features(self, candidate: Candidate, reading: _TextWords) -> dict[str, float]:
         question = self.question
         vectors = _facet_vectors(candidate.hit)
         pairs = [
@@ -188,7 +189,7 @@ class _Relevant:
             and (candidate.same_source(other) or not (candidate.source[1] or other.source[1]))
             for other_title, other in zip(self.titles, self.relevant, strict=True)
         )
-        mentions = any(_contains(title, reading.body) for title in self.new_titles)
+        is_mentioned = any(_contains(title, reading.body) for title in self.new_titles)
         return {
             "new_words": _share(reading.words, question.words - self.covered),
             "covered": _share(self.covered, question.words),
@@ -199,7 +200,7 @@ class _Relevant:
                 sum(f" {word} " in self.text for word in new_title_words)
                 / max(1, len(new_title_words))
             ),
-            "names_candidate": float(mentions),
+            "names_candidate": float(is_mentioned),
             "names_shared": sum(n in self.names for n in names) / math.sqrt(max(1, len(names))),
             "log_relevant": math.log1p(len(self.relevant)),
             "same_title": float(same_title),
@@ -216,7 +217,7 @@ def _cosines(
     first, second = (np.asarray(each.vector, dtype=np.float64).ravel() for each in (hit, other))
     if first.shape != second.shape:
         return 0.0, 0.0
-    # The mean over the facets.
+    # Divided by the number of facets, since each has a unit vector.
     return float(first @ second) / max(1, len(hit.facet_scores)), 0.0
 
 
@@ -231,8 +232,8 @@ def _facet_vectors(hit: Hit) -> _FacetVectors:
         return {}
     parts = vector.reshape(count, -1)
     lengths = np.linalg.norm(parts, axis=1)
-    # An absent component is zeros.
-    if not ((lengths <= SLACK) | (abs(lengths - 1) <= SLACK)).all():
+    # The vector of an absent component is zeros.
+    if not ((lengths <= LENGTH_TOLERANCE) | (abs(lengths - 1) <= LENGTH_TOLERANCE)).all():
         return {}
     return dict(zip(hit.facet_scores, parts, strict=True))
 
@@ -240,7 +241,7 @@ def _facet_vectors(hit: Hit) -> _FacetVectors:
 def _text_and_title(cosines: Mapping[str, float]) -> tuple[float, float]:
     """Return the largest cosine of the text facets, and of the title facets (``TITLES``).
 
-    An only facet counts as text; without a title facet its cosine is 0.
+    A single facet counts as text; without a title facet, the second cosine is 0.
     """
     titles = [name for name in cosines if name in TITLES] if len(cosines) > 1 else []
     texts = [value for name, value in cosines.items() if name not in titles]
@@ -250,30 +251,30 @@ def _text_and_title(cosines: Mapping[str, float]) -> tuple[float, float]:
 
 
 @lru_cache(maxsize=512)
-def _read(title: str, text: str) -> _TextReading:
-    """Return the reading of a text; a question has an empty title."""
+def _text_words(title: str, text: str) -> _TextWords:
+    """Return the words of a text; a question has an empty title."""
     bare = _BRACKETS.sub("", title)
     names = frozenset(
         _phrase(match.group())
         for match in _NAME.finditer(text)
         if len(match.group()) >= MIN_CHARACTERS and match.group().lower() not in STOPWORDS
     )
-    return _TextReading(
+    return _TextWords(
         title=_phrase(bare),
         body=f" {_phrase(text)} ",
-        words=_content(f"{title} {text}"),
-        title_words=_content(bare),
+        words=_content_words(f"{title} {text}"),
+        title_words=_content_words(bare),
         names=names,
     )
 
 
-def _read_candidate(candidate: Candidate) -> _TextReading:
-    """Return the reading of a candidate, without the lines that only repeat its title."""
+def _candidate_words(candidate: Candidate) -> _TextWords:
+    """Return the words of a candidate, without the lines that only repeat its title."""
     title = _title(candidate)
     problem = candidate.hit.case.problem
     titles = {title, *(problem.get(name) for name in TITLES if isinstance(problem.get(name), str))}
     lines = candidate.text.split("\n")
-    return _read(title, "\n".join(line for line in lines if line.strip() not in titles))
+    return _text_words(title, "\n".join(line for line in lines if line.strip() not in titles))
 
 
 def _title(candidate: Candidate) -> str:
@@ -304,5 +305,5 @@ def _words(text: str) -> list[str]:
     return _WORD.findall(text.lower())
 
 
-def _content(text: str) -> frozenset[str]:
+def _content_words(text: str) -> frozenset[str]:
     return frozenset(word for word in _words(text) if word not in STOPWORDS)

@@ -1,9 +1,9 @@
-"""The judge of sufficiency: a search's passages answer the question, or they do not.
+"""A judge of sufficiency: the probability that a search's passages answer the question.
 
-A passage of the right subject is near to a question that it does not answer; one that has the
-question's words by chance is far from it. The product of both tells answerable questions from
-others: the share of the question's words in a passage, times its relevance. A logistic regression
-makes a probability of it; ``casewright bench documents --fit`` trains it.
+A passage on the question's subject has a high relevance even if it does not answer the question; a
+passage may also have the question's words by chance. The feature is therefore a product: the share
+of the question's words in a passage, times its relevance. A logistic regression turns it into a
+probability; ``casewright bench documents --fit`` trains it.
 """
 
 from __future__ import annotations
@@ -25,20 +25,20 @@ from casewright.stores.hit import Hit
 
 FILE = "sufficiency.json"
 FEATURE = "covered_relevance"
-#: Passages that are judged: those that an answer may quote.
-JUDGED = 5
-#: What the share of the question's words adds to a passage's relevance in their order.
-WORDS = 0.4
+#: Maximum number of passages that are judged: those that an answer may quote.
+MAX_PASSAGES = 5
+#: Weight of the share of the question's words, beside the relevance, in the order of passages.
+WORDS_WEIGHT = 0.4
 
-#: Words of questions that no answer repeats, beside the stop words.
-_ASKING = STOPWORDS | {"often", "must", "many", "much", "long", "far", "need"}
+#: Words of questions that an answer need not repeat, stop words included.
+_IGNORED = STOPWORDS | {"often", "must", "many", "much", "long", "far", "need"}
 _WORD = re.compile(r"[^\W_]+")
 _ENDING = re.compile(r"(?<=\w{3})(?:ing|ies|es|ed|e|s|y)$")
 
 
 @dataclass(frozen=True, slots=True)
 class SufficiencyJudge:
-    """A trained judge; ``training`` says on what."""
+    """A trained judge; ``training`` has the data and settings of the training."""
 
     regression: Regression
     training: Mapping[str, Any] = field(default_factory=dict)
@@ -59,18 +59,18 @@ class SufficiencyJudge:
         return float(self.regression.probabilities(row, [FEATURE])[0]) if hits else 0.0
 
     def answers(self, question: str, hits: Sequence[Hit]) -> bool:
-        """Return ``True`` if the first hits answer the question, as far as can be told."""
+        """Return ``True`` if the first hits probably answer the question."""
         return self.probability(question, hits) >= self.regression.threshold
 
 
-def by_words(question: str, hits: Sequence[Hit]) -> list[Hit]:
-    """Return the hits with those first that are relevant and have the question's words."""
-    return sorted(hits, key=lambda hit: -(hit.relevance + WORDS * _coverage(question, hit)))
+def ranked_by_words(question: str, hits: Sequence[Hit]) -> list[Hit]:
+    """Return the hits ordered by relevance and the share of the question's words."""
+    return sorted(hits, key=lambda hit: -(hit.relevance + WORDS_WEIGHT * _coverage(question, hit)))
 
 
 def covered_relevance(question: str, hits: Sequence[Hit]) -> float:
     """Return the judge's feature of the first hits, from 0 to 1."""
-    values = (hit.relevance * _coverage(question, hit) for hit in hits[:JUDGED])
+    values = (hit.relevance * _coverage(question, hit) for hit in hits[:MAX_PASSAGES])
     return max(0.0, *values) if hits else 0.0
 
 
@@ -83,9 +83,9 @@ def _coverage(question: str, hit: Hit) -> float:
 
 
 def content_words(text: str) -> frozenset[str]:
-    """Return the words of a text without stop words and endings, in small letters."""
-    found = (word for word in _WORD.findall(text.lower()) if word not in _ASKING)
-    return frozenset(_ENDING.sub("", word) for word in found)
+    """Return the words of a text in lower case, without stop words and endings."""
+    words = (word for word in _WORD.findall(text.lower()) if word not in _IGNORED)
+    return frozenset(_ENDING.sub("", word) for word in words)
 
 
 @cache
