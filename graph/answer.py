@@ -30,7 +30,7 @@ class Answer:
         text: The answer; ``[E1]`` cites the evidence of that id.
         citations: Ids of evidence that exists, in the order of their first mention.
         evidence: All evidence, each the JSON form of an ``Evidence``.
-        missing: One sentence for each step that found nothing.
+        missing: One sentence for each step without results.
         generator: Name of the generator of the text, with the reason if it replaced another one.
         plan: The plan's text form.
         planner: Name, attempts and milliseconds of the planner, and why it fell back.

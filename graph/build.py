@@ -74,7 +74,7 @@ def build_graph(
     Args:
         toolbox: The tools.
         planner: Writes the plan.
-        generator: Words the answer; by default it quotes the evidence.
+        generator: Writes the answer; by default, the evidence is quoted.
         limits: The budgets.
         checkpointer: None by default. With one, the graph runs with ``durability="sync"``; a
             program that embeds the graph under its own checkpointer should do so too. The

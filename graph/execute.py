@@ -194,7 +194,7 @@ class Execution:
         # Without a signature, LangGraph would inspect the function twice.
         function.__signature__ = _NO_ARGUMENT
         future = start_in_step(name, tool, task(name=f"{name} {tool}")(function))
-        # Nobody retrieves the exceptions of steps of a cancelled run.
+        # In a cancelled run, nothing else retrieves the exception.
         future.add_done_callback(lambda ended: ended.cancelled() or ended.exception())
         return future
 
@@ -271,5 +271,5 @@ class Execution:
 
 def _pause(interrupts: Sequence[GraphInterrupt]) -> NoReturn:
     # A step that waits for an interrupted step raises an interrupt without questions.
-    questions = {each.id: each for interrupt in interrupts for each in interrupt.args[0]}
+    questions = {q.id: q for interrupt in interrupts for q in interrupt.args[0]}
     raise GraphInterrupt(tuple(questions.values()))

@@ -98,7 +98,7 @@ class ExtractiveGenerator:
         for score, item, passage, part_scores in rows:
             if quotations and (len(quotations) == MAX_QUOTES or score < MIN_SHARE * rows[0][0]):
                 break
-            text = _window(passage, part_scores, NEXT_SIZE if quotations else FIRST_SIZE)
+            text = _excerpt(passage, part_scores, NEXT_SIZE if quotations else FIRST_SIZE)
             quotations.setdefault(text, (item, text))
         return [(item, text) for item, text in quotations.values()]
 
@@ -106,10 +106,9 @@ class ExtractiveGenerator:
         fields = []
         for name, text in _fields(item):
             parts = quotables(text) if len(text) > FIRST_SIZE else []
-            cut = (
-                _window(parts, self._scores(request.question, parts), FIRST_SIZE) if parts else text
-            )
-            fields.append((name, " ".join(cut.split())))
+            if parts:
+                text = _excerpt(parts, self._scores(request.question, parts), FIRST_SIZE)
+            fields.append((name, " ".join(text.split())))
         return _joined(fields) or item.text
 
     def _scores(self, question: str, parts: Sequence[Quotable]) -> list[float]:
@@ -123,7 +122,7 @@ class ExtractiveGenerator:
         return [float(score) for score in vectors[1:] @ vectors[0] + WORD_WEIGHT * np.array(shared)]
 
 
-def _window(parts: Sequence[Quotable], scores: Sequence[float], max_characters: int) -> str:
+def _excerpt(parts: Sequence[Quotable], scores: Sequence[float], max_characters: int) -> str:
     """Return the part with the best score, adjacent parts of the same heading, and the heading."""
     first = last = max(range(len(parts)), key=lambda number: scores[number])
     heading, length = parts[first].heading, len(parts[first].text)
@@ -159,7 +158,7 @@ def _short_text(text: str) -> str:
     """Return a short text on one line; a list, a table or code keeps its lines and its heading."""
     parts = quotables(text)
     if parts and (parts[0].heading or any(part.multiline for part in parts)):
-        return _window(parts, [1.0] * len(parts), len(text))
+        return _excerpt(parts, [1.0] * len(parts), len(text))
     return " ".join(text.split())
 
 

@@ -20,7 +20,7 @@ class SavedPlan:
     Attributes:
         question: The question; empty if the file does not say.
         planner: The planner's name; ``file`` if it is unknown, ``pinned:NAME`` for a pinned plan.
-        confidence: Probability that the plan is right, by its planner; ``None`` if unknown.
+        confidence: The planner's probability that the plan is right; ``None`` if unknown.
         because: The reason for the confidence; empty if unknown.
     """
 

@@ -27,7 +27,7 @@ def plan_within(
 
     Args:
         request: The question, with all tools.
-        measured: Seconds of a call by tool, for tools that declare no latency.
+        latencies: Seconds of a call by tool, for tools that declare no latency.
 
     Returns:
         The plan, and a JSON object as in ``Answer.planner``, with the ``price`` and ``left_out``: a
@@ -44,7 +44,7 @@ def plan_within(
         f"{tool} was hidden from the planner, for the budget: {why}."
         for tool, why in hidden.items()
     ]
-    # A plan with more steps is refused before it runs.
+    # A plan with more steps than allowed is not shortened: it is refused before it runs.
     if len(plan.steps) <= limits.steps:
         plan, removed = trimmed(plan, excess)
         left_out += removed
@@ -61,7 +61,7 @@ def budget_request(
     Args:
         request: The request with all tools.
         limits: The budget; if none is set, the request is returned unchanged.
-        beyond: Returns how a plan, with the calls so far, exceeds the budget.
+        excess: Returns how a plan, with the calls so far, exceeds the budget.
         spent: Calls so far other than those of the request's fixed steps.
     """
     if not limits.budget():

@@ -16,7 +16,7 @@ FENCE = "```"
 
 _HEADING = re.compile(r"#{1,6}\s+(.*?)[\s#]*")
 _ITEM = re.compile(r"\s*(?:[-*+•]|\d{1,3}[.)])\s+")
-_RULE = re.compile(r"[\s|:+=-]*-[\s|:+=-]*")
+_TABLE_RULE = re.compile(r"[\s|:+=-]*-[\s|:+=-]*")
 _SENTENCE = re.compile(r"(?<=[.!?])\s+(?=[^\s\da-z])")
 #: A link, an attribute and a comment in Markdown; only the visible text is quoted.
 _LINK = re.compile(r"!?\[([^\[\]\n]*)\](?:\([^()\s]*(?:\s\"[^\"\n]*\")?\)|\[[^\[\]\n]*\])")
@@ -62,11 +62,11 @@ def quotables(text: str) -> list[Quotable]:
 
 def _structured_parts(intro: str, kind: str, lines: list[str]) -> list[str]:
     """Return the parts of a list, a table or code, each with its introductory lines."""
-    introduction = f"{intro}\n" if intro else ""
+    prefix = f"{intro}\n" if intro else ""
     if kind == "table":
-        return _rows(lines)
+        return _table_rows(lines)
     lines = _dedented(lines) if kind == "code" else [_LINK.sub(r"\1", line) for line in lines]
-    text = introduction + "\n".join(lines)
+    text = prefix + "\n".join(lines)
     if kind == "code" or len(text) <= MAX_LIST_CHARACTERS:
         return [text]
     items: list[str] = []
@@ -75,18 +75,18 @@ def _structured_parts(intro: str, kind: str, lines: list[str]) -> list[str]:
             items.append(_ITEM.sub("", line, count=1))
         else:
             items[-1] += f" {line.strip()}"
-    return [f"{introduction.strip()} {item}".strip() for item in items]
+    return [f"{prefix.strip()} {item}".strip() for item in items]
 
 
-def _rows(lines: list[str]) -> list[str]:
-    head, *rows = [_cells(line) for line in lines if not _RULE.fullmatch(line)]
+def _table_rows(lines: list[str]) -> list[str]:
+    header, *rows = [_cells(line) for line in lines if not _TABLE_RULE.fullmatch(line)]
     return [
         "; ".join(
-            f"{name}: {cell}" if name else cell for name, cell in zip(head, row, strict=False)
+            f"{name}: {cell}" if name else cell for name, cell in zip(header, row, strict=False)
         )
         for row in rows
         if any(row)
-    ] or ["; ".join(head)]
+    ] or ["; ".join(header)]
 
 
 def _cells(line: str) -> list[str]:

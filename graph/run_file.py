@@ -47,7 +47,7 @@ def save_run(file: Path, answer: Answer, question: str = "") -> None:
     except (TypeError, ValueError, RecursionError) as error:
         raise InputError(
             f"The run cannot be saved in {file}: JSON cannot hold it ({error}). Let tools return "
-            "JSON-plain values."
+            "values that JSON can hold."
         ) from error
     try:
         write_whole(file, text + "\n")

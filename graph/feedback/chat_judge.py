@@ -10,7 +10,7 @@ from numbers import Real
 from typing import TYPE_CHECKING, Any
 
 from casewright.errors import InputError
-from casewright.graph.call import contained
+from casewright.graph.call import exits_as_errors
 from casewright.graph.feedback.verdict_text import read_verdicts
 from casewright.planner.chat_call import aask, ask, failure, token_counts
 from casewright.planner.chat_planner import model_name
@@ -82,7 +82,7 @@ class ChatJudge:
         shuffled = self._numbering.sample(request.candidates, len(request.candidates))
         try:
             messages = _messages(request, shuffled)
-            with contained(self.name):
+            with exits_as_errors(self.name):
                 answer = yield Work(
                     lambda: ask(model, messages, seconds), lambda: aask(model, messages, seconds)
                 )

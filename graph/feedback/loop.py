@@ -83,11 +83,11 @@ def build_feedback(
     Args:
         store: The store.
         judge: Judges which cases are relevant.
-        strategy: Search method of later rounds; by default, sentences of the relevant cases.
+        strategy: The search of later rounds; ``SentenceStrategy`` by default.
         limits: The bounds.
         weights: Facet name to weight; the schema's weights by default.
         text: Returns the text of a case that the judge reads.
-        checkpointer: None by default.
+        checkpointer: Needed only if the judge interrupts, to ask a person.
 
     Raises:
         InputError: An argument has the wrong type.
