@@ -166,7 +166,7 @@ def check_text(text: str) -> None:
     except UnicodeEncodeError as error:
         raise InputError(
             f"A text cannot be written as UTF-8: it has {text[error.start : error.end]!a}. "
-            "Mend how it was read, or replace that character."
+            "Correct how it was read, or replace that character."
         ) from error
 
 

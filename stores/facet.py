@@ -55,8 +55,8 @@ class Facet:
     def __post_init__(self) -> None:
         if not isinstance(self.dimension, int) or self.dimension < 1:
             raise InputError(
-                f"Facet {self.name!r} has dimension {self.dimension}. Give the length of what it "
-                "embeds as, at least 1."
+                f"Facet {self.name!r} has dimension {self.dimension}. Give the length of its "
+                "embeddings, at least 1."
             )
         if unknown := sorted(set(self.optional) - set(self.components)):
             raise InputError(
@@ -82,11 +82,11 @@ class Facet:
             InputError: The embedding does not have the declared shape.
         """
         unit_vectors = np.zeros((len(problems), self.dimension), dtype=np.float32)
-        rows_read = [row for row, problem in enumerate(problems) if self.reads(problem)]
-        if not rows_read:
+        row_numbers = [row for row, problem in enumerate(problems) if self.reads(problem)]
+        if not row_numbers:
             return unit_vectors
         embed = self.embed_query if query else self.embed_case
-        readable = [problems[row] for row in rows_read]
+        readable = [problems[row] for row in row_numbers]
         try:
             answer = embed(readable)
         except DependencyError:
@@ -98,22 +98,22 @@ class Facet:
             raise FacetError(
                 f"Facet {self.name!r} cannot embed {dict(readable[index])!r:.200}: {reason}",
                 self.name,
-                rows_read[index],
+                row_numbers[index],
             ) from failure
-        source = f"Facet {self.name!r} embedded {len(rows_read)} problems"
-        rows = float_rows(answer, len(rows_read), self.dimension, source)
+        source = f"Facet {self.name!r} embedded {len(row_numbers)} problems"
+        rows = float_rows(answer, len(row_numbers), self.dimension, source)
         if not np.isfinite(rows).all():
             index = int(np.flatnonzero(~np.isfinite(rows).all(axis=1))[0])
             raise FacetError(
                 f"Facet {self.name!r} embedded {dict(readable[index])!r:.200} with NaN or "
                 "infinity. Its embedding must be finite.",
                 self.name,
-                rows_read[index],
+                row_numbers[index],
             )
         # The square of a float32 may overflow or underflow in single precision.
         exact = rows.astype(np.float64)
         lengths = np.linalg.norm(exact, axis=1, keepdims=True)
-        unit_vectors[rows_read] = exact / np.maximum(lengths, np.finfo(np.float64).tiny)
+        unit_vectors[row_numbers] = exact / np.maximum(lengths, np.finfo(np.float64).tiny)
         return unit_vectors
 
 
@@ -182,9 +182,9 @@ def text_facet(
     )
 
 
-def _has_value(part: Any) -> bool:
+def _has_value(component: Any) -> bool:
     # The type is tested first, since an array would be compared with a text element by element.
-    return part is not None and not (isinstance(part, str) and not part)
+    return component is not None and not (isinstance(component, str) and not component)
 
 
 def _first_failure(

@@ -94,14 +94,14 @@ class Finder:
         while True:
             picks = select(hits, k, query.schema, lambda_d=lambda_d, weights=weights)
             try:
-                missing = [] if has_all else self._rivals(query, picks, hits, where, lambda_d)
+                rivals = [] if has_all else self._rivals(query, picks, hits, where, lambda_d)
             except NoCollectionError:
                 return Selection((), True, 0, searches)
             searches += 0 if has_all else len(picks) - 1
-            may_fetch = len(hits) + len(missing) <= max(max_candidates, initial)
-            # The missing cases may have been deleted in the meantime.
-            if not (points := self.points(missing, vectors=True) if may_fetch else []):
-                return Selection(picks, not missing, len(hits), searches)
+            may_fetch = len(hits) + len(rivals) <= max(max_candidates, initial)
+            # The rivals may have been deleted in the meantime.
+            if not (points := self.points(rivals, vectors=True) if may_fetch else []):
+                return Selection(picks, not rivals, len(hits), searches)
             hits += query.hits(points)
 
     def duplicate(self, case: Case, query: StoreQuery) -> Case | None:
@@ -148,11 +148,11 @@ class Finder:
             with_tenant(where, self.tenant),
         )
         candidates = {hit.case.id for hit in hits}
-        unseen: dict[str, None] = {}
+        rivals: dict[str, None] = {}
         for pick, ranking in zip(picks[1:], rankings, strict=True):
             for id_, score in ranking:
                 if score + lambda_d * query.constant < pick.value - query.slack:
                     break
                 if id_ not in candidates:
-                    unseen[id_] = None
-        return list(unseen)
+                    rivals[id_] = None
+        return list(rivals)

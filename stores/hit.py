@@ -57,6 +57,6 @@ class Retained:
 
 
 def near_best(hits: Sequence[Hit], min_relevance: float, share: float) -> list[Hit]:
-    """Return the hits with the minimum relevance and this share of the best hit's relevance."""
+    """Return the hits with at least ``min_relevance`` and a ``share`` of the best relevance."""
     best = max((hit.relevance for hit in hits), default=0.0)
     return [hit for hit in hits if hit.relevance >= max(min_relevance, share * best)]

@@ -72,7 +72,7 @@ def mmr(
         best = np.sort(np.argpartition(-bounds, width - 1)[:width])
         others_bound = -np.inf if width == count else float(np.delete(bounds, best).max())
         rows = vectors[order[best]]
-        active = _Active(rows, weights, relevance[best], redundancy[best], bounds[best])
+        active = _ActiveCandidates(rows, weights, relevance[best], redundancy[best], bounds[best])
         earlier = vectors[order[picked]] * weights
         for index, exact, value in active.picks(diversity, earlier, k - counted, others_bound):
             picked.append(int(best[index]))
@@ -95,7 +95,7 @@ def _tie_order(scores: Floats, ids: Sequence[str]) -> NDArray[np.int64]:
 
 
 @dataclass(slots=True)
-class _Active:
+class _ActiveCandidates:
     """The candidates that are updated at every pick, in tie order."""
 
     rows: Rows

@@ -165,9 +165,9 @@ class _Page:
         text = "".join(self._content)
         if self._collected == "pre":
             self.code_blocks.append(text.strip("\n"))
-            self.pieces.append(f"{PARAGRAPH}{CODE}{len(self.codes) - 1}{CODE}{PARAGRAPH}")
+            self.pieces.append(f"{PARAGRAPH}{CODE}{len(self.code_blocks) - 1}{CODE}{PARAGRAPH}")
         elif self._collected in HEADINGS:
-            self.pieces.append(f"{PARAGRAPH}{HEADINGS[self._apart]} {text}{PARAGRAPH}")
+            self.pieces.append(f"{PARAGRAPH}{HEADINGS[self._collected]} {text}{PARAGRAPH}")
         self._collected, self._open_blocks, self._open_same, self._content = "", 0, 0, []
 
 

@@ -33,7 +33,7 @@ from casewright.stores.documents.file_walk import (
     matches,
     walk,
 )
-from casewright.stores.documents.reader import is_text, made_by_program
+from casewright.stores.documents.reader import generated_reason, is_text
 from casewright.stores.documents.worker import SECONDS, Worker, worker
 from casewright.stores.progress import progress_bar
 from casewright.stores.revise import Change
@@ -133,13 +133,13 @@ def ingest(
     }
     _check_matched(include, content, stored)
     total = sum(file.size for file in content.files)
-    counts = [""]
-    bar = progress_bar("Ingesting", total, unit="bytes", show=progress, suffix=lambda: counts[0])
+    suffix = [""]
+    bar = progress_bar("Ingesting", total, unit="bytes", show=progress, suffix=lambda: suffix[0])
     with worker() as reader, bar as advance:
         run, unwritten_bytes = _Run(store, name, dry_run, content, reader), 0
         for file in content.files:
             run.compare(file, stored.pop(file.source, {}), max_bytes, seconds)
-            counts[0] = f", {run.counts['added'] + run.counts['unchanged']} cases"
+            suffix[0] = f", {run.counts['added'] + run.counts['unchanged']} cases"
             # A file counts when its cases are written, since encoding takes nearly all the time.
             unwritten_bytes += file.size
             if not (run.new or run.moved or run.removed):
@@ -168,7 +168,7 @@ class _Run:
         self.counts = dict.fromkeys(("added", "updated", "unchanged", "removed", "files"), 0)
         self.new: list[Case] = []
         self.moved: list[Case] = []
-        # The source by the id of the removed case.
+        # Id of a case to its source.
         self.removed: dict[str, str] = {}
 
     def compare(
@@ -210,7 +210,7 @@ class _Run:
         if kind is None and not is_text(data):
             self.skipped.append((file.source, "it is not text, and of an unknown type"))
             return []
-        if reason := made_by_program(data, kind or Kind("text")):
+        if reason := generated_reason(data, kind or Kind("text")):
             self.skipped.append((file.source, reason))
             return []
         file_digest = digest(data)
@@ -232,12 +232,12 @@ class _Run:
         """
         failures: dict[str, str] = {}
 
-        def failed(case: Case, error: FacetError) -> None:
+        def note_failure(case: Case, error: FacetError) -> None:
             failures[case.metadata["source"]] = f"a passage cannot be encoded: {error}"
 
         added = len(self.new)
         if not self.dry_run:
-            added = len(self.store.add(self.new, progress=False, on_error=failed))
+            added = len(self.store.add(self.new, progress=False, on_error=note_failure))
             self.store.update({case.id: Change(metadata=case.metadata) for case in self.moved})
             self.removed = {id_: file for id_, file in self.removed.items() if file not in failures}
             self.store.delete(list(self.removed))
@@ -301,7 +301,7 @@ def _check_matched(include: Sequence[str], content: Walk, stored: Collection[str
         if not any(matches(source, [pattern]) for source in sources):
             raise InputError(
                 f"The pattern {pattern!r} matches none of the files, so that nothing was done. "
-                "Patterns are of paths from the folder on, such as '*.md' or docs/api; hidden "
+                "Patterns are relative to the folder, such as '*.md' or docs/api; hidden "
                 "and excluded files are ignored."
             )
 

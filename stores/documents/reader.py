@@ -93,7 +93,7 @@ def is_text(data: bytes) -> bool:
         return False
 
 
-def made_by_program(data: bytes, kind: Kind) -> str:
+def generated_reason(data: bytes, kind: Kind) -> str:
     """Return the reason why a file was not written by a person; empty if it may have been."""
     if kind.name in ("text", "data"):
         lines = data.split(b"\n", MAX_LOG_LINES)[:MAX_LOG_LINES]

@@ -176,7 +176,7 @@ class _AnyOption(dict[str, Callable[[str], Any]]):
         return lambda text: text or ""
 
 
-class _AnyDirective(Directive):
+class _UnknownDirective(Directive):
     """A directive that docutils does not know, or handles differently from Sphinx."""
 
     optional_arguments = 1
@@ -219,7 +219,9 @@ class _AnyDirective(Directive):
         return node
 
 
-def _any_role(name: str, raw: str, text: str, *_: Any, **__: Any) -> tuple[list[Any], list[Any]]:
+def _unknown_role(
+    name: str, raw: str, text: str, *_: Any, **__: Any
+) -> tuple[list[Any], list[Any]]:
     """Return the text that a role shows: the title before a target, or the target's short name."""
     text = utils.unescape(text)
     titled = TITLED.fullmatch(text)
@@ -238,11 +240,11 @@ def _all_names_known() -> Iterator[None]:
     def any_directive(name: str, *arguments: Any) -> Any:
         use_own = name == "class" or CODE.fullmatch(name) or OMITTED.fullmatch(name)
         known, messages = (None, []) if use_own else directive(name, *arguments)
-        return known or _AnyDirective, messages if known else []
+        return known or _UnknownDirective, messages if known else []
 
     def any_role(name: str, *arguments: Any) -> Any:
         known, messages = role(name, *arguments)
-        return known or _any_role, messages if known else []
+        return known or _unknown_role, messages if known else []
 
     directives.directive, roles.role = any_directive, any_role
     try:

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 #: Maximum number of tokens of a chunk: the encoder reads all of them and its two end marks.
 MAX_CHUNK_TOKENS = 240
-#: Tokens, in addition, of the fences around a part of a code block.
+#: Additional tokens for the fences around a part of a code block.
 FENCE_TOKENS = 14
 #: Maximum letters per token that are assumed, since the model reads a word of more than 100 letters
 #: as one token. English has 4 to 5 letters per token, source code 3.

@@ -48,7 +48,7 @@ def model(
     Inputs and outputs map names to NumPy types. Operators are ONNX's own, and those of ``domain``.
     """
     graph = _message(
-        *((1, part) for part in nodes),
+        *((1, item) for item in nodes),
         (2, "casewright"),
         *((5, _external_tensor(name, weight)) for name, weight in weights.items()),
         *((11, _tensor(name, dtype)) for name, dtype in inputs.items()),

@@ -208,7 +208,7 @@ class Bert:
         # Eight-bit states share one scale per run, so that a text's states would depend on others.
         self._batches_texts = bits == 32
         self._waiting: deque[_Text] = deque()
-        self._running = threading.Lock()
+        self._run_lock = threading.Lock()
 
     def read(self, ids: Sequence[int], types: Sequence[int]) -> Floats:
         """Return the states (tokens, width) of one text's tokens.
@@ -218,7 +218,7 @@ class Bert:
         """
         text: _Text = np.array([ids, types]), Future()
         self._waiting.append(text)
-        with self._running:
+        with self._run_lock:
             # Another thread's run may have included this text.
             if not text[1].done():
                 count = len(self._waiting) if self._batches_texts else 1

@@ -46,7 +46,7 @@ WRITE_FACTOR = 4
 class EdgeEngine(InProcess):
     """An engine over a folder, with a shard for each collection, which is loaded at the first use.
 
-    Shards are thread-safe; the lock protects loading, closing and the count of users of a shard.
+    Shards are thread-safe; the lock protects loading, closing and the count of running calls.
     """
 
     def __init__(self, folder: Path, folder_lock: IO[str]) -> None:
@@ -54,7 +54,7 @@ class EdgeEngine(InProcess):
         self._folder_lock = folder_lock
         self.writing = threading.RLock()
         self._lock = threading.Condition()
-        self._users = 0
+        self._running_calls = 0
         self._shards: dict[str, EdgeShard] = {}
         self._layouts: dict[str, tuple[int, Mapping[str, Any]]] = {}
         self._checked: set[str] = set()
@@ -82,7 +82,7 @@ class EdgeEngine(InProcess):
         from qdrant_edge import Point as EdgePoint
         from qdrant_edge import UpdateOperation
 
-        rows = self._checked(collection, vectors, (len(ids),))
+        rows = self._finite(collection, vectors, (len(ids),))
         keys = uuids(ids)
         stored = [
             edge_payload(p, str(i), row) for i, row, p in zip(keys, rows, payloads, strict=True)
@@ -96,7 +96,7 @@ class EdgeEngine(InProcess):
     def search(
         self, collection: str, vector: Vectors, limit: int, where: Where | None, *, exact: bool
     ) -> list[Point]:
-        query = self._checked(collection, vector, ())
+        query = self._finite(collection, vector, ())
         with self._using(collection) as (shard, disk):
             # Read before the query: a write replaces the cache when it ends.
             cache = self._caches.setdefault(collection, {})
@@ -138,7 +138,7 @@ class EdgeEngine(InProcess):
     ) -> list[list[Ranked]]:
         from qdrant_edge import QueryBatchRequest
 
-        rows = self._checked(collection, vectors, (len(vectors),)).tolist()
+        rows = self._finite(collection, vectors, (len(vectors),)).tolist()
         requests = [self._request(row, limit, where) for row in rows]
         with self._using(collection) as (shard, _):
             answers = shard.query_batch(QueryBatchRequest(requests))
@@ -181,7 +181,7 @@ class EdgeEngine(InProcess):
         with self._lock:
             self._closed = True
             # The process aborts if Python ends a daemon thread inside of Rust code.
-            self._lock.wait_for(lambda: not self._users)
+            self._lock.wait_for(lambda: not self._running_calls)
             while self._shards:
                 collection, shard = self._shards.popitem()
                 ShardFolder(self._folder, collection).close(shard)
@@ -256,7 +256,7 @@ class EdgeEngine(InProcess):
                 self._check(disk)
                 self._shards[collection] = disk.load()
             shard = self._shards[collection]
-            self._users += 1
+            self._running_calls += 1
         try:
             with disk.converted_errors(reading=reading):
                 yield shard, disk
@@ -268,11 +268,11 @@ class EdgeEngine(InProcess):
             raise
         finally:
             with self._lock:
-                self._users -= 1
+                self._running_calls -= 1
                 self._lock.notify_all()
 
-    def _checked(self, collection: str, vectors: Vectors, leading: tuple[int, ...]) -> Vectors:
-        """Check the vectors, since Edge accepts NaN and returns useless results."""
+    def _finite(self, collection: str, vectors: Vectors, leading: tuple[int, ...]) -> Vectors:
+        """Return the vectors; raise ``InputError`` for NaN (Edge accepts it) or a wrong shape."""
         entry = self._layout(collection)
         if entry is None:
             raise self._missing(collection)

@@ -81,8 +81,8 @@ class ServerEngine(QdrantEngine):
 
     def upsert(self, collection: str, ids: Ids, vectors: Vectors, payloads: Payloads) -> None:
         for start in range(0, len(ids), self._options.upload_batch):
-            part = slice(start, start + self._options.upload_batch)
-            super().upsert(collection, ids[part], vectors[part], payloads[part])
+            rows = slice(start, start + self._options.upload_batch)
+            super().upsert(collection, ids[rows], vectors[rows], payloads[rows])
 
     def uploading(
         self, collection: str, done: Callable[[int], None]

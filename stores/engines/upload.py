@@ -59,8 +59,8 @@ class Uploads:
 
     def _upload(self, ids: Ids, vectors: Vectors, payloads: Payloads) -> None:
         for start in range(0, len(ids), self._size):
-            part = slice(start, start + self._size)
-            self._submit(ids[part], vectors[part], payloads[part])
+            rows = slice(start, start + self._size)
+            self._submit(ids[rows], vectors[rows], payloads[rows])
 
     def _submit(self, ids: Ids, vectors: Vectors, payloads: Payloads) -> None:
         self._count_stored()
@@ -109,7 +109,7 @@ class SharedLock:
 
     def __init__(self) -> None:
         self._changed = threading.Condition()
-        self._sharing = 0
+        self._sharers = 0
         self._waiting = 0
         self._depth = 0
         self._owner: int | None = None
@@ -120,7 +120,7 @@ class SharedLock:
             if self._owner != thread_id:
                 self._waiting += 1
                 try:
-                    self._changed.wait_for(lambda: self._owner is None and not self._sharing)
+                    self._changed.wait_for(lambda: self._owner is None and not self._sharers)
                     self._owner = thread_id
                 finally:
                     self._waiting -= 1
@@ -139,10 +139,10 @@ class SharedLock:
         """Hold the lock together with other threads."""
         with self._changed:
             self._changed.wait_for(lambda: self._owner is None and not self._waiting)
-            self._sharing += 1
+            self._sharers += 1
         try:
             yield
         finally:
             with self._changed:
-                self._sharing -= 1
+                self._sharers -= 1
                 self._changed.notify_all()

@@ -61,7 +61,7 @@ _FacetVectors = Mapping[str, NDArray[np.float64]]
 
 
 @dataclass(frozen=True, slots=True)
-class _TextWords:
+class _Terms:
     """The words and names of a text.
 
     ``title`` has the title's words in lower case, joined by blanks, without words in brackets.
@@ -106,20 +106,20 @@ def feature_rows(request: JudgeRequest) -> NDArray[np.float64]:
     - ``same_title``, ``same_source``, ``beside``: a relevant candidate has the same title and
       source, the same source, the position before or after.
     """
-    question = _text_words("", request.question)
+    question = _text_terms("", request.question)
     batch, relevant = list(request.candidates), list(request.relevant)
-    readings = [_candidate_words(candidate) for candidate in batch]
+    candidate_terms = [_candidate_terms(candidate) for candidate in batch]
     # A candidate with a score that is not finite gets zeros.
     with np.errstate(all="ignore"):
-        rows = _common_features(question, batch, readings, relevant)
+        rows = _common_features(question, batch, candidate_terms, relevant)
         scores = np.array([candidate.hit.score for candidate in batch], dtype=np.float64)
         # The largest score is subtracted, so that no exponential overflows.
         exponentials = np.exp((scores - scores.max(initial=-np.inf)) / TEMPERATURE)
         shares = (exponentials / exponentials.sum()).tolist()
     if relevant:
         comparison = _RelevantTexts(question, relevant)
-        for row, candidate, reading in zip(rows, batch, readings, strict=True):
-            row |= comparison.features(candidate, reading)
+        for row, candidate, terms in zip(rows, batch, candidate_terms, strict=True):
+            row |= comparison.features(candidate, terms)
     else:
         for row, score_share in zip(rows, shares, strict=True):
             row["score_share"] = score_share
@@ -129,16 +129,16 @@ def feature_rows(request: JudgeRequest) -> NDArray[np.float64]:
 
 
 def _common_features(
-    question: _TextWords,
+    question: _Terms,
     batch: Sequence[Candidate],
-    readings: Sequence[_TextWords],
+    candidate_terms: Sequence[_Terms],
     relevant: Sequence[Candidate],
 ) -> list[dict[str, float]]:
     best = max((candidate.hit.score for candidate in (*batch, *relevant)), default=0.0)
     nearness = np.array([candidate.nearness for candidate in batch], dtype=np.float64)
     z_scores = (nearness - nearness.mean()) / (nearness.std() + 1e-6) if batch else nearness
     rows = []
-    for candidate, reading, z in zip(batch, readings, z_scores.tolist(), strict=True):
+    for candidate, terms, z in zip(batch, candidate_terms, z_scores.tolist(), strict=True):
         text, title = _text_and_title(candidate.hit.facet_scores)
         rows.append(
             {
@@ -147,10 +147,10 @@ def _common_features(
                 "gap_best": candidate.hit.score - best,
                 "log_rank": math.log2(1 + int((nearness > candidate.nearness).sum())),
                 "z_score": z,
-                "words_in_text": _share(reading.words, question.words),
-                "words_in_title": _share(reading.title_words, question.words),
-                "title_whole": float(_contains(reading.title, question.body)),
-                "title_in_question": _share(question.words, reading.title_words),
+                "words_in_text": _share(terms.words, question.words),
+                "words_in_title": _share(terms.title_words, question.words),
+                "title_whole": float(_contains(terms.title, question.body)),
+                "title_in_question": _share(question.words, terms.title_words),
                 "source_named": float(_contains(_phrase(candidate.source[1]), question.body)),
             }
         )
@@ -160,19 +160,19 @@ def _common_features(
 class _RelevantTexts:
     """The relevant candidates, for comparison with others."""
 
-    def __init__(self, question: _TextWords, relevant: Sequence[Candidate]) -> None:
-        readings = [_candidate_words(candidate) for candidate in relevant]
+    def __init__(self, question: _Terms, relevant: Sequence[Candidate]) -> None:
+        candidate_terms = [_candidate_terms(candidate) for candidate in relevant]
         self.question = question
         self.relevant = relevant
         self.vectors = [(c.hit, _facet_vectors(c.hit)) for c in relevant]
-        self.titles = [reading.title for reading in readings]
-        self.covered = frozenset[str]().union(*(reading.words for reading in readings))
-        self.names = frozenset[str]().union(*(reading.names for reading in readings))
+        self.titles = [terms.title for terms in candidate_terms]
+        self.covered = frozenset[str]().union(*(terms.words for terms in candidate_terms))
+        self.names = frozenset[str]().union(*(terms.names for terms in candidate_terms))
         # Each text has a blank on either side, so that no phrase continues in the next text.
-        self.text = " ".join(reading.body for reading in readings)
+        self.text = " ".join(terms.body for terms in candidate_terms)
         self.new_titles = [title for title in self.titles if not _contains(title, question.body)]
 
-    def features(self, candidate: Candidate, reading: _TextWords) -> dict[str, float]:
+    def features(self, candidate: Candidate, terms: _Terms) -> dict[str, float]:
         question = self.question
         vectors = _facet_vectors(candidate.hit)
         pairs = [
@@ -180,18 +180,18 @@ class _RelevantTexts:
             for other, other_vectors in self.vectors
         ]
         text, title = (max(cosines) for cosines in zip(*pairs, strict=True))
-        named = not _contains(reading.title, question.body) and _contains(reading.title, self.text)
-        new_title_words = reading.title_words - question.words
-        names = [name for name in reading.names if f" {name} " not in question.body]
+        named = not _contains(terms.title, question.body) and _contains(terms.title, self.text)
+        new_title_words = terms.title_words - question.words
+        names = [name for name in terms.names if f" {name} " not in question.body]
         same_title = any(
-            reading.title
-            and reading.title == other_title
+            terms.title
+            and terms.title == other_title
             and (candidate.same_source(other) or not (candidate.source[1] or other.source[1]))
             for other_title, other in zip(self.titles, self.relevant, strict=True)
         )
-        is_mentioned = any(_contains(title, reading.body) for title in self.new_titles)
+        is_mentioned = any(_contains(title, terms.body) for title in self.new_titles)
         return {
-            "new_words": _share(reading.words, question.words - self.covered),
+            "new_words": _share(terms.words, question.words - self.covered),
             "covered": _share(self.covered, question.words),
             "text_like": text,
             "title_like": title,
@@ -251,7 +251,7 @@ def _text_and_title(cosines: Mapping[str, float]) -> tuple[float, float]:
 
 
 @lru_cache(maxsize=512)
-def _text_words(title: str, text: str) -> _TextWords:
+def _text_terms(title: str, text: str) -> _Terms:
     """Return the words of a text; a question has an empty title."""
     bare = _BRACKETS.sub("", title)
     names = frozenset(
@@ -259,7 +259,7 @@ def _text_words(title: str, text: str) -> _TextWords:
         for match in _NAME.finditer(text)
         if len(match.group()) >= MIN_CHARACTERS and match.group().lower() not in STOPWORDS
     )
-    return _TextWords(
+    return _Terms(
         title=_phrase(bare),
         body=f" {_phrase(text)} ",
         words=_content_words(f"{title} {text}"),
@@ -268,13 +268,13 @@ def _text_words(title: str, text: str) -> _TextWords:
     )
 
 
-def _candidate_words(candidate: Candidate) -> _TextWords:
+def _candidate_terms(candidate: Candidate) -> _Terms:
     """Return the words of a candidate, without the lines that only repeat its title."""
     title = _title(candidate)
     problem = candidate.hit.case.problem
     titles = {title, *(problem.get(name) for name in TITLES if isinstance(problem.get(name), str))}
     lines = candidate.text.split("\n")
-    return _text_words(title, "\n".join(line for line in lines if line.strip() not in titles))
+    return _text_terms(title, "\n".join(line for line in lines if line.strip() not in titles))
 
 
 def _title(candidate: Candidate) -> str:

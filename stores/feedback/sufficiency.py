@@ -27,7 +27,7 @@ FILE = "sufficiency.json"
 FEATURE = "covered_relevance"
 #: Maximum number of passages that are judged: those that an answer may quote.
 MAX_PASSAGES = 5
-#: Weight of the share of the question's words, beside the relevance, in the order of passages.
+#: Weight of the share of the question's words, added to the relevance, in the order of passages.
 WORDS_WEIGHT = 0.4
 
 #: Words of questions that an answer need not repeat, stop words included.
