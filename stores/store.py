@@ -84,11 +84,7 @@ class CaseStore:
         self._lock = threading.Lock()
         self._closed = False
         self._key, self._engine = connections.acquire(
-            location,
-            api_key=api_key,
-            lock_seconds=lock_seconds,
-            timeout=timeout,
-            server=server,
+            location, api_key=api_key, lock_seconds=lock_seconds, timeout=timeout, server=server
         )
         try:
             self._scale(fresh=True)

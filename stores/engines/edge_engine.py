@@ -17,13 +17,7 @@ import numpy as np
 from casewright.errors import InputError, StoreError
 from casewright.stores.engines.edge_child import examine
 from casewright.stores.engines.edge_shard import ShardFolder, scroll_records, uuids
-from casewright.stores.engines.engine import (
-    InProcess,
-    NoCollectionError,
-    Point,
-    Ranked,
-    Where,
-)
+from casewright.stores.engines.engine import InProcess, NoCollectionError, Point, Ranked, Where
 from casewright.stores.engines.folder import folder_errors
 from casewright.stores.engines.payload import edge_payload
 from casewright.stores.engines.upload import Ids, Payloads, Vectors

@@ -14,13 +14,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import numpy as np
 
 from casewright.errors import StoreError
-from casewright.stores.engines.engine import (
-    InProcess,
-    NoCollectionError,
-    Point,
-    Ranked,
-    Where,
-)
+from casewright.stores.engines.engine import InProcess, NoCollectionError, Point, Ranked, Where
 from casewright.stores.engines.upload import Ids, Payloads, Vectors
 from casewright.stores.where import qdrant_filter
 
